@@ -1,0 +1,181 @@
+"""The environment, read once, typed; every fault is listed at start, in one message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+
+
+class ConfigError(Exception):
+    """The environment is not usable; the message lists every fault."""
+
+
+def _text(value: str) -> str:
+    return value.strip()
+
+
+def _flag(value: str) -> bool:
+    word = value.strip().lower()
+    if word in TRUE:
+        return True
+    if word in FALSE:
+        return False
+    raise ValueError("must be 1 or 0")
+
+
+def _number(low: float, high: float, kind: type = int) -> Callable[[str], Any]:
+    def parse(value: str) -> Any:
+        try:
+            number = kind(value)
+        except ValueError:
+            raise ValueError(f"must be a number, not {value!r}") from None
+        if not low <= number <= high:
+            raise ValueError(f"must be between {low} and {high}")
+        return number
+
+    return parse
+
+
+def _words(value: str) -> tuple[str, ...]:
+    return tuple(value.replace(",", " ").split())
+
+
+def _pairs(value: str) -> dict[str, str]:
+    pairs = {}
+    for word in value.replace(",", " ").split():
+        name, separator, target = word.partition("=")
+        if not (name and separator and target):
+            raise ValueError(f"must be name=value pairs, {word!r} is none")
+        pairs[name] = target
+    return pairs
+
+
+def _postgres(value: str) -> str:
+    """``postgres://`` and ``postgresql://`` mean psycopg2 here."""
+    scheme, separator, rest = value.strip().partition("://")
+    if not separator or scheme not in {"postgres", "postgresql", "postgresql+psycopg2"}:
+        raise ValueError("must be a postgresql:// URL")
+    return f"postgresql+psycopg2://{rest}"
+
+
+def _redis(value: str) -> str:
+    if not value.strip().startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("must be a redis://, rediss:// or unix:// URL")
+    return value.strip()
+
+
+def _pem(value: str) -> str:
+    """PEM text, or the path of a file that holds it; ``\\n`` may stand for line ends."""
+    text = value.strip().replace("\\n", "\n")
+    if not text or text.startswith("-----BEGIN"):
+        return text
+    try:
+        return Path(text).read_text()
+    except OSError as fault:
+        raise ValueError(f"is neither PEM text nor a readable file ({fault.strerror})") from None
+
+
+def _algorithms(value: str) -> tuple[str, ...]:
+    names = _words(value)
+    if not names or not set(names) <= {"RS256", "ES256", "EdDSA"}:
+        raise ValueError("may name RS256, ES256 and EdDSA only")
+    return names
+
+
+def _setting(parse: Callable[[str], Any], default: Any, help_: str) -> Any:
+    metadata = {"parse": parse, "help": help_}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Every setting; its name in the environment is the field's name in capitals."""
+
+    database_url: str = _setting(_postgres, "", "PostgreSQL as the plain application role")
+    migration_database_url: str = _setting(
+        _postgres, "", "PostgreSQL as the owner of the tables, for `flask db`; DATABASE_URL if unset"
+    )
+    redis_url: str = _setting(_redis, "", "Redis for job queues and rate limits")
+    instance_dir: str = _setting(_text, "instance", "folder of the private engines and keys")
+    db_pool_size: int = _setting(_number(1, 200), 8, "connections per process; threads per worker")
+    db_pool_timeout: float = _setting(
+        _number(0.1, 60, float), 5.0, "seconds to wait for a connection"
+    )
+    db_connect_timeout: int = _setting(_number(1, 60), 3, "seconds to open a connection")
+    db_statement_timeout: float = _setting(
+        _number(1, 600, float), 15.0, "seconds one statement may take"
+    )
+    redis_timeout: float = _setting(_number(0.05, 10, float), 0.5, "seconds a Redis call may take")
+    jwt_issuer: str = _setting(_text, "", "required `iss` of user tokens")
+    jwt_audience: str = _setting(_text, "", "required `aud` of user tokens")
+    jwt_jwks_url: str = _setting(_text, "", "where the identity provider publishes its keys")
+    jwt_public_key: str = _setting(_pem, "", "PEM public key (or file), instead of JWT_JWKS_URL")
+    jwt_algorithms: tuple[str, ...] = _setting(
+        _algorithms, ("RS256", "ES256", "EdDSA"), "accepted signature algorithms"
+    )
+    jwt_subject_claim: str = _setting(_text, "sub", "claim with the identity provider's user id")
+    jwt_org_claim: str = _setting(
+        _text, "org_id", "claim with the identity provider's organization id"
+    )
+    jwt_signing_key: str = _setting(
+        _pem, "", "development only: PEM private key for `flask tokens issue`"
+    )
+    idp_webhook_secrets: str = _setting(
+        _text, "", "white-space separated `preset:secret` pairs of the identity receiver"
+    )
+    email_webhook_secrets: str = _setting(
+        _text, "", "white-space separated `preset:secret` pairs of the e-mail receiver"
+    )
+    idp_role_map: Mapping[str, str] = _setting(
+        _pairs,
+        {},
+        "identity provider role names to ours: `org:admin=admin org:member=member`",
+    )
+    webhook_payload_days: int = _setting(
+        _number(0, 3650), 30, "days a processed webhook's payload is kept before only its digest is"
+    )
+    default_plan: str = _setting(_text, "free", "plan_name of a tenant without a live subscription")
+    ratelimit_enabled: bool = _setting(_flag, True, "rate limits on or off")
+    log_level: str = _setting(_text, "INFO", "DEBUG, INFO, WARNING or ERROR")
+
+
+SETTINGS = {setting.name.upper(): setting for setting in fields(Config)}
+
+
+def load_config(environ: Mapping[str, str]) -> Config:
+    """Read and check the environment.
+
+    Raises :class:`ConfigError` naming every unusable variable, not only the first.
+    """
+    values: dict[str, Any] = {}
+    faults = []
+    for name, setting in SETTINGS.items():
+        text = environ.get(name)
+        if text is None or not text.strip():
+            continue
+        try:
+            values[setting.name] = setting.metadata["parse"](text)
+        except ValueError as fault:
+            faults.append(f"{name} {fault}")
+    faults += _cross_faults(values)
+    if faults:
+        raise ConfigError("The configuration is not usable: " + "; ".join(faults) + ".")
+    values.setdefault("migration_database_url", values["database_url"])
+    return Config(**values)
+
+
+def _cross_faults(values: Mapping[str, Any]) -> list[str]:
+    faults = [
+        f"{name.upper()} is not set"
+        for name in ("database_url", "redis_url", "jwt_issuer", "jwt_audience")
+        if not values.get(name)
+    ]
+    if bool(values.get("jwt_jwks_url")) == bool(values.get("jwt_public_key")):
+        faults.append("exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set")
+    return faults

@@ -1,0 +1,75 @@
+"""Keyset pagination over ``(created_at, id)``.
+
+A walk from the first page to the last sees every row that existed when it started exactly once,
+whatever is inserted meanwhile.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, tuple_
+
+from app.core.errors import Invalid, error
+from app.extensions import db
+
+DEFAULT_LIMIT, MAX_LIMIT = 50, 100
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of rows; ``next_cursor`` is None on the last one."""
+
+    items: Sequence[Any]
+    next_cursor: str | None
+
+
+def paginate(
+    statement: Select[Any], model: Any, *, limit: int = DEFAULT_LIMIT, cursor: str | None = None
+) -> Page:
+    """Run ``statement`` for one page of ``model`` rows (1..100), oldest first.
+
+    Raises Invalid at ``["query", "cursor"]`` for a cursor that this service did not make.
+    """
+    key = tuple_(model.created_at, model.id)
+    if cursor is not None:
+        statement = statement.where(key > tuple_(*read_cursor(cursor)))
+    statement = statement.order_by(model.created_at, model.id).limit(limit + 1)
+    rows = db.session.execute(statement).scalars().all()
+    page = rows[:limit]
+    return Page(page, make_cursor(page[-1].created_at, page[-1].id) if len(rows) > limit else None)
+
+
+def make_cursor(created_at: datetime, row_id: UUID) -> str:
+    """An opaque, URL-safe text that names a row's place in the order."""
+    micros = (created_at - EPOCH) // MICROSECOND
+    return base64.urlsafe_b64encode(micros.to_bytes(8) + row_id.bytes).decode()
+
+
+def read_cursor(cursor: str) -> tuple[datetime, UUID]:
+    """The place that :func:`make_cursor` wrote down; Invalid for any other text."""
+    try:
+        raw = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
+        if len(raw) != 24:
+            raise ValueError("wrong length")
+        micros = int.from_bytes(raw[:8])
+        moment = EPOCH + micros * MICROSECOND
+        return moment, UUID(bytes=raw[8:])
+    except (ValueError, OverflowError, binascii.Error):
+        raise Invalid(
+            error(
+                ["query", "cursor"],
+                "value_error",
+                "Value error, this is not a cursor that a list answered",
+                cursor,
+                {"error": {}},
+            )
+        ) from None

@@ -1,0 +1,58 @@
+"""Whose rows are visible: one tenant's, every tenant's (platform), or nobody's.
+
+The scope is set once per transaction, as transaction-local settings that the
+row-level security policies read, and kept beside the session so that queries
+name the tenant explicitly as well (the index is used, and a mistake in one of
+the two is caught by the other). Without a scope no tenant-owned row is visible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import bindparam, func, select
+
+from app.core import transactions
+from app.extensions import db
+
+# Audit rows of what belongs to no tenant (presets, platform keys) carry this id.
+PLATFORM_TENANT_ID = UUID(int=0)
+
+SET_SCOPE = select(
+    func.set_config("app.tenant_id", bindparam("tenant"), True),
+    func.set_config("app.platform", bindparam("platform"), True),
+)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """``tenant_id`` None means every tenant (a platform credential, a worker, the CLI)."""
+
+    tenant_id: UUID | None
+
+
+PLATFORM = Scope(None)
+
+
+def enter(scope: Scope) -> None:
+    """Make ``scope`` hold for the rest of the current transaction."""
+    settings = {
+        "tenant": str(scope.tenant_id) if scope.tenant_id else "",
+        "platform": "" if scope.tenant_id else "on",
+    }
+    db.session.execute(SET_SCOPE, settings)
+    assume(scope)
+
+
+def assume(scope: Scope) -> None:
+    """Remember a scope that the database has already been told."""
+    transactions.context()["scope"] = scope
+
+
+def current_scope() -> Scope:
+    """The scope of the current transaction; raises RuntimeError where none was entered."""
+    scope = transactions.context().get("scope")
+    if scope is None:
+        raise RuntimeError("no tenant scope in this transaction")
+    return scope  # type: ignore[no-any-return]

@@ -1,0 +1,15 @@
+"""Time: aware, UTC, RFC 3339."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def utcnow() -> datetime:
+    """The current moment, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+def rfc3339(moment: datetime) -> str:
+    """``2026-01-31T12:00:00.5Z`` style text: UTC, ``Z``, microseconds only where there are any."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,89 @@
+"""The one unit of work: everything that writes runs in :func:`transaction`.
+
+Nothing else in the program commits. What must happen only when the change is
+durable (pushing a job) is handed to :func:`on_commit`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy.exc import DBAPIError
+
+from app.extensions import db
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 4
+RETRIED = {"40001", "40P01"}  # serialization_failure, deadlock_detected
+
+
+@contextmanager
+def transaction() -> Iterator[None]:
+    """Run the block in one transaction: commit at its end, roll back on any error.
+
+    Callbacks given to :func:`on_commit` run after the commit, in their order; one
+    that fails is logged and stops nothing, since the change is already durable.
+    Transactions do not nest: an inner one is a programming error.
+    """
+    session = db.session()
+    if session.info.get("open"):
+        raise RuntimeError("transaction() does not nest")
+    session.info.clear()
+    session.info["open"] = True
+    try:
+        yield
+        session.commit()
+        callbacks = session.info.get("on_commit", ())
+    except BaseException:
+        session.rollback()
+        session.expunge_all()
+        raise
+    finally:
+        session.info.clear()
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:
+            log.exception("on_commit_failed")
+
+
+def run(work: Callable[[], T]) -> T:
+    """Run ``work`` in a transaction; a deadlock or serialization failure runs it again.
+
+    At most :data:`ATTEMPTS` times, with a short random pause, then the database's error goes on.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with transaction():
+                return work()
+        except DBAPIError as fault:
+            if attempt == ATTEMPTS or sqlstate(fault) not in RETRIED:
+                raise
+            log.info("transaction_retried", extra={"attempt": attempt})
+            time.sleep(random.uniform(0.005, 0.02) * attempt)  # noqa: S311 - jitter, no secret
+    raise AssertionError("unreachable")
+
+
+def on_commit(callback: Callable[[], Any]) -> None:
+    """Call ``callback`` once the current transaction is durable; never if it rolls back."""
+    info = db.session().info
+    if not info.get("open"):
+        raise RuntimeError("on_commit() needs an open transaction")
+    info.setdefault("on_commit", []).append(callback)
+
+
+def context() -> dict[str, Any]:
+    """Facts that hold for the current transaction only (scope, precondition); empty outside one."""
+    return db.session().info
+
+
+def sqlstate(fault: BaseException) -> str | None:
+    """PostgreSQL's five-character code of a database error, or None."""
+    return getattr(getattr(fault, "orig", None), "pgcode", None)
