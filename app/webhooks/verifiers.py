@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import json
 import re
@@ -253,7 +252,7 @@ def _base64(text: str) -> bytes:
 
 
 def _hmac(key: bytes, content: bytes) -> bytes:
-    return hmac.digest(key, content, hashlib.sha256)
+    return hmac.digest(key, content, "sha256")
 
 
 def _any_equal(values: Sequence[str], expected: bytes) -> bool:
