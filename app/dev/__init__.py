@@ -1,0 +1,1 @@
+"""The development environment: private engines, demo data, `flask dev`; nothing else imports it."""
