@@ -1,0 +1,121 @@
+"""The service: :func:`create_app` is the one place that knows every domain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from flask import Flask, current_app, request
+from flask.wrappers import Response
+
+from app.auth.tokens import TokenVerifier
+from app.config import Config, load_config
+from app.core import jobs, json, logging
+from app.core.errors import Forbidden
+from app.core.openapi import Api
+from app.extensions import db, migrate
+from app.operations.routes import open_documentation
+
+DOMAINS = (
+    "tenants",
+    "users",
+    "memberships",
+    "subscriptions",
+    "flags",
+    "custom_fields",
+    "emails",
+    "webhooks",
+    "api_keys",
+    "audit",
+    "operations",
+)
+JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
+
+
+def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
+    """The WSGI application.
+
+    Configuration comes from the environment, ``overrides`` (same names, text) going before it.
+    With no ``DATABASE_URL`` it is that of the private engines of ``flask dev``.
+
+    Raises :class:`app.config.ConfigError` with every fault of the configuration.
+    """
+    environ = {**os.environ, **(overrides or {})}
+    if not environ.get("DATABASE_URL"):
+        from app.dev.defaults import development_environment
+
+        environ = {**development_environment(environ), **environ}
+    config = load_config(environ)
+    logging.configure(config.log_level)
+    app = Flask(__name__, static_folder=None)
+    app.url_map.strict_slashes = True
+    app.url_map.merge_slashes = False
+    app.extensions["config"] = config
+    app.extensions["token_verifier"] = TokenVerifier(config)
+    app.config.update(_flask_settings(config))
+    db.init_app(app)
+    jobs.load(list(JOB_MODULES))
+    _register_domains(app)
+    migrate.init_app(app, db, directory="migrations", compare_type=True)
+    _register_commands(app)
+    app.before_request(_begin)
+    app.before_request(_deny_by_default)
+    app.after_request(_finish)
+    return app
+
+
+def _flask_settings(config: Config) -> dict[str, Any]:
+    timeout = int(config.db_statement_timeout * 1000)
+    return {
+        "SQLALCHEMY_DATABASE_URI": config.database_url,
+        "SQLALCHEMY_ENGINE_OPTIONS": {
+            "pool_size": config.db_pool_size,
+            "max_overflow": 0,
+            "pool_timeout": config.db_pool_timeout,
+            "pool_pre_ping": False,
+            "json_serializer": json.dumps_text,
+            "connect_args": {
+                "connect_timeout": config.db_connect_timeout,
+                "tcp_user_timeout": timeout,
+                "application_name": "controlplane",
+                "options": f"-c statement_timeout={timeout} -c lock_timeout={timeout}"
+                f" -c idle_in_transaction_session_timeout={2 * timeout} -c timezone=UTC",
+            },
+        },
+    }
+
+
+def _register_domains(app: Flask) -> None:
+    api = Api()
+    api.init_app(app)
+    for domain in DOMAINS:
+        routes = import_module(f"app.{domain}.routes")
+        for blueprint in routes.BLUEPRINTS:
+            api.register_blueprint(blueprint)
+    open_documentation(app)
+
+
+def _register_commands(app: Flask) -> None:
+    from app.cli import COMMANDS
+
+    for command in COMMANDS:
+        app.cli.add_command(command)
+
+
+def _begin() -> None:
+    logging.begin_request(request.headers.get("X-Request-Id"))
+
+
+def _deny_by_default() -> None:
+    if request.endpoint is None or request.routing_exception is not None:
+        return
+    view = current_app.view_functions[request.endpoint]
+    if not hasattr(view, "access"):
+        raise Forbidden("This endpoint names no permission.", code="permission_denied")
+
+
+def _finish(response: Response) -> Response:
+    response.headers["X-Request-Id"] = logging.current_request_id()
+    return response

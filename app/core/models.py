@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ForeignKey, Index, Text
+from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, Text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.dialects.postgresql import UUID as PgUUID
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
@@ -86,6 +86,28 @@ class TenantRow(Row):
     def constraints(cls) -> tuple[Any, ...]:
         """The table's own indexes and constraints; a subclass lists them here."""
         return ()
+
+
+class OrganizationRow(TenantRow):
+    """A tenant's row that also shows the tenant's ``idp_org_id``.
+
+    The composite foreign key makes the database itself carry a changed ``idp_org_id`` over.
+    """
+
+    __abstract__ = True
+
+    tenant_id: Mapped[UUID] = mapped_column(PgUUID, primary_key=True)
+    idp_org_id: Mapped[str] = mapped_column(Text)
+
+    @classmethod
+    def constraints(cls) -> tuple[Any, ...]:
+        return (
+            ForeignKeyConstraint(
+                ["tenant_id", "idp_org_id"],
+                ["tenants.id", "tenants.idp_org_id"],
+                onupdate="CASCADE",
+            ),
+        )
 
 
 class Attributed:

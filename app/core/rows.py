@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Select, bindparam, select
+from sqlalchemy.exc import IntegrityError
 
 from app.core.concurrency import check_precondition
-from app.core.errors import NotFound
+from app.core.errors import Conflict, NotFound
 from app.core.models import Row, TenantRow
 from app.core.tenancy import current_scope
 from app.extensions import db
@@ -34,6 +36,21 @@ def lock_row(model: type[R], row_id: UUID | str) -> R:
     row = _one(model, row_id, lock=True)
     check_precondition(row)
     return row
+
+
+def flush(conflicts: Mapping[str, Conflict]) -> None:
+    """Send pending changes; a unique key named in ``conflicts`` that is taken raises its error.
+
+    The keys are constraint names. The look at the data and the write are one step this way, so
+    two requests at once cannot both pass.
+    """
+    try:
+        db.session.flush()
+    except IntegrityError as fault:
+        name = getattr(getattr(fault.orig, "diag", None), "constraint_name", None)
+        if name in conflicts:
+            raise conflicts[name] from None
+        raise
 
 
 def parse_id(row_id: UUID | str) -> UUID:

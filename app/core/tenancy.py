@@ -56,3 +56,12 @@ def current_scope() -> Scope:
     if scope is None:
         raise RuntimeError("no tenant scope in this transaction")
     return scope  # type: ignore[no-any-return]
+
+
+def narrow(tenant_id: UUID | None) -> UUID | None:
+    """The tenant that a list shows, given its ``?tenant_id=``; None is every tenant.
+
+    A tenant's credential that names another tenant gets that tenant's id back, whose rows
+    row-level security does not show it: an empty list.
+    """
+    return tenant_id or current_scope().tenant_id

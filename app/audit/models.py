@@ -1,0 +1,43 @@
+"""The audit trail: one row for each change, in the transaction of the change."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, Index, Text
+from sqlalchemy.dialects.postgresql import UUID as PgUUID
+from sqlalchemy.orm import Mapped, mapped_column
+from uuid_utils.compat import uuid7
+
+from app.core.models import Moment
+from app.core.times import utcnow
+from app.extensions import db
+
+
+class AuditEvent(db.Model):  # type: ignore[name-defined,misc]
+    """Who did what to which row, and what was different afterwards.
+
+    Append-only: the application's role may read and insert, nothing else. What belongs to no
+    tenant carries :data:`app.core.tenancy.PLATFORM_TENANT_ID`, so there is no foreign key.
+    """
+
+    __tablename__ = "audit_events"
+    __table_args__ = (
+        Index(None, "id"),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(None, "tenant_id", "target_type", "target_id", "created_at"),
+        Index(None, "created_at", "id"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(PgUUID, primary_key=True)
+    id: Mapped[UUID] = mapped_column(PgUUID, primary_key=True, default=uuid7)
+    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+    actor: Mapped[str] = mapped_column(Text)
+    action: Mapped[str] = mapped_column(Text)
+    target_type: Mapped[str] = mapped_column(Text)
+    target_id: Mapped[str] = mapped_column(Text)
+    before: Mapped[dict[str, Any]] = mapped_column(JSON)
+    after: Mapped[dict[str, Any]] = mapped_column(JSON)
+    request_id: Mapped[str] = mapped_column(Text, default="")

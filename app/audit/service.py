@@ -1,0 +1,76 @@
+"""Recording changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.audit.models import AuditEvent
+from app.core.actors import Actor
+from app.core.logging import current_request_id
+from app.core.models import Change
+from app.core.tenancy import PLATFORM_TENANT_ID
+from app.core.times import rfc3339
+from app.extensions import db
+
+
+def record(action: str, target: Any, change: Change, *, actor: Actor) -> None:
+    """Leave one row about ``change`` to ``target`` (a model row) in the current transaction.
+
+    ``action`` is ``<resource>.<past participle>``, such as ``user.meta_data_patched``. The
+    caller leaves secrets out of ``change``.
+    """
+    add_event(
+        action,
+        target_type=action.partition(".")[0],
+        target_id=str(target.id),
+        tenant_id=target.id if target.__tablename__ == "tenants" else getattr(target, "tenant_id", None),
+        change=change,
+        actor=actor,
+    )
+
+
+def record_creation(action: str, target: Any, *, actor: Actor, hidden: frozenset[str] = frozenset()) -> None:
+    """The same for a new row: ``before`` is empty, ``after`` is every field not ``hidden``."""
+    columns = target.__table__.columns.keys()
+    after = {name: getattr(target, name) for name in columns if name not in hidden}
+    record(action, target, Change({}, after), actor=actor)
+
+
+def add_event(
+    action: str,
+    *,
+    target_type: str,
+    target_id: str,
+    tenant_id: UUID | None,
+    change: Change,
+    actor: Actor,
+) -> None:
+    """The general form, for targets that are no row with an id."""
+    db.session.add(
+        AuditEvent(
+            tenant_id=tenant_id or PLATFORM_TENANT_ID,
+            actor=actor.id,
+            action=action,
+            target_type=target_type,
+            target_id=target_id,
+            before=_plain(change.before),
+            after=_plain(change.after),
+            request_id=current_request_id(),
+        )
+    )
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _json(value) for name, value in values.items()}
+
+
+def _json(value: Any) -> Any:
+    match value:
+        case datetime():
+            return rfc3339(value)
+        case UUID():
+            return str(value)
+    return value

@@ -1,0 +1,39 @@
+"""API keys and platform superadmins: global tables, since they decide the tenant scope."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import ForeignKey, Text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import UUID as PgUUID
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.models import Attributed, Moment, Row
+from app.core.times import utcnow
+from app.extensions import db
+
+
+class ApiKey(Attributed, Row):
+    """A service's credential; the secret itself is never stored, only its SHA-256 digest."""
+
+    __tablename__ = "api_keys"
+
+    tenant_id: Mapped[UUID | None] = mapped_column(PgUUID, ForeignKey("tenants.id"), index=True)
+    name: Mapped[str] = mapped_column(Text)
+    digest: Mapped[str] = mapped_column(Text, unique=True)
+    prefix: Mapped[str] = mapped_column(Text)  # the first characters, to recognise a key by
+    permissions: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    revoked_at: Mapped[datetime | None] = mapped_column(Moment)
+    last_used_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class PlatformAdmin(db.Model):  # type: ignore[name-defined,misc]
+    """An identity provider subject who is platform superadmin; managed by CLI."""
+
+    __tablename__ = "platform_admins"
+
+    subject: Mapped[str] = mapped_column(Text, primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)

@@ -1,0 +1,77 @@
+"""Permissions, roles, and which role may do what."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Permission(StrEnum):
+    """What an endpoint can ask for: a resource and read or write, or platform superadmin."""
+
+    TENANTS_READ = "tenants:read"
+    TENANTS_WRITE = "tenants:write"
+    USERS_READ = "users:read"
+    USERS_WRITE = "users:write"
+    MEMBERSHIPS_READ = "memberships:read"
+    MEMBERSHIPS_WRITE = "memberships:write"
+    BILLING_READ = "billing:read"
+    BILLING_WRITE = "billing:write"
+    FLAGS_READ = "flags:read"
+    FLAGS_WRITE = "flags:write"
+    CUSTOM_FIELDS_READ = "custom_fields:read"
+    CUSTOM_FIELDS_WRITE = "custom_fields:write"
+    WEBHOOKS_READ = "webhooks:read"
+    WEBHOOKS_WRITE = "webhooks:write"
+    AUDIT_READ = "audit:read"
+    AUDIT_WRITE = "audit:write"
+    API_KEYS_READ = "api_keys:read"
+    API_KEYS_WRITE = "api_keys:write"
+    SUPERADMIN = "platform:superadmin"
+
+
+class Role(StrEnum):
+    """A membership's role, highest first."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+    BILLING = "billing"
+    MEMBER = "member"
+    VIEWER = "viewer"
+
+    @property
+    def rank(self) -> int:
+        """Higher outranks lower: owner 4 … viewer 0."""
+        return len(Role) - 1 - list(Role).index(self)
+
+
+ALL = frozenset(Permission)
+# What only platform credentials can hold: the inbox belongs to no tenant.
+PLATFORM_ONLY = frozenset(
+    {Permission.WEBHOOKS_READ, Permission.WEBHOOKS_WRITE, Permission.SUPERADMIN}
+)
+TENANT = ALL - PLATFORM_ONLY
+
+_VIEWER = frozenset(
+    {
+        Permission.TENANTS_READ,
+        Permission.USERS_READ,
+        Permission.MEMBERSHIPS_READ,
+        Permission.CUSTOM_FIELDS_READ,
+    }
+)
+ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
+    Role.OWNER: TENANT,
+    Role.ADMIN: TENANT,
+    Role.BILLING: frozenset(
+        {
+            Permission.BILLING_READ,
+            Permission.BILLING_WRITE,
+            Permission.TENANTS_READ,
+            Permission.USERS_READ,
+            Permission.MEMBERSHIPS_READ,
+            Permission.FLAGS_READ,
+        }
+    ),
+    Role.MEMBER: _VIEWER | {Permission.FLAGS_READ},
+    Role.VIEWER: _VIEWER,
+}

@@ -1,0 +1,177 @@
+"""User tokens: JWTs of the identity provider (RFC 7519), verified and remembered for seconds."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from app.config import Config
+from app.core.errors import Unauthenticated, Unavailable
+
+log = logging.getLogger(__name__)
+
+LEEWAY = 30  # seconds of clock difference that `exp`, `nbf` and `iat` are forgiven
+REMEMBERED = 10.0  # seconds a verified signature is not verified again
+MAX_REMEMBERED = 10_000
+REQUIRED = ["exp", "iat", "iss", "aud"]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a verified token says: who, and in which organization (None if it does not)."""
+
+    subject: str
+    org_id: str | None
+
+
+class TokenVerifier:
+    """Checks signature, issuer, audience and times; role and tenant state are not its business.
+
+    A verified token is remembered for :data:`REMEMBERED` seconds, never beyond its ``exp``.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._keys = _keys(config)
+        self._seen: dict[str, tuple[float, Claims]] = {}
+
+    def verify(self, token: str) -> Claims:
+        """The claims of a token; raises Unauthenticated for any fault, without naming it."""
+        now = time.time()
+        known = self._seen.get(token)
+        if known is not None and known[0] > now:
+            return known[1]
+        payload = self._decode(token)
+        claims = self._claims(payload)
+        if len(self._seen) >= MAX_REMEMBERED:
+            self._seen.clear()
+        self._seen[token] = (min(now + REMEMBERED, float(payload["exp"]) + LEEWAY), claims)
+        return claims
+
+    def _decode(self, token: str) -> dict[str, Any]:
+        try:
+            algorithm, key = self._keys.find(jwt.get_unverified_header(token))
+            return jwt.decode(
+                token,
+                key,
+                algorithms=[algorithm],
+                issuer=self._config.jwt_issuer,
+                audience=self._config.jwt_audience,
+                leeway=LEEWAY,
+                options={"require": REQUIRED, "verify_iat": True, "enforce_minimum_key_length": True},
+            )
+        except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError):
+            raise Unauthenticated from None
+
+    def _claims(self, payload: Mapping[str, Any]) -> Claims:
+        subject = payload.get(self._config.jwt_subject_claim)
+        org_id = payload.get(self._config.jwt_org_claim)
+        if not _storable(subject) or not (org_id is None or _storable(org_id)):
+            raise Unauthenticated
+        return Claims(subject, org_id)
+
+
+def _storable(value: Any) -> bool:
+    return (
+        isinstance(value, str) and 0 < len(value) <= 255 and "\0" not in value and value.isprintable()
+    )
+
+
+class PinnedKey:
+    """One configured public key; its type decides the algorithm, not the token."""
+
+    def __init__(self, pem: str, allowed: tuple[str, ...]) -> None:
+        self._key = load_pem_public_key(pem.encode())
+        self._algorithm = algorithm_of(self._key)
+        if self._algorithm not in allowed:
+            raise LookupError(f"{self._algorithm} keys are not accepted")
+
+    def find(self, header: Mapping[str, Any]) -> tuple[str, Any]:
+        """The key and its algorithm, whatever the header says; a differing ``alg`` fails later."""
+        return self._algorithm, self._key
+
+
+class KeySet:
+    """The identity provider's published keys (RFC 7517), fetched when a new key id appears.
+
+    At most one fetch in :data:`COOL_DOWN` seconds, two seconds long; while the provider is away
+    the known keys go on working.
+    """
+
+    COOL_DOWN = 30.0
+    MAX_AGE = 3600.0
+    TIMEOUT = 2.0
+
+    def __init__(self, url: str, allowed: tuple[str, ...]) -> None:
+        self._url = url
+        self._allowed = allowed
+        self._keys: dict[str | None, tuple[str, Any]] = {}
+        self._fetched = self._tried = float("-inf")
+        self._lock = threading.Lock()
+
+    def find(self, header: Mapping[str, Any]) -> tuple[str, Any]:
+        """The key that the header's ``kid`` names; LookupError for an unknown one.
+
+        Raises Unavailable where no key was ever fetched. ``jku``, ``x5u`` and ``jwk`` are ignored.
+        """
+        key_id = header.get("kid")
+        if key_id not in self._keys or time.monotonic() - self._fetched > self.MAX_AGE:
+            self._refresh()
+        if not self._keys:
+            raise Unavailable("The identity provider's keys cannot be read.", code="keys_unavailable")
+        return self._keys[key_id]
+
+    def _refresh(self) -> None:
+        with self._lock:
+            if time.monotonic() - self._tried < self.COOL_DOWN:
+                return
+            self._tried = time.monotonic()
+            try:
+                with urllib.request.urlopen(self._url, timeout=self.TIMEOUT) as answer:  # noqa: S310 - configured by the operator
+                    document = json.loads(answer.read(1 << 20))
+                self._keys = self._read(document)
+                self._fetched = time.monotonic()
+            except (OSError, ValueError, KeyError, TypeError):
+                log.warning("jwks_fetch_failed", exc_info=True)
+
+    def _read(self, document: Any) -> dict[str | None, tuple[str, Any]]:
+        keys: dict[str | None, tuple[str, Any]] = {}
+        for entry in document["keys"]:
+            try:
+                key = jwt.PyJWK(entry).key
+                algorithm = algorithm_of(key)
+            except (jwt.PyJWTError, LookupError):
+                continue
+            if algorithm in self._allowed and entry.get("use", "sig") == "sig":
+                keys[entry.get("kid")] = (algorithm, key)
+        return keys
+
+
+def algorithm_of(key: Any) -> str:
+    """The one algorithm that a public key's type allows; LookupError for other types."""
+    match key:
+        case RSAPublicKey():
+            return "RS256"
+        case Ed25519PublicKey():
+            return "EdDSA"
+        case EllipticCurvePublicKey() if key.curve.name == "secp256r1":
+            return "ES256"
+    raise LookupError("not a key for RS256, ES256 or EdDSA")
+
+
+def _keys(config: Config) -> PinnedKey | KeySet:
+    if config.jwt_public_key:
+        return PinnedKey(config.jwt_public_key, config.jwt_algorithms)
+    return KeySet(config.jwt_jwks_url, config.jwt_algorithms)

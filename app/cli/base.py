@@ -1,0 +1,73 @@
+"""What every command group shares: the engines it talks to, and how results are printed.
+
+Results go to standard output, everything else (logs, progress, prompts) to standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import wraps
+from typing import Any, TypeVar
+from uuid import UUID
+
+import click
+import orjson
+from flask.cli import AppGroup
+from rich.console import Console
+from rich.table import Table
+
+from app.core import tenancy
+from app.core.errors import AppError, Invalid
+from app.core.times import rfc3339
+from app.core.transactions import transaction
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+
+
+def operator(command: F) -> F:
+    """Run a command in one transaction that sees every tenant; a refusal is one sentence, exit 1."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            with transaction():
+                tenancy.enter(tenancy.PLATFORM)
+                return command(*args, **kwargs)
+        except Invalid as refusal:
+            raise click.ClickException(
+                "; ".join(f"{fault['loc'][-1]}: {fault['msg']}" for fault in refusal.errors)
+            ) from None
+        except AppError as refusal:
+            raise click.ClickException(refusal.detail or "Not found.") from None
+
+    return run  # type: ignore[return-value]
+
+
+def print_json(value: Any) -> None:
+    """Print ``value`` as indented JSON; dates RFC 3339, ids as text."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATETIME
+    click.echo(orjson.dumps(value, default=_plain, option=options).decode())
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print rows as a table for people, or as a JSON array of the columns for scripts."""
+    chosen = [{name: row[name] for name in columns} for row in rows]
+    if as_json:
+        print_json(chosen)
+        return
+    table = Table(*columns)
+    for row in chosen:
+        table.add_row(*("" if value is None else str(_plain(value)) for value in row.values()))
+    Console(soft_wrap=True).print(table)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    return str(value) if isinstance(value, UUID) else value
+
+
+__all__ = ["AppGroup", "json_option", "operator", "print_json", "print_rows"]

@@ -1,0 +1,75 @@
+"""``flask jobs``: the worker, the scheduler, and a look at the queues."""
+
+from __future__ import annotations
+
+import signal
+
+import click
+from flask import current_app
+
+from app.cli.base import AppGroup, json_option, print_rows
+from app.core.jobs import JOBS, Queue, connection, make_worker, queue_named, run_scheduler
+
+jobs = AppGroup("jobs", help="Run and look at background work.")
+
+
+@jobs.command("worker")
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    type=click.Choice([queue.value for queue in Queue]),
+    help="Serve this queue only; may be repeated. All of them by default, in this order.",
+)
+@click.option("--burst", is_flag=True, help="End when the queues are empty.")
+def worker(queues: tuple[str, ...], burst: bool) -> None:
+    """Run a worker until SIGTERM; it finishes the job it has."""
+    chosen = [Queue(name) for name in queues] or list(Queue)
+    app = current_app._get_current_object()  # type: ignore[attr-defined]
+    make_worker(app, chosen).work(burst=burst, with_scheduler=True, logging_level="WARNING")
+
+
+@jobs.command("scheduler")
+def scheduler() -> None:
+    """Queue the periodic jobs when they are due, until SIGTERM."""
+    stopped = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    app = current_app._get_current_object()  # type: ignore[attr-defined]
+    run_scheduler(app, stop=lambda: stopped)
+
+
+@jobs.command("stats")
+@json_option
+def stats(as_json: bool) -> None:
+    """Count the waiting, delayed, running and failed jobs of each queue."""
+    redis = connection()
+    rows = []
+    for name in Queue:
+        queue = queue_named(name, redis)
+        rows.append(
+            {
+                "queue": name.value,
+                "waiting": queue.count,
+                "delayed": queue.scheduled_job_registry.count,
+                "running": queue.started_job_registry.count,
+                "failed": queue.failed_job_registry.count,
+            }
+        )
+    print_rows(rows, ["queue", "waiting", "delayed", "running", "failed"], as_json=as_json)
+
+
+@jobs.command("list")
+@json_option
+def list_jobs(as_json: bool) -> None:
+    """List every kind of job, its queue and how often the scheduler runs it."""
+    rows = [
+        {"job": name, "queue": known.queue.value, "every_seconds": known.every}
+        for name, known in sorted(JOBS.items())
+    ]
+    print_rows(rows, ["job", "queue", "every_seconds"], as_json=as_json)

@@ -1,0 +1,43 @@
+"""Memberships: a user's role in the tenant."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ForeignKeyConstraint, Index, Text, UniqueConstraint, text
+from sqlalchemy.dialects.postgresql import UUID as PgUUID
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.models import Attributed, OrganizationRow
+
+
+class Membership(Attributed, OrganizationRow):
+    """What one user may do in the tenant; at most one per user.
+
+    ``idp_membership_id`` is ``""`` where the identity provider has none.
+    """
+
+    __tablename__ = "memberships"
+
+    user_id: Mapped[UUID] = mapped_column(PgUUID)
+    idp_membership_id: Mapped[str] = mapped_column(Text, default="")
+    role: Mapped[str] = mapped_column(Text)
+    is_active: Mapped[bool] = mapped_column(default=True)
+
+    @classmethod
+    def constraints(cls) -> tuple[Any, ...]:
+        return (
+            *super().constraints(),
+            ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"]),
+            UniqueConstraint("tenant_id", "user_id"),
+            Index(
+                "uq_memberships_tenant_id_idp_membership_id",
+                "tenant_id",
+                "idp_membership_id",
+                unique=True,
+                postgresql_where=text("idp_membership_id <> ''"),
+            ),
+            Index(None, "tenant_id", "created_at", "id"),
+            Index(None, "created_at", "id"),
+        )

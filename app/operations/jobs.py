@@ -1,0 +1,14 @@
+"""Housekeeping that belongs to no domain."""
+
+from __future__ import annotations
+
+from app.core import idempotency
+from app.core.jobs import Queue, job
+from app.core.transactions import transaction
+
+
+@job(queue=Queue.MAINTENANCE, every=3600)
+def forget_idempotency_keys() -> None:
+    """Delete the idempotency keys that no longer hold."""
+    with transaction():
+        idempotency.forget_expired()

@@ -1,0 +1,55 @@
+"""What the people who run the service ask it: is it alive, is it ready, how is it doing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Flask, Response
+from flask_swagger_ui import get_swaggerui_blueprint
+
+from app.auth.guard import public
+from app.core import json
+from app.core.blueprint import Blueprint
+from app.operations import service
+
+blp = Blueprint("operations", __name__, description="Health and documentation.")
+
+
+@blp.get("/healthz")
+@public
+@blp.response(200, description="The process answers.")
+def healthz() -> Response:
+    """Tell that the process answers; asks nothing else."""
+    return _answer({"status": "ok"}, 200)
+
+
+@blp.get("/readyz")
+@public
+@blp.response(200, description="Database, Redis and migrations are as they should be.")
+@blp.alt_response(503, description="Something the service needs is away; the body says what.")
+def readyz() -> Response:
+    """Tell whether requests can be served: database, Redis, migrations."""
+    checks = service.readiness()
+    ready = all(found == "ok" for found in checks.values())
+    return _answer({"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503)
+
+
+def _answer(body: Any, status: int) -> Response:
+    return Response(json.dumps(body), status=status, content_type="application/json")
+
+
+docs = get_swaggerui_blueprint(
+    "/docs", "/openapi.json", config={"app_name": "Tenant control plane", "persistAuthorization": True}
+)
+
+
+def open_documentation(app: Flask) -> None:
+    """Serve /docs, and let everybody read it and /openapi.json."""
+    app.register_blueprint(docs)
+    for endpoint, view in list(app.view_functions.items()):
+        if endpoint.partition(".")[0] in (docs.name, "api-docs"):
+            app.view_functions[endpoint] = public(partial(view))
+
+
+BLUEPRINTS = (blp,)

@@ -1,0 +1,46 @@
+"""Readiness: the database, Redis and the migrations."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from alembic.config import Config as AlembicConfig
+from alembic.script import ScriptDirectory
+from flask import current_app
+from redis.exceptions import RedisError
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.core.jobs import connection
+from app.extensions import db
+
+
+def readiness() -> dict[str, str]:
+    """``ok`` or a few words of fault for each thing that requests and jobs need."""
+    return {**_database(), "redis": _redis()}
+
+
+def _database() -> dict[str, str]:
+    try:
+        version = db.session.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    except SQLAlchemyError:
+        db.session.rollback()
+        return {"database": "unavailable", "migrations": "unknown"}
+    current = version == newest_migration()
+    return {"database": "ok", "migrations": "ok" if current else f"at {version}"}
+
+
+def _redis() -> str:
+    try:
+        connection().ping()
+    except RedisError:
+        return "unavailable"
+    return "ok"
+
+
+@cache
+def newest_migration() -> str | None:
+    """The revision that this code was written for."""
+    settings = AlembicConfig()
+    settings.set_main_option("script_location", current_app.extensions["migrate"].directory)
+    return ScriptDirectory.from_config(settings).get_current_head()

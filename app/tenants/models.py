@@ -1,0 +1,34 @@
+"""Tenants: the companies that the service's user sells to."""
+
+from __future__ import annotations
+
+from sqlalchemy import Index, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.models import Row
+
+
+class Tenant(Row):
+    """One customer organization; ``is_active`` false means suspended.
+
+    ``plan_name`` follows the current subscription; no request writes it.
+    """
+
+    __tablename__ = "tenants"
+    # What the composite foreign keys of rows that carry the organization's id refer to.
+    __table_args__ = (UniqueConstraint("id", "idp_org_id"), Index(None, "created_at", "id"))
+
+    idp_org_id: Mapped[str] = mapped_column(Text, unique=True)
+    name: Mapped[str] = mapped_column(Text)
+    slug: Mapped[str] = mapped_column(Text, unique=True)
+    plan_name: Mapped[str] = mapped_column(Text)
+    primary_contact_name: Mapped[str] = mapped_column(Text, default="")
+    primary_contact_email: Mapped[str] = mapped_column(Text, default="")
+    primary_contact_phone: Mapped[str] = mapped_column(Text, default="")
+    mailing_address_line_1: Mapped[str] = mapped_column(Text, default="")
+    mailing_address_line_2: Mapped[str] = mapped_column(Text, default="")
+    mailing_city: Mapped[str] = mapped_column(Text, default="")
+    mailing_state: Mapped[str] = mapped_column(Text, default="")
+    mailing_zipcode: Mapped[str] = mapped_column(Text, default="")
+    mailing_country: Mapped[str] = mapped_column(Text, default="")
+    is_active: Mapped[bool] = mapped_column(default=True)

@@ -1,0 +1,33 @@
+"""Users: people of one tenant, as its identity provider knows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, Index, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.models import Attributed, OrganizationRow
+
+
+class User(Attributed, OrganizationRow):
+    """One person in one tenant. ``meta_data`` is a free JSON object, its spelling kept as sent."""
+
+    __tablename__ = "users"
+
+    idp_user_id: Mapped[str] = mapped_column(Text)
+    email: Mapped[str] = mapped_column(Text)
+    first_name: Mapped[str] = mapped_column(Text, default="")
+    last_name: Mapped[str] = mapped_column(Text, default="")
+    is_active: Mapped[bool] = mapped_column(default=True)
+    meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+
+    @classmethod
+    def constraints(cls) -> tuple[Any, ...]:
+        return (
+            *super().constraints(),
+            UniqueConstraint("tenant_id", "idp_user_id"),
+            Index(None, "tenant_id", "created_at", "id"),
+            Index(None, "tenant_id", "email"),
+            Index(None, "created_at", "id"),
+        )
