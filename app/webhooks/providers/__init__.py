@@ -1,0 +1,79 @@
+"""The providers whose events are understood, per receiver.
+
+Where the signature does not tell the provider (``standard_webhooks``, ``stripe``, ``github``),
+the first whose form fits is taken, and the generic form in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from app.webhooks.payloads import Unreadable, parse
+from app.webhooks.providers import (
+    auth0,
+    clerk,
+    generic,
+    generic_email,
+    logto,
+    mailgun,
+    postmark,
+    resend,
+    sendgrid,
+    ses,
+    stytch,
+    workos,
+)
+from app.webhooks.providers.provider import Provider
+
+
+class Receiver(StrEnum):
+    """The two endpoints that take events."""
+
+    IDENTITY = "identity"
+    EMAIL = "email"
+
+
+PROVIDERS: Mapping[Receiver, tuple[Provider, ...]] = MappingProxyType(
+    {
+        Receiver.IDENTITY: (
+            auth0.PROVIDER,
+            stytch.PROVIDER,
+            logto.PROVIDER,
+            workos.PROVIDER,
+            clerk.PROVIDER,
+            generic.PROVIDER,
+        ),
+        Receiver.EMAIL: (
+            sendgrid.PROVIDER,
+            mailgun.PROVIDER,
+            postmark.PROVIDER,
+            ses.PROVIDER,
+            resend.PROVIDER,
+            generic_email.PROVIDER,
+        ),
+    }
+)
+_BY_NAME = {provider.name: provider for group in PROVIDERS.values() for provider in group}
+
+
+def get_provider(name: str) -> Provider:
+    """By name, which is unique over both receivers; KeyError for none."""
+    return _BY_NAME[name]
+
+
+def choose(receiver: Receiver, name: str | None, body: bytes) -> Provider:
+    """The provider that a verified request comes from.
+
+    ``name`` is what the signature told; a provider of the other receiver, whose credential
+    was configured for the wrong endpoint, is not believed here and read as the generic form.
+    """
+    group = PROVIDERS[receiver]
+    if name is not None:
+        return next((provider for provider in group if provider.name == name), group[-1])
+    try:
+        document = parse(body)
+    except Unreadable:
+        return group[-1]
+    return next(provider for provider in group if provider.recognises(document))

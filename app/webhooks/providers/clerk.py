@@ -1,0 +1,122 @@
+"""Clerk: users, organizations and organization memberships, signed by Svix.
+
+``timestamp`` is documented in milliseconds and shown in seconds; a number below 10^11 is
+seconds. A deleted user or organization carries its id alone, a deleted membership the whole
+object. The copies of the organization and of the user inside a membership are not read: they
+have events of their own.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.webhooks.events import (
+    Change,
+    IdentityEvent,
+    MembershipEvent,
+    OrganizationEvent,
+    UserEvent,
+)
+from app.webhooks.payloads import (
+    Unwanted,
+    email,
+    epoch,
+    flag,
+    identifier,
+    in_seconds,
+    member,
+    objects,
+    optional_epoch,
+    parse_object,
+    text,
+)
+from app.webhooks.providers.provider import Provider, single
+
+
+def adapt(body: bytes) -> list[IdentityEvent]:
+    """What one event says; https://clerk.com/docs/webhooks/overview lists them."""
+    event = parse_object(body)
+    match str(event.get("type")).split("."):
+        case ["user", "created" | "updated" | "deleted" as change]:
+            return [_user(event, Change(change))]
+        case ["organization", "created" | "updated" | "deleted" as change]:
+            return [_organization(event, Change(change))]
+        case ["organizationMembership", "created" | "updated" | "deleted" as change]:
+            return [_membership(event, Change(change))]
+        case _:
+            raise Unwanted("not about a user, an organization or a membership")
+
+
+def recognises(document: Any) -> bool:
+    """``"object": "event"`` around ``data`` that names its own kind."""
+    return member(document, "object") == "event" and isinstance(
+        member(document, "data", "object"), str
+    )
+
+
+def _user(event: dict[str, Any], change: Change) -> UserEvent:
+    banned = flag(event, "data", "banned")
+    return UserEvent(
+        object_id=identifier(event, "data", "id"),
+        change=change,
+        occurred_at=_occurred_at(event, change),
+        version=optional_epoch(event, "data", "updated_at"),
+        email=_primary_email(event),
+        first_name=text(event, "data", "first_name"),
+        last_name=text(event, "data", "last_name"),
+        active=None if banned is None else not banned,
+    )
+
+
+def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
+    return OrganizationEvent(
+        object_id=identifier(event, "data", "id"),
+        change=change,
+        occurred_at=_occurred_at(event, change),
+        version=optional_epoch(event, "data", "updated_at"),
+        name=text(event, "data", "name"),
+        slug=text(event, "data", "slug"),
+    )
+
+
+def _membership(event: dict[str, Any], change: Change) -> MembershipEvent:
+    membership_id = identifier(event, "data", "id")
+    role = text(event, "data", "role")
+    return MembershipEvent(
+        object_id=membership_id,
+        change=change,
+        occurred_at=_occurred_at(event, change),
+        version=optional_epoch(event, "data", "updated_at"),
+        membership_id=membership_id,
+        organization_id=identifier(event, "data", "organization", "id"),
+        user_id=identifier(event, "data", "public_user_data", "user_id"),
+        roles=(role,) if role else None,
+    )
+
+
+def _occurred_at(event: dict[str, Any], change: Change) -> datetime:
+    """A deletion told in whole seconds comes after every change told in that second."""
+    occurred_at = epoch(event, "timestamp")
+    if change is Change.DELETED and in_seconds(event["timestamp"]):
+        return occurred_at + timedelta(seconds=1, microseconds=-1)
+    return occurred_at
+
+
+def _primary_email(event: dict[str, Any]) -> str | None:
+    """The primary address; the first where none is marked; None in a deletion."""
+    if not isinstance(member(event, "data", "email_addresses"), list):
+        return None
+    addresses = objects(event, "data", "email_addresses")
+    primary_id = member(event, "data", "primary_email_address_id")
+    marked = [entry for entry in addresses if entry.get("id") == primary_id]
+    chosen = (marked or addresses or [{}])[0]
+    return email(chosen, "email_address") or ""
+
+
+PROVIDER = Provider(
+    name="clerk",
+    split=single(lambda event: event.get("type")),
+    adapt=adapt,
+    recognises=recognises,
+)

@@ -1,0 +1,70 @@
+"""The generic form of e-mail events, for providers that have none of their own here.
+
+The payload is the one that Standard Webhooks recommends::
+
+    {"type": "email.bounced", "timestamp": "2026-01-05T09:45:05.123Z",
+     "data": {"message_id": "m1", "recipient": "a@b.example", …}}
+
+``type`` is ``email.`` and one of ``scheduled sent deferred delivered bounced soft_bounced
+complained rejected opened clicked unsubscribed resubscribed``; any other type is ignored.
+``data`` holds ``recipient`` (one address, or a list), and as far as known ``message_id``,
+``reason``, ``response`` (of the receiving server), ``url``, ``tags`` (a list of texts) and
+``metadata`` (names with plain values). Deliveries are told apart as in the generic form of
+identity events.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.webhooks.events import EmailEvent, EmailKind, suppressions_of
+from app.webhooks.payloads import (
+    Unreadable,
+    Unwanted,
+    address,
+    moment,
+    pairs,
+    parse_object,
+    text,
+    texts,
+)
+from app.webhooks.providers.provider import Provider, single
+
+
+def adapt(body: bytes) -> list[EmailEvent]:
+    """What one event says."""
+    event = parse_object(body)
+    kind = _kind(event)
+    recipients = texts(event, "data", "recipient")
+    if not recipients:
+        raise Unreadable("data.recipient is missing")
+    return [
+        EmailEvent(
+            kind=kind,
+            message_id=text(event, "data", "message_id") or "",
+            recipient=address(recipient),
+            occurred_at=moment(event, "timestamp"),
+            reason=text(event, "data", "reason") or "",
+            response=text(event, "data", "response") or "",
+            url=text(event, "data", "url") or "",
+            tags=texts(event, "data", "tags"),
+            metadata=pairs(event, "data", "metadata"),
+            suppressions=suppressions_of(kind),
+        )
+        for recipient in recipients
+    ]
+
+
+def _kind(event: dict[str, Any]) -> EmailKind:
+    prefix, _, name = str(event.get("type")).partition(".")
+    if prefix != "email" or name not in list(EmailKind):
+        raise Unwanted("not about a message that was sent")
+    return EmailKind(name)
+
+
+PROVIDER = Provider(
+    name="generic_email",
+    split=single(lambda event: event.get("type"), lambda event: event.get("id")),
+    adapt=adapt,
+    recognises=lambda document: True,
+)

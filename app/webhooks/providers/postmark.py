@@ -1,0 +1,128 @@
+"""Postmark: e-mail events, one per request, told apart by ``RecordType``.
+
+Only bounces and complaints have an id; the others are keyed by what they say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.webhooks.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
+from app.webhooks.payloads import (
+    Unwanted,
+    address,
+    key,
+    member,
+    moment,
+    pairs,
+    parse_object,
+    text,
+    texts,
+)
+from app.webhooks.providers.provider import Provider, single
+
+_BOUNCES = {
+    "HardBounce": EmailKind.BOUNCED,
+    "BadEmailAddress": EmailKind.BOUNCED,
+    "SoftBounce": EmailKind.SOFT_BOUNCED,
+    "VirusNotification": EmailKind.SOFT_BOUNCED,
+    "SpamNotification": EmailKind.SOFT_BOUNCED,
+    "Transient": EmailKind.DEFERRED,
+    "DnsError": EmailKind.DEFERRED,
+    "OpenRelayTest": EmailKind.DEFERRED,
+    "SpamComplaint": EmailKind.COMPLAINED,
+    "Unsubscribe": EmailKind.UNSUBSCRIBED,
+    "Subscribe": EmailKind.RESUBSCRIBED,
+    "ManuallyDeactivated": EmailKind.REJECTED,
+    "Unconfirmed": EmailKind.REJECTED,
+    "Blocked": EmailKind.REJECTED,
+    "SMTPApiError": EmailKind.REJECTED,
+    "DMARCPolicy": EmailKind.REJECTED,
+    "TemplateRenderingFailed": EmailKind.REJECTED,
+}
+_TIMES = {
+    "Delivery": "DeliveredAt",
+    "Bounce": "BouncedAt",
+    "SpamComplaint": "BouncedAt",
+    "Open": "ReceivedAt",
+    "Click": "ReceivedAt",
+    "SubscriptionChange": "ChangedAt",
+}
+_SUPPRESSION_REASONS = {"HardBounce": Cause.BOUNCED, "SpamComplaint": Cause.COMPLAINED}
+
+
+def adapt(body: bytes) -> list[EmailEvent]:
+    """What one event says; https://postmarkapp.com/developer/webhooks lists them."""
+    event = parse_object(body)
+    kind = _kind(event)
+    return [
+        EmailEvent(
+            kind=kind,
+            message_id=text(event, "MessageID") or "",
+            recipient=address(event.get("Recipient") or event.get("Email")),
+            occurred_at=moment(event, _TIMES[event["RecordType"]]),
+            reason=text(event, "Description") or text(event, "SuppressionReason") or "",
+            response=text(event, "Details") or "",
+            url=text(event, "OriginalLink") or "",
+            tags=texts(event, "Tag"),
+            metadata=pairs(event, "Metadata"),
+            suppressions=_suppressions(event, kind),
+        )
+    ]
+
+
+def recognises(document: Any) -> bool:
+    """``RecordType``."""
+    return isinstance(member(document, "RecordType"), str)
+
+
+def _kind(event: dict[str, Any]) -> EmailKind:
+    match event.get("RecordType"):
+        case "Delivery":
+            return EmailKind.DELIVERED
+        case "Open":
+            return EmailKind.OPENED
+        case "Click":
+            return EmailKind.CLICKED
+        case "SpamComplaint":
+            return EmailKind.COMPLAINED
+        case "Bounce" if event.get("Type") in _BOUNCES:
+            return _BOUNCES[event["Type"]]
+        case "SubscriptionChange":
+            suppressed = event.get("SuppressSending") is True
+            return EmailKind.UNSUBSCRIBED if suppressed else EmailKind.RESUBSCRIBED
+        case _:  # an automatic answer, a change of address, inbound mail
+            raise Unwanted("not about a message that was sent")
+
+
+def _suppressions(event: dict[str, Any], kind: EmailKind) -> tuple[Suppression, ...]:
+    """Postmark suppresses per message stream; reactivating an address also ends its bounce."""
+    if event["RecordType"] != "SubscriptionChange":
+        return suppressions_of(kind)
+    cause = _SUPPRESSION_REASONS.get(str(event.get("SuppressionReason")))
+    if kind is EmailKind.UNSUBSCRIBED and cause:
+        return (Suppression(cause),)
+    stream = text(event, "MessageStream")
+    opt_out = suppressions_of(kind, f"stream:{stream}" if stream else "")
+    if kind is EmailKind.UNSUBSCRIBED:
+        return opt_out
+    return (*opt_out, Suppression(Cause.BOUNCED, lifted=True))
+
+
+def _own_id(event: dict[str, Any]) -> str | None:
+    """RecordType and ID, else RecordType, message, recipient, time and link."""
+    record_type = event.get("RecordType")
+    if record_type not in _TIMES:
+        return None
+    if isinstance(event.get("ID"), int):
+        return f"{record_type}:{event['ID']}"
+    names = ("MessageID", "Recipient", _TIMES[record_type], "OriginalLink")
+    return key(record_type, *(text(event, name) or "" for name in names))
+
+
+PROVIDER = Provider(
+    name="postmark",
+    split=single(lambda event: event.get("RecordType"), _own_id, prefer_message_id=False),
+    adapt=adapt,
+    recognises=recognises,
+)

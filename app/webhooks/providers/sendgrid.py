@@ -1,0 +1,144 @@
+"""SendGrid: e-mail events in batches, in no order, often twice.
+
+The body is always a list; each element is a row of its own, keyed by ``sg_event_id``. The
+sender's own values (custom arguments) are the members that SendGrid does not define.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from app.webhooks.events import Delivery, EmailEvent, EmailKind, suppressions_of
+from app.webhooks.payloads import (
+    Unreadable,
+    Unwanted,
+    address,
+    digest,
+    epoch,
+    key,
+    parse,
+    parse_object,
+    scalars,
+    text,
+    texts,
+)
+from app.webhooks.providers.provider import Provider, type_name, unreadable
+
+_KINDS = {
+    "processed": EmailKind.SENT,
+    "deferred": EmailKind.DEFERRED,
+    "delivered": EmailKind.DELIVERED,
+    "bounce": EmailKind.BOUNCED,
+    "dropped": EmailKind.REJECTED,
+    "open": EmailKind.OPENED,
+    "click": EmailKind.CLICKED,
+    "spamreport": EmailKind.COMPLAINED,
+    "unsubscribe": EmailKind.UNSUBSCRIBED,
+    "group_unsubscribe": EmailKind.UNSUBSCRIBED,
+    "group_resubscribe": EmailKind.RESUBSCRIBED,
+}
+
+_DEFINED = frozenset(
+    [
+        "asm_group_id",
+        "attempt",
+        "bounce_classification",
+        "category",
+        "cert_err",
+        "domain",
+        "email",
+        "event",
+        "from",
+        "ip",
+        "marketing_campaign_id",
+        "marketing_campaign_name",
+        "marketing_campaign_split_id",
+        "marketing_campaign_version",
+        "newsletter",
+        "pool",
+        "post_type",
+        "reason",
+        "response",
+        "send_at",
+        "sg_content_type",
+        "sg_event_id",
+        "sg_machine_open",
+        "sg_message_id",
+        "smtp-id",
+        "status",
+        "timestamp",
+        "tls",
+        "type",
+        "url",
+        "url_offset",
+        "useragent",
+    ]
+)
+
+
+def split(body: bytes, message_id: str | None) -> list[Delivery]:
+    """One row per element; the same element twice is one key twice."""
+    try:
+        batch = parse(body)
+    except Unreadable as fault:
+        return [unreadable(body, message_id, str(fault))]
+    if not isinstance(batch, list):
+        return [unreadable(body, message_id, "the body is not a list of events")]
+    return [_delivery(element) for element in batch]
+
+
+def adapt(body: bytes) -> list[EmailEvent]:
+    """What one element says; the names are those of SendGrid's event reference."""
+    event = parse_object(body)
+    kind = _KINDS.get(str(event.get("event")))
+    if kind is None:
+        raise Unwanted("not about a message that was sent")
+    if kind is EmailKind.BOUNCED and event.get("type") == "blocked":
+        kind = EmailKind.SOFT_BOUNCED
+    return [
+        EmailEvent(
+            kind=kind,
+            message_id=_message_id(event),
+            recipient=address(event.get("email")),
+            occurred_at=epoch(event, "timestamp"),
+            reason=text(event, "reason") or "",
+            response=text(event, "response") or "",
+            url=text(event, "url") or "",
+            tags=texts(event, "category"),
+            metadata=scalars((n, value) for n, value in event.items() if n not in _DEFINED),
+            suppressions=suppressions_of(kind, _group(event)),
+        )
+    ]
+
+
+def recognises(document: Any) -> bool:
+    """A list; nobody else here posts one."""
+    return isinstance(document, list)
+
+
+def _delivery(element: Any) -> Delivery:
+    body = json.dumps(element, separators=(",", ":")).encode()
+    if not isinstance(element, dict):
+        return unreadable(body, None, "the event is not a JSON object")
+    own_id = text(element, "sg_event_id")
+    return Delivery(key(own_id) if own_id else digest(body), type_name(element.get("event")), body)
+
+
+def _message_id(event: dict[str, Any]) -> str:
+    """What sending answered as ``X-Message-Id``; an asynchronous bounce has the SMTP id only."""
+    for separator in (".recvd", ".filter"):
+        sg_message_id = text(event, "sg_message_id") or ""
+        head, found, _ = sg_message_id.partition(separator)
+        if found:
+            return head
+    return text(event, "sg_message_id") or text(event, "smtp-id") or ""
+
+
+def _group(event: dict[str, Any]) -> str:
+    """The unsubscribe group that was left or joined again; ``""`` for all mail."""
+    group = event.get("asm_group_id")
+    return f"group:{group}" if isinstance(group, int) and not isinstance(group, bool) else ""
+
+
+PROVIDER = Provider(name="sendgrid", split=split, adapt=adapt, recognises=recognises)

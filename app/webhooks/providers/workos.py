@@ -1,0 +1,110 @@
+"""WorkOS: users, organizations and organization memberships.
+
+Each event repeats the whole object, a deletion too, with its old ``updated_at``. A membership
+that is ``pending`` is an invitation, not access.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.webhooks.events import (
+    Change,
+    IdentityEvent,
+    MembershipEvent,
+    OrganizationEvent,
+    UserEvent,
+)
+from app.webhooks.payloads import (
+    Unwanted,
+    email,
+    identifier,
+    member,
+    moment,
+    objects,
+    optional_moment,
+    parse_object,
+    text,
+    texts,
+)
+from app.webhooks.providers.provider import Provider, single
+
+
+def adapt(body: bytes) -> list[IdentityEvent]:
+    """What one event says; https://workos.com/docs/events lists them."""
+    event = parse_object(body)
+    match str(event.get("event")).split("."):
+        case ["user", "created" | "updated" | "deleted" as change]:
+            return [_user(event, Change(change))]
+        case ["organization", "created" | "updated" | "deleted" as change]:
+            return [_organization(event, Change(change))]
+        case ["organization_membership", "created" | "updated" | "deleted" as change]:
+            return [_membership(event, Change(change))]
+        case _:
+            raise Unwanted("not about a user, an organization or a membership")
+
+
+def recognises(document: Any) -> bool:
+    """An ``event`` name beside a ``data.object`` name, and ``created_at`` beside both."""
+    return (
+        isinstance(member(document, "event"), str)
+        and isinstance(member(document, "data", "object"), str)
+        and isinstance(member(document, "created_at"), str)
+    )
+
+
+def _user(event: dict[str, Any], change: Change) -> UserEvent:
+    return UserEvent(
+        object_id=identifier(event, "data", "id"),
+        change=change,
+        occurred_at=moment(event, "created_at"),
+        version=optional_moment(event, "data", "updated_at"),
+        email=email(event, "data", "email"),
+        first_name=text(event, "data", "first_name"),
+        last_name=text(event, "data", "last_name"),
+    )
+
+
+def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
+    return OrganizationEvent(
+        object_id=identifier(event, "data", "id"),
+        change=change,
+        occurred_at=moment(event, "created_at"),
+        version=optional_moment(event, "data", "updated_at"),
+        name=text(event, "data", "name"),
+    )
+
+
+def _membership(event: dict[str, Any], change: Change) -> MembershipEvent:
+    membership_id = identifier(event, "data", "id")
+    status = text(event, "data", "status")
+    return MembershipEvent(
+        object_id=membership_id,
+        change=change,
+        occurred_at=moment(event, "created_at"),
+        version=optional_moment(event, "data", "updated_at"),
+        membership_id=membership_id,
+        organization_id=identifier(event, "data", "organization_id"),
+        user_id=identifier(event, "data", "user_id"),
+        roles=_roles(event),
+        active=None if status is None else status == "active",
+    )
+
+
+def _roles(event: dict[str, Any]) -> tuple[str, ...] | None:
+    """``role`` is the first of ``roles``, which older events do not have."""
+    slugs = [
+        *texts(event, "data", "role", "slug"),
+        *(slug for role in objects(event, "data", "roles") for slug in texts(role, "slug")),
+    ]
+    return tuple(dict.fromkeys(slugs)) or None
+
+
+PROVIDER = Provider(
+    name="workos",
+    split=single(
+        lambda event: event.get("event"), lambda event: event.get("id"), prefer_message_id=False
+    ),
+    adapt=adapt,
+    recognises=recognises,
+)
