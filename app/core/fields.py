@@ -23,7 +23,6 @@ from marshmallow import ValidationError, missing
 from app.core.coercions import (
     BIGINT,
     has_surrogate,
-    is_storable,
     json_faults,
     to_bool,
     to_email,
@@ -121,7 +120,7 @@ class Email(Str, ma.fields.Email):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.validators = []  # marshmallow's own validator
+        self.validators = self.validators[1:]  # the first is marshmallow's own
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> str:
         if not isinstance(value, str):
@@ -230,14 +229,16 @@ class JsonObject(Field, ma.fields.Dict):
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise refuse("dict_type", value)
-        return _storable_json(value)
+        _refuse_unstorable(value)
+        return value
 
 
 class AnyJson(Field, ma.fields.Raw):
     """Any JSON value that PostgreSQL can hold; null is a value like any other."""
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return _storable_json(value)
+        _refuse_unstorable(value)
+        return value
 
 
 class ListOf(Field, ma.fields.List):
@@ -266,10 +267,10 @@ class ListOf(Field, ma.fields.List):
         """A list of what the item's field writes."""
         if value is None:
             return None
-        return [self.inner.to_json(item) for item in value]
+        return [self.inner._serialize(item, None, None) for item in value]
 
 
-class Nested(Field, ma.fields.Nested):
+class Nested(Field, ma.fields.Nested):  # type: ignore[misc]  # names its first argument otherwise
     """An object that another schema loads and dumps."""
 
     def __init__(self, schema: type[ma.Schema], **options: Any) -> None:
@@ -283,11 +284,10 @@ class Nested(Field, ma.fields.Nested):
         return None if value is None else self.schema.dump(value)
 
 
-def _storable_json(value: Any) -> Any:
+def _refuse_unstorable(value: Any) -> None:
     found = list(islice(json_faults(value), MAX_REFUSALS))
     if found:
         raise ValidationError(found)
-    return value
 
 
 def _given(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,22 +297,3 @@ def _given(keywords: Mapping[str, Any]) -> dict[str, Any]:
 def _listed(choices: tuple[str, ...]) -> str:
     *others, last = map(repr, choices)
     return f"{', '.join(others)} or {last}" if others else last
-
-
-__all__ = [
-    "AnyJson",
-    "AwareDateTime",
-    "Bool",
-    "Choice",
-    "Email",
-    "Field",
-    "Int",
-    "JsonObject",
-    "ListOf",
-    "Literal",
-    "LiteralTrue",
-    "Nested",
-    "Str",
-    "Uuid",
-    "is_storable",
-]

@@ -10,6 +10,7 @@ from typing import Any
 
 import marshmallow as ma
 
+from app.core.coercions import has_surrogate
 from app.core.fields import Field
 from app.core.refusals import MAX_REFUSALS, Refusal, refusal, refusals
 

@@ -1,0 +1,31 @@
+"""A path with slashes too many at its end is redirected to the one that exists, as FastAPI does."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from flask import Request, Response
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import MapAdapter
+
+_IN_PATH = "/:@!$&'()*+,;="
+_IN_QUERY = "%/?:@!$&'()*+,;=[]"
+
+
+def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response | None:
+    """307 to the path without its trailing slashes; None where there is no such path either.
+
+    The method is not looked at: the path redirected to answers 405 itself. The body is not read.
+    """
+    path = request.path.rstrip("/")
+    if path in ("", request.path) or urls is None or not urls.allowed_methods(path):
+        return None
+    location = f"{request.scheme}://{request.host}{quote(path, safe=_IN_PATH)}"
+    if request.query_string:
+        location += f"?{quote(request.query_string, safe=_IN_QUERY)}"
+    return Response(status=307, headers={"Location": location})
+
+
+def is_unrouted(error: HTTPException, request: Request) -> bool:
+    """Whether ``error`` says that no route matches, rather than that a view found no row."""
+    return request.routing_exception is error
