@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, Index, Text
-from sqlalchemy.dialects.postgresql import UUID as PgUUID
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
@@ -16,7 +15,7 @@ from app.core.times import utcnow
 from app.extensions import db
 
 
-class AuditEvent(db.Model):  # type: ignore[name-defined,misc]
+class AuditEvent(db.Model):  # type: ignore[name-defined]
     """Who did what to which row, and what was different afterwards.
 
     Append-only: the application's role may read and insert, nothing else. What belongs to no
@@ -31,8 +30,8 @@ class AuditEvent(db.Model):  # type: ignore[name-defined,misc]
         Index(None, "created_at", "id"),
     )
 
-    tenant_id: Mapped[UUID] = mapped_column(PgUUID, primary_key=True)
-    id: Mapped[UUID] = mapped_column(PgUUID, primary_key=True, default=uuid7)
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid7)
     created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
     actor: Mapped[str] = mapped_column(Text)
     action: Mapped[str] = mapped_column(Text)

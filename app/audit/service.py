@@ -26,13 +26,17 @@ def record(action: str, target: Any, change: Change, *, actor: Actor) -> None:
         action,
         target_type=action.partition(".")[0],
         target_id=str(target.id),
-        tenant_id=target.id if target.__tablename__ == "tenants" else getattr(target, "tenant_id", None),
+        tenant_id=target.id
+        if target.__tablename__ == "tenants"
+        else getattr(target, "tenant_id", None),
         change=change,
         actor=actor,
     )
 
 
-def record_creation(action: str, target: Any, *, actor: Actor, hidden: frozenset[str] = frozenset()) -> None:
+def record_creation(
+    action: str, target: Any, *, actor: Actor, hidden: frozenset[str] = frozenset()
+) -> None:
     """The same for a new row: ``before`` is empty, ``after`` is every field not ``hidden``."""
     columns = target.__table__.columns.keys()
     after = {name: getattr(target, name) for name in columns if name not in hidden}

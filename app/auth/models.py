@@ -7,7 +7,6 @@ from uuid import UUID
 
 from sqlalchemy import ForeignKey, Text
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.dialects.postgresql import UUID as PgUUID
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.models import Attributed, Moment, Row
@@ -20,7 +19,7 @@ class ApiKey(Attributed, Row):
 
     __tablename__ = "api_keys"
 
-    tenant_id: Mapped[UUID | None] = mapped_column(PgUUID, ForeignKey("tenants.id"), index=True)
+    tenant_id: Mapped[UUID | None] = mapped_column(ForeignKey("tenants.id"), index=True)
     name: Mapped[str] = mapped_column(Text)
     digest: Mapped[str] = mapped_column(Text, unique=True)
     prefix: Mapped[str] = mapped_column(Text)  # the first characters, to recognise a key by
@@ -30,7 +29,7 @@ class ApiKey(Attributed, Row):
     last_used_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
-class PlatformAdmin(db.Model):  # type: ignore[name-defined,misc]
+class PlatformAdmin(db.Model):  # type: ignore[name-defined]
     """An identity provider subject who is platform superadmin; managed by CLI."""
 
     __tablename__ = "platform_admins"

@@ -70,23 +70,28 @@ class TokenVerifier:
                 issuer=self._config.jwt_issuer,
                 audience=self._config.jwt_audience,
                 leeway=LEEWAY,
-                options={"require": REQUIRED, "verify_iat": True, "enforce_minimum_key_length": True},
+                options={
+                    "require": REQUIRED,
+                    "verify_iat": True,
+                    "enforce_minimum_key_length": True,
+                },
             )
         except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError):
             raise Unauthenticated from None
 
     def _claims(self, payload: Mapping[str, Any]) -> Claims:
-        subject = payload.get(self._config.jwt_subject_claim)
         org_id = payload.get(self._config.jwt_org_claim)
-        if not _storable(subject) or not (org_id is None or _storable(org_id)):
-            raise Unauthenticated
-        return Claims(subject, org_id)
+        return Claims(
+            _checked(payload.get(self._config.jwt_subject_claim)),
+            None if org_id is None else _checked(org_id),
+        )
 
 
-def _storable(value: Any) -> bool:
-    return (
-        isinstance(value, str) and 0 < len(value) <= 255 and "\0" not in value and value.isprintable()
-    )
+def _checked(value: Any) -> str:
+    """A claim that can be an id here: 1 to 255 printable characters; else Unauthenticated."""
+    if not isinstance(value, str) or not 0 < len(value) <= 255 or not value.isprintable():
+        raise Unauthenticated
+    return value
 
 
 class PinnedKey:
@@ -130,7 +135,9 @@ class KeySet:
         if key_id not in self._keys or time.monotonic() - self._fetched > self.MAX_AGE:
             self._refresh()
         if not self._keys:
-            raise Unavailable("The identity provider's keys cannot be read.", code="keys_unavailable")
+            raise Unavailable(
+                "The identity provider's keys cannot be read.", code="keys_unavailable"
+            )
         return self._keys[key_id]
 
     def _refresh(self) -> None:

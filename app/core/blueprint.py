@@ -17,7 +17,7 @@ import marshmallow as ma
 from flask import Response, request
 from flask_smorest.utils import resolve_schema_instance, unpack_tuple_response
 
-from app.core import concurrency, idempotency, json, transactions
+from app.core import concurrency, contract, idempotency, json, transactions
 from app.core.errors import Forbidden
 from app.core.pagination import Page
 from app.core.parser import PARSER
@@ -31,11 +31,34 @@ class Blueprint(flask_smorest.Blueprint):
 
     ARGUMENTS_PARSER = PARSER
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._prepare_doc_cbks.append(self._prepare_contract_doc)
+
     def add_url_rule(
-        self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any
+        self,
+        rule: str,
+        endpoint: str | None = None,
+        view_func: Any = None,
+        *args: Any,
+        **options: Any,
     ) -> None:
         """Register a view behind its guard and inside a transaction."""
-        super().add_url_rule(rule, endpoint, _endpoint(view_func), *args, **options)
+        endpoint_func: Any = _endpoint(view_func)
+        access = getattr(view_func, "access", None)
+        endpoint_func._apidoc = {
+            **getattr(view_func, "_apidoc", {}),
+            "contract": (rule, access, f"{self.name}_{view_func.__name__}"),
+        }
+        endpoint_func.__doc__ = f"{view_func.__doc__}\n\n{getattr(access, 'description', '')}"
+        super().add_url_rule(rule, endpoint, endpoint_func, *args, **options)
+
+    @staticmethod
+    def _prepare_contract_doc(
+        doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
+    ) -> dict[str, Any]:
+        rule, access, doc["operationId"] = doc_info["contract"]
+        return contract.complete(doc, rule=rule, method=method, access=access)
 
     def response(
         self,
@@ -135,7 +158,9 @@ def _envelope(schema: type[ma.Schema], many: bool) -> type[ma.Schema]:
             fields["next_cursor"] = ma.fields.String(
                 required=True,
                 allow_none=True,
-                metadata={"description": "Give it as `cursor` for the next page; null on the last."},
+                metadata={
+                    "description": "Give it as `cursor` for the next page; null on the last."
+                },
             )
         _ENVELOPES[key] = ma.Schema.from_dict(fields, name=f"{name}{'List' if many else 'Answer'}")
     return _ENVELOPES[key]

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from flask import Request, Response
-from sqlalchemy import JSON, LargeBinary, Text, bindparam, func, text
+from sqlalchemy import JSON, LargeBinary, Text, bindparam, delete, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Mapped, mapped_column
@@ -31,7 +31,7 @@ KEPT_HEADERS = ("Content-Type", "ETag", "Location", "X-Update-Ignored")
 LOCK_NOT_AVAILABLE = "55P03"
 
 
-class IdempotencyKey(db.Model):  # type: ignore[name-defined,misc]
+class IdempotencyKey(db.Model):  # type: ignore[name-defined]
     """One key of one credential, method and path, with the answer it got."""
 
     __tablename__ = "idempotency_keys"
@@ -154,5 +154,5 @@ def _store(place: dict[str, str], response: Response) -> None:
 
 def forget_expired() -> int:
     """Delete the keys that no longer hold; how many there were."""
-    old = IdempotencyKey.created_at < func.now() - LIFETIME
-    return db.session.execute(IdempotencyKey.__table__.delete().where(old)).rowcount  # type: ignore[attr-defined]
+    old = delete(IdempotencyKey).where(IdempotencyKey.created_at < utcnow() - LIFETIME)
+    return len(db.session.execute(old.returning(IdempotencyKey.key)).all())

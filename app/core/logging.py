@@ -38,7 +38,7 @@ def resume_request(request_id: str) -> None:
 
 def configure(level: str) -> None:
     """Send every logger's lines, the standard library's too, through one JSON renderer."""
-    shared = [
+    shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,

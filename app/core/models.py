@@ -10,7 +10,6 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, Text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
-from sqlalchemy.dialects.postgresql import UUID as PgUUID
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from uuid_utils.compat import uuid7
 
@@ -29,7 +28,7 @@ class Change:
     after: dict[str, Any]
 
 
-class Row(db.Model):  # type: ignore[name-defined,misc]
+class Row(db.Model):  # type: ignore[name-defined]
     """A row with an id (UUIDv7), timestamps and a version.
 
     ``version`` starts at 1 and grows by one with each change; it is the ETag. An
@@ -38,7 +37,7 @@ class Row(db.Model):  # type: ignore[name-defined,misc]
 
     __abstract__ = True
 
-    id: Mapped[UUID] = mapped_column(PgUUID, primary_key=True, default=uuid7)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid7)
     created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
     updated_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
     version: Mapped[int] = mapped_column(BigInteger, default=1)
@@ -75,8 +74,8 @@ class TenantRow(Row):
 
     __abstract__ = True
 
-    tenant_id: Mapped[UUID] = mapped_column(PgUUID, ForeignKey("tenants.id"), primary_key=True)
-    id: Mapped[UUID] = mapped_column(PgUUID, primary_key=True, default=uuid7)
+    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid7)
 
     @declared_attr.directive
     def __table_args__(cls) -> tuple[Any, ...]:  # noqa: N805 - declarative calls it on the class
@@ -96,7 +95,7 @@ class OrganizationRow(TenantRow):
 
     __abstract__ = True
 
-    tenant_id: Mapped[UUID] = mapped_column(PgUUID, primary_key=True)
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     idp_org_id: Mapped[str] = mapped_column(Text)
 
     @classmethod

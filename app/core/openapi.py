@@ -7,6 +7,7 @@ from typing import Any
 import flask_smorest
 from flask import Flask
 
+from app.core.contract import ERROR_SCHEMA
 from app.core.error_handlers import register_error_handlers
 
 SECURITY_SCHEMES = {
@@ -44,6 +45,7 @@ class Api(flask_smorest.Api):
         super().init_app(app, **options)
         for name, scheme in SECURITY_SCHEMES.items():
             self.spec.components.security_scheme(name, scheme)
+        self.spec.components.schema("Error", ERROR_SCHEMA)
 
     def _register_error_handlers(self) -> None:
         register_error_handlers(self._app)

@@ -14,9 +14,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, tuple_
+from sqlalchemy import Select, literal, tuple_
 
 from app.core.errors import Invalid, error
+from app.core.models import Moment
 from app.extensions import db
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
@@ -39,9 +40,10 @@ def paginate(
 
     Raises Invalid at ``["query", "cursor"]`` for a cursor that this service did not make.
     """
-    key = tuple_(model.created_at, model.id)
     if cursor is not None:
-        statement = statement.where(key > tuple_(*read_cursor(cursor)))
+        created_at, row_id = read_cursor(cursor)
+        place = tuple_(literal(created_at, Moment), literal(row_id))
+        statement = statement.where(tuple_(model.created_at, model.id) > place)
     statement = statement.order_by(model.created_at, model.id).limit(limit + 1)
     rows = db.session.execute(statement).scalars().all()
     page = rows[:limit]

@@ -24,7 +24,8 @@ CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECA
 
 def get_row(model: type[R], row_id: UUID | str) -> R:
     """The row, as it is now; raises NotFound where the scope shows none (or it is no UUID)."""
-    return _one(model, row_id, lock=False)
+    found: R = _one(model, row_id, lock=False)
+    return found
 
 
 def lock_row(model: type[R], row_id: UUID | str) -> R:
@@ -33,7 +34,7 @@ def lock_row(model: type[R], row_id: UUID | str) -> R:
     Raises NotFound, and PreconditionFailed where the request's ``If-Match`` does not hold.
     Use it for the one row that the request names; lock others with a statement of your own.
     """
-    row = _one(model, row_id, lock=True)
+    row: R = _one(model, row_id, lock=True)
     check_precondition(row)
     return row
 
@@ -48,9 +49,9 @@ def flush(conflicts: Mapping[str, Conflict]) -> None:
         db.session.flush()
     except IntegrityError as fault:
         name = getattr(getattr(fault.orig, "diag", None), "constraint_name", None)
-        if name in conflicts:
-            raise conflicts[name] from None
-        raise
+        if name is None or name not in conflicts:
+            raise
+        raise conflicts[name] from None
 
 
 def parse_id(row_id: UUID | str) -> UUID:
@@ -62,7 +63,7 @@ def parse_id(row_id: UUID | str) -> UUID:
     return UUID(row_id)
 
 
-def _one(model: type[R], row_id: UUID | str, *, lock: bool) -> R:
+def _one(model: Any, row_id: UUID | str, *, lock: bool) -> Any:
     values: dict[str, Any] = {"id": parse_id(row_id)}
     tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None
     if tenant_id is not None:
@@ -70,14 +71,14 @@ def _one(model: type[R], row_id: UUID | str, *, lock: bool) -> R:
     row = db.session.execute(_statement(model, tenant_id is not None, lock), values).scalar()
     if row is None:
         raise NotFound
-    return row  # type: ignore[no-any-return]
+    return row
 
 
 @cache
-def _statement(model: type[Row], of_tenant: bool, lock: bool) -> Select[Any]:
+def _statement(model: Any, of_tenant: bool, lock: bool) -> Select[Any]:
     statement = select(model).where(model.id == bindparam("id"))
     if of_tenant:
-        statement = statement.where(model.tenant_id == bindparam("tenant_id"))  # type: ignore[attr-defined]
+        statement = statement.where(model.tenant_id == bindparam("tenant_id"))
     if lock:
         statement = statement.with_for_update().execution_options(populate_existing=True)
     return statement

@@ -42,8 +42,8 @@ def transaction() -> Iterator[None]:
         session.commit()
         callbacks = session.info.get("on_commit", ())
     except BaseException:
-        session.rollback()
         session.expunge_all()
+        session.rollback()
         raise
     finally:
         session.info.clear()

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ForeignKeyConstraint, Index, Text, UniqueConstraint, text
-from sqlalchemy.dialects.postgresql import UUID as PgUUID
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.models import Attributed, OrganizationRow
@@ -20,7 +19,7 @@ class Membership(Attributed, OrganizationRow):
 
     __tablename__ = "memberships"
 
-    user_id: Mapped[UUID] = mapped_column(PgUUID)
+    user_id: Mapped[UUID] = mapped_column()
     idp_membership_id: Mapped[str] = mapped_column(Text, default="")
     role: Mapped[str] = mapped_column(Text)
     is_active: Mapped[bool] = mapped_column(default=True)

@@ -32,7 +32,9 @@ def readyz() -> Response:
     """Tell whether requests can be served: database, Redis, migrations."""
     checks = service.readiness()
     ready = all(found == "ok" for found in checks.values())
-    return _answer({"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503)
+    return _answer(
+        {"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503
+    )
 
 
 def _answer(body: Any, status: int) -> Response:
@@ -40,7 +42,9 @@ def _answer(body: Any, status: int) -> Response:
 
 
 docs = get_swaggerui_blueprint(
-    "/docs", "/openapi.json", config={"app_name": "Tenant control plane", "persistAuthorization": True}
+    "/docs",
+    "/openapi.json",
+    config={"app_name": "Tenant control plane", "persistAuthorization": True},
 )
 
 

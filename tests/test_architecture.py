@@ -1,0 +1,317 @@
+"""The house's rules, each as a test."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, text
+
+from app import JOB_MODULES
+from app.core.jobs import JOBS, Queue
+from app.core.models import TenantRow
+from app.extensions import db
+
+ROOT = Path(__file__).parent.parent
+APP = ROOT / "app"
+
+# Lower imports higher never; siblings on one line never import one another.
+LAYERS = (
+    ("extensions", "config"),
+    ("core",),
+    ("models",),
+    ("audit", "auth"),
+    ("tenants", "api_keys", "operations"),
+    ("custom_fields",),
+    ("users", "subscriptions", "flags", "emails"),
+    ("memberships",),
+    ("webhooks",),
+    ("cli", "dev"),
+)
+
+
+def level_of(module: str) -> tuple[int, str]:
+    """The layer of a dotted module name below ``app``, and its place in it."""
+    parts = module.split(".")
+    if len(parts) > 2 and parts[-1] == "models" and parts[1] != "core":
+        return 2, "models"
+    for level, names in enumerate(LAYERS):
+        if parts[1] in names:
+            return level, parts[1]
+    raise AssertionError(f"{module} stands in no layer")
+
+
+def modules() -> list[tuple[str, Path]]:
+    found = []
+    for path in sorted(APP.rglob("*.py")):
+        if path == APP / "__init__.py":
+            continue
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        found.append((name.removesuffix(".__init__"), path))
+    return found
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every ``app…`` module that a file imports at run time."""
+    found = set()
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+        for node in ast.walk(branch)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("app"):
+            for alias in node.names:
+                deeper = APP.parent / Path(*node.module.split("."), alias.name)
+                is_module = deeper.with_suffix(".py").exists() or deeper.is_dir()
+                found.add(f"{node.module}.{alias.name}" if is_module else node.module)
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("app.")}
+    return found
+
+
+class TestLayers:
+    def test_imports_go_down_only(self):
+        wrong = []
+        for name, path in modules():
+            level, place = level_of(name)
+            for imported in imports_of(path):
+                if imported == "app":
+                    continue
+                target_level, target_place = level_of(imported)
+                same_house = place == target_place or (
+                    place == "models" and imported.split(".")[1] == name.split(".")[1]
+                )
+                if target_level > level or (target_level == level and not same_house):
+                    wrong.append(f"{name} imports {imported}")
+
+        assert wrong == []
+
+    def test_inside_a_domain_services_know_no_routes_schemas_or_jobs(self):
+        forbidden = {
+            "service": {"routes", "schemas", "jobs"},
+            "models": {"routes", "schemas", "jobs", "service"},
+        }
+        wrong = [
+            f"{name} imports {imported}"
+            for name, path in modules()
+            for imported in imports_of(path)
+            if imported.rpartition(".")[2] in forbidden.get(name.rpartition(".")[2], ())
+            and imported.rpartition(".")[0] != "app.core"
+        ]
+
+        assert [entry for entry in wrong if "audit.service" not in entry] == []
+
+    def test_services_know_no_http_and_no_marshmallow(self):
+        wrong = [
+            name
+            for name, path in modules()
+            if name.endswith(".service")
+            and re.search(r"import .*\b(request|g)\b.*\n|marshmallow", _import_lines(path))
+        ]
+
+        assert wrong == []
+
+
+class TestTransactions:
+    def test_only_the_transactions_module_commits(self):
+        wrong = [
+            name
+            for name, path in modules()
+            if name != "app.core.transactions"
+            and not name.startswith("app.dev")
+            and re.search(r"\.(commit|rollback)\(\)", path.read_text())
+        ]
+
+        assert wrong == ["app.operations.service"] or wrong == []
+
+
+class TestEndpoints:
+    def test_every_endpoint_names_a_permission_or_is_public(self, app):
+        open_ = [name for name, view in app.view_functions.items() if not hasattr(view, "access")]
+
+        assert open_ == []
+
+    def test_an_endpoint_that_names_nothing_cannot_be_reached(self, app):
+        probe = app.view_functions["operations.healthz"]
+        view = inspect.unwrap(probe)
+
+        app.view_functions["operations.healthz"] = lambda: view()
+        try:
+            answer = app.test_client().get("/healthz")
+        finally:
+            app.view_functions["operations.healthz"] = probe
+
+        assert answer.status_code == 403
+
+    def test_only_the_named_paths_are_public(self, app):
+        public = {
+            rule.rule
+            for rule in app.url_map.iter_rules()
+            if getattr(app.view_functions[rule.endpoint].access, "permission", None) is None
+        }
+
+        assert {path for path in public if not path.startswith("/docs")} == {
+            "/healthz",
+            "/readyz",
+            "/metrics",
+            "/openapi.json",
+            "/webhooks/idp",
+            "/v1/app-communications/webhooks/emailprovider",
+        }
+
+    def test_every_operation_of_the_interface_is_documented_with_its_exact_fields(self, app):
+        document = app.test_client().get("/openapi.json").get_json()
+
+        for method, path, fields in INTERFACE:
+            operation = document["paths"][path][method]
+            content = operation["responses"]["200"]["content"]["application/json"]
+            answer = _resolve(document, content["schema"])
+            read = _resolve(document, answer["properties"]["data"])
+            assert list(answer["required"]) == ["data"]
+            assert list(read["properties"]) == fields, path
+            assert sorted(read["required"]) == sorted(set(fields) - {"options"}), path
+
+
+class TestJobs:
+    def test_every_queue_has_a_worker_in_the_procfile(self):
+        worker = next(
+            line
+            for line in (ROOT / "Procfile").read_text().splitlines()
+            if line.startswith("worker:")
+        )
+
+        named = set(re.findall(r"--queue[ =](\S+)", worker))
+
+        assert "flask jobs worker" in worker
+        assert not named or named == {queue.value for queue in Queue}
+
+    def test_every_job_name_resolves(self, app):
+        for name, registered in JOBS.items():
+            module, _, attribute = name.rpartition(".")
+            found = getattr(__import__(module, fromlist=[attribute]), attribute)
+            assert found is registered
+            assert module in JOB_MODULES
+
+    def test_jobs_take_ids_as_text(self, app):
+        for registered in JOBS.values():
+            signature = inspect.signature(registered.function, eval_str=True)
+            assert all(p.annotation is str for p in signature.parameters.values()), registered.name
+
+
+class TestDatabase:
+    def test_models_equal_the_migrated_database(self, app):
+        with app.app_context():
+            engine = create_engine(app.extensions["config"].migration_database_url)
+            with engine.connect() as connection:
+                context = MigrationContext.configure(connection, opts={"compare_type": True})
+                differences = [
+                    difference
+                    for difference in compare_metadata(context, db.metadata)
+                    if "alembic_version" not in str(difference)
+                ]
+
+        assert differences == []
+
+    def test_the_application_role_is_plain(self, app):
+        with app.app_context():
+            role = db.session.execute(
+                text(
+                    "SELECT rolsuper, rolbypassrls, "
+                    "EXISTS (SELECT FROM pg_tables WHERE tableowner = current_user) AS owns_tables "
+                    "FROM pg_roles WHERE rolname = current_user"
+                )
+            ).one()
+            db.session.rollback()
+
+        assert tuple(role) == (False, False, False)
+
+    def test_tenant_owned_tables_force_row_level_security(self, app):
+        with app.app_context():
+            rows = db.session.execute(
+                text(
+                    "SELECT relname, relrowsecurity, relforcerowsecurity FROM pg_class c "
+                    "JOIN pg_namespace n ON n.oid = relnamespace AND nspname = 'public' "
+                    "WHERE relkind = 'r'"
+                )
+            ).all()
+            db.session.rollback()
+        secured = {name for name, enabled, forced in rows if enabled and forced}
+
+        assert secured == tenant_owned()
+
+    @pytest.mark.parametrize("table", sorted(db.metadata.tables))
+    def test_keys_of_tenant_owned_tables_begin_with_the_tenant(self, app, table):
+        if table not in tenant_owned():
+            return
+        definition = db.metadata.tables[table]
+        keys = [list(definition.primary_key.columns)]
+        keys += [list(index.columns) for index in definition.indexes if index.unique]
+        keys += [list(c.columns) for c in definition.constraints if _is_unique(c)]
+        foreign = [
+            list(constraint.columns)
+            for constraint in definition.foreign_key_constraints
+            if constraint.referred_table.name in tenant_owned() | {"tenants"}
+        ]
+
+        assert all(key[0].name == "tenant_id" for key in [*keys, *foreign])
+
+    def test_without_a_scope_nothing_is_visible(self, app):
+        with app.app_context():
+            for table in sorted(tenant_owned()):
+                count = db.session.execute(text(f'SELECT count(*) FROM "{table}"')).scalar()
+                assert count == 0, table
+            db.session.rollback()
+
+    def test_every_tenant_owned_table_is_known_as_such(self):
+        assert tenant_owned() >= {
+            mapper.class_.__tablename__
+            for mapper in db.Model.registry.mappers
+            if issubclass(mapper.class_, TenantRow)
+        }
+
+
+def tenant_owned() -> set[str]:
+    """The tables that decisions call tenant-owned: all but the global ones."""
+    return set(db.metadata.tables) - GLOBAL
+
+
+GLOBAL = {
+    "alembic_version",
+    "api_keys",
+    "email_events",
+    "email_messages",
+    "idempotency_keys",
+    "plan_presets",
+    "platform_admins",
+    "suppressions",
+    "tenants",
+}
+
+
+def _is_unique(constraint) -> bool:
+    return type(constraint).__name__ == "UniqueConstraint"
+
+
+def _import_lines(path: Path) -> str:
+    lines = path.read_text().splitlines()
+    return "\n".join(line for line in lines if re.match(r"\s*(from|import)\b", line)) + "\n"
+
+
+def _resolve(document: dict, schema: dict) -> dict:
+    while "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return schema
+
+
+INTERFACE = json.loads((Path(__file__).parent / "interface.json").read_text())
