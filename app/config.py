@@ -99,7 +99,9 @@ class Config:
 
     database_url: str = _setting(_postgres, "", "PostgreSQL as the plain application role")
     migration_database_url: str = _setting(
-        _postgres, "", "PostgreSQL as the owner of the tables, for `flask db`; DATABASE_URL if unset"
+        _postgres,
+        "",
+        "PostgreSQL as the owner of the tables, for `flask db`; DATABASE_URL if unset",
     )
     redis_url: str = _setting(_redis, "", "Redis for job queues and rate limits")
     instance_dir: str = _setting(_text, "instance", "folder of the private engines and keys")

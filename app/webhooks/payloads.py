@@ -21,11 +21,11 @@ MAX_ADDRESS = 320
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-class Unreadable(Exception):  # noqa: N818 - says what is the matter
+class Unreadable(Exception):
     """The event is not what its provider documents; reading it again would not help."""
 
 
-class Unwanted(Exception):  # noqa: N818 - says what is the matter
+class Unwanted(Exception):
     """An event that is none of our business."""
 
 

@@ -31,7 +31,7 @@ Headers = Mapping[str, str]
 Kind = Literal["event", "subscription_confirmation", "unsubscribe_confirmation"]
 
 
-class SignatureInvalid(Exception):  # noqa: N818 - says what is the matter
+class SignatureInvalid(Exception):
     """The request does not prove its sender. The text is for the log, never for the answer."""
 
 
