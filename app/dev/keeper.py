@@ -53,6 +53,7 @@ def keep(instance: Instance, *, durable: bool) -> None:
     postgres = Postgres(instance, account=account, durable=durable)
     redis = Redis(instance, account=account, durable=durable)
     engines: list[Engine] = [postgres, redis]
+    users: set[socket.socket] = set()
     instance.keeper_socket.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(instance.keeper_socket))
@@ -63,7 +64,7 @@ def keep(instance: Instance, *, durable: bool) -> None:
             for engine in engines:
                 engine.wait_until_ready()
             postgres.create_database()
-            _serve(door, engines)
+            _serve(door, users, engines)
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -72,13 +73,12 @@ def keep(instance: Instance, *, durable: bool) -> None:
                 engine.stop()
 
 
-def _serve(door: socket.socket, engines: Sequence[Engine]) -> None:
-    """Return when the last user is gone.
+def _serve(door: socket.socket, users: set[socket.socket], engines: Sequence[Engine]) -> None:
+    """Return when the last of the ``users`` is gone.
 
-    A user who leaves others behind is let go at once; the last one's connection stays open until
-    this process ends, so that its other end can wait for that.
+    One who leaves others behind is let go at once; the last one's connection stays open until this
+    process ends, so that its other end can wait for that.
     """
-    users: set[socket.socket] = set()
     give_up = time.monotonic() + FIRST_USER_SECONDS
     with selectors.DefaultSelector() as selector:
         selector.register(door, selectors.EVENT_READ)
