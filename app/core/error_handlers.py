@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException, NotFound
 
 from app.core.errors import AppError, Invalid, Unavailable
 from app.core.refusals import echo
-from app.core.trailing_slash import is_unrouted, redirect_to_slashless
+from app.core.routing import is_unrouted, redirect_to_slashless
 
 _DETAILS = {413: "The request body is larger than this endpoint takes."}
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")

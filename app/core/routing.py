@@ -1,15 +1,23 @@
-"""A path with slashes too many at its end is redirected to the one that exists, as FastAPI does."""
+"""Routing as FastAPI has it: no path stands for another, but for the slash at its end."""
 
 from __future__ import annotations
 
 from urllib.parse import quote
 
-from flask import Request, Response
-from werkzeug.exceptions import HTTPException
+from flask import Flask, Request, Response, request
+from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.routing import MapAdapter
 
 _IN_PATH = "/:@!$&'()*+,;="
 _IN_QUERY = "%/?:@!$&'()*+,;=[]"
+
+
+def configure_routing(app: Flask) -> None:
+    """Call before the first route: slashes are not merged, OPTIONS is answered like any method."""
+    app.url_map.merge_slashes = False
+    app.url_map.strict_slashes = True
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.before_request(_refuse_double_slash)
 
 
 def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response | None:
@@ -29,3 +37,9 @@ def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response
 def is_unrouted(error: HTTPException, request: Request) -> bool:
     """Whether ``error`` says that no route matches, rather than that a view found no row."""
     return request.routing_exception is error
+
+
+def _refuse_double_slash() -> None:
+    """Werkzeug matches ``//v1/users`` as ``/v1/users``."""
+    if request.environ["PATH_INFO"].startswith("//"):
+        raise NotFound
