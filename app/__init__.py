@@ -14,7 +14,10 @@ from app.auth.tokens import TokenVerifier
 from app.config import Config, load_config
 from app.core import jobs, json, logging
 from app.core.errors import Forbidden
+from app.core.metrics import observe_requests
 from app.core.openapi import Api
+from app.core.routing import configure_routing
+from app.core.ratelimit import limit_requests
 from app.extensions import db, migrate
 from app.operations.routes import open_documentation
 
@@ -50,8 +53,7 @@ def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
     config = load_config(environ)
     logging.configure(config.log_level)
     app = Flask(__name__, static_folder=None)
-    app.url_map.strict_slashes = True
-    app.url_map.merge_slashes = False
+    configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
     app.config.update(_flask_settings(config))
@@ -60,6 +62,8 @@ def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
     _register_domains(app)
     migrate.init_app(app, db, directory="migrations", compare_type=True)
     _register_commands(app)
+    observe_requests(app)
+    limit_requests(app, config)
     app.before_request(_begin)
     app.before_request(_deny_by_default)
     app.after_request(_finish)

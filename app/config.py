@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from limits import parse as parse_rate
+
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
@@ -65,6 +67,14 @@ def _postgres(value: str) -> str:
 def _redis(value: str) -> str:
     if not value.strip().startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("must be a redis://, rediss:// or unix:// URL")
+    return value.strip()
+
+
+def _rate(value: str) -> str:
+    try:
+        parse_rate(value)
+    except ValueError:
+        raise ValueError("must be a rate such as 100/minute") from None
     return value.strip()
 
 
@@ -144,6 +154,12 @@ class Config:
     )
     default_plan: str = _setting(_text, "free", "plan_name of a tenant without a live subscription")
     ratelimit_enabled: bool = _setting(_flag, True, "rate limits on or off")
+    ratelimit_default: str = _setting(
+        _rate, "6000/minute", "requests of one credential, over all endpoints"
+    )
+    ratelimit_failed_auth: str = _setting(
+        _rate, "1000/minute", "failed authentications from one address"
+    )
     log_level: str = _setting(_text, "INFO", "DEBUG, INFO, WARNING or ERROR")
 
 

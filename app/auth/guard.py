@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+import structlog
 from flask import current_app, request
 
 from app.auth.permissions import Permission
@@ -19,6 +20,7 @@ from app.auth.tokens import TokenVerifier
 from app.core import transactions
 from app.core.actors import Actor
 from app.core.errors import Forbidden, Unauthenticated
+from app.core.ratelimit import count_failed_authentication
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -37,9 +39,16 @@ class Requires:
         Raises Unauthenticated (401) or Forbidden (403 ``no_membership``, ``tenant_suspended``,
         ``permission_denied``).
         """
-        principal = authenticate()
+        try:
+            principal = authenticate()
+        except Unauthenticated:
+            count_failed_authentication()
+            raise
         transactions.context()["principal"] = principal
         transactions.context()["credential"] = principal.credential
+        structlog.contextvars.bind_contextvars(
+            tenant=str(principal.tenant_id or ""), principal=principal.credential
+        )
         if principal.is_suspended and not self.while_suspended:
             raise Forbidden("This tenant is suspended.", code="tenant_suspended")
         if self.platform_only and not principal.is_platform:

@@ -18,6 +18,47 @@ ERROR_SCHEMA = {
     },
 }
 
+# Exactly FastAPI's two schemas.
+VALIDATION_ERROR_SCHEMA = {
+    "type": "object",
+    "title": "ValidationError",
+    "required": ["loc", "msg", "type"],
+    "properties": {
+        "loc": {
+            "type": "array",
+            "title": "Location",
+            "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        },
+        "msg": {"type": "string", "title": "Message"},
+        "type": {"type": "string", "title": "Error Type"},
+        "input": {"title": "Input"},
+        "ctx": {"type": "object", "title": "Context"},
+    },
+}
+HTTP_VALIDATION_ERROR_SCHEMA = {
+    "type": "object",
+    "title": "HTTPValidationError",
+    "properties": {
+        "detail": {
+            "type": "array",
+            "title": "Detail",
+            "items": {"$ref": "#/components/schemas/ValidationError"},
+        }
+    },
+}
+SCHEMAS = {
+    "Error": ERROR_SCHEMA,
+    "ValidationError": VALIDATION_ERROR_SCHEMA,
+    "HTTPValidationError": HTTP_VALIDATION_ERROR_SCHEMA,
+}
+
+VALIDATION_FAILED = {
+    "description": "What was sent does not fit; `detail` names every fault and where it is.",
+    "content": {
+        "application/json": {"schema": {"$ref": "#/components/schemas/HTTPValidationError"}}
+    },
+}
+
 IF_MATCH = {
     "name": "If-Match",
     "in": "header",
@@ -50,6 +91,7 @@ DESCRIPTIONS = {
     404: "No such resource, or none that this credential can see.",
     409: "The state of the data does not allow it; `code` says why.",
     412: "`If-Match` names a version that is no longer current (`stale_version`).",
+    400: "The body cannot be parsed.",
     413: "The body is too large.",
     429: "Too many requests; `Retry-After` says when to come back.",
     503: "Something this request needs is away; `Retry-After` says when to come back.",

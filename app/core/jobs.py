@@ -24,6 +24,7 @@ from rq.serializers import JSONSerializer
 
 from app.core import transactions
 from app.core.logging import current_request_id, resume_request
+from app.core.metrics import count_job
 from app.core.redis import request_client, worker_client
 from app.extensions import db
 
@@ -127,7 +128,9 @@ class Worker(rq.Worker):
             db.engine.dispose(close=False)
             resume_request(job.meta.get("request_id", ""))
             structlog.contextvars.bind_contextvars(job=job.func_name, job_id=job.id)
-            return super().perform_job(job, queue)
+            succeeded = super().perform_job(job, queue)
+            count_job(self.connection, str(job.func_name), succeeded=succeeded)
+            return succeeded
 
 
 def make_worker(app: Flask, queues: list[Queue]) -> Worker:

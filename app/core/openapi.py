@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 import flask_smorest
 from flask import Flask
 
-from app.core.contract import ERROR_SCHEMA
+from app.core.contract import SCHEMAS, VALIDATION_FAILED
 from app.core.error_handlers import register_error_handlers
 
 SECURITY_SCHEMES = {
@@ -45,7 +46,12 @@ class Api(flask_smorest.Api):
         super().init_app(app, **options)
         for name, scheme in SECURITY_SCHEMES.items():
             self.spec.components.security_scheme(name, scheme)
-        self.spec.components.schema("Error", ERROR_SCHEMA)
+        for name, schema in SCHEMAS.items():
+            self.spec.components.schema(name, schema)
+
+    def _register_responses(self) -> None:
+        """Only the answer that ``@blp.arguments`` refers to; the rest is in ``core/contract.py``."""
+        self.spec.components.response(HTTPStatus(422).name, VALIDATION_FAILED)
 
     def _register_error_handlers(self) -> None:
         register_error_handlers(self._app)

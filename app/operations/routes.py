@@ -7,11 +7,12 @@ from typing import Any
 
 from flask import Flask, Response
 from flask_swagger_ui import get_swaggerui_blueprint
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from app.auth.guard import public
 from app.core import json
 from app.core.blueprint import Blueprint
-from app.operations import service
+from app.operations import metrics, service
 
 blp = Blueprint("operations", __name__, description="Health and documentation.")
 
@@ -35,6 +36,14 @@ def readyz() -> Response:
     return _answer(
         {"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503
     )
+
+
+@blp.get("/metrics")
+@public
+@blp.response(200, description="Prometheus' text format.", content_type="text/plain")
+def read_metrics() -> Response:
+    """Show the counters and gauges that Prometheus collects."""
+    return Response(metrics.page(), content_type=CONTENT_TYPE_LATEST)
 
 
 def _answer(body: Any, status: int) -> Response:

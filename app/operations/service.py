@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from alembic.config import Config as AlembicConfig
@@ -13,6 +14,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.core.jobs import connection
 from app.extensions import db
+
+INBOX_DEPTH = text(
+    "SELECT state, count(*), extract(epoch FROM now() - min(received_at))::float "
+    "FROM inbox_events WHERE state IN ('pending', 'failed') GROUP BY state"
+)
 
 
 def readiness() -> dict[str, str]:
@@ -36,6 +42,11 @@ def _redis() -> str:
     except RedisError:
         return "unavailable"
     return "ok"
+
+
+def inbox_depth() -> Sequence[tuple[str, int, float]]:
+    """State, number of events and age of the oldest in seconds, of the states that need attention."""
+    return db.session.execute(INBOX_DEPTH).tuples().all()
 
 
 @cache

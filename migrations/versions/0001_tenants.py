@@ -253,6 +253,7 @@ def upgrade():
     isolate("users")
     isolate("memberships")
     isolate("audit_events", APPEND_ONLY)
+    grant("alembic_version", "SELECT")
     op.execute(AUTHENTICATE_USER)
     op.execute(AUTHENTICATE_KEY)
 

@@ -1,0 +1,75 @@
+"""What is counted: requests by route and status, their duration, and the results of jobs.
+
+Requests are counted by prometheus_client, correct under several gunicorn workers when
+``PROMETHEUS_MULTIPROC_DIR`` is set (``gunicorn.conf.py`` sets it). Each job runs in a process of
+its own, so their results are counted in a Redis hash instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import cast
+
+from flask import Flask, Response, g, request
+from prometheus_client import Counter, Histogram
+from redis import Redis
+from redis.exceptions import RedisError
+
+log = logging.getLogger(__name__)
+
+REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "route", "status"])
+DURATION = Histogram(
+    "http_request_duration_seconds",
+    "Time from a request's arrival at the application to its answer.",
+    ["method", "route"],
+    buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
+JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
+
+
+def observe_requests(app: Flask) -> None:
+    """Count and log every request of ``app``: one line each, with ids only."""
+    app.before_request(_start)
+    app.after_request(_observe)
+
+
+def _start() -> None:
+    g.started = time.perf_counter()
+
+
+def _observe(response: Response) -> Response:
+    route = request.url_rule.rule if request.url_rule else "unrouted"
+    seconds = time.perf_counter() - g.get("started", time.perf_counter())
+    method = request.method if request.method in METHODS else "other"
+    REQUESTS.labels(method, route, response.status_code).inc()
+    DURATION.labels(method, route).observe(seconds)
+    log.info(
+        "request",
+        extra={
+            "method": method,
+            "route": route,
+            "status": response.status_code,
+            "duration_ms": round(seconds * 1000, 2),
+        },
+    )
+    return response
+
+
+def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:
+    """Count one finished job; a Redis that is away costs the count, nothing else."""
+    try:
+        redis.hincrby(JOB_RESULTS, f"{job} {'succeeded' if succeeded else 'failed'}", 1)
+    except RedisError:
+        log.warning("job_not_counted", extra={"job": job})
+
+
+def job_results(redis: Redis) -> dict[tuple[str, str], int]:
+    """How many jobs ended how, since Redis was last empty: ``{(job, result): count}``."""
+    counted = cast("dict[bytes, bytes]", redis.hgetall(JOB_RESULTS))
+    results = {}
+    for field, count in counted.items():
+        job, _, result = field.decode().partition(" ")
+        results[job, result] = int(count)
+    return results
