@@ -1,0 +1,130 @@
+"""The tests' own PostgreSQL and Redis, real and private, and a clean database for each test."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import partialmethod
+from pathlib import Path
+from typing import Any
+
+import flask_migrate
+import psycopg2
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from psycopg2 import sql
+from redis import Redis
+from werkzeug.test import TestResponse
+
+from app import create_app
+from app.dev.defaults import development_environment
+from app.dev.engines import engines
+from app.dev.instance import DATABASE, Instance
+from app.dev.postgres import SUPERUSER
+from app.extensions import db
+from tests import factories
+
+TEST_SETTINGS = {"RATELIMIT_ENABLED": "0", "LOG_LEVEL": "WARNING"}
+
+
+@pytest.fixture(scope="session")
+def instance() -> Iterator[Instance]:
+    """Private engines of this test session, in a folder of their own."""
+    folder = Path(tempfile.mkdtemp(prefix="controlplane-tests-"))
+    folder.chmod(0o755)  # the engines' account must get in where root runs the tests
+    with engines(folder, durable=False):
+        yield Instance.at(folder)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def environment(instance: Instance) -> dict[str, str]:
+    """The whole configuration of the service under test."""
+    return {**development_environment({"INSTANCE_DIR": str(instance.folder)}), **TEST_SETTINGS}
+
+
+@pytest.fixture(scope="session")
+def app(environment: Mapping[str, str]) -> Iterator[Flask]:
+    """The application on a migrated, empty database."""
+    app = create_app(environment)
+    factories.bind(app)
+    with app.app_context():
+        flask_migrate.upgrade()
+    yield app
+    with app.app_context():
+        db.engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def clean(app: Flask, instance: Instance) -> Iterator[Any]:
+    """Call it to empty every table and Redis."""
+    session = psycopg2.connect(
+        host=str(instance.sockets), user=SUPERUSER, dbname=DATABASE, options="-c lock_timeout=10s"
+    )
+    session.autocommit = True
+    redis = Redis.from_url(instance.redis_url)
+    with session.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")  # foreign keys in any order
+        cursor.execute(
+            "SELECT tablename FROM pg_tables"
+            " WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+        )
+        tables = [sql.Identifier(name) for (name,) in cursor.fetchall()]
+        # Emptying tables that are nearly empty is quicker this way than by TRUNCATE.
+        statement = sql.SQL(";").join(sql.SQL("DELETE FROM {}").format(name) for name in tables)
+
+        def empty() -> None:
+            cursor.execute(statement)
+            redis.flushdb()
+
+        yield empty
+    session.close()
+
+
+@pytest.fixture(autouse=True)
+def _clean_afterwards(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test has stored is gone before the next one."""
+    empty = request.getfixturevalue("clean") if "app" in request.fixturenames else None
+    yield
+    if empty is not None:
+        empty()
+
+
+class Api:
+    """Requests as a client with a credential sends them, each on its own."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> TestResponse:
+        """Send one request; ``options`` are werkzeug's (``json``, ``data``, ``query_string`` …)."""
+        sent = dict(headers or {})
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        return self._app.test_client().open(path, method=method, headers=sent, **options)
+
+    get = partialmethod(request, "GET")
+    post = partialmethod(request, "POST")
+    patch = partialmethod(request, "PATCH")
+    delete = partialmethod(request, "DELETE")
+
+
+@pytest.fixture
+def api(app: Flask) -> Api:
+    """``api.get(path, token=…)`` and so on."""
+    return Api(app)
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return app.test_client()

@@ -1,0 +1,130 @@
+"""Rows and credentials for tests: ``create_x(**values)`` with everything left out made up.
+
+Each call is a transaction of its own, committed, as the service would see it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from flask import Flask
+
+from app.auth.models import ApiKey, PlatformAdmin
+from app.auth.permissions import Role
+from app.auth.principal import KEY_PREFIX, digest_of
+from app.core import tenancy
+from app.core.actors import SYSTEM_CLI
+from app.core.transactions import transaction
+from app.dev.tokens import HOUR, issue_token
+from app.extensions import db
+from app.memberships.models import Membership
+from app.tenants.models import Tenant
+from app.users.models import User
+
+PLATFORM_SUBJECT = "platform-operator"
+
+_numbers = count(1)
+_app: Flask
+
+
+def bind(app: Flask) -> None:
+    """Create in this application's database from now on."""
+    global _app
+    _app = app
+
+
+@contextmanager
+def platform_transaction() -> Iterator[None]:
+    """A transaction that sees every tenant, in an application context of its own."""
+    with _app.app_context(), transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        yield
+
+
+def save(row: Any) -> Any:
+    """Insert a row of any model and return it."""
+    with platform_transaction():
+        db.session.add(row)
+    return row
+
+
+def create_tenant(**values: Any) -> Tenant:
+    number = next(_numbers)
+    defaults = {
+        "idp_org_id": f"org_{number}",
+        "name": f"Tenant {number}",
+        "slug": f"tenant-{number}",
+        "plan_name": "free",
+    }
+    return save(Tenant(**defaults | values))
+
+
+def create_user(tenant: Tenant, **values: Any) -> User:
+    number = next(_numbers)
+    defaults = {
+        "tenant_id": tenant.id,
+        "idp_org_id": tenant.idp_org_id,
+        "idp_user_id": f"user_{number}",
+        "email": f"person{number}@example.com",
+        "created_by_user_id": SYSTEM_CLI.id,
+        "updated_by_user_id": SYSTEM_CLI.id,
+    }
+    return save(User(**defaults | values))
+
+
+def create_membership(
+    tenant: Tenant, user: User, role: str = Role.OWNER, **values: Any
+) -> Membership:
+    defaults = {
+        "tenant_id": tenant.id,
+        "idp_org_id": tenant.idp_org_id,
+        "user_id": user.id,
+        "role": str(role),
+        "created_by_user_id": SYSTEM_CLI.id,
+        "updated_by_user_id": SYSTEM_CLI.id,
+    }
+    return save(Membership(**defaults | values))
+
+
+def create_member(
+    tenant: Tenant, role: str = Role.ADMIN, **values: Any
+) -> tuple[User, Membership, str]:
+    """A user with a membership, and a token of theirs."""
+    user = create_user(tenant, **values)
+    return user, create_membership(tenant, user, role), user_token(user)
+
+
+def user_token(user: User, *, ttl: float = HOUR) -> str:
+    """A token of ``user`` in their own organization."""
+    config = _app.extensions["config"]
+    return issue_token(config, subject=user.idp_user_id, org_id=user.idp_org_id, ttl=ttl)
+
+
+def platform_token(*, subject: str = PLATFORM_SUBJECT, tenant: Tenant | None = None) -> str:
+    """A token of a platform superadmin, whose home is ``tenant`` if there is one."""
+    with platform_transaction():
+        db.session.merge(PlatformAdmin(subject=subject))
+    org_id = None if tenant is None else tenant.idp_org_id
+    return issue_token(_app.extensions["config"], subject=subject, org_id=org_id)
+
+
+def create_api_key(
+    tenant: Tenant | None = None, permissions: Sequence[str] = (), **values: Any
+) -> str:
+    """The secret of a new API key; a platform key where no tenant is given."""
+    secret = KEY_PREFIX + secrets.token_urlsafe(32)
+    defaults = {
+        "tenant_id": None if tenant is None else tenant.id,
+        "name": "test",
+        "digest": digest_of(secret),
+        "prefix": secret[:8],
+        "permissions": [str(permission) for permission in permissions],
+        "created_by_user_id": SYSTEM_CLI.id,
+        "updated_by_user_id": SYSTEM_CLI.id,
+    }
+    save(ApiKey(**defaults | values))
+    return secret
