@@ -71,6 +71,11 @@ def run(work: Callable[[], T]) -> T:
     raise AssertionError("unreachable")
 
 
+def discard() -> None:
+    """Give up what the current transaction did so far, after a database error that is tolerated."""
+    db.session.rollback()
+
+
 def on_commit(callback: Callable[[], Any]) -> None:
     """Call ``callback`` once the current transaction is durable; never if it rolls back."""
     info = db.session().info

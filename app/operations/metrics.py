@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.core import transactions
 from app.core.jobs import Queue, connection, queue_named
 from app.core.metrics import job_results
 from app.extensions import db
@@ -41,7 +42,7 @@ class _Live(Collector):
         try:
             yield from _inbox()
         except SQLAlchemyError:
-            db.session.rollback()
+            transactions.discard()
         try:
             yield from _queues()
         except RedisError:

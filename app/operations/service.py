@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.core import transactions
 from app.core.jobs import connection
 from app.extensions import db
 
@@ -30,7 +31,7 @@ def _database() -> dict[str, str]:
     try:
         version = db.session.execute(text("SELECT version_num FROM alembic_version")).scalar()
     except SQLAlchemyError:
-        db.session.rollback()
+        transactions.discard()
         return {"database": "unavailable", "migrations": "unknown"}
     current = version == newest_migration()
     return {"database": "ok", "migrations": "ok" if current else f"at {version}"}
