@@ -17,7 +17,9 @@ from uuid import UUID
 from sqlalchemy import Select, literal, tuple_
 
 from app.core.errors import Invalid, error
+from app.core.fields import Int, Str
 from app.core.models import Moment
+from app.core.schemas import Schema
 from app.extensions import db
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
@@ -31,6 +33,13 @@ class Page:
 
     items: Sequence[Any]
     next_cursor: str | None
+
+
+class PageQuerySchema(Schema):
+    """The query of every list; a list's own filters are fields of a subclass."""
+
+    limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
+    cursor = Str(metadata={"description": "`next_cursor` of the page before."})
 
 
 def paginate(
