@@ -13,11 +13,12 @@ from flask.wrappers import Response
 from app.auth.tokens import TokenVerifier
 from app.config import Config, load_config
 from app.core import jobs, json, logging
+from app.core.connections import Connection
 from app.core.errors import Forbidden
 from app.core.metrics import observe_requests
 from app.core.openapi import Api
-from app.core.routing import configure_routing
 from app.core.ratelimit import limit_requests
+from app.core.routing import configure_routing
 from app.extensions import db, migrate
 from app.operations.routes import open_documentation
 
@@ -81,6 +82,7 @@ def _flask_settings(config: Config) -> dict[str, Any]:
             "pool_pre_ping": False,
             "json_serializer": json.dumps_text,
             "connect_args": {
+                "connection_factory": Connection,
                 "connect_timeout": config.db_connect_timeout,
                 "tcp_user_timeout": timeout,
                 "application_name": "controlplane",
