@@ -23,6 +23,11 @@ _RFC3339 = re.compile(
     r"(?:[Zz]|([+\-\N{MINUS SIGN}])(\d\d):?(\d\d))?",
     re.ASCII,
 )
+_COMMON = re.compile(  # what datetime.fromisoformat reads alike in every Python version
+    r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3}(?:\d{3})?)?"
+    r"(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
+)
 _UNIX_TEXT = re.compile(r"[+-]?(?:\d+|(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = -62_167_219_200_000  # year 0, in milliseconds
@@ -53,6 +58,11 @@ def to_moment(value: Any) -> datetime:
 
 
 def _from_text(value: str) -> datetime:
+    if _COMMON.fullmatch(value) is not None:
+        try:
+            return datetime.fromisoformat(value).astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass  # no such day, or no such moment in UTC: the long way tells which
     match = _RFC3339.fullmatch(value)
     if match is not None and _is_calendar_time(match):
         return _from_parts(value, match)

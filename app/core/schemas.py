@@ -14,6 +14,9 @@ from app.core.coercions import has_surrogate
 from app.core.fields import Field
 from app.core.refusals import MAX_REFUSALS, Refusal, refusal, refusals
 
+_LOAD_HOOKS = ("pre_load", "post_load", "validates", "validates_schema")
+_DUMP_HOOKS = ("pre_dump", "post_dump")
+
 
 class Schema(ma.Schema):
     """Base of all schemas: unknown fields are refused, order is kept.
@@ -32,6 +35,13 @@ class Schema(ma.Schema):
         Override it; build the errors with :func:`app.core.errors.error`, each with its full ``loc``.
         """
         return ()
+
+    def load(self, data: Any, **options: Any) -> Any:
+        """The Python values of a JSON object; marshmallow's own way where hooks or options ask for it."""
+        unknown = options.pop("unknown", None) or self.unknown
+        if options or self._read is None or not isinstance(data, dict):
+            return super().load(data, unknown=unknown, **options)
+        return self._read(data, unknown)
 
     def handle_error(
         self, error: ma.ValidationError, data: Any, *, many: bool, **kwargs: Any
@@ -62,16 +72,53 @@ class Schema(ma.Schema):
         for key, value in data.items():
             if key in messages and key not in declared:
                 yield _unknown(key, value)
+        if "_schema" in messages and "_schema" not in data:  # from a hook of marshmallow's
+            yield from refusals(ma.ValidationError(messages["_schema"]), data)
 
     @cached_property
-    def _write(self) -> Callable[[Any], dict[str, Any]] | None:
-        """The compiled dump, or None where something is left to marshmallow."""
-        fields = self.dump_fields
-        if not all(isinstance(field, Field) for field in fields.values()) or any(
-            self._hooks[hook] for hook in ("pre_dump", "post_dump")
-        ):
-            return None
-        return _RowWriter(fields)
+    def _read(self) -> _ObjectReader | None:
+        fields = self.load_fields
+        plain = not self.many and not self.partial and _are_ours(fields)
+        return _ObjectReader(fields) if plain and not self._has_hooks(_LOAD_HOOKS) else None
+
+    @cached_property
+    def _write(self) -> _RowWriter | None:
+        plain = _are_ours(self.dump_fields) and not self._has_hooks(_DUMP_HOOKS)
+        return _RowWriter(self.dump_fields) if plain else None
+
+    def _has_hooks(self, names: tuple[str, ...]) -> bool:
+        return any(self._hooks[name] for name in names)
+
+
+class _ObjectReader:
+    """Loads one object in a single pass, in the order of the answer."""
+
+    def __init__(self, fields: Mapping[str, ma.fields.Field]) -> None:
+        self._fields = [
+            (field.data_key or name, field.attribute or name, field, _may_be_absent(field))
+            for name, field in fields.items()
+        ]
+        self._known = {key for key, *_ in self._fields}
+
+    def __call__(self, data: dict[str, Any], unknown: str) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        found: list[Refusal] = []
+        for key, name, field, may_be_absent in self._fields:
+            value = data.get(key, ma.missing)
+            if value is ma.missing and may_be_absent:
+                continue
+            try:
+                values[name] = field.deserialize(value, key, data)
+            except ma.ValidationError as error:
+                found += [one.under(key) for one in refusals(error, value)]
+        if unknown != ma.EXCLUDE and not data.keys() <= self._known:
+            others = [key for key in data if key not in self._known]
+            if unknown == ma.RAISE:
+                found += [_unknown(key, data[key]) for key in others[:MAX_REFUSALS]]
+            values.update((key, data[key]) for key in others)
+        if found:
+            raise ma.ValidationError(found[:MAX_REFUSALS], data=data)
+        return values
 
 
 class _RowWriter:
@@ -94,6 +141,14 @@ class _RowWriter:
         for key, convert in self._conversions:
             written[key] = convert(written[key])
         return written
+
+
+def _are_ours(fields: Mapping[str, ma.fields.Field]) -> bool:
+    return all(isinstance(field, Field) for field in fields.values())
+
+
+def _may_be_absent(field: ma.fields.Field) -> bool:
+    return not field.required and field.load_default is ma.missing
 
 
 def _getter(kind: Any, names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
