@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
 import flask_smorest
-from flask import Flask
+from flask import Flask, Response, request
 
+from app.core import json
 from app.core.contract import SCHEMAS, VALIDATION_FAILED
 from app.core.error_handlers import register_error_handlers
+from app.core.examples import add_examples
 
 SECURITY_SCHEMES = {
     "user_token": {
@@ -28,7 +31,14 @@ SECURITY_SCHEMES = {
 
 OPENAPI_SETTINGS = {
     "API_TITLE": "Tenant control plane",
-    "API_VERSION": "v1",
+    "API_VERSION": "1.0.0",
+    "API_SPEC_OPTIONS": {
+        "info": {
+            "summary": "Tenants, users, subscriptions, custom fields and feature flags.",
+            "description": "Every answer with a body is `{\"data\": …}`; a refusal is `{\"detail\": …}`. "
+            "Lists give `next_cursor`; single resources carry an `ETag`.",
+        }
+    },
     "OPENAPI_VERSION": "3.1.0",
     "OPENAPI_URL_PREFIX": "/",
     "OPENAPI_JSON_PATH": "openapi.json",
@@ -48,6 +58,23 @@ class Api(flask_smorest.Api):
             self.spec.components.security_scheme(name, scheme)
         for name, schema in SCHEMAS.items():
             self.spec.components.schema(name, schema)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The whole OpenAPI document; made once, when everything is registered."""
+        document: dict[str, Any] = self.spec.to_dict()
+        add_examples(document)
+        return document
+
+    def _openapi_json(self) -> Response:
+        response = Response(self._written, content_type="application/json")
+        response.add_etag()
+        response.make_conditional(request)
+        return response
+
+    @cached_property
+    def _written(self) -> bytes:
+        return json.dumps(self.document)
 
     def _register_responses(self) -> None:
         """Only the answer that ``@blp.arguments`` refers to; the rest is in ``core/contract.py``."""

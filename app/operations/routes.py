@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any
 
 from flask import Flask, Response
@@ -62,7 +62,7 @@ def open_documentation(app: Flask) -> None:
     app.register_blueprint(docs)
     for endpoint, view in list(app.view_functions.items()):
         if endpoint.partition(".")[0] in (docs.name, "api-docs"):
-            app.view_functions[endpoint] = public(partial(view))
+            app.view_functions[endpoint] = public(update_wrapper(partial(view), view))
 
 
 BLUEPRINTS = (blp,)
