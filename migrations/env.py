@@ -22,19 +22,25 @@ OPTIONS = {
 }
 
 
+LIMITS = ("SET lock_timeout = '5s'", "SET statement_timeout = '15min'")
+
+
 def run_offline():
     """Print the SQL (``flask db upgrade --sql``)."""
     context.configure(dialect_name="postgresql", literal_binds=True, **OPTIONS)
+    for limit in LIMITS:
+        context.static_output(f"{limit};")
     with context.begin_transaction():
         context.run_migrations()
 
 
 def run_online():
-    """Migrate the database; a lock that is not had within five seconds ends the attempt."""
+    """Migrate the database; an attempt that exceeds one of the limits ends without effect."""
     config = current_app.extensions["config"]
     engine = create_engine(config.migration_database_url, poolclass=pool.NullPool)
     with engine.connect() as connection:
-        connection.execute(text("SET lock_timeout = '5s'"))
+        for limit in LIMITS:
+            connection.execute(text(limit))
         connection.commit()
         context.configure(connection=connection, **OPTIONS)
         with context.begin_transaction():

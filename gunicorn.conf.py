@@ -1,0 +1,55 @@
+"""gunicorn's settings; `gunicorn wsgi:app` reads this file by itself.
+
+PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE is the service's.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+RAM_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - only temporary files
+
+# prometheus_client chooses how it counts when it is first imported, so this comes before the app.
+if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="metrics-", dir=RAM_DISK)
+metrics_folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+
+worker_class = "gthread"
+workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
+threads = int(os.environ.get("DB_POOL_SIZE") or 8)  # a thread never waits for a connection
+preload_app = True
+worker_tmp_dir = RAM_DISK  # a slow disk would look like a worker that hangs
+control_socket_disable = True
+timeout = 30
+graceful_timeout = 30
+keepalive = 5
+max_requests = 50_000
+max_requests_jitter = 5_000
+
+
+def on_starting(server):
+    """Start counting at nought."""
+    shutil.rmtree(metrics_folder, ignore_errors=True)
+    metrics_folder.mkdir(mode=0o700, parents=True)
+
+
+def post_fork(server, worker):
+    """Leave the master's database connections to the master."""
+    from app.extensions import db
+    from wsgi import app
+
+    with app.app_context():
+        db.engine.dispose(close=False)
+
+
+def child_exit(server, worker):
+    """Forget the gauges of a worker that is gone; its counters count on."""
+    from prometheus_client.multiprocess import mark_process_dead
+
+    mark_process_dead(worker.pid)
+
+
+def on_exit(server):
+    """Leave nothing behind."""
+    shutil.rmtree(metrics_folder, ignore_errors=True)
