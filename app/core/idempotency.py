@@ -80,7 +80,8 @@ def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
     for a key longer than 255 characters.
     """
     key = request.headers.get("Idempotency-Key")
-    if key is None or request.method not in ("POST", "PATCH"):
+    is_public = "credential" not in transactions.context()
+    if key is None or is_public or request.method not in ("POST", "PATCH"):
         return answer()
     _check(key)
     place = {"scope": _scope(request), "key": key}
