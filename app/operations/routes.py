@@ -62,7 +62,8 @@ def open_documentation(app: Flask) -> None:
     app.register_blueprint(docs)
     for endpoint, view in list(app.view_functions.items()):
         if endpoint.partition(".")[0] in (docs.name, "api-docs"):
-            app.view_functions[endpoint] = public(update_wrapper(partial(view), view))
+            opened: Any = public(update_wrapper(partial(view), view))
+            app.view_functions[endpoint] = opened
 
 
 BLUEPRINTS = (blp,)
