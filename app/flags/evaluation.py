@@ -1,0 +1,176 @@
+"""What a tenant's flags are right now, and which layer decided.
+
+A tenant's flags are those of the preset named like its plan. An override of that preset and flag
+goes before the preset's value, unless it has expired or no longer fits the flag's type. The flags of
+a suspended tenant are disabled: each has the preset's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, ColumnElement, Row, Select, and_, bindparam, func, literal, or_, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from app.core.errors import NotFound
+from app.extensions import db
+from app.flags.flag_types import fits
+from app.flags.models import FeatureOverride, PlanPreset
+from app.tenants.models import Tenant
+
+FORMAT = (
+    1  # part of every fingerprint; a release that answers the same state differently changes it
+)
+
+
+class Layer(StrEnum):
+    """What decided a flag's value; all but ``override`` mean that it is the preset's."""
+
+    PRESET = "preset"
+    OVERRIDE = "override"
+    OVERRIDE_EXPIRED = "override_expired"
+    OVERRIDE_MISFIT = "override_of_wrong_type"
+    TENANT_SUSPENDED = "tenant_suspended"
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveFlag:
+    """One flag of one tenant; the ``override…`` fields are None where there is none at all."""
+
+    key: str
+    type: str
+    value: Any
+    layer: Layer
+    preset_value: Any
+    is_locked: bool
+    override_id: str | None
+    override_value: Any
+    expires_at: str | None
+
+    @property
+    def source(self) -> str:
+        """Where the value is from: ``preset`` or ``override``."""
+        return "override" if self.layer is Layer.OVERRIDE else "preset"
+
+
+@dataclass(frozen=True, slots=True)
+class FlagSet:
+    """A tenant's flags at one moment; equal fingerprints mean equal flags."""
+
+    fingerprint: str
+    plan_name: str
+    flags: dict[str, EffectiveFlag]
+
+
+_in_force = or_(FeatureOverride.expires_at.is_(None), FeatureOverride.expires_at > func.now())
+_of_preset = and_(
+    FeatureOverride.tenant_id == Tenant.id, FeatureOverride.plan_preset_id == PlanPreset.id
+)
+_versions = (
+    select(
+        func.string_agg(
+            func.concat(FeatureOverride.id, ".", FeatureOverride.version),
+            aggregate_order_by(literal(","), FeatureOverride.id),
+        )
+    )
+    .where(_of_preset, _in_force)
+    .scalar_subquery()
+)
+_fingerprint = func.md5(
+    func.concat_ws("|", FORMAT, Tenant.is_active, PlanPreset.id, PlanPreset.version, _versions)
+).label("fingerprint")
+
+
+def _overrides(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
+    described = func.json_build_object(
+        "id", FeatureOverride.id,
+        "flag_key", FeatureOverride.flag_key,
+        "flag_value", FeatureOverride.flag_value,
+        "expires_at", FeatureOverride.expires_at,
+        "is_in_force", _in_force,
+    )  # fmt: skip
+    return (
+        select(func.json_agg(described, type_=JSON))
+        .where(_of_preset, *conditions)
+        .scalar_subquery()
+        .label("overrides")
+    )
+
+
+def _of_tenant(*columns: Any) -> Select[Any]:
+    return (
+        select(*columns)
+        .outerjoin_from(Tenant, PlanPreset, PlanPreset.name == Tenant.plan_name)
+        .where(Tenant.id == bindparam("tenant_id"))
+    )
+
+
+_state = (_fingerprint, Tenant.is_active, Tenant.plan_name, PlanPreset.flags)
+FINGERPRINT = _of_tenant(_fingerprint)
+ALL = _of_tenant(*_state, _overrides())
+ONE = _of_tenant(*_state, _overrides(FeatureOverride.flag_key == bindparam("flag_key")))
+
+
+def fingerprint(tenant_id: UUID) -> str:
+    """The fingerprint of a tenant's flags, without reading them."""
+    found: str | None = db.session.execute(FINGERPRINT, {"tenant_id": tenant_id}).scalar()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def evaluate_all(tenant_id: UUID) -> FlagSet:
+    """All flags of a tenant, in the preset's order, by one statement."""
+    return _flag_set(db.session.execute(ALL, {"tenant_id": tenant_id}).one_or_none())
+
+
+def evaluate(tenant_id: UUID, flag_key: str) -> FlagSet:
+    """The same for one flag; none where the tenant's plan has no flag of that key."""
+    values = {"tenant_id": tenant_id, "flag_key": flag_key}
+    return _flag_set(db.session.execute(ONE, values).one_or_none(), flag_key)
+
+
+def _flag_set(state: Row[Any] | None, flag_key: str | None = None) -> FlagSet:
+    if state is None:
+        raise NotFound
+    overrides = {override["flag_key"]: override for override in state.overrides or ()}
+    flags = {
+        flag["flag_key"]: _effective(flag, overrides.get(flag["flag_key"]), state.is_active)
+        for flag in state.flags or ()
+        if flag_key is None or flag["flag_key"] == flag_key
+    }
+    return FlagSet(state.fingerprint, state.plan_name, flags)
+
+
+def _effective(
+    flag: Mapping[str, Any], override: Mapping[str, Any] | None, is_active: bool
+) -> EffectiveFlag:
+    layer = _layer(flag, override, is_active)
+    known = override or {}
+    return EffectiveFlag(
+        key=flag["flag_key"],
+        type=flag["flag_type"],
+        value=known["flag_value"] if layer is Layer.OVERRIDE else flag["default_value"],
+        layer=layer,
+        preset_value=flag["default_value"],
+        is_locked=flag["is_locked"],
+        override_id=known.get("id"),
+        override_value=known.get("flag_value"),
+        expires_at=known.get("expires_at"),
+    )
+
+
+def _layer(flag: Mapping[str, Any], override: Mapping[str, Any] | None, is_active: bool) -> Layer:
+    if not is_active:
+        return Layer.TENANT_SUSPENDED
+    if override is None:
+        return Layer.PRESET
+    if not override["is_in_force"]:
+        return Layer.OVERRIDE_EXPIRED
+    if not fits(flag["flag_type"], override["flag_value"]):
+        return Layer.OVERRIDE_MISFIT
+    return Layer.OVERRIDE

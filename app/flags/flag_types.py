@@ -1,0 +1,55 @@
+"""The types a flag can have, and what a value must be to be of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+from app.core import json
+from app.core.errors import Location, error
+
+MAX_VALUE_BYTES = 20_000
+"""How long a flag's value may be, as compact UTF-8 JSON."""
+
+
+class FlagType(StrEnum):
+    """``json`` is any JSON value; the others are that kind of JSON value and nothing else."""
+
+    BOOLEAN = "boolean"
+    STRING = "string"
+    NUMBER = "number"
+    JSON = "json"
+
+
+REFUSALS = {
+    FlagType.BOOLEAN: ("bool_type", "Input should be a valid boolean"),
+    FlagType.STRING: ("string_type", "Input should be a valid string"),
+    FlagType.NUMBER: ("float_type", "Input should be a valid number"),
+}
+
+
+def fits(flag_type: str, value: Any) -> bool:
+    """Whether ``value`` is of the type, without any conversion."""
+    match flag_type:
+        case FlagType.BOOLEAN:
+            return isinstance(value, bool)
+        case FlagType.STRING:
+            return isinstance(value, str)
+        case FlagType.NUMBER:
+            return isinstance(value, int | float) and not isinstance(value, bool)
+    return True
+
+
+def type_errors(flag_type: FlagType, value: Any, loc: Location) -> Iterator[dict[str, Any]]:
+    """The entry of a 422 for a value that is not of the type."""
+    if not fits(flag_type, value):
+        type_, msg = REFUSALS[flag_type]
+        yield error(loc, type_, msg, value)
+
+
+def size_errors(value: Any, loc: Location) -> Iterator[dict[str, Any]]:
+    """The entry of a 422 for a value that is too long."""
+    if len(json.dumps(value)) > MAX_VALUE_BYTES:
+        msg = f"Value error, a flag's value takes at most {MAX_VALUE_BYTES} bytes of JSON"
+        yield error(loc, "value_error", msg, value, {"error": {}})

@@ -1,0 +1,52 @@
+"""Plan presets: the flags of a plan; feature overrides: where one tenant differs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.models import Moment, Row, TenantRow
+
+
+class PlanPreset(Row):
+    """The flags that a plan gives its tenants; a tenant's preset is the one named like its plan.
+
+    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``, its order
+    and the spelling of its numbers kept as sent.
+    """
+
+    __tablename__ = "plan_presets"
+    __table_args__ = (Index(None, "created_at", "id"),)
+
+    name: Mapped[str] = mapped_column(Text, unique=True)
+    flags: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
+
+    def find_flag(self, flag_key: str) -> dict[str, Any] | None:
+        """The flag of that key, or None."""
+        return next((flag for flag in self.flags if flag["flag_key"] == flag_key), None)
+
+
+class FeatureOverride(TenantRow):
+    """One tenant's own value of one flag of one preset.
+
+    It holds while that preset is the tenant's, until ``expires_at`` where there is one.
+    """
+
+    __tablename__ = "feature_overrides"
+
+    plan_preset_id: Mapped[UUID] = mapped_column(ForeignKey("plan_presets.id"))
+    flag_key: Mapped[str] = mapped_column(Text)
+    flag_value: Mapped[Any] = mapped_column(JSON, nullable=False)
+    expires_at: Mapped[datetime | None] = mapped_column(Moment)
+
+    @classmethod
+    def constraints(cls) -> tuple[Any, ...]:
+        return (
+            UniqueConstraint("tenant_id", "plan_preset_id", "flag_key"),
+            Index(None, "tenant_id", "created_at", "id"),
+            Index(None, "created_at", "id"),
+        )

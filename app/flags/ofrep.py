@@ -1,0 +1,119 @@
+"""OpenFeature Remote Evaluation Protocol (OFREP) 0.3: flags for any OpenFeature SDK.
+
+The tenant comes from the credential. Its flags depend on nothing else, so a context, and in it a
+``targetingKey``, may be sent and need not be. Answers and refusals have the protocol's own bodies.
+Reasons: ``STATIC`` is the preset's value, ``TARGETING_MATCH`` the tenant's override, ``DISABLED`` the
+preset's value while the tenant is suspended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from flask import Response, request
+from werkzeug.http import parse_etags
+
+from app.auth.guard import home_tenant_id, requires
+from app.auth.permissions import Permission
+from app.core import json
+from app.core.blueprint import Blueprint
+from app.core.errors import AppError
+from app.flags.evaluation import EffectiveFlag, Layer, evaluate, evaluate_all, fingerprint
+
+blp = Blueprint(
+    "ofrep",
+    __name__,
+    url_prefix="/ofrep/v1/evaluate",
+    description="OpenFeature Remote Evaluation Protocol 0.3.",
+)
+
+REASONS = {Layer.OVERRIDE: "TARGETING_MATCH", Layer.TENANT_SUSPENDED: "DISABLED"}
+
+
+class EvaluationFailure(AppError):
+    """A refusal with OFREP's body; ``key`` is None for a bulk evaluation."""
+
+    def __init__(
+        self, error_code: str, details: str, *, key: str | None, status: int = 400
+    ) -> None:
+        super().__init__(details, code=error_code)
+        self.status = status
+        self.key = key
+
+    def body(self) -> dict[str, Any]:
+        named = {} if self.key is None else {"key": self.key}
+        return {**named, "errorCode": self.code, "errorDetails": self.detail}
+
+
+@blp.post("/flags/<key>")
+@requires(Permission.FLAGS_READ, while_suspended=True)
+@blp.response(200, description="The flag's value for the credential's tenant.")
+def evaluate_flag(key: str) -> Response:
+    """Evaluate one flag (OFREP)."""
+    tenant_id = _tenant_of_request(key)
+    found = evaluate(tenant_id, key)
+    flag = found.flags.get(key)
+    if flag is None:
+        details = f"The plan {found.plan_name!r} has no flag {key!r}."
+        raise EvaluationFailure("FLAG_NOT_FOUND", details, key=key, status=404)
+    return _answer(_success(flag, found.plan_name))
+
+
+@blp.post("/flags")
+@requires(Permission.FLAGS_READ, while_suspended=True)
+@blp.response(200, description="Every flag's value for the credential's tenant.")
+def evaluate_flags() -> Response:
+    """Evaluate all flags (OFREP); 304 where `If-None-Match` names the ETag of an equal answer."""
+    tenant_id = _tenant_of_request()
+    known = parse_etags(request.headers.get("If-None-Match"))
+    if known:
+        current = fingerprint(tenant_id)
+        if known.contains_weak(current):
+            return _tagged(Response(status=304), current)
+    found = evaluate_all(tenant_id)
+    flags = [_success(flag, found.plan_name) for flag in found.flags.values()]
+    return _tagged(_answer({"flags": flags}), found.fingerprint)
+
+
+def _tenant_of_request(key: str | None = None) -> UUID:
+    """The credential's tenant, once the body has been found to be a request of the protocol."""
+    _check_body(key)
+    tenant_id = home_tenant_id()
+    if tenant_id is None:
+        raise EvaluationFailure("INVALID_CONTEXT", "The credential has no tenant.", key=key)
+    return tenant_id
+
+
+def _check_body(key: str | None) -> None:
+    try:
+        body = orjson.loads(request.get_data())
+    except orjson.JSONDecodeError as fault:
+        raise EvaluationFailure("PARSE_ERROR", f"The body is no JSON: {fault}.", key=key) from None
+    context = body.get("context", {}) if isinstance(body, dict) else None
+    if not isinstance(context, dict):
+        details = "The body is an object whose `context` is an object."
+        raise EvaluationFailure("INVALID_CONTEXT", details, key=key)
+    if not isinstance(context.get("targetingKey", ""), str):
+        raise EvaluationFailure("INVALID_CONTEXT", "`targetingKey` is a string.", key=key)
+
+
+def _success(flag: EffectiveFlag, plan_name: str) -> dict[str, Any]:
+    """One flag's answer; null, which no OpenFeature type has, leaves the value to the caller's code."""
+    answer = {
+        "key": flag.key,
+        "reason": REASONS.get(flag.layer, "STATIC"),
+        "variant": flag.source,
+        "metadata": {"plan": plan_name},
+    }
+    return answer if flag.value is None else {**answer, "value": flag.value}
+
+
+def _answer(body: dict[str, Any]) -> Response:
+    return Response(json.dumps(body), content_type="application/json")
+
+
+def _tagged(response: Response, tag: str) -> Response:
+    response.set_etag(tag)
+    return response

@@ -1,0 +1,156 @@
+"""What presets, overrides and effective flags look like outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.core.errors import Location, error
+from app.core.fields import AnyJson, AwareDateTime, Bool, Choice, ListOf, Nested, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+from app.flags.flag_types import MAX_VALUE_BYTES, FlagType, size_errors, type_errors
+
+FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
+VALUE = {"description": f"Of the flag's type; at most {MAX_VALUE_BYTES} bytes."}
+EXPIRY = {"description": "When the preset's value holds again; null or absent: never."}
+TENANT = {"description": "The tenant; by default the one of the credential."}
+
+
+class PresetFlagSchema(Schema):
+    """One flag of a preset."""
+
+    flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
+    flag_type = Choice(FlagType, required=True)
+    default_value = AnyJson(required=True, metadata=VALUE)
+    description = Str(load_default="")
+    is_locked = Bool(
+        load_default=False,
+        metadata={"description": "Whether only a platform superadmin changes its overrides."},
+    )
+
+
+class PlanPresetSchema(Schema):
+    """The flags that a plan gives its tenants."""
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    name = Str(required=True)
+    flags = ListOf(Nested(PresetFlagSchema), required=True)
+
+
+class PlanPresetCreateSchema(Schema):
+    """A new preset."""
+
+    name = Str(required=True, min_length=1, max_length=255)
+    flags = ListOf(Nested(PresetFlagSchema), load_default=list)
+
+    def rules(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        return flag_errors(values["flags"])
+
+
+class PlanPresetUpdateSchema(Schema):
+    """A new name, new flags (the whole list), or both; what was read may be sent back."""
+
+    id = Uuid()
+    created_at = AwareDateTime()
+    updated_at = AwareDateTime()
+    name = Str(min_length=1, max_length=255)
+    flags = ListOf(Nested(PresetFlagSchema))
+
+    def rules(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        return flag_errors(values.get("flags", []))
+
+
+class PlanPresetQuerySchema(PageQuerySchema):
+    """Filters of the list of presets."""
+
+    name = Str()
+
+
+class OverrideSchema(Schema):
+    """One tenant's own value of one flag of one preset."""
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    tenant_id = Uuid(required=True)
+    plan_preset_id = Uuid(required=True)
+    flag_key = Str(required=True)
+    flag_value = AnyJson(required=True)
+
+
+class OverrideCreateSchema(Schema):
+    """A new override."""
+
+    flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
+    flag_value = AnyJson(required=True, metadata=VALUE)
+    plan_preset_id = Uuid(metadata={"description": "By default the preset of the tenant's plan."})
+    expires_at = AwareDateTime(nullable=True, metadata=EXPIRY)
+
+    def rules(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        return size_errors(values["flag_value"], ["body", "flag_value"])
+
+
+class OverrideUpdateSchema(Schema):
+    """The override's new value."""
+
+    flag_value = AnyJson(required=True, metadata=VALUE)
+    expires_at = AwareDateTime(
+        nullable=True, metadata={"description": f"{EXPIRY['description']} Superadmins only."}
+    )
+
+    def rules(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        return size_errors(values["flag_value"], ["body", "flag_value"])
+
+
+class FlagTenantQuerySchema(Schema):
+    """Whose flags are meant."""
+
+    tenant_id = Uuid(load_default=None, metadata=TENANT)
+
+
+class OverrideQuerySchema(PageQuerySchema):
+    """Filters of the list of overrides; all that are given hold."""
+
+    tenant_id = Uuid()
+    plan_preset_id = Uuid()
+    flag_key = Str()
+
+
+class EffectiveFlagSchema(Schema):
+    """What one flag of a tenant is, and why."""
+
+    key = Str(required=True)
+    type = Choice(FlagType, required=True)
+    value = AnyJson(required=True, metadata={"description": "What holds now."})
+    source = Str(required=True, metadata={"enum": ["preset", "override"]})
+    preset_value = AnyJson(required=True)
+    override_value = AnyJson(
+        required=True, metadata={"description": "Of the override; null where there is none."}
+    )
+    override_id = Str(
+        required=True,
+        nullable=True,
+        metadata={"description": "The override, in force or not; null where there is none."},
+    )
+    expires_at = Str(required=True, nullable=True, metadata={"format": "date-time"})
+    is_locked = Bool(required=True)
+
+
+def flag_errors(flags: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What is wrong with a list of flags, each of which is right by its fields."""
+    seen: set[str] = set()
+    for index, flag in enumerate(flags):
+        loc: list[str | int] = ["body", "flags", index]
+        yield from _repeated(flag["flag_key"], seen, [*loc, "flag_key"])
+        yield from type_errors(flag["flag_type"], flag["default_value"], [*loc, "default_value"])
+        yield from size_errors(flag["default_value"], [*loc, "default_value"])
+
+
+def _repeated(flag_key: str, seen: set[str], loc: Location) -> Iterator[dict[str, Any]]:
+    if flag_key in seen:
+        msg = "Value error, a preset has each flag once"
+        yield error(loc, "value_error", msg, flag_key, {"error": {}})
+    seen.add(flag_key)

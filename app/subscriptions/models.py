@@ -1,0 +1,72 @@
+"""Subscriptions: a mirror of what the billing provider knows about a tenant."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Index, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, validates
+
+from app.core.models import Moment, TenantRow
+from app.subscriptions.statuses import StatusClass, class_of
+
+
+class Subscription(TenantRow):
+    """One subscription at the billing provider; the amount is in minor units of its currency.
+
+    ``bp_status`` is the provider's word and ``status_class`` follows it. ``source_timestamp`` is
+    the moment at the provider that the newest applied update described. The three ``cancel…``
+    columns are the cancellation in effect, all None where there is none.
+    """
+
+    __tablename__ = "subscriptions"
+
+    bp_subscription_id: Mapped[str] = mapped_column(Text)
+    bp_customer_id: Mapped[str] = mapped_column(Text)
+    bp_plan_id: Mapped[str] = mapped_column(Text)
+    bp_status: Mapped[str] = mapped_column(Text)
+    status_class: Mapped[str] = mapped_column(Text)
+    plan_name: Mapped[str] = mapped_column(Text)
+    is_free_trial: Mapped[bool] = mapped_column(default=False)
+    start_date: Mapped[datetime] = mapped_column(Moment)
+    auto_renew: Mapped[bool] = mapped_column(default=True)
+    billing_cycle: Mapped[str] = mapped_column(Text)
+    per_cycle_billing_amount: Mapped[int] = mapped_column(BigInteger)
+    billing_address_line_1: Mapped[str] = mapped_column(Text, default="")
+    billing_city: Mapped[str] = mapped_column(Text, default="")
+    billing_state: Mapped[str] = mapped_column(Text, default="")
+    billing_zip: Mapped[str] = mapped_column(Text, default="")
+    billing_country: Mapped[str] = mapped_column(Text, default="")
+    billing_email: Mapped[str] = mapped_column(Text, default="")
+    billing_phone: Mapped[str] = mapped_column(Text, default="")
+    billing_contact_name: Mapped[str] = mapped_column(Text, default="")
+    send_invoice_days_before_due: Mapped[int] = mapped_column(BigInteger, default=0)
+    send_email_receipts: Mapped[bool] = mapped_column(default=True)
+    send_paper_receipts: Mapped[bool] = mapped_column(default=False)
+    source_timestamp: Mapped[datetime | None] = mapped_column(Moment)
+    canceled_at: Mapped[datetime | None] = mapped_column(Moment)
+    cancel_at_period_end: Mapped[bool | None]
+    cancel_reason: Mapped[str | None] = mapped_column(Text)
+
+    @classmethod
+    def constraints(cls) -> tuple[Any, ...]:
+        return (
+            UniqueConstraint("tenant_id", "bp_subscription_id"),
+            Index(None, "tenant_id", "created_at", "id"),
+            Index(None, "created_at", "id"),
+            Index(None, "bp_subscription_id"),
+            # A customer id may be of any length, which a hash index takes and a btree does not.
+            Index(None, "bp_customer_id", postgresql_using="hash"),
+            Index(None, "status_class", "created_at", "id"),
+        )
+
+    @validates("bp_status")
+    def _follow_status(self, _name: str, bp_status: str) -> str:
+        self.status_class = class_of(bp_status).value
+        return bp_status
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the provider, or an immediate cancellation, has ended it."""
+        return self.status_class == StatusClass.ENDED

@@ -1,0 +1,141 @@
+"""What subscriptions look like outside."""
+
+from __future__ import annotations
+
+from app.core.fields import AwareDateTime, Bool, Choice, Email, Int, Literal, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+from app.subscriptions.statuses import StatusClass
+
+CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")
+
+
+class SubscriptionSchema(Schema):
+    """A subscription as it is read."""
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    bp_subscription_id = Str(required=True)
+    bp_customer_id = Str(required=True)
+    bp_plan_id = Str(required=True)
+    bp_status = Str(
+        required=True, metadata={"description": "The billing provider's word, verbatim."}
+    )
+    plan_name = Str(required=True)
+    is_free_trial = Bool(required=True)
+    start_date = AwareDateTime(required=True)
+    auto_renew = Bool(required=True)
+    billing_cycle = Str(required=True, metadata={"enum": list(CYCLES)})
+    per_cycle_billing_amount = Int(
+        required=True, metadata={"description": "In minor units of the currency (cents)."}
+    )
+    billing_address_line_1 = Str(required=True)
+    billing_city = Str(required=True)
+    billing_state = Str(required=True)
+    billing_zip = Str(required=True)
+    billing_country = Str(required=True)
+    billing_email = Str(required=True)
+    billing_phone = Str(required=True)
+    billing_contact_name = Str(required=True)
+    send_invoice_days_before_due = Int(required=True)
+    send_email_receipts = Bool(required=True)
+    send_paper_receipts = Bool(required=True)
+
+
+class SubscriptionUpdateSchema(Schema):
+    """Any subset of the fields that change; null is refused."""
+
+    bp_customer_id = Str()
+    bp_plan_id = Str()
+    bp_status = Str()
+    plan_name = Str(min_length=1, max_length=255)
+    is_free_trial = Bool()
+    start_date = AwareDateTime()
+    auto_renew = Bool()
+    billing_cycle = Literal(*CYCLES)
+    per_cycle_billing_amount = Int(ge=0)
+    billing_address_line_1 = Str(max_length=255)
+    billing_city = Str(max_length=255)
+    billing_state = Str(max_length=255)
+    billing_zip = Str(max_length=255)
+    billing_country = Str(max_length=255)
+    billing_phone = Str(max_length=255)
+    billing_contact_name = Str(max_length=255)
+    billing_email = Email()
+    send_invoice_days_before_due = Int(ge=0, le=365)
+    send_email_receipts = Bool()
+    send_paper_receipts = Bool()
+
+
+class SubscriptionCreateSchema(Schema):
+    """A new subscription, as the provider knows it."""
+
+    bp_subscription_id = Str(required=True, min_length=1, max_length=255)
+    bp_customer_id = Str(required=True)
+    bp_plan_id = Str(required=True)
+    bp_status = Str(required=True)
+    plan_name = Str(required=True, min_length=1, max_length=255)
+    is_free_trial = Bool()
+    start_date = AwareDateTime(required=True)
+    auto_renew = Bool()
+    billing_cycle = Literal(*CYCLES, required=True)
+    per_cycle_billing_amount = Int(ge=0, required=True)
+    billing_address_line_1 = Str(max_length=255)
+    billing_city = Str(max_length=255)
+    billing_state = Str(max_length=255)
+    billing_zip = Str(max_length=255)
+    billing_country = Str(max_length=255)
+    billing_phone = Str(max_length=255)
+    billing_contact_name = Str(max_length=255)
+    billing_email = Email()
+    send_invoice_days_before_due = Int(ge=0, le=365)
+    send_email_receipts = Bool()
+    send_paper_receipts = Bool()
+
+
+class SubscriptionCancelSchema(Schema):
+    """A cancellation to record."""
+
+    at_period_end = Bool(
+        load_default=False,
+        metadata={"description": "False ends it now; true when the paid period ends."},
+    )
+    reason = Str(max_length=500, nullable=True, load_default=None)
+    canceled_at = AwareDateTime(metadata={"description": "Now, unless given."})
+
+
+class SourceHeadersSchema(Schema):
+    """When, at the provider, the values that are sent held."""
+
+    source_timestamp = AwareDateTime(
+        data_key="X-Source-Timestamp",
+        metadata={
+            "description": "The moment at the provider that the body describes (RFC 3339). An"
+            " update that is not newer than the newest applied one answers 200 with the unchanged"
+            " row and `X-Update-Ignored: stale`. Who sends it sends every mirrored field each time."
+            " Platform credentials only."
+        },
+    )
+
+
+class SubscriptionTenantQuerySchema(Schema):
+    """Whose subscription is created."""
+
+    tenant_id = Uuid(
+        load_default=None,
+        metadata={"description": "The tenant; by default the one of the credential."},
+    )
+
+
+class SubscriptionQuerySchema(PageQuerySchema):
+    """Filters of the list; all that are given hold."""
+
+    tenant_id = Uuid()
+    bp_subscription_id = Str()
+    bp_customer_id = Str()
+    bp_status = Str(metadata={"description": "The provider's word, exactly."})
+    status_class = Choice(
+        StatusClass,
+        metadata={"description": "What the provider's word means; `unknown` are words of none."},
+    )

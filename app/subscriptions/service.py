@@ -1,0 +1,192 @@
+"""Subscriptions: create, find, mirror the provider's changes, record cancellations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select, update
+
+from app.audit import service as audit
+from app.core import tenancy
+from app.core.actors import Actor
+from app.core.errors import Conflict, Forbidden
+from app.core.models import Change
+from app.core.pagination import DEFAULT_LIMIT, Page, paginate
+from app.core.rows import flush, get_row, lock_row
+from app.core.times import utcnow
+from app.extensions import db
+from app.subscriptions.models import Subscription
+from app.subscriptions.plans import DECIDING_FIELDS, follow_plan
+from app.subscriptions.statuses import CANCELED, StatusClass, class_of
+
+PROVIDER_FIELDS = frozenset(
+    {
+        "bp_subscription_id",
+        "bp_customer_id",
+        "bp_plan_id",
+        "bp_status",
+        "plan_name",
+        "is_free_trial",
+        "start_date",
+        "billing_cycle",
+        "per_cycle_billing_amount",
+    }
+)
+"""What only the provider's side writes; a tenant's credential may not, or it would choose its plan."""
+
+NO_CANCELLATION = {"canceled_at": None, "cancel_at_period_end": None, "cancel_reason": None}
+
+
+def get_subscription(subscription_id: UUID | str) -> Subscription:
+    """The subscription; raises NotFound where the scope shows none."""
+    return get_row(Subscription, subscription_id)
+
+
+def list_subscriptions(
+    *,
+    tenant_id: UUID | None = None,
+    status_class: str | None = None,
+    limit: int = DEFAULT_LIMIT,
+    cursor: str | None = None,
+    **equal: str,
+) -> Page:
+    """One page of the subscriptions that fit every filter given; ``equal`` are columns."""
+    statement = select(Subscription)
+    tenant_id = tenancy.narrow(tenant_id)
+    if tenant_id is not None:
+        statement = statement.where(Subscription.tenant_id == tenant_id)
+    if status_class is None and "bp_status" in equal:
+        status_class = class_of(equal["bp_status"]).value  # which is indexed, unlike the word
+    if status_class is not None:
+        statement = statement.where(Subscription.status_class == status_class)
+    return paginate(statement.filter_by(**equal), Subscription, limit=limit, cursor=cursor)
+
+
+def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:
+    """Begin to mirror a subscription; the tenant's plan follows.
+
+    Raises Conflict ``bp_subscription_id_taken`` where the tenant has it already.
+    """
+    subscription = Subscription(tenant_id=tenant_id, **values)
+    db.session.add(subscription)
+    taken = Conflict(
+        "This tenant has a subscription with this bp_subscription_id.",
+        code="bp_subscription_id_taken",
+    )
+    flush({"uq_subscriptions_tenant_id_bp_subscription_id": taken})
+    audit.record_creation("subscription.created", subscription, actor=actor)
+    follow_plan(tenant_id, actor=actor)
+    return subscription
+
+
+def update_subscription(
+    subscription_id: UUID | str,
+    values: Mapping[str, Any],
+    *,
+    source_timestamp: datetime | None = None,
+    actor: Actor,
+) -> tuple[Subscription, bool]:
+    """Set the given fields; the tenant's plan follows. The bool tells whether it was applied.
+
+    ``source_timestamp`` is the moment at the provider that the values describe: an update that is
+    not newer than the newest applied one changes nothing, in whatever order they arrive.
+    Raises Forbidden ``provider_field`` where a tenant's actor gives what is the provider's.
+    """
+    if not actor.is_platform and (source_timestamp or PROVIDER_FIELDS & values.keys()):
+        get_subscription(subscription_id)  # one that is unknown is 404 all the same
+        require_provider(actor)
+    subscription = lock_row(Subscription, subscription_id)
+    if source_timestamp is not None and not _is_news(subscription, source_timestamp):
+        return subscription, False
+    if _revives(subscription, values):
+        values = {**values, **NO_CANCELLATION}
+    change = _apply(subscription, values, "subscription.updated", actor=actor)
+    if source_timestamp is not None:
+        _remember(subscription, source_timestamp, is_changed=change is not None)
+    return subscription, True
+
+
+def cancel(
+    subscription_id: UUID | str,
+    *,
+    at_period_end: bool,
+    reason: str | None = None,
+    canceled_at: datetime | None = None,
+    actor: Actor,
+) -> Subscription:
+    """Record a cancellation, now or for the end of the paid period; the provider is not called.
+
+    Now: the status becomes ``canceled``. For the period's end it stays until the provider says so.
+    Nothing changes where the same cancellation is in effect already or the subscription has ended.
+    """
+    subscription = lock_row(Subscription, subscription_id)
+    if subscription.is_ended or (at_period_end and _ends_with_period(subscription)):
+        return subscription
+    values = {
+        "auto_renew": False,
+        "canceled_at": canceled_at or utcnow(),
+        "cancel_at_period_end": at_period_end,
+        "cancel_reason": reason,
+    }
+    if not at_period_end:
+        values["bp_status"] = CANCELED
+    _apply(subscription, values, "subscription.canceled", actor=actor)
+    return subscription
+
+
+def require_provider(actor: Actor) -> None:
+    """Raise Forbidden ``provider_field`` for a tenant's actor."""
+    if not actor.is_platform:
+        raise Forbidden(
+            "This is the billing provider's to say, so it needs a platform credential.",
+            code="provider_field",
+        )
+
+
+def _apply(
+    subscription: Subscription, values: Mapping[str, Any], action: str, *, actor: Actor
+) -> Change | None:
+    change = subscription.assign(values, actor_id=actor.id)
+    if change is None:
+        return None
+    audit.record(action, subscription, change, actor=actor)
+    if decides_plan(change.after):
+        follow_plan(subscription.tenant_id, actor=actor)
+    return change
+
+
+def decides_plan(fields: Collection[str]) -> bool:
+    """Whether a change of these fields may change the tenant's plan."""
+    return not DECIDING_FIELDS.isdisjoint(fields)
+
+
+def _revives(subscription: Subscription, values: Mapping[str, Any]) -> bool:
+    """Whether an update withdraws the cancellation that was recorded."""
+    if values.get("auto_renew"):
+        return True
+    status = values.get("bp_status", subscription.bp_status)
+    return subscription.is_ended and class_of(status) != StatusClass.ENDED
+
+
+def _ends_with_period(subscription: Subscription) -> bool:
+    return subscription.cancel_at_period_end is True and not subscription.auto_renew
+
+
+def _is_news(subscription: Subscription, source_timestamp: datetime) -> bool:
+    applied = subscription.source_timestamp
+    return applied is None or source_timestamp > applied
+
+
+def _remember(subscription: Subscription, moment: datetime, *, is_changed: bool) -> None:
+    """Keep the moment of the newest update; by itself it is no change, and no new version."""
+    if is_changed:
+        subscription.source_timestamp = moment
+        return
+    db.session.execute(
+        update(Subscription.__table__)
+        .where(Subscription.tenant_id == subscription.tenant_id, Subscription.id == subscription.id)
+        .values(source_timestamp=moment)
+    )

@@ -1,0 +1,49 @@
+"""The billing providers' words for a subscription's state, and the class each belongs to.
+
+``bp_status`` keeps the provider's word; rules and filters look at its class. The vocabulary is that
+of Stripe (`subscription.status`), Chargebee (`subscription.status`) and Lago (`subscription.status`),
+compared without regard to case. A word that none of them uses is of the class ``unknown``, which
+counts as not ended.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class StatusClass(StrEnum):
+    """What a provider's word means here."""
+
+    PENDING = "pending"
+    LIVE = "live"
+    PAST_DUE = "past_due"
+    PAUSED = "paused"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+CANCELED = "canceled"
+"""The word that an immediate cancellation records."""
+
+VOCABULARY = {
+    "incomplete": StatusClass.PENDING,  # Stripe: the first payment is still due
+    "future": StatusClass.PENDING,  # Chargebee: starts later
+    "pending": StatusClass.PENDING,  # Lago: starts later
+    "active": StatusClass.LIVE,  # all three
+    "trialing": StatusClass.LIVE,  # Stripe
+    "in_trial": StatusClass.LIVE,  # Chargebee
+    "non_renewing": StatusClass.LIVE,  # Chargebee: ends with the paid period
+    "past_due": StatusClass.PAST_DUE,  # Stripe
+    "unpaid": StatusClass.PAST_DUE,  # Stripe: it has given up collecting, the subscription stays
+    "paused": StatusClass.PAUSED,  # Stripe, Chargebee
+    "canceled": StatusClass.ENDED,  # Stripe, Lago
+    "cancelled": StatusClass.ENDED,  # Chargebee
+    "incomplete_expired": StatusClass.ENDED,  # Stripe: the first payment never came
+    "transferred": StatusClass.ENDED,  # Chargebee: moved to another business entity
+    "terminated": StatusClass.ENDED,  # Lago
+}
+
+
+def class_of(bp_status: str) -> StatusClass:
+    """The class of a provider's word."""
+    return VOCABULARY.get(bp_status.lower(), StatusClass.UNKNOWN)
