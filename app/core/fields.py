@@ -65,8 +65,14 @@ class Field(ma.fields.Field):
             raise refuse("string_unicode", value)
         loaded = self._deserialize(value, attr, data, **kwargs)
         if self.validators:
-            self._validate(loaded)
+            self._validate_further(loaded, value)
         return loaded
+
+    def _validate_further(self, loaded: Any, value: Any) -> None:
+        try:
+            self._validate(loaded)
+        except ValidationError as fault:
+            raise ValidationError(list(refusals(fault, value))) from None
 
     def to_json(self, value: Any) -> Any:
         """``value`` as it is written; override where that is not the value itself."""
