@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, Text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
+from sqlalchemy.orm.attributes import flag_modified
 from uuid_utils.compat import uuid7
 
 from app.core import json
@@ -59,6 +60,7 @@ class Row(db.Model):  # type: ignore[name-defined]
         before = {name: getattr(self, name) for name in changed}
         for name, value in changed.items():
             setattr(self, name, value)
+            flag_modified(self, name)  # or 1 → 1.0 in a JSON column would pass for no change
         self.updated_at = utcnow()
         if actor_id is not None and hasattr(self, "updated_by_user_id"):
             self.updated_by_user_id = actor_id

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import ColumnElement, Select, bindparam, select
 from sqlalchemy.exc import IntegrityError
 
 from app.core.concurrency import check_precondition
@@ -39,6 +39,18 @@ def lock_row(model: type[R], row_id: UUID | str) -> R:
     return row
 
 
+def lock_with(
+    model: type[R], row_id: UUID | str, *beside: ColumnElement[Any]
+) -> tuple[R, Sequence[Any]]:
+    """The row, locked, and the values of the columns ``beside`` it, read in the same statement.
+
+    Raises NotFound. ``If-Match`` is left to the caller (:func:`check_precondition`), who may have
+    to refuse for another reason first.
+    """
+    row, *values = _one_with(model, row_id, beside)
+    return row, values
+
+
 def flush(conflicts: Mapping[str, Conflict]) -> None:
     """Send pending changes; a unique key named in ``conflicts`` that is taken raises its error.
 
@@ -64,14 +76,30 @@ def parse_id(row_id: UUID | str) -> UUID:
 
 
 def _one(model: Any, row_id: UUID | str, *, lock: bool) -> Any:
-    values: dict[str, Any] = {"id": parse_id(row_id)}
-    tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None
-    if tenant_id is not None:
-        values["tenant_id"] = tenant_id
-    row = db.session.execute(_statement(model, tenant_id is not None, lock), values).scalar()
+    values = _place(model, row_id)
+    row = db.session.execute(_statement(model, "tenant_id" in values, lock), values).scalar()
     if row is None:
         raise NotFound
     return row
+
+
+def _one_with(
+    model: Any, row_id: UUID | str, beside: Sequence[ColumnElement[Any]]
+) -> Sequence[Any]:
+    values = _place(model, row_id)
+    statement = _statement(model, "tenant_id" in values, False).add_columns(*beside)
+    statement = statement.with_for_update(of=model).execution_options(populate_existing=True)
+    found = db.session.execute(statement, values).one_or_none()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def _place(model: Any, row_id: UUID | str) -> dict[str, UUID]:
+    """The id, and in a tenant's scope the tenant, that a statement of :func:`_statement` names."""
+    values = {"id": parse_id(row_id)}
+    tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None
+    return values if tenant_id is None else {**values, "tenant_id": tenant_id}
 
 
 @cache
