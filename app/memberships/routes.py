@@ -1,1 +1,81 @@
-BLUEPRINTS = ()
+"""/v1/memberships/tenant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.permissions import Permission
+from app.core.blueprint import Blueprint
+from app.core.pagination import Page
+from app.memberships import service
+from app.memberships.models import Membership
+from app.memberships.schemas import (
+    MembershipCreateSchema,
+    MembershipQuerySchema,
+    RoleQuerySchema,
+    TenantMembershipSchema,
+)
+from app.tenants.schemas import ActiveQuerySchema, TenantChoiceSchema
+from app.tenants.service import target_id
+
+blp = Blueprint(
+    "memberships",
+    __name__,
+    url_prefix="/v1/memberships/tenant",
+    description="Who belongs to a tenant, and with which role.",
+)
+
+
+@blp.get("")
+@requires(Permission.MEMBERSHIPS_READ)
+@blp.arguments(MembershipQuerySchema, location="query")
+@blp.response(200, TenantMembershipSchema(many=True))
+def list_memberships(query: dict[str, Any]) -> Page:
+    """List memberships, oldest first."""
+    return service.list_memberships(
+        limit=query.pop("limit"),
+        cursor=query.pop("cursor", None),
+        tenant_id=query.pop("tenant_id", None),
+        filters=query,
+    )
+
+
+@blp.post("")
+@requires(Permission.MEMBERSHIPS_WRITE)
+@blp.arguments(TenantChoiceSchema, location="query")
+@blp.arguments(MembershipCreateSchema)
+@blp.response(201, TenantMembershipSchema)
+def create(query: dict[str, Any], body: dict[str, Any]) -> Membership:
+    """Make a user a member of the tenant."""
+    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    return service.create(tenant_id, body, actor=current_actor())
+
+
+@blp.get("/<membership_id>")
+@requires(Permission.MEMBERSHIPS_READ)
+@blp.response(200, TenantMembershipSchema)
+def get(membership_id: str) -> Membership:
+    """Get a membership."""
+    return service.get_membership(membership_id)
+
+
+@blp.patch("/<membership_id>/role")
+@requires(Permission.MEMBERSHIPS_WRITE)
+@blp.arguments(RoleQuerySchema, location="query")
+@blp.response(200, TenantMembershipSchema)
+def set_role(query: dict[str, Any], membership_id: str) -> Membership:
+    """Give a member another role."""
+    return service.set_role(membership_id, query["role"], actor=current_actor())
+
+
+@blp.patch("/<membership_id>/active")
+@requires(Permission.MEMBERSHIPS_WRITE)
+@blp.arguments(ActiveQuerySchema, location="query")
+@blp.response(200, TenantMembershipSchema)
+def set_active(query: dict[str, Any], membership_id: str) -> Membership:
+    """Activate or end a membership."""
+    return service.set_active(membership_id, query["is_active"], actor=current_actor())
+
+
+BLUEPRINTS = (blp,)

@@ -1,1 +1,71 @@
-BLUEPRINTS = ()
+"""/v1/tenants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.guard import current_actor, requires
+from app.auth.permissions import Permission
+from app.core.blueprint import Blueprint
+from app.core.pagination import Page
+from app.tenants import service
+from app.tenants.models import Tenant
+from app.tenants.schemas import (
+    ActiveQuerySchema,
+    TenantCreateSchema,
+    TenantQuerySchema,
+    TenantSchema,
+    TenantUpdateSchema,
+)
+
+blp = Blueprint(
+    "tenants", __name__, url_prefix="/v1/tenants", description="Customer organizations."
+)
+
+
+@blp.get("")
+@requires(Permission.SUPERADMIN)
+@blp.arguments(TenantQuerySchema, location="query")
+@blp.response(200, TenantSchema(many=True))
+def list_tenants(query: dict[str, Any]) -> Page:
+    """List all tenants, oldest first."""
+    limit, cursor = query.pop("limit"), query.pop("cursor", None)
+    return service.list_tenants(limit=limit, cursor=cursor, filters=query)
+
+
+@blp.post("")
+@requires(Permission.SUPERADMIN)
+@blp.arguments(TenantCreateSchema)
+@blp.response(201, TenantSchema)
+def create(body: dict[str, Any]) -> Tenant:
+    """Create a tenant."""
+    return service.create(body, actor=current_actor())
+
+
+@blp.get("/<tenant_id>")
+@requires(Permission.TENANTS_READ)
+@blp.response(200, TenantSchema)
+def get(tenant_id: str) -> Tenant:
+    """Get a tenant."""
+    return service.get_tenant(tenant_id)
+
+
+@blp.patch("/<tenant_id>")
+@requires(Permission.TENANTS_WRITE)
+@blp.arguments(TenantUpdateSchema)
+@blp.response(200, TenantSchema)
+def update(body: dict[str, Any], tenant_id: str) -> Tenant:
+    """Change a tenant's fields."""
+    return service.update(tenant_id, body, actor=current_actor())
+
+
+@blp.patch("/<tenant_id>/active")
+@requires(Permission.SUPERADMIN)
+@blp.arguments(ActiveQuerySchema, location="query")
+@blp.response(200, TenantSchema)
+def set_active(query: dict[str, Any], tenant_id: str) -> Tenant:
+    """Activate or suspend a tenant."""
+    return service.set_active(tenant_id, query["is_active"], actor=current_actor())
+
+
+BLUEPRINTS = (blp,)

@@ -1,1 +1,77 @@
-BLUEPRINTS = ()
+"""/v1/users."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.permissions import Permission
+from app.core.blueprint import Blueprint
+from app.core.pagination import Page
+from app.tenants.schemas import TenantChoiceSchema
+from app.tenants.service import target_id
+from app.users import service
+from app.users.models import User
+from app.users.schemas import (
+    UserCreateSchema,
+    UserMetaDataPatchSchema,
+    UserQuerySchema,
+    UserSchema,
+    UserUpdateSchema,
+)
+
+blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People of a tenant.")
+
+
+@blp.get("")
+@requires(Permission.USERS_READ)
+@blp.arguments(UserQuerySchema, location="query")
+@blp.response(200, UserSchema(many=True))
+def list_users(query: dict[str, Any]) -> Page:
+    """List users, oldest first."""
+    return service.list_users(
+        limit=query["limit"],
+        cursor=query.get("cursor"),
+        tenant_id=query.get("tenant_id"),
+        filters={name: query[name] for name in ("is_active", "email") if name in query},
+    )
+
+
+@blp.post("")
+@requires(Permission.USERS_WRITE)
+@blp.arguments(TenantChoiceSchema, location="query")
+@blp.arguments(UserCreateSchema)
+@blp.response(201, UserSchema)
+def create(query: dict[str, Any], body: dict[str, Any]) -> User:
+    """Create a user."""
+    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    return service.create(tenant_id, body, actor=current_actor())
+
+
+@blp.get("/<user_id>")
+@requires(Permission.USERS_READ)
+@blp.response(200, UserSchema)
+def get(user_id: str) -> User:
+    """Get a user."""
+    return service.get_user(user_id)
+
+
+@blp.patch("/<user_id>")
+@requires(Permission.USERS_WRITE)
+@blp.arguments(UserUpdateSchema)
+@blp.response(200, UserSchema)
+def update(body: dict[str, Any], user_id: str) -> User:
+    """Change a user's fields, or (de)activate the user."""
+    return service.update(user_id, body, actor=current_actor())
+
+
+@blp.patch("/<user_id>/meta_data")
+@requires(Permission.USERS_WRITE)
+@blp.arguments(UserMetaDataPatchSchema)
+@blp.response(200, UserSchema)
+def patch_meta_data(body: dict[str, Any], user_id: str) -> User:
+    """Merge-patch a user's metadata (RFC 7396)."""
+    return service.patch_meta_data(user_id, body["patches"], actor=current_actor())
+
+
+BLUEPRINTS = (blp,)

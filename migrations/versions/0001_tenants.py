@@ -68,6 +68,22 @@ END
 $$
 """
 
+# The tenant's row is locked first; the query after it sees what the lock's last holder committed.
+LOCK_OWNERS = """
+CREATE FUNCTION lock_owners(wanted_tenant_id uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM tenants t WHERE t.id = wanted_tenant_id FOR NO KEY UPDATE;
+    RETURN ARRAY(
+        SELECT m.user_id
+        FROM memberships m
+        JOIN users u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
+        WHERE m.tenant_id = wanted_tenant_id
+            AND m.role = 'owner' AND m.is_active AND u.is_active
+    );
+END
+$$
+"""
+
 
 def upgrade():
     op.create_table(
@@ -256,9 +272,11 @@ def upgrade():
     grant("alembic_version", "SELECT")
     op.execute(AUTHENTICATE_USER)
     op.execute(AUTHENTICATE_KEY)
+    op.execute(LOCK_OWNERS)
 
 
 def downgrade():
+    op.execute("DROP FUNCTION lock_owners(uuid)")
     op.execute("DROP FUNCTION authenticate_key(text)")
     op.execute("DROP FUNCTION authenticate_user(text, text)")
     op.drop_index(

@@ -1,0 +1,49 @@
+"""What goes in and out of /v1/memberships/tenant."""
+
+from __future__ import annotations
+
+from app.auth.permissions import Role
+from app.core.fields import AwareDateTime, Bool, Choice, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+
+MAX_KEY = 255
+
+
+class TenantMembershipSchema(Schema):
+    """TenantMembershipRead."""
+
+    id = Uuid(required=True)
+    tenant_id = Uuid(required=True)
+    idp_org_id = Str(required=True)
+    created_at = AwareDateTime(required=True)
+    created_by_user_id = Str(required=True)
+    updated_at = AwareDateTime(required=True)
+    updated_by_user_id = Str(required=True)
+    user_id = Uuid(required=True)
+    idp_membership_id = Str(required=True)
+    role = Str(required=True)
+    is_active = Bool(required=True)
+
+
+class MembershipCreateSchema(Schema):
+    """A new, active membership of a user of the tenant."""
+
+    user_id = Uuid(required=True)
+    role = Choice(Role, required=True)
+    idp_membership_id = Str(max_length=MAX_KEY)
+
+
+class MembershipQuerySchema(PageQuerySchema):
+    """Filters of the list of memberships."""
+
+    tenant_id = Uuid()
+    user_id = Uuid()
+    role = Choice(Role)
+    is_active = Bool()
+
+
+class RoleQuerySchema(Schema):
+    """The role to give."""
+
+    role = Choice(Role, required=True)

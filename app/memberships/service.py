@@ -1,0 +1,146 @@
+"""What happens to memberships."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select
+
+from app.audit.service import record, record_creation
+from app.auth.permissions import Role
+from app.core import rows
+from app.core.actors import Actor
+from app.core.concurrency import check_precondition
+from app.core.errors import Conflict, NotFound
+from app.core.pagination import Page, paginate
+from app.core.tenancy import narrow
+from app.extensions import db
+from app.memberships.models import Membership
+from app.tenants import owners
+from app.users.models import User
+
+
+def get_membership(membership_id: UUID | str) -> Membership:
+    """The membership; NotFound."""
+    return rows.get_row(Membership, membership_id)
+
+
+def list_memberships(
+    *,
+    limit: int,
+    cursor: str | None = None,
+    tenant_id: UUID | None = None,
+    filters: Mapping[str, Any] | None = None,
+) -> Page:
+    """One page of a tenant's memberships (of all, for the platform), narrowed by equality."""
+    statement = select(Membership)
+    shown = narrow(tenant_id)
+    if shown is not None:
+        statement = statement.where(Membership.tenant_id == shown)
+    for name, value in (filters or {}).items():
+        statement = statement.where(getattr(Membership, name) == value)
+    return paginate(statement, Membership, limit=limit, cursor=cursor)
+
+
+def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membership:
+    """Make a user of the tenant a member, with ``role`` and perhaps ``idp_membership_id``.
+
+    Raises NotFound for a user that the tenant does not have, Forbidden ``role_above_own``,
+    Conflict ``membership_exists`` or ``idp_membership_id_taken``.
+    """
+    user = _user_of(tenant_id, values["user_id"])
+    owners.check_may_grant(values["role"], actor=actor)
+    membership = Membership(
+        tenant_id=user.tenant_id,
+        idp_org_id=user.idp_org_id,
+        created_by_user_id=actor.id,
+        updated_by_user_id=actor.id,
+        **{**values, "role": str(values["role"])},
+    )
+    db.session.add(membership)
+    rows.flush(_conflicts())
+    record_creation("membership.created", membership, actor=actor)
+    return membership
+
+
+def set_role(
+    membership_id: UUID | str, role: Role, *, actor: Actor, allow_ownerless: bool = False
+) -> Membership:
+    """Give the member another role; see :func:`change` for what is refused."""
+    values = {"role": role.value}
+    return change(
+        membership_id,
+        values,
+        action="membership.role_changed",
+        actor=actor,
+        allow_ownerless=allow_ownerless,
+    )
+
+
+def set_active(
+    membership_id: UUID | str, is_active: bool, *, actor: Actor, allow_ownerless: bool = False
+) -> Membership:
+    """Activate or end the membership; see :func:`change` for what is refused."""
+    return change(
+        membership_id,
+        {"is_active": is_active},
+        action="membership.activated" if is_active else "membership.deactivated",
+        actor=actor,
+        allow_ownerless=allow_ownerless,
+    )
+
+
+def change(
+    membership_id: UUID | str,
+    values: Mapping[str, Any],
+    *,
+    actor: Actor,
+    action: str = "membership.updated",
+    allow_ownerless: bool = False,
+) -> Membership:
+    """Set ``role``, ``is_active`` or ``idp_membership_id``; what it has already changes nothing.
+
+    Raises Forbidden ``owner_only`` or ``role_above_own``, Conflict ``idp_membership_id_taken``,
+    and ``last_owner`` unless ``allow_ownerless``.
+    """
+    membership, (active_owners,) = rows.lock_with(
+        Membership, membership_id, owners.locked_owners(Membership.tenant_id)
+    )
+    if membership.role == Role.OWNER:
+        owners.check_may_touch_owner(actor=actor)
+    owners.check_may_grant(values.get("role", Role.VIEWER), actor=actor)
+    check_precondition(membership)
+    if values.get("role", Role.OWNER) != Role.OWNER or values.get("is_active") is False:
+        owners.check_one_remains(
+            active_owners,
+            membership.user_id,
+            tenant_id=membership.tenant_id,
+            actor=actor,
+            allow_ownerless=allow_ownerless,
+        )
+    changed = membership.assign(values, actor_id=actor.id)
+    if changed is not None:
+        rows.flush(_conflicts())
+        record(action, membership, changed, actor=actor)
+    return membership
+
+
+def _user_of(tenant_id: UUID, user_id: UUID) -> User:
+    user = rows.get_row(User, user_id)
+    if user.tenant_id != tenant_id:
+        raise NotFound
+    return user
+
+
+def _conflicts() -> dict[str, Conflict]:
+    return {
+        "uq_memberships_tenant_id_user_id": Conflict(
+            "This user is a member already.", code="membership_exists"
+        ),
+        "uq_memberships_tenant_id_idp_membership_id": Conflict(
+            "Another membership of this tenant has this idp_membership_id.",
+            code="idp_membership_id_taken",
+        ),
+    }

@@ -1,0 +1,85 @@
+"""What goes in and out of /v1/tenants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.core.fields import AwareDateTime, Bool, Email, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+
+MAX_KEY = 255
+
+
+class TenantSchema(Schema):
+    """TenantRead."""
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    idp_org_id = Str(required=True)
+    name = Str(required=True)
+    slug = Str(required=True)
+    plan_name = Str(required=True)
+    primary_contact_name = Str(required=True)
+    primary_contact_email = Str(required=True)
+    primary_contact_phone = Str(required=True)
+    mailing_address_line_1 = Str(required=True)
+    mailing_address_line_2 = Str(required=True)
+    mailing_city = Str(required=True)
+    mailing_state = Str(required=True)
+    mailing_zipcode = Str(required=True)
+    mailing_country = Str(required=True)
+    is_active = Bool(required=True)
+
+
+class ContactEmail(Email):
+    """An address, or ``""`` where there is none."""
+
+    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> str:
+        return "" if value == "" else super()._deserialize(value, *args, **kwargs)
+
+
+class TenantCreateSchema(Schema):
+    """A new tenant; a slug that is not given is derived from the name."""
+
+    idp_org_id = Str(required=True, min_length=1, max_length=MAX_KEY)
+    name = Str(required=True, min_length=1)
+    slug = Str(min_length=1, max_length=MAX_KEY)
+    primary_contact_name = Str()
+    primary_contact_email = ContactEmail()
+    primary_contact_phone = Str()
+    mailing_address_line_1 = Str()
+    mailing_address_line_2 = Str()
+    mailing_city = Str()
+    mailing_state = Str()
+    mailing_zipcode = Str()
+    mailing_country = Str()
+
+
+class TenantUpdateSchema(TenantCreateSchema):
+    """Any of a tenant's fields; ``idp_org_id`` with a platform credential only."""
+
+    idp_org_id = Str(min_length=1, max_length=MAX_KEY)
+    name = Str(min_length=1)
+
+
+class TenantQuerySchema(PageQuerySchema):
+    """Filters of the list of tenants."""
+
+    is_active = Bool()
+    slug = Str()
+    idp_org_id = Str()
+    plan_name = Str()
+
+
+class ActiveQuerySchema(Schema):
+    """The state to bring about."""
+
+    is_active = Bool(required=True)
+
+
+class TenantChoiceSchema(Schema):
+    """Which tenant a platform credential means; a tenant's credential means its own."""
+
+    tenant_id = Uuid(metadata={"description": "The tenant, for platform credentials."})

@@ -1,0 +1,68 @@
+"""What goes in and out of /v1/users."""
+
+from __future__ import annotations
+
+import marshmallow as ma
+
+from app.core.fields import AwareDateTime, Bool, Email, JsonObject, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+
+MAX_KEY = 255
+
+
+class UserSchema(Schema):
+    """UserRead."""
+
+    id = Uuid(required=True)
+    tenant_id = Uuid(required=True)
+    idp_org_id = Str(required=True)
+    created_at = AwareDateTime(required=True)
+    created_by_user_id = Str(required=True)
+    updated_at = AwareDateTime(required=True)
+    updated_by_user_id = Str(required=True)
+    idp_user_id = Str(required=True)
+    email = Str(required=True)
+    first_name = Str(required=True)
+    last_name = Str(required=True)
+    is_active = Bool(required=True)
+    meta_data = JsonObject(required=True)
+
+
+class UserCreateSchema(Schema):
+    """A new, active user."""
+
+    idp_user_id = Str(required=True, min_length=1, max_length=MAX_KEY)
+    email = Email(required=True)
+    first_name = Str()
+    last_name = Str()
+    meta_data = JsonObject()
+
+
+class UserUpdateSchema(Schema):
+    """Any of a user's fields but the metadata; ``idp_user_id`` with a platform credential only."""
+
+    idp_user_id = Str(min_length=1, max_length=MAX_KEY)
+    email = Email()
+    first_name = Str()
+    last_name = Str()
+    is_active = Bool()
+
+
+class UserMetaDataPatchSchema(Schema):
+    """UserMetaDataPatch."""
+
+    patches = JsonObject(
+        required=True, metadata={"description": "A merge patch (RFC 7396): null removes a key."}
+    )
+
+
+class UserQuerySchema(PageQuerySchema):
+    """Filters of the list of users; ``meta_data.<field_key>…`` come in as they are."""
+
+    class Meta:
+        unknown = ma.INCLUDE
+
+    tenant_id = Uuid()
+    is_active = Bool()
+    email = Str()

@@ -1,0 +1,136 @@
+"""What happens to users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select
+
+from app.audit.service import record, record_creation
+from app.core import json, rows
+from app.core.actors import Actor
+from app.core.concurrency import check_precondition
+from app.core.errors import Conflict, Forbidden, Invalid, Location, error
+from app.core.merge_patch import merge_patch
+from app.core.pagination import Page, paginate
+from app.core.tenancy import narrow
+from app.extensions import db
+from app.tenants import owners
+from app.tenants import service as tenants
+from app.users.models import User
+
+MAX_META_DATA = 32 * 1024
+
+
+def get_user(user_id: UUID | str) -> User:
+    """The user; NotFound."""
+    return rows.get_row(User, user_id)
+
+
+def list_users(
+    *,
+    limit: int,
+    cursor: str | None = None,
+    tenant_id: UUID | None = None,
+    filters: Mapping[str, Any] | None = None,
+) -> Page:
+    """One page of a tenant's users (of everybody's, for the platform), narrowed by equality."""
+    statement = select(User)
+    shown = narrow(tenant_id)
+    if shown is not None:
+        statement = statement.where(User.tenant_id == shown)
+    for name, value in (filters or {}).items():
+        statement = statement.where(getattr(User, name) == value)
+    return paginate(statement, User, limit=limit, cursor=cursor)
+
+
+def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
+    """A new, active user of a tenant.
+
+    Raises NotFound for an unknown tenant, Invalid for ``meta_data`` that is too large or breaks
+    the tenant's custom fields, Conflict ``idp_user_id_taken``.
+    """
+    tenant = tenants.get_tenant(tenant_id)
+    meta_data = values.get("meta_data", {})
+    _check_size(meta_data, ["body", "meta_data"], meta_data)
+    user = User(
+        tenant_id=tenant.id,
+        idp_org_id=tenant.idp_org_id,
+        created_by_user_id=actor.id,
+        updated_by_user_id=actor.id,
+        **{"meta_data": {}, **values},
+    )
+    db.session.add(user)
+    rows.flush(_conflicts())
+    record_creation("user.created", user, actor=actor)
+    return user
+
+
+def update(
+    user_id: UUID | str,
+    values: Mapping[str, Any],
+    *,
+    actor: Actor,
+    allow_ownerless: bool = False,
+) -> User:
+    """Change a user's fields other than ``meta_data``.
+
+    Raises Forbidden ``provider_field`` (``idp_user_id`` is the platform's to change) or
+    ``owner_only``, and Conflict ``last_owner`` unless ``allow_ownerless``.
+    """
+    deactivates = values.get("is_active") is False
+    beside = [owners.locked_owners(User.tenant_id)] if deactivates else []
+    user, (touches_owner, *active) = rows.lock_with(User, user_id, owners.is_owner(User), *beside)
+    if "idp_user_id" in values and not actor.is_platform:
+        raise Forbidden("Only the platform changes idp_user_id.", code="provider_field")
+    if touches_owner:
+        owners.check_may_touch_owner(actor=actor)
+    check_precondition(user)
+    if deactivates:
+        owners.check_one_remains(
+            active[0],
+            user.id,
+            tenant_id=user.tenant_id,
+            actor=actor,
+            allow_ownerless=allow_ownerless,
+        )
+    change = user.assign(values, actor_id=actor.id)
+    if change is not None:
+        rows.flush(_conflicts())
+        record("user.updated", user, change, actor=actor)
+    return user
+
+
+def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> User:
+    """Merge ``patch`` into the user's metadata (RFC 7396); one that changes nothing leaves nothing.
+
+    The row is locked while it is merged: patches of one user follow one another, so none is lost
+    and each is checked against what it really becomes, which a single statement that merges in
+    the database could not do with nested objects and the tenant's rules.
+
+    Raises Invalid where the result is larger than :data:`MAX_META_DATA` bytes.
+    """
+    user = rows.lock_row(User, user_id)
+    after = merge_patch(user.meta_data, patch)
+    _check_size(after, ["body", "patches"], patch)
+    change = user.assign({"meta_data": after}, actor_id=actor.id)
+    if change is not None:
+        record("user.meta_data_patched", user, change, actor=actor)
+    return user
+
+
+def _check_size(meta_data: Mapping[str, Any], loc: Location, sent: Any) -> None:
+    size = len(json.dumps(meta_data))
+    if size > MAX_META_DATA:
+        message = f"Value error, meta_data takes at most {MAX_META_DATA} bytes of JSON, not {size}"
+        raise Invalid(error(loc, "value_error", message, sent, {"error": {}}))
+
+
+def _conflicts() -> dict[str, Conflict]:
+    return {
+        "uq_users_tenant_id_idp_user_id": Conflict(
+            "Another user of this tenant has this idp_user_id.", code="idp_user_id_taken"
+        )
+    }
