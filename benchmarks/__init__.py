@@ -1,0 +1,1 @@
+"""How fast the service is, next to a bare handler and to the same thing on another stack."""

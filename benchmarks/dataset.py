@@ -1,0 +1,195 @@
+"""The data: tenants, a hundred users each with a ten-key ``meta_data``, loaded by COPY.
+
+Every id follows from the row's number, so that the load needs to look nothing up.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg2.extensions import connection, cursor
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ROLES = ("member", "viewer", "billing")
+PLAN = "pro"
+FLAGS = 20
+OVERRIDES = 5  # per tenant
+DEPARTMENTS = ("sales", "support", "design", "legal", "finance", "people", "data", "security")
+TENANT, USER, MEMBERSHIP, SUBSCRIPTION, PRESET, OVERRIDE = range(1, 7)
+BATCH = 200  # tenants per COPY
+
+Row = Sequence[Any]
+
+
+def row_id(kind: int, number: int) -> UUID:
+    """A UUIDv7 that tells when, which table and which row."""
+    milliseconds = int(START.timestamp() * 1000) + number
+    return UUID(int=milliseconds << 80 | 7 << 76 | kind << 64 | 2 << 62 | number)
+
+
+def org_id(tenant: int) -> str:
+    return f"org_{tenant}"
+
+
+def subject(user: int) -> str:
+    return f"idp|{user}"
+
+
+def fill(session: connection, *, tenants: int, users_per_tenant: int) -> None:
+    """Load the data, unless exactly this many tenants are there already."""
+    with session, session.cursor() as database:
+        database.execute("SELECT count(*) FROM tenants")
+        if database.fetchone() == (tenants,):
+            return
+        database.execute("TRUNCATE tenants, plan_presets CASCADE")
+        _copy(database, "plan_presets", PRESET_COLUMNS, [preset_row()])
+        for first in range(0, tenants, BATCH):
+            batch = range(first, min(first + BATCH, tenants))
+            users = range(batch.start * users_per_tenant, batch.stop * users_per_tenant)
+            _copy(database, "tenants", TENANT_COLUMNS, map(tenant_row, batch))
+            _copy(database, "subscriptions", SUBSCRIPTION_COLUMNS, map(subscription_row, batch))
+            _copy(database, "feature_overrides", OVERRIDE_COLUMNS, _overrides(batch))
+            _copy(database, "users", USER_COLUMNS, _users(users, users_per_tenant))
+            _copy(database, "memberships", MEMBERSHIP_COLUMNS, _members(users, users_per_tenant))
+    session.autocommit = True
+    with session.cursor() as database:
+        database.execute("VACUUM (ANALYZE)")
+
+
+TENANT_COLUMNS = (
+    "id created_at updated_at version idp_org_id name slug plan_name primary_contact_name"
+    " primary_contact_email primary_contact_phone mailing_address_line_1 mailing_address_line_2"
+    " mailing_city mailing_state mailing_zipcode mailing_country is_active"
+)
+
+
+def tenant_row(number: int) -> Row:
+    return (
+        *(row_id(TENANT, number), *_stamps(number), org_id(number)),
+        *(f"Tenant {number}", f"tenant-{number}", PLAN, "Ada Lovelace"),
+        *(f"ada@tenant-{number}.example", "+44 20 7946 0000", "12 St James's Square", ""),
+        *("London", "", "SW1Y 4JH", "GB", True),
+    )
+
+
+PRESET_COLUMNS = "id created_at updated_at version name flags"
+
+
+def preset_row() -> Row:
+    """One plan with flags of every type."""
+    defaults = [("boolean", False), ("string", "basic"), ("number", 10), ("json", {"limit": 5})]
+    flags = [
+        {
+            "flag_key": flag_key(number),
+            "flag_type": defaults[number % len(defaults)][0],
+            "default_value": defaults[number % len(defaults)][1],
+            "description": f"What flag {number} switches.",
+            "is_locked": False,
+        }
+        for number in range(FLAGS)
+    ]
+    return row_id(PRESET, 0), *_stamps(0), PLAN, json.dumps(flags)
+
+
+def flag_key(number: int) -> str:
+    return f"feature-{number}"
+
+
+OVERRIDE_COLUMNS = "id created_at updated_at version tenant_id plan_preset_id flag_key flag_value"
+
+
+def _overrides(tenants: Iterable[int]) -> Iterator[Row]:
+    """Every tenant has its own value of the first boolean flags."""
+    for tenant in tenants:
+        for place in range(OVERRIDES):
+            number = tenant * OVERRIDES + place
+            yield (
+                *(row_id(OVERRIDE, number), *_stamps(number), row_id(TENANT, tenant)),
+                *(row_id(PRESET, 0), flag_key(place * 4), "true"),
+            )
+
+
+SUBSCRIPTION_COLUMNS = (
+    "id created_at updated_at version tenant_id bp_subscription_id bp_customer_id bp_plan_id"
+    " bp_status status_class plan_name is_free_trial start_date auto_renew billing_cycle"
+    " per_cycle_billing_amount billing_address_line_1 billing_city billing_state billing_zip"
+    " billing_country billing_email billing_phone billing_contact_name"
+    " send_invoice_days_before_due send_email_receipts send_paper_receipts"
+)
+
+
+def subscription_row(number: int) -> Row:
+    return (
+        *(row_id(SUBSCRIPTION, number), *_stamps(number), row_id(TENANT, number)),
+        *(f"sub_{number}", f"cus_{number}", "plan_pro_monthly", "active", "live", PLAN, False),
+        *(START, True, "monthly", 4900, "12 St James's Square", "London", "", "SW1Y 4JH", "GB"),
+        *(f"billing@tenant-{number}.example", "+44 20 7946 0000", "Ada Lovelace", 7, True, False),
+    )
+
+
+USER_COLUMNS = (
+    "id created_at updated_at version tenant_id idp_org_id created_by_user_id updated_by_user_id"
+    " idp_user_id email first_name last_name is_active meta_data"
+)
+
+
+def _users(numbers: Iterable[int], users_per_tenant: int) -> Iterator[Row]:
+    for number in numbers:
+        tenant = number // users_per_tenant
+        yield (
+            *(row_id(USER, number), *_stamps(number), row_id(TENANT, tenant), org_id(tenant)),
+            *("system:idp", "system:idp", subject(number), f"user{number}@tenant-{tenant}.example"),
+            *(f"First{number}", f"Last{number}", True, json.dumps(meta_data(number))),
+        )
+
+
+def meta_data(number: int) -> dict[str, Any]:
+    """Ten keys of several kinds."""
+    return {
+        "department": DEPARTMENTS[number % len(DEPARTMENTS)],
+        "cost_center": f"CC-{number % 97:03}",
+        "locale": "en-GB",
+        "timezone": "Europe/London",
+        "seats": number % 50,
+        "score": number % 1000 / 10,
+        "is_contractor": number % 7 == 0,
+        "tags": ["onboarded", f"team-{number % 12}"],
+        "address": {"city": "London", "country": "GB", "postcode": "SW1Y 4JH"},
+        "notes": "Prefers e-mail to telephone calls; works from Monday to Thursday.",
+    }
+
+
+MEMBERSHIP_COLUMNS = (
+    "id created_at updated_at version tenant_id idp_org_id created_by_user_id updated_by_user_id"
+    " user_id idp_membership_id role is_active"
+)
+
+
+def _members(numbers: Iterable[int], users_per_tenant: int) -> Iterator[Row]:
+    """Every tenant's first user is its owner."""
+    for number in numbers:
+        tenant, place = divmod(number, users_per_tenant)
+        yield (
+            *(row_id(MEMBERSHIP, number), *_stamps(number), row_id(TENANT, tenant), org_id(tenant)),
+            *("system:idp", "system:idp", row_id(USER, number), f"om_{number}"),
+            *("owner" if place == 0 else ROLES[-1], True),
+        )
+
+
+def _stamps(number: int) -> tuple[datetime, datetime, int]:
+    moment = START + timedelta(milliseconds=number)
+    return moment, moment, 1
+
+
+def _copy(database: cursor, table: str, columns: str, rows: Iterable[Row]) -> None:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    text.seek(0)
+    names = ", ".join(f'"{name}"' for name in columns.split())
+    database.copy_expert(f"COPY {table} ({names}) FROM STDIN (FORMAT csv, NULL '\\N')", text)

@@ -1,0 +1,121 @@
+"""What is measured: the requests of each item, every one of them with its own effect.
+
+Requests are made anew for each run and change something each time, so that no run repeats what
+an earlier one has already brought about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from benchmarks import tokens
+from benchmarks.dataset import MEMBERSHIP, ROLES, SUBSCRIPTION, USER, org_id, row_id, subject
+from benchmarks.load import request
+
+STRIDE = 7919  # a prime: neighbours in time are far apart in the table
+
+
+@dataclass
+class Population:
+    """The rows that requests are about, and how many requests were made so far."""
+
+    environment: dict[str, str]
+    tenants: int
+    users_per_tenant: int
+    made: int = 0
+    _headers: dict[int, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def users(self) -> int:
+        return self.tenants * self.users_per_tenant
+
+    def next(self) -> tuple[int, int, int]:
+        """A serial number, a user that is no owner, and their tenant."""
+        self.made += 1
+        user = self.made * STRIDE % self.users
+        if user % self.users_per_tenant == 0:
+            user += 1
+        return self.made, user, user // self.users_per_tenant
+
+    def owner(self, tenant: int) -> dict[str, str]:
+        """The credential of a tenant's owner."""
+        if tenant not in self._headers:
+            self._headers[tenant] = tokens.bearer(
+                self.environment,
+                subject=subject(tenant * self.users_per_tenant),
+                org_id=org_id(tenant),
+            )
+        return self._headers[tenant]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One kind of request."""
+
+    name: str
+    title: str
+    make: Callable[[Population], bytes]
+    is_list: bool = False
+
+    def requests(self, population: Population, count: int) -> Iterator[bytes]:
+        return (self.make(population) for _ in range(count))
+
+
+def get_user(population: Population) -> bytes:
+    _, user, tenant = population.next()
+    return request("GET", f"/v1/users/{row_id(USER, user)}", population.owner(tenant))
+
+
+def list_users(population: Population) -> bytes:
+    _, _, tenant = population.next()
+    return request("GET", "/v1/users?limit=50", population.owner(tenant))
+
+
+def patch_meta_data(population: Population) -> bytes:
+    serial, user, tenant = population.next()
+    patches = {"seats": serial, "address": {"city": f"City {serial}"}, "reviewed": True}
+    return request(
+        "PATCH",
+        f"/v1/users/{row_id(USER, user)}/meta_data",
+        population.owner(tenant),
+        json.dumps({"patches": patches}).encode(),
+    )
+
+
+def patch_role(population: Population) -> bytes:
+    serial, user, tenant = population.next()
+    role = ROLES[serial // population.users % len(ROLES)]
+    path = f"/v1/memberships/tenant/{row_id(MEMBERSHIP, user)}/role?role={role}"
+    return request("PATCH", path, population.owner(tenant))
+
+
+def patch_subscription(population: Population) -> bytes:
+    serial, _, tenant = population.next()
+    fields = {
+        "billing_email": f"billing+{serial}@tenant-{tenant}.example",
+        "billing_phone": f"+44 20 {serial:08}",
+        "billing_contact_name": f"Contact {serial}",
+    }
+    return request(
+        "PATCH",
+        f"/v1/billing/subscriptions/{row_id(SUBSCRIPTION, tenant)}",
+        population.owner(tenant),
+        json.dumps(fields).encode(),
+    )
+
+
+def evaluate_flags(population: Population) -> bytes:
+    _, _, tenant = population.next()
+    return request("POST", "/ofrep/v1/evaluate/flags", population.owner(tenant), b'{"context": {}}')
+
+
+ITEMS = [
+    Item("subscription", "PATCH subscription", patch_subscription),
+    Item("meta-data", "PATCH meta_data", patch_meta_data),
+    Item("user", "GET one user", get_user),
+    Item("users", "GET 50 users", list_users, is_list=True),
+    Item("role", "PATCH role", patch_role),
+    Item("flags", "OFREP, 20 flags", evaluate_flags, is_list=True),
+]

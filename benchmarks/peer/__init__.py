@@ -1,0 +1,1 @@
+"""The peer: the same requests on FastAPI, pydantic, async SQLAlchemy and asyncpg."""
