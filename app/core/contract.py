@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any
 
 ERROR_SCHEMA = {
@@ -106,6 +107,8 @@ def complete(doc: dict[str, Any], *, rule: str, method: str, access: Any) -> dic
         doc["x-permission"] = str(access.permission)
         doc.setdefault("parameters", []).extend(_headers(rule, method))
     responses = doc.setdefault("responses", {})
+    if guarded and (doc.get("parameters") or "requestBody" in doc or "<" in rule):
+        responses.setdefault(422, HTTPStatus(422).name)
     for status in _refusals(rule, method, guarded):
         responses.setdefault(str(status), _refusal(status))
     return doc

@@ -13,6 +13,7 @@ from app.core import json
 from app.core.contract import SCHEMAS, VALIDATION_FAILED
 from app.core.error_handlers import register_error_handlers
 from app.core.examples import add_examples
+from app.core.fields import Choice
 
 SECURITY_SCHEMES = {
     "user_token": {
@@ -45,6 +46,19 @@ OPENAPI_SETTINGS = {
 }
 
 
+def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """Document an enumeration as a component of its own, named as its class is."""
+    if not isinstance(field, Choice):
+        return {}
+    name = field.enumeration.__name__
+    values = [member.value for member in field.enumeration]
+    if name not in converter.spec.components.schemas:
+        converter.spec.components.schema(name, {"type": "string", "enum": values, "title": name})
+    del ret["type"], ret["enum"]
+    reference = converter.spec.components.get_ref("schema", name)
+    return {"anyOf": [reference, {"type": "null"}]} if field.allow_none else reference
+
+
 class Api(flask_smorest.Api):
     """One error shape only: flask-smorest's own handlers and error schema are not registered."""
 
@@ -54,6 +68,7 @@ class Api(flask_smorest.Api):
         """Bind to ``app`` and describe how to authenticate."""
         app.config.from_mapping(OPENAPI_SETTINGS)
         super().init_app(app, **options)
+        self.ma_plugin.converter.add_attribute_function(choice2component)
         for name, scheme in SECURITY_SCHEMES.items():
             self.spec.components.security_scheme(name, scheme)
         for name, schema in SCHEMAS.items():
