@@ -1,1 +1,138 @@
-BLUEPRINTS = ()
+"""The URLs of plan presets, overrides and effective flags, and who may use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
+from app.auth.permissions import Permission
+from app.core.blueprint import Blueprint
+from app.core.pagination import Page
+from app.flags import evaluation, ofrep, overrides, presets
+from app.flags.schemas import (
+    EffectiveFlagSchema,
+    FlagTenantQuerySchema,
+    OverrideCreateSchema,
+    OverrideQuerySchema,
+    OverrideSchema,
+    OverrideUpdateSchema,
+    PlanPresetCreateSchema,
+    PlanPresetQuerySchema,
+    PlanPresetSchema,
+    PlanPresetUpdateSchema,
+)
+from app.tenants.service import target_tenant
+
+plans = Blueprint(
+    "plans",
+    __name__,
+    url_prefix="/v1/billing/plans",
+    description="Plan presets: the flags that each plan gives its tenants.",
+)
+flags = Blueprint(
+    "flags",
+    __name__,
+    url_prefix="/v1/billing/flags",
+    description="A tenant's flags, and where they differ from its plan.",
+)
+BLUEPRINTS = (plans, flags, ofrep.blp)
+
+
+@plans.get("")
+@requires(Permission.FLAGS_READ)
+@plans.arguments(PlanPresetQuerySchema, location="query")
+@plans.response(200, PlanPresetSchema(many=True))
+def list_presets(query: dict[str, Any]) -> Any:
+    """List plan presets, oldest first."""
+    return presets.list_presets(**query)
+
+
+@plans.post("")
+@requires(Permission.SUPERADMIN)
+@plans.arguments(PlanPresetCreateSchema)
+@plans.response(201, PlanPresetSchema)
+def create_preset(body: dict[str, Any]) -> Any:
+    """Create a plan preset; it holds for the tenants whose `plan_name` is its name."""
+    return presets.create_preset(**body, actor=current_actor())
+
+
+@plans.get("/<preset_id>")
+@requires(Permission.FLAGS_READ)
+@plans.response(200, PlanPresetSchema)
+def get_preset(preset_id: str) -> Any:
+    """Get a plan preset."""
+    return presets.get_preset(preset_id)
+
+
+@plans.patch("/<preset_id>")
+@requires(Permission.SUPERADMIN)
+@plans.arguments(PlanPresetUpdateSchema)
+@plans.response(200, PlanPresetSchema)
+def update_preset(body: dict[str, Any], preset_id: str) -> Any:
+    """Rename a plan preset or replace its flags, for every tenant of the plan at once.
+
+    What was read may be sent back. An override whose flag is gone, or no longer of its type, stays
+    without effect.
+    """
+    return presets.update_preset(preset_id, body, actor=current_actor())
+
+
+@flags.get("")
+@requires(Permission.FLAGS_READ)
+@flags.arguments(FlagTenantQuerySchema, location="query")
+@flags.response(200, EffectiveFlagSchema(many=True))
+def list_flags(query: dict[str, Any]) -> Any:
+    """List a tenant's effective flags, in the order of its preset; one page has them all."""
+    tenant = target_tenant(query["tenant_id"], home=home_tenant_id())
+    return Page(list(evaluation.evaluate_all(tenant.id).flags.values()), None)
+
+
+@flags.get("/overrides")
+@requires(Permission.FLAGS_READ)
+@flags.arguments(OverrideQuerySchema, location="query")
+@flags.response(200, OverrideSchema(many=True))
+def list_overrides(query: dict[str, Any]) -> Any:
+    """List feature flag overrides, oldest first."""
+    return overrides.list_overrides(**query)
+
+
+@flags.post("/overrides")
+@requires(Permission.SUPERADMIN)
+@flags.arguments(FlagTenantQuerySchema, location="query")
+@flags.arguments(OverrideCreateSchema)
+@flags.response(201, OverrideSchema)
+def create_override(query: dict[str, Any], body: dict[str, Any]) -> Any:
+    """Override a flag for one tenant."""
+    tenant = target_tenant(query["tenant_id"], home=home_tenant_id())
+    return overrides.create_override(tenant.id, **body, actor=current_actor())
+
+
+@flags.get("/overrides/<override_id>")
+@requires(Permission.FLAGS_READ)
+@flags.response(200, OverrideSchema)
+def get_override(override_id: str) -> Any:
+    """Get a feature flag override."""
+    return overrides.get_override(override_id)
+
+
+@flags.patch("/overrides/<override_id>")
+@requires(Permission.FLAGS_WRITE)
+@flags.arguments(OverrideUpdateSchema)
+@flags.response(200, OverrideSchema)
+def update_override(body: dict[str, Any], override_id: str) -> Any:
+    """Update a feature flag override.
+
+    A tenant's admins may, unless the preset locks the flag (403 `flag_locked`).
+    """
+    is_superadmin = current_principal().has(Permission.SUPERADMIN)
+    return overrides.update_override(
+        override_id, body, is_superadmin=is_superadmin, actor=current_actor()
+    )
+
+
+@flags.delete("/overrides/<override_id>")
+@requires(Permission.SUPERADMIN)
+@flags.response(204)
+def delete_override(override_id: str) -> None:
+    """Delete a feature flag override; the preset's value holds again."""
+    overrides.delete_override(override_id, actor=current_actor())

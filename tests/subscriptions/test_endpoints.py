@@ -1,0 +1,257 @@
+"""Subscriptions over HTTP."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from app.auth.permissions import Permission, Role
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_subscription,
+    create_tenant,
+    platform_token,
+)
+from tests.subscriptions.support import audit_actions, plan_of
+
+URL = "/v1/billing/subscriptions"
+FIELDS = [
+    "id",
+    "created_at",
+    "updated_at",
+    "bp_subscription_id",
+    "bp_customer_id",
+    "bp_plan_id",
+    "bp_status",
+    "plan_name",
+    "is_free_trial",
+    "start_date",
+    "auto_renew",
+    "billing_cycle",
+    "per_cycle_billing_amount",
+    "billing_address_line_1",
+    "billing_city",
+    "billing_state",
+    "billing_zip",
+    "billing_country",
+    "billing_email",
+    "billing_phone",
+    "billing_contact_name",
+    "send_invoice_days_before_due",
+    "send_email_receipts",
+    "send_paper_receipts",
+]
+NEW = {
+    "bp_subscription_id": "sub_new",
+    "bp_customer_id": "cus_1",
+    "bp_plan_id": "price_1",
+    "bp_status": "active",
+    "plan_name": "growth",
+    "start_date": "2026-02-01T00:00:00Z",
+    "billing_cycle": "monthly",
+    "per_cycle_billing_amount": 9900,
+}
+BILLING_WRITE = [Permission.BILLING_READ, Permission.BILLING_WRITE]
+
+
+def create(api, tenant, token=None, **values):
+    return api.post(
+        URL,
+        token=token or platform_token(),
+        query_string={"tenant_id": str(tenant.id)},
+        json=NEW | values,
+    )
+
+
+class TestCreateSubscription:
+    def test_answers_every_field_in_order_with_location_and_etag(self, api):
+        answer = create(api, create_tenant())
+
+        assert answer.status_code == 201
+        assert list(answer.json["data"]) == FIELDS
+        assert answer.headers["Location"] == f"{URL}/{answer.json['data']['id']}"
+        assert answer.headers["ETag"] == '"1"'
+
+    def test_fills_in_what_is_left_out(self, api):
+        data = create(api, create_tenant()).json["data"]
+
+        assert data["is_free_trial"] is False
+        assert data["auto_renew"] is True
+        assert data["billing_email"] == ""
+        assert data["send_invoice_days_before_due"] == 0
+
+    def test_gives_the_tenant_its_plan(self, api):
+        tenant = create_tenant()
+
+        create(api, tenant)
+
+        assert plan_of(tenant) == "growth"
+        assert audit_actions(tenant) == ["subscription.created", "tenant.plan_changed"]
+
+    def test_takes_the_tenant_from_the_platform_tokens_organization(self, api):
+        tenant = create_tenant()
+
+        answer = api.post(URL, token=platform_token(tenant=tenant), json=NEW)
+
+        assert answer.status_code == 201
+        assert plan_of(tenant) == "growth"
+
+    def test_needs_a_tenant(self, api):
+        answer = api.post(URL, token=platform_token(), json=NEW)
+
+        assert answer.status_code == 422
+        assert answer.json["detail"][0]["loc"] == ["query", "tenant_id"]
+
+    def test_does_not_find_an_unknown_tenant(self, api):
+        answer = api.post(
+            URL, token=platform_token(), query_string={"tenant_id": str(uuid.uuid4())}, json=NEW
+        )
+
+        assert answer.status_code == 404
+
+    def test_refuses_the_same_provider_id_twice(self, api):
+        tenant = create_tenant()
+        create(api, tenant)
+
+        answer = create(api, tenant)
+
+        assert (answer.status_code, answer.json["code"]) == (409, "bp_subscription_id_taken")
+
+    def test_may_be_done_by_a_platform_key_with_billing_write(self, api):
+        answer = create(api, create_tenant(), create_api_key(permissions=BILLING_WRITE))
+
+        assert answer.status_code == 201
+
+    @pytest.mark.parametrize("body", [NEW, {}])
+    def test_refuses_a_tenants_owner_before_it_looks_at_the_body(self, api, body):
+        _, _, token = create_member(create_tenant(), Role.OWNER)
+
+        answer = api.post(URL, token=token, json=body)
+
+        assert (answer.status_code, answer.json["code"]) == (403, "provider_field")
+
+    def test_refuses_a_tenants_key(self, api):
+        tenant = create_tenant()
+
+        answer = create(api, tenant, create_api_key(tenant, permissions=BILLING_WRITE))
+
+        assert (answer.status_code, answer.json["code"]) == (403, "provider_field")
+
+    @pytest.mark.parametrize("role", [Role.MEMBER, Role.VIEWER])
+    def test_refuses_roles_without_billing_write(self, api, role):
+        _, _, token = create_member(create_tenant(), role)
+
+        answer = api.post(URL, token=token, json=NEW)
+
+        assert (answer.status_code, answer.json["code"]) == (403, "permission_denied")
+
+    def test_names_every_field_that_is_missing(self, api):
+        answer = api.post(URL, token=platform_token(), json={})
+
+        assert [error["loc"][1] for error in answer.json["detail"]] == list(NEW)
+
+
+class TestListSubscriptions:
+    def list(self, api, token, **query):
+        answer = api.get(URL, token=token, query_string=query)
+        assert answer.status_code == 200, answer.json
+        return [row["id"] for row in answer.json["data"]]
+
+    def test_shows_a_tenant_its_own_alone(self, api):
+        tenant, other = create_tenant(), create_tenant()
+        own = create_subscription(tenant)
+        create_subscription(other)
+        _, _, token = create_member(tenant, Role.BILLING)
+
+        assert self.list(api, token) == [str(own.id)]
+        assert self.list(api, token, tenant_id=str(other.id)) == []
+
+    def test_narrows_by_every_filter(self, api):
+        tenant = create_tenant()
+        wanted = create_subscription(
+            tenant, bp_customer_id="c" * 5000, bp_status="past_due", bp_subscription_id="sub_x"
+        )
+        create_subscription(tenant)
+        create_subscription(create_tenant())
+        token = platform_token()
+
+        for query in (
+            {"tenant_id": str(tenant.id), "bp_status": "past_due"},
+            {"bp_customer_id": "c" * 5000},
+            {"bp_status": "past_due"},
+            {"bp_subscription_id": "sub_x"},
+            {"status_class": "past_due"},
+        ):
+            assert self.list(api, token, **query) == [str(wanted.id)], query
+        assert len(self.list(api, token)) == 3
+        assert self.list(api, token, bp_status="past_due", status_class="live") == []
+
+    def test_pages_through_all(self, api):
+        tenant = create_tenant()
+        ids = [str(create_subscription(tenant).id) for _ in range(5)]
+        token, seen, cursor = platform_token(), [], None
+
+        while True:
+            query = {"limit": 2} | ({"cursor": cursor} if cursor else {})
+            answer = api.get(URL, token=token, query_string=query).json
+            seen += [row["id"] for row in answer["data"]]
+            cursor = answer["next_cursor"]
+            if cursor is None:
+                break
+
+        assert seen == ids
+
+    def test_refuses_an_unknown_status_class(self, api):
+        answer = api.get(URL, token=platform_token(), query_string={"status_class": "dead"})
+
+        assert answer.status_code == 422
+        assert answer.json["detail"][0]["loc"] == ["query", "status_class"]
+
+    def test_refuses_a_member(self, api):
+        _, _, token = create_member(create_tenant(), Role.MEMBER)
+
+        assert api.get(URL, token=token).status_code == 403
+
+
+class TestGetSubscription:
+    def test_shows_the_row_and_its_etag(self, api):
+        tenant = create_tenant()
+        row = create_subscription(tenant, bp_status="Non-Standard")
+        _, _, token = create_member(tenant, Role.BILLING)
+
+        answer = api.get(f"{URL}/{row.id}", token=token)
+
+        assert list(answer.json["data"]) == FIELDS
+        assert answer.json["data"]["bp_status"] == "Non-Standard"
+        headers = {"If-None-Match": answer.headers["ETag"]}
+        assert api.get(f"{URL}/{row.id}", token=token, headers=headers).status_code == 304
+
+    @pytest.mark.parametrize("method", ["GET", "PATCH", "POST"])
+    def test_another_tenants_does_not_exist(self, api, method):
+        row = create_subscription(create_tenant())
+        _, _, token = create_member(create_tenant(), Role.OWNER)
+        path = f"{URL}/{row.id}" + ("/cancel" if method == "POST" else "")
+
+        answer = api.request(method, path, token=token, json={})
+
+        assert (answer.status_code, answer.json) == (404, {"detail": "Not Found"})
+
+
+class TestSuspendedTenant:
+    def test_is_refused_while_the_provider_goes_on(self, api):
+        tenant = create_tenant(is_active=False)
+        row = create_subscription(tenant)
+        _, _, token = create_member(tenant, Role.OWNER)
+
+        own = api.get(f"{URL}/{row.id}", token=token)
+        sync = api.patch(
+            f"{URL}/{row.id}",
+            token=create_api_key(permissions=BILLING_WRITE),
+            json={"plan_name": "scale"},
+        )
+
+        assert (own.status_code, own.json["code"]) == (403, "tenant_suspended")
+        assert sync.status_code == 200
+        assert plan_of(tenant) == "scale"

@@ -1,0 +1,255 @@
+"""Updating a subscription: by the provider's side, by the tenant, late and twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.auth.permissions import Permission, Role
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_subscription,
+    create_tenant,
+    platform_token,
+)
+from tests.subscriptions.support import audit_actions, audit_events, plan_of, stored
+
+OWN_FIELDS = {
+    "auto_renew": False,
+    "billing_address_line_1": "1 Main St",
+    "billing_city": "Springfield",
+    "billing_state": "IL",
+    "billing_zip": "62701",
+    "billing_country": "US",
+    "billing_phone": "+1 217 555 0100",
+    "billing_contact_name": "Ada",
+    "billing_email": "ap@acme.com",
+    "send_invoice_days_before_due": 7,
+    "send_email_receipts": False,
+    "send_paper_receipts": True,
+}
+PROVIDER_FIELDS = {
+    "bp_customer_id": "cus_2",
+    "bp_plan_id": "price_2",
+    "bp_status": "past_due",
+    "plan_name": "scale",
+    "is_free_trial": True,
+    "start_date": "2026-03-01T00:00:00Z",
+    "billing_cycle": "annual",
+    "per_cycle_billing_amount": 2**62,
+}
+
+
+def update(api, row, body, token=None, at=None, **headers):
+    if at is not None:
+        headers["X-Source-Timestamp"] = at
+    return api.patch(
+        f"/v1/billing/subscriptions/{row.id}",
+        token=token or platform_token(),
+        json=body,
+        headers=headers,
+    )
+
+
+class TestUpdateSubscription:
+    def test_sets_every_field_and_records_it_once(self, api):
+        tenant = create_tenant()
+        row = create_subscription(tenant)
+
+        data = update(api, row, OWN_FIELDS | PROVIDER_FIELDS).json["data"]
+
+        assert {name: data[name] for name in OWN_FIELDS} == OWN_FIELDS
+        assert {name: data[name] for name in PROVIDER_FIELDS} == PROVIDER_FIELDS
+        assert audit_actions(tenant) == ["subscription.updated", "tenant.plan_changed"]
+
+    def test_records_only_what_differs(self, api):
+        tenant = create_tenant()
+        row = create_subscription(tenant)
+
+        update(api, row, {"billing_city": "Springfield", "bp_status": "active"})
+
+        (event,) = audit_events(tenant)
+        assert (event.before, event.after) == (
+            {"billing_city": ""},
+            {"billing_city": "Springfield"},
+        )
+
+    @pytest.mark.parametrize("body", [{}, {"bp_status": "active"}])
+    def test_changes_nothing_where_nothing_differs(self, api, body):
+        tenant = create_tenant()
+        row = create_subscription(tenant)
+
+        answer = update(api, row, body)
+
+        assert (answer.status_code, answer.headers["ETag"]) == (200, '"1"')
+        assert audit_actions(tenant) == []
+
+    def test_lets_the_tenant_change_its_address_contact_and_delivery(self, api):
+        tenant = create_tenant()
+        row = create_subscription(tenant)
+        _, _, token = create_member(tenant, Role.BILLING)
+
+        data = update(api, row, OWN_FIELDS, token).json["data"]
+
+        assert {name: data[name] for name in OWN_FIELDS} == OWN_FIELDS
+
+    @pytest.mark.parametrize("field", PROVIDER_FIELDS)
+    def test_refuses_a_tenants_credential_the_providers_fields(self, api, field):
+        tenant = create_tenant()
+        row = create_subscription(tenant)
+        _, _, owner = create_member(tenant, Role.OWNER)
+        key = create_api_key(tenant, [Permission.BILLING_WRITE])
+
+        for token in (owner, key):
+            answer = update(api, row, {field: PROVIDER_FIELDS[field]}, token)
+
+            assert (answer.status_code, answer.json["code"]) == (403, "provider_field")
+        assert stored(row).version == 1
+
+    def test_looks_for_the_row_before_it_refuses_a_providers_field(self, api):
+        row = create_subscription(create_tenant())
+        _, _, token = create_member(create_tenant(), Role.OWNER)
+
+        assert update(api, row, {"plan_name": "scale"}, token).status_code == 404
+        assert update(api, row, {"plan_name": 1}, token).status_code == 422
+
+    def test_refuses_a_tenant_the_providers_clock(self, api):
+        tenant = create_tenant()
+        row = create_subscription(tenant)
+        _, _, token = create_member(tenant, Role.OWNER)
+
+        answer = update(api, row, {"billing_city": "X"}, token, at="2999-01-01T00:00:00Z")
+
+        assert (answer.status_code, answer.json["code"]) == (403, "provider_field")
+
+    def test_refuses_a_version_that_is_gone(self, api):
+        row = create_subscription(create_tenant())
+        first = update(api, row, {"billing_city": "A"}, **{"If-Match": '"1"'})
+
+        second = update(api, row, {"billing_city": "B"}, **{"If-Match": '"1"'})
+
+        assert first.headers["ETag"] == '"2"'
+        assert (second.status_code, second.json["code"]) == (412, "stale_version")
+        assert stored(row).billing_city == "A"
+
+    def test_refuses_null_and_unknown_fields(self, api):
+        row = create_subscription(create_tenant())
+
+        answer = update(api, row, {"tenant_id": "x", "plan_name": None, "bp_subscription_id": "x"})
+
+        assert [(error["type"], error["loc"][1]) for error in answer.json["detail"]] == [
+            ("string_type", "plan_name"),
+            ("extra_forbidden", "bp_subscription_id"),
+            ("extra_forbidden", "tenant_id"),
+        ]
+
+    def test_refuses_text_that_cannot_be_stored_and_numbers_too_large(self, api):
+        row = create_subscription(create_tenant())
+
+        answer = update(api, row, {"bp_status": "a\x00", "per_cycle_billing_amount": 2**63})
+
+        assert [error["loc"][1] for error in answer.json["detail"]] == [
+            "bp_status",
+            "per_cycle_billing_amount",
+        ]
+
+
+class TestSourceTimestamp:
+    def test_ignores_what_is_older_than_the_newest_applied(self, api):
+        row = create_subscription(create_tenant())
+        update(api, row, {"plan_name": "new"}, at="2026-05-02T00:00:00Z")
+
+        answer = update(api, row, {"plan_name": "old"}, at="2026-05-01T00:00:00Z")
+
+        assert answer.status_code == 200
+        assert answer.headers["X-Update-Ignored"] == "stale"
+        assert answer.json["data"]["plan_name"] == "new"
+
+    def test_ignores_a_duplicate(self, api):
+        row = create_subscription(create_tenant())
+        first = update(api, row, {"plan_name": "a"}, at="2026-05-02T00:00:00Z")
+
+        again = update(api, row, {"plan_name": "b"}, at="2026-05-02T02:00:00+02:00")
+
+        assert "X-Update-Ignored" not in first.headers
+        assert again.headers["X-Update-Ignored"] == "stale"
+        assert stored(row).plan_name == "a"
+
+    def test_remembers_an_update_that_changed_nothing(self, api):
+        row = create_subscription(create_tenant(), plan_name="a")
+        update(api, row, {"plan_name": "a"}, at="2026-05-03T00:00:00Z")
+
+        answer = update(api, row, {"plan_name": "b"}, at="2026-05-02T00:00:00Z")
+
+        assert answer.headers["X-Update-Ignored"] == "stale"
+        assert (answer.json["data"]["plan_name"], answer.headers["ETag"]) == ("a", '"1"')
+
+    def test_does_not_bind_updates_without_it(self, api):
+        row = create_subscription(create_tenant())
+        update(api, row, {"plan_name": "a"}, at="2999-01-01T00:00:00Z")
+
+        answer = update(api, row, {"plan_name": "b"})
+
+        assert answer.json["data"]["plan_name"] == "b"
+        assert stored(row).source_timestamp == datetime(2999, 1, 1, tzinfo=UTC)
+
+    @pytest.mark.parametrize("value", ["yesterday", "2026-05-01T00:00:00"])
+    def test_must_be_a_moment_with_an_offset(self, api, value):
+        row = create_subscription(create_tenant())
+
+        answer = update(api, row, {}, at=value)
+
+        assert answer.status_code == 422
+        assert answer.json["detail"][0]["loc"] == ["header", "x-source-timestamp"]
+
+
+class TestTenantsPlan:
+    def test_is_that_of_the_latest_start_among_those_not_ended(self, api):
+        tenant = create_tenant()
+        early = create_subscription(tenant, start_date=datetime(2026, 1, 1, tzinfo=UTC))
+        late = create_subscription(tenant, start_date=datetime(2026, 6, 1, tzinfo=UTC))
+
+        update(api, early, {"plan_name": "early"})
+        first = plan_of(tenant)
+        update(api, late, {"plan_name": "late"})
+        second = plan_of(tenant)
+        update(api, late, {"bp_status": "incomplete_expired"})
+        third = plan_of(tenant)
+
+        assert [first, second, third] == ["free", "late", "early"]
+
+    def test_is_that_of_the_latest_id_where_the_starts_are_equal(self, api):
+        tenant = create_tenant()
+        first = create_subscription(tenant, plan_name="first")
+        create_subscription(tenant, plan_name="second")
+
+        update(api, first, {"plan_name": "first again"})
+
+        assert plan_of(tenant) == "second"
+
+    def test_is_the_default_plan_once_all_have_ended(self, api):
+        tenant = create_tenant(plan_name="growth")
+        row = create_subscription(tenant)
+
+        update(api, row, {"bp_status": "terminated"})
+
+        assert plan_of(tenant) == "free"
+
+    def test_moves_with_the_start_date(self, api):
+        tenant = create_tenant()
+        create_subscription(tenant, plan_name="a", start_date=datetime(2026, 2, 1, tzinfo=UTC))
+        other = create_subscription(tenant, plan_name="b")
+
+        update(api, other, {"start_date": "2026-03-01T00:00:00Z"})
+
+        assert plan_of(tenant) == "b"
+
+    def test_stays_with_a_status_that_no_provider_is_known_to_use(self, api):
+        tenant = create_tenant(plan_name="growth")
+        row = create_subscription(tenant)
+
+        update(api, row, {"bp_status": "weird"})
+
+        assert plan_of(tenant) == "growth"
