@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -21,7 +22,9 @@ from app.core.actors import SYSTEM_CLI
 from app.core.transactions import transaction
 from app.dev.tokens import HOUR, issue_token
 from app.extensions import db
+from app.flags.models import FeatureOverride, PlanPreset
 from app.memberships.models import Membership
+from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User
 
@@ -128,3 +131,49 @@ def create_api_key(
     }
     save(ApiKey(**defaults | values))
     return secret
+
+
+def create_subscription(tenant: Tenant, **values: Any) -> Subscription:
+    """A live subscription; the tenant's plan is left as it is."""
+    number = next(_numbers)
+    defaults = {
+        "tenant_id": tenant.id,
+        "bp_subscription_id": f"sub_{number}",
+        "bp_customer_id": f"cus_{number}",
+        "bp_plan_id": "price_1",
+        "bp_status": "active",
+        "plan_name": tenant.plan_name,
+        "start_date": datetime(2026, 1, 1, tzinfo=UTC),
+        "billing_cycle": "monthly",
+        "per_cycle_billing_amount": 4900,
+    }
+    return save(Subscription(**defaults | values))
+
+
+def create_preset(name: str = "free", **defaults: Any) -> PlanPreset:
+    """A preset with a flag for each keyword, named with ``_`` for ``-``, of its value's type."""
+    flags = [preset_flag(key.replace("_", "-"), value) for key, value in defaults.items()]
+    return save(PlanPreset(name=name, flags=flags))
+
+
+def preset_flag(flag_key: str, default_value: Any, *, is_locked: bool = False) -> dict[str, Any]:
+    kinds = {bool: "boolean", str: "string", int: "number", float: "number"}
+    return {
+        "flag_key": flag_key,
+        "flag_type": kinds.get(type(default_value), "json"),
+        "default_value": default_value,
+        "description": "",
+        "is_locked": is_locked,
+    }
+
+
+def create_override(
+    tenant: Tenant, preset: PlanPreset, flag_key: str, flag_value: Any, **values: Any
+) -> FeatureOverride:
+    defaults = {
+        "tenant_id": tenant.id,
+        "plan_preset_id": preset.id,
+        "flag_key": flag_key,
+        "flag_value": flag_value,
+    }
+    return save(FeatureOverride(**defaults | values))
