@@ -47,10 +47,11 @@ def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
     Raises :class:`app.config.ConfigError` with every fault of the configuration.
     """
     environ = {**os.environ, **(overrides or {})}
-    if not environ.get("DATABASE_URL"):
+    is_private = not environ.get("DATABASE_URL")
+    if is_private:
         from app.dev.defaults import development_environment
 
-        environ = {**development_environment(environ), **environ}
+        environ = development_environment(environ)
     config = load_config(environ)
     logging.configure(config.log_level)
     app = Flask(__name__, static_folder=None)
@@ -68,6 +69,10 @@ def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
     app.before_request(_begin)
     app.before_request(_deny_by_default)
     app.after_request(_finish)
+    if is_private:
+        from app.dev.engines import run_engines_for
+
+        run_engines_for(app)
     return app
 
 
@@ -105,8 +110,9 @@ def _register_domains(app: Flask) -> None:
 
 def _register_commands(app: Flask) -> None:
     from app.cli import COMMANDS
+    from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
 
-    for command in COMMANDS:
+    for command in (*COMMANDS, *DEVELOPMENT_COMMANDS):
         app.cli.add_command(command)
 
 

@@ -1,5 +1,6 @@
 """Every command of ``flask …``, one file per group."""
 
+from app.cli.doctor import doctor
 from app.cli.jobs import jobs
 
-COMMANDS = (jobs,)
+COMMANDS = (doctor, jobs)

@@ -5,8 +5,10 @@ Addresses follow from the instance folder; the secrets are made once and kept in
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from app.dev.folders import unusable
 from app.dev.instance import OWNER_ROLE, Instance
 
 ISSUER = "https://dev.controlplane.example/"
@@ -27,12 +30,12 @@ AUDIENCE = "controlplane"
 
 
 def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Every variable that a private instance needs; the environment's own go before these."""
+    """The environment, with what a private instance needs where it says nothing."""
     instance = Instance.at(environ.get("INSTANCE_DIR") or "instance")
     signing_key = _kept(instance.folder / "signing-key.pem", _new_signing_key)
     webhook_secret = _kept(instance.folder / "webhook-secret", _new_webhook_secret)
     workos_secret = _kept(instance.folder / "workos-secret", secrets.token_hex)
-    return {
+    defaults = {
         "INSTANCE_DIR": str(instance.folder),
         "DATABASE_URL": instance.database_url(),
         "MIGRATION_DATABASE_URL": instance.database_url(OWNER_ROLE),
@@ -44,18 +47,27 @@ def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
         "IDP_WEBHOOK_SECRETS": f"standard_webhooks:{webhook_secret} workos:{workos_secret}",
         "EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{webhook_secret}",
     }
+    return {**defaults, **{name: value for name, value in environ.items() if value}}
 
 
 def _kept(path: Path, make: Callable[[], str]) -> str:
+    """The secret in ``path``, made if there is none; whoever comes first makes it for all."""
     try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_once(path, make())
         return path.read_text()
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = make()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        return text
+    except OSError as fault:
+        raise unusable(path.parent, fault) from None
+
+
+def _write_once(path: Path, text: str) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent)  # readable by its owner alone
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    with contextlib.suppress(FileExistsError):
+        os.link(name, path)
+    os.unlink(name)
 
 
 def _new_signing_key() -> str:

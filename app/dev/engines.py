@@ -5,14 +5,19 @@ They run for as long as anybody uses them. See :mod:`app.dev.keeper`.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from flask import Flask, appcontext_pushed
 
 from app.dev.faults import DevError
 from app.dev.folders import locked, prepare_folders
@@ -30,6 +35,7 @@ class Claim:
     def __init__(self, connection: socket.socket, keeper: subprocess.Popen[bytes] | None) -> None:
         self._connection = connection
         self._keeper = keeper
+        self._holder = os.getpid()
 
     def is_lost(self) -> bool:
         """True once the engines have ended without being asked."""
@@ -42,7 +48,12 @@ class Claim:
             return True
 
     def give_up(self) -> None:
-        """Let go; if nobody else uses the engines, return when they have ended."""
+        """Let go; if nobody else uses the engines, return when they have ended.
+
+        Nothing happens in a fork: the claim is the process' that made it.
+        """
+        if os.getpid() != self._holder:
+            return
         self._connection.settimeout(STOP_SECONDS)
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
@@ -67,6 +78,26 @@ def engines(folder: str | os.PathLike[str], *, durable: bool = True) -> Iterator
         yield claim
     finally:
         claim.give_up()
+
+
+def run_engines_for(app: Flask) -> None:
+    """Have the engines of the application's instance run while it is used.
+
+    That is from its first application context, so that ``--help`` needs none, until the process
+    ends. ``app.extensions["engines"]`` is the :class:`Claim`.
+    """
+    lock = threading.Lock()
+
+    def start(_sender: Flask, **_: Any) -> None:
+        with lock:
+            if "engines" in app.extensions:
+                return
+            claims = contextlib.ExitStack()
+            folder = app.extensions["config"].instance_dir
+            app.extensions["engines"] = claims.enter_context(engines(folder))
+            atexit.register(claims.close)
+
+    appcontext_pushed.connect(start, app, weak=False)
 
 
 def _claim(instance: Instance, *, durable: bool) -> Claim:

@@ -54,10 +54,15 @@ def prepare_folders(instance: Instance) -> None:
         if instance.postgres_data.exists():
             private_folder(instance.postgres_data, engine_account(instance))
     except OSError as fault:
-        raise DevError(
-            f"The instance folder {instance.folder} cannot be used: {fault.strerror}"
-            f" ({fault.filename}). Set INSTANCE_DIR to another one."
-        ) from None
+        raise unusable(instance.folder, fault) from None
+
+
+def unusable(folder: Path, fault: OSError) -> DevError:
+    """What to tell where ``folder`` cannot be an instance's."""
+    return DevError(
+        f"The instance folder {folder} cannot be used: {fault.strerror} ({fault.filename})."
+        " Set INSTANCE_DIR to another one."
+    )
 
 
 def private_folder(folder: Path, account: Account | None) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -27,8 +28,9 @@ class Processes:
     killed with SIGKILL.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], *, folder: Path) -> None:
         self._environ = dict(environ)
+        self._folder = folder
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
@@ -47,22 +49,26 @@ class Processes:
         self._children[name] = subprocess.Popen(  # noqa: S603 - our own commands
             command,
             env=self._environ,
+            cwd=self._folder,
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
             start_new_session=True,
             preexec_fn=end_with_parent(signal.SIGINT),  # gunicorn's quick way to let go of its port
         )
 
-    def watch(self, *, until: Callable[[], bool], every: float = 0.2) -> None:
+    def watch(self, *, until: Callable[[], bool], seconds: float = float("inf")) -> None:
         """Return once ``until`` holds.
 
-        Raises :class:`DevError` if one of the processes ends before.
+        Raises :class:`DevError` if one of the processes ends before, or after ``seconds``.
         """
+        deadline = time.monotonic() + seconds
         while not until():
             for name, child in self._children.items():
                 if child.poll() is not None:
                     raise DevError(f"The {name} ended unexpectedly, with code {child.returncode}.")
-            time.sleep(every)
+            if time.monotonic() > deadline:
+                raise DevError(f"The service was not ready within {seconds:.0f} s.")
+            time.sleep(0.2)
 
     def stop(self) -> None:
         """Ask all to finish what they are at; end by force what has not after a while."""

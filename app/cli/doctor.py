@@ -1,0 +1,184 @@
+"""``flask doctor``: what is wrong with this installation, and what to do about it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import click
+import rq
+from flask import current_app
+from redis.exceptions import RedisError
+from rq.serializers import JSONSerializer
+from sqlalchemy import Connection, create_engine, pool, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.cli.base import json_option, print_rows
+from app.config import Config
+from app.core.jobs import Queue, connection, queue_named
+from app.core.times import utcnow
+from app.extensions import db
+from app.operations.service import newest_migration
+
+LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
+LONGEST_WAIT = 60.0  # seconds a job may stand in its queue
+
+ROLE = text(
+    "SELECT current_user AS name, rolsuper, rolbypassrls,"
+    " EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public' AND tableowner = current_user)"
+    " AS owns_tables FROM pg_roles WHERE rolname = current_user"
+)
+UNPROTECTED = text(
+    "SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_class"
+    " WHERE relnamespace = 'public'::regnamespace AND relname = ANY(:tables)"
+    " AND NOT (relrowsecurity AND relforcerowsecurity)"
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at; ``fix`` is what to do where it is not ``ok``."""
+
+    check: str
+    ok: bool
+    found: str
+    fix: str = ""
+
+
+@click.command("doctor")
+@json_option
+def doctor(as_json: bool) -> None:
+    """Look at everything the service needs; exit 1 if something is wrong."""
+    config: Config = current_app.extensions["config"]
+    findings = [*_configuration(config), *_database(), *_migrations(config), *_redis()]
+    rows = [
+        {**asdict(finding), "ok": finding.ok if as_json else "ok" if finding.ok else "FAULT"}
+        for finding in findings
+    ]
+    print_rows(rows, ["check", "ok", "found", "fix"], as_json=as_json)
+    if not all(finding.ok for finding in findings):
+        raise SystemExit(1)
+
+
+def _configuration(config: Config) -> Iterator[Finding]:
+    yield Finding("configuration", True, "complete")
+    for receiver, secrets in (
+        ("IDP_WEBHOOK_SECRETS", config.idp_webhook_secrets),
+        ("EMAIL_WEBHOOK_SECRETS", config.email_webhook_secrets),
+    ):
+        fix = "" if secrets else f"Set {receiver}; until then that receiver answers 503."
+        yield Finding(f"secret {receiver}", bool(secrets), "set" if secrets else "not set", fix)
+    is_private = "engines" in current_app.extensions
+    if config.jwt_signing_key and not is_private:
+        fix = "Unset JWT_SIGNING_KEY: whoever has this environment can issue any token."
+        yield Finding("development key", False, "set", fix)
+
+
+def _database() -> Iterator[Finding]:
+    try:
+        with db.engine.connect() as session:
+            yield Finding("database", True, session.scalar(text("SHOW server_version")) or "")
+            for check in (_role, _row_level_security, _migration_state, _clock):
+                yield check(session)
+    except SQLAlchemyError as fault:
+        fix = "See that PostgreSQL runs and that DATABASE_URL is right."
+        yield Finding("database", False, _first_line(fault), fix)
+
+
+def _role(session: Connection) -> Finding:
+    role = session.execute(ROLE).one()
+    if not (role.rolsuper or role.rolbypassrls or role.owns_tables):
+        return Finding("role", True, f"{role.name} is a plain role")
+    fix = (
+        "Connect in DATABASE_URL as a role that is no superuser, does not bypass row-level security"
+        " and owns no table; the owner belongs in MIGRATION_DATABASE_URL."
+    )
+    return Finding("role", False, f"{role.name} passes by row-level security", fix)
+
+
+def _row_level_security(session: Connection) -> Finding:
+    owned = [
+        name
+        for name, table in db.metadata.tables.items()
+        if "tenant_id" in table.primary_key.columns
+    ]
+    unprotected = session.scalar(UNPROTECTED, {"tables": owned})
+    if not unprotected:
+        return Finding("row-level security", True, f"forced on {len(owned)} tables")
+    fix = "ALTER TABLE … ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY on each of them."
+    return Finding("row-level security", False, f"not forced on {unprotected}", fix)
+
+
+def _migration_state(session: Connection) -> Finding:
+    fix = "Run flask db upgrade."
+    if not session.scalar(text("SELECT to_regclass('alembic_version') IS NOT NULL")):
+        return Finding("migrations", False, "none applied", fix)
+    version = session.scalar(text("SELECT version_num FROM alembic_version"))
+    current = version == newest_migration()
+    return Finding("migrations", current, f"at {version}", "" if current else fix)
+
+
+def _clock(session: Connection) -> Finding:
+    before = time.time()
+    there = session.scalar(text("SELECT extract(epoch FROM clock_timestamp())::float")) or 0.0
+    difference = abs(there - (before + time.time()) / 2)
+    good = difference <= LARGEST_CLOCK_DIFFERENCE
+    fix = "" if good else "Synchronise the clocks of this machine and the database's (NTP)."
+    return Finding("clock", good, f"{difference:.3f} s from the database's", fix)
+
+
+def _migrations(config: Config) -> Iterator[Finding]:
+    engine = create_engine(
+        config.migration_database_url,
+        poolclass=pool.NullPool,
+        connect_args={"connect_timeout": config.db_connect_timeout},
+    )
+    try:
+        with engine.connect() as session:
+            name = session.scalar(text("SELECT current_user"))
+            may = session.scalar(text("SELECT has_schema_privilege('public', 'CREATE')"))
+    except SQLAlchemyError as fault:
+        fix = "See that MIGRATION_DATABASE_URL is right."
+        yield Finding("migration role", False, _first_line(fault), fix)
+        return
+    found = f"{name} may create tables" if may else f"{name} may not create tables"
+    fix = "" if may else "Name the owner of the tables in MIGRATION_DATABASE_URL."
+    yield Finding("migration role", bool(may), found, fix)
+
+
+def _redis() -> Iterator[Finding]:
+    redis = connection()
+    try:
+        redis.ping()
+        yield Finding("redis", True, "answers")
+        workers = rq.Worker.all(connection=redis, serializer=JSONSerializer)
+        served = {name for worker in workers for name in worker.queue_names()}
+        for name in Queue:
+            yield _queue(name, is_served=name.value in served)
+    except RedisError as fault:
+        fix = "See that Redis runs and that REDIS_URL is right."
+        yield Finding("redis", False, _first_line(fault), fix)
+
+
+def _queue(name: Queue, *, is_served: bool) -> Finding:
+    queue = queue_named(name, connection())
+    found = f"{queue.count} waiting"
+    if not is_served:
+        return Finding(f"queue {name}", False, f"{found}, no worker", "Run flask jobs worker.")
+    waits = _seconds_waited(queue)
+    if waits > LONGEST_WAIT:
+        fix = "Run more workers, and look at flask jobs stats."
+        return Finding(f"queue {name}", False, f"{found}, the first for {waits:.0f} s", fix)
+    return Finding(f"queue {name}", True, f"{found}, served")
+
+
+def _seconds_waited(queue: rq.Queue) -> float:
+    first = next(iter(queue.get_jobs(0, 1)), None)
+    if first is None or first.enqueued_at is None:
+        return 0.0
+    return (utcnow() - first.enqueued_at).total_seconds()
+
+
+def _first_line(fault: Exception) -> str:
+    return str(getattr(fault, "orig", None) or fault).strip().partition("\n")[0]
