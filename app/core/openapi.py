@@ -59,6 +59,13 @@ def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[st
     return {"anyOf": [reference, {"type": "null"}]} if field.allow_none else reference
 
 
+def without_null_default(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """Do not document null as the default of a field that refuses null: absent is not null."""
+    if "default" in ret and ret["default"] is None and not field.allow_none:
+        del ret["default"]
+    return {}
+
+
 class Api(flask_smorest.Api):
     """One error shape only: flask-smorest's own handlers and error schema are not registered."""
 
@@ -68,7 +75,8 @@ class Api(flask_smorest.Api):
         """Bind to ``app`` and describe how to authenticate."""
         app.config.from_mapping(OPENAPI_SETTINGS)
         super().init_app(app, **options)
-        self.ma_plugin.converter.add_attribute_function(choice2component)
+        for describe in (choice2component, without_null_default):
+            self.ma_plugin.converter.add_attribute_function(describe)
         for name, scheme in SECURITY_SCHEMES.items():
             self.spec.components.security_scheme(name, scheme)
         for name, schema in SCHEMAS.items():
