@@ -38,17 +38,19 @@ class Field(ma.fields.Field):
     """What all fields share: missing and null, what is documented, how a value is dumped."""
 
     keywords: Mapping[str, Any] = {}
-    """JSON Schema keywords of every field of the class."""
+    """JSON Schema keywords of every field of the class; ``example`` and ``metadata`` go before them."""
 
     def __init__(
         self,
         *,
         nullable: bool = False,
+        example: Any = missing,
         keywords: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        documented = {**self.keywords, **(keywords or {}), **(metadata or {})}
+        shown = {} if example is missing else {"examples": [example]}
+        documented = {**self.keywords, **(keywords or {}), **shown, **(metadata or {})}
         super().__init__(allow_none=nullable, metadata=documented, **options)
 
     def deserialize(
@@ -124,6 +126,8 @@ class Str(Field, ma.fields.String):
 class Email(Str, ma.fields.Email):
     """An address, loaded bare and normalized; ``Name <a@b.co>`` is accepted."""
 
+    keywords = {"examples": ["ada@example.com"]}
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.validators = self.validators[1:]  # the first is marshmallow's own
@@ -137,6 +141,8 @@ class Email(Str, ma.fields.Email):
 class Bool(Field, ma.fields.Boolean):
     """A boolean, also as 0, 1, ``"yes"``, ``"off"`` and the like."""
 
+    keywords = {"examples": [True]}
+
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> bool:
         return to_bool(value)
 
@@ -144,7 +150,7 @@ class Bool(Field, ma.fields.Boolean):
 class Int(Field, ma.fields.Integer):
     """An integer between ``ge`` and ``le``, and within bigint; also integral floats and text."""
 
-    keywords = {"format": "int64"}
+    keywords = {"format": "int64", "examples": [1]}
 
     def __init__(self, *, ge: int | None = None, le: int | None = None, **options: Any) -> None:
         super().__init__(keywords=_given({"minimum": ge, "maximum": le}), **options)
@@ -165,6 +171,8 @@ class Int(Field, ma.fields.Integer):
 class AwareDateTime(Field, ma.fields.AwareDateTime):
     """A moment with an offset, or Unix time; loaded in UTC, written as RFC 3339 with ``Z``."""
 
+    keywords = {"examples": ["2026-01-31T12:00:00Z"]}
+
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> datetime:
         return to_moment(value)
 
@@ -175,6 +183,8 @@ class AwareDateTime(Field, ma.fields.AwareDateTime):
 
 class Uuid(Field, ma.fields.UUID):
     """A UUID in a body; in a path an id that is none is simply unknown."""
+
+    keywords = {"examples": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"]}
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> UUID:
         return to_uuid(value)
@@ -193,7 +203,7 @@ class Literal(Field, ma.fields.String):
         self._loaded: dict[str, Any] = dict(zip(choices, choices, strict=True))
         self.expected = _listed(choices)
         offered = [*choices, None] if options.get("nullable") else [*choices]
-        super().__init__(keywords={"enum": offered}, **options)
+        super().__init__(keywords={"enum": offered, "examples": [choices[0]]}, **options)
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(value, str) and value in self._loaded:
@@ -219,7 +229,7 @@ class Choice(Literal):
 class LiteralTrue(Field, ma.fields.Boolean):
     """JSON true, or the numbers equal to it; nothing that merely means yes."""
 
-    keywords = {"enum": [True]}
+    keywords = {"enum": [True], "examples": [True]}
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> bool:
         if isinstance(value, int | float) and value == 1:
