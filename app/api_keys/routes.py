@@ -1,1 +1,69 @@
-BLUEPRINTS = ()
+"""/v1/api-keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.api_keys import service
+from app.api_keys.schemas import (
+    ApiKeyCreatedSchema,
+    ApiKeyCreateSchema,
+    ApiKeyQuerySchema,
+    ApiKeySchema,
+    KeyOwnerSchema,
+)
+from app.auth.guard import current_principal, home_tenant_id, requires
+from app.auth.models import ApiKey
+from app.auth.permissions import Permission
+from app.core.blueprint import Blueprint
+from app.core.pagination import Page
+
+blp = Blueprint(
+    "api_keys", __name__, url_prefix="/v1/api-keys", description="Credentials of services."
+)
+
+
+@blp.get("")
+@requires(Permission.API_KEYS_READ)
+@blp.arguments(ApiKeyQuerySchema, location="query")
+@blp.response(200, ApiKeySchema(many=True))
+def list_keys(query: dict[str, Any]) -> Page:
+    """List API keys, oldest first, revoked ones included."""
+    return service.list_keys(**query)
+
+
+@blp.post("")
+@requires(Permission.API_KEYS_WRITE)
+@blp.arguments(KeyOwnerSchema, location="query")
+@blp.arguments(ApiKeyCreateSchema)
+@blp.response(201, ApiKeyCreatedSchema, shown_once=("secret",))
+def create(query: dict[str, Any], body: dict[str, Any]) -> ApiKey:
+    """Create an API key; the answer shows its secret, this once."""
+    principal = current_principal()
+    key, secret = service.create(
+        **body,
+        tenant_id=query.get("tenant_id") or home_tenant_id(),
+        held=principal.permissions,
+        actor=principal.actor,
+    )
+    key.secret = secret  # for the schema; no column
+    return key
+
+
+@blp.get("/<key_id>")
+@requires(Permission.API_KEYS_READ)
+@blp.response(200, ApiKeySchema)
+def get(key_id: str) -> ApiKey:
+    """Get an API key, without its secret."""
+    return service.get_key(key_id)
+
+
+@blp.delete("/<key_id>")
+@requires(Permission.API_KEYS_WRITE)
+@blp.response(204)
+def revoke(key_id: str) -> None:
+    """Revoke an API key; it stays in the list, with `revoked_at`."""
+    service.revoke(key_id, actor=current_principal().actor)
+
+
+BLUEPRINTS = (blp,)

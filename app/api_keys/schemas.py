@@ -1,0 +1,61 @@
+"""What goes in and out of /v1/api-keys."""
+
+from __future__ import annotations
+
+from app.auth.permissions import Permission
+from app.core.fields import AwareDateTime, Bool, Choice, ListOf, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+
+
+class ApiKeySchema(Schema):
+    """A key without its secret; ``prefix`` are the secret's first characters."""
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    created_by_user_id = Str(required=True)
+    updated_at = AwareDateTime(required=True)
+    updated_by_user_id = Str(required=True)
+    tenant_id = Uuid(
+        required=True, nullable=True, metadata={"description": "Null for a platform key."}
+    )
+    name = Str(required=True)
+    prefix = Str(required=True)
+    permissions = ListOf(Str(), required=True)
+    expires_at = AwareDateTime(required=True, nullable=True)
+    revoked_at = AwareDateTime(required=True, nullable=True)
+    last_used_at = AwareDateTime(
+        required=True, nullable=True, metadata={"description": "Accurate to a minute."}
+    )
+
+
+class ApiKeyCreatedSchema(ApiKeySchema):
+    """A new key with its secret, which is shown this once."""
+
+    secret = Str(required=True)
+
+
+class ApiKeyCreateSchema(Schema):
+    """A new key."""
+
+    name = Str(required=True, min_length=1, max_length=255)
+    permissions = ListOf(Choice(Permission), required=True)
+    expires_at = AwareDateTime(nullable=True, metadata={"description": "Null: never."})
+
+
+class ApiKeyQuerySchema(PageQuerySchema):
+    """Filters of the list of keys."""
+
+    tenant_id = Uuid()
+    is_active = Bool(metadata={"description": "Neither revoked nor expired."})
+
+
+class KeyOwnerSchema(Schema):
+    """Whose the new key is."""
+
+    tenant_id = Uuid(
+        metadata={
+            "description": "The tenant, for platform credentials. Without it the key is that of the "
+            "credential's own organization, and of the platform where it has none."
+        }
+    )
