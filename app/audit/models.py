@@ -11,6 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
 from app.core.models import Moment
+from app.core.tenancy import PLATFORM_TENANT_ID
 from app.core.times import utcnow
 from app.extensions import db
 
@@ -40,3 +41,8 @@ class AuditEvent(db.Model):  # type: ignore[name-defined]
     before: Mapped[dict[str, Any]] = mapped_column(JSON)
     after: Mapped[dict[str, Any]] = mapped_column(JSON)
     request_id: Mapped[str] = mapped_column(Text, default="")
+
+    @property
+    def owner_id(self) -> UUID | None:
+        """The tenant, or None for what belongs to no tenant."""
+        return None if self.tenant_id == PLATFORM_TENANT_ID else self.tenant_id

@@ -1,4 +1,4 @@
-"""Recording changes."""
+"""Recording changes, and reading what was recorded."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import select
+
 from app.audit.models import AuditEvent
 from app.core.actors import Actor
 from app.core.logging import current_request_id
 from app.core.models import Change
-from app.core.tenancy import PLATFORM_TENANT_ID
+from app.core.pagination import Page, paginate
+from app.core.tenancy import PLATFORM_TENANT_ID, narrow
 from app.core.times import rfc3339
 from app.extensions import db
 
@@ -65,6 +68,32 @@ def add_event(
             request_id=current_request_id(),
         )
     )
+
+
+def list_events(
+    *,
+    limit: int,
+    cursor: str | None = None,
+    tenant_id: UUID | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    filters: Mapping[str, str] | None = None,
+) -> Page:
+    """One page of a tenant's audit trail (of everything, for the platform), oldest first.
+
+    ``since`` is included, ``until`` is not; ``filters`` narrow by equality on columns.
+    """
+    statement = select(AuditEvent)
+    shown = narrow(tenant_id)
+    if shown is not None:
+        statement = statement.where(AuditEvent.tenant_id == shown)
+    if since is not None:
+        statement = statement.where(AuditEvent.created_at >= since)
+    if until is not None:
+        statement = statement.where(AuditEvent.created_at < until)
+    for name, value in (filters or {}).items():
+        statement = statement.where(getattr(AuditEvent, name) == value)
+    return paginate(statement, AuditEvent, limit=limit, cursor=cursor)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

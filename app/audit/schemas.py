@@ -1,0 +1,38 @@
+"""What goes in and out of /v1/audit-events."""
+
+from __future__ import annotations
+
+from app.core.fields import AwareDateTime, JsonObject, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+
+
+class AuditEventSchema(Schema):
+    """One recorded change; ``tenant_id`` is null for what belongs to no tenant."""
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    tenant_id = Uuid(required=True, nullable=True, attribute="owner_id")
+    actor = Str(required=True)
+    action = Str(required=True)
+    target_type = Str(required=True)
+    target_id = Str(required=True)
+    before = JsonObject(
+        required=True, metadata={"description": "The changed fields as they were; {} of a new row."}
+    )
+    after = JsonObject(
+        required=True, metadata={"description": "The same fields afterwards; {} of a deleted row."}
+    )
+    request_id = Str(required=True)
+
+
+class AuditQuerySchema(PageQuerySchema):
+    """Filters of the audit trail, each by equality but the times."""
+
+    tenant_id = Uuid()
+    target_type = Str(metadata={"description": "Such as `user`: the first part of the action."})
+    target_id = Str()
+    actor = Str(metadata={"description": "A user's id, `platform:…`, `key:…` or `system:…`."})
+    action = Str(metadata={"description": "Such as `user.meta_data_patched`."})
+    since = AwareDateTime(metadata={"description": "This moment or later."})
+    until = AwareDateTime(metadata={"description": "Before this moment."})
