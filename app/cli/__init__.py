@@ -1,6 +1,11 @@
 """Every command of ``flask …``, one file per group."""
 
+from app.cli.api_keys import api_keys
 from app.cli.doctor import doctor
 from app.cli.jobs import jobs
+from app.cli.memberships import memberships
+from app.cli.platform_admins import platform_admins
+from app.cli.tenants import tenants
+from app.cli.users import users
 
-COMMANDS = (doctor, jobs)
+COMMANDS = (api_keys, doctor, jobs, memberships, platform_admins, tenants, users)

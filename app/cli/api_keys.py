@@ -1,0 +1,69 @@
+"""``flask api-keys``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import click
+
+from app.api_keys import service
+from app.api_keys.schemas import ApiKeyCreatedSchema, ApiKeySchema
+from app.auth.permissions import Permission
+from app.cli.base import AppGroup, json_option, operator
+from app.cli.lookup import find_tenant
+from app.cli.records import limit_option, print_list, print_one
+from app.core.actors import SYSTEM_CLI
+from app.core.times import utcnow
+
+COLUMNS = ("id", "name", "prefix", "tenant_id", "permissions", "expires_at", "revoked_at")
+PERMISSIONS = click.Choice([permission.value for permission in Permission])
+
+api_keys = AppGroup("api-keys", help="Create, list and revoke the credentials of services.")
+SHAPE = ApiKeySchema()
+
+
+@api_keys.command("create")
+@click.option("--name", required=True, help="What it is for.")
+@click.option(
+    "--permission", "permissions", required=True, multiple=True, type=PERMISSIONS, help="Repeat it."
+)
+@click.option("--tenant", help="Of this tenant (slug or id); a platform key without it.")
+@click.option("--days", type=click.IntRange(1, 36_500), help="Ends after so many days.")
+@json_option
+@operator
+def create(
+    name: str, permissions: tuple[str, ...], tenant: str | None, days: int | None, as_json: bool
+) -> None:
+    """Create a key and show its secret, this once."""
+    key, secret = service.create(
+        name=name,
+        permissions=[Permission(permission) for permission in permissions],
+        tenant_id=find_tenant(tenant).id if tenant else None,
+        expires_at=utcnow() + timedelta(days=days) if days else None,
+        actor=SYSTEM_CLI,
+    )
+    key.secret = secret  # for the schema; no column
+    print_one(key, ApiKeyCreatedSchema(), as_json=as_json)
+
+
+@api_keys.command("list")
+@click.option("--tenant", help="Of this tenant (slug or id).")
+@click.option("--usable/--ended", "is_active", default=None, help="Only these.")
+@limit_option
+@json_option
+@operator
+def list_keys(tenant: str | None, is_active: bool | None, limit: int, as_json: bool) -> None:
+    """List keys, oldest first, without their secrets."""
+    page = service.list_keys(
+        limit=limit, tenant_id=find_tenant(tenant).id if tenant else None, is_active=is_active
+    )
+    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+
+
+@api_keys.command("revoke")
+@click.argument("key_id")
+@json_option
+@operator
+def revoke(key_id: str, as_json: bool) -> None:
+    """Revoke a key: it is refused from the next request on."""
+    print_one(service.revoke(key_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)

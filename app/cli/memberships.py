@@ -1,0 +1,95 @@
+"""``flask memberships``."""
+
+from __future__ import annotations
+
+import click
+
+from app.auth.permissions import Role
+from app.cli.base import AppGroup, json_option, operator
+from app.cli.lookup import find_tenant, find_user
+from app.cli.records import limit_option, load, print_list, print_one
+from app.core.actors import SYSTEM_CLI
+from app.memberships import service
+from app.memberships.schemas import MembershipCreateSchema, TenantMembershipSchema
+
+COLUMNS = ("id", "idp_org_id", "user_id", "role", "is_active", "created_at")
+ROLES = click.Choice([role.value for role in Role])
+
+memberships = AppGroup("memberships", help="List, create and end memberships; change roles.")
+SHAPE = TenantMembershipSchema()
+
+
+@memberships.command("list")
+@click.option("--tenant", help="Of this tenant (slug or id).")
+@click.option("--user", help="Of this user (id or e-mail address).")
+@click.option("--role", type=ROLES)
+@limit_option
+@json_option
+@operator
+def list_memberships(
+    tenant: str | None, user: str | None, role: str | None, limit: int, as_json: bool
+) -> None:
+    """List memberships, oldest first."""
+    filters = {"user_id": find_user(user, tenant).id if user else None, "role": role}
+    page = service.list_memberships(
+        limit=limit,
+        tenant_id=find_tenant(tenant).id if tenant else None,
+        filters={name: value for name, value in filters.items() if value is not None},
+    )
+    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+
+
+@memberships.command("show")
+@click.argument("membership_id")
+@json_option
+@operator
+def show(membership_id: str, as_json: bool) -> None:
+    """Show a membership."""
+    print_one(service.get_membership(membership_id), SHAPE, as_json=as_json)
+
+
+@memberships.command("create")
+@click.option("--tenant", required=True, help="In this tenant (slug or id).")
+@click.option("--user", required=True, help="This user of it (id or e-mail address).")
+@click.option("--role", required=True, type=ROLES)
+@click.option("--idp-membership-id", help="The membership at the identity provider.")
+@json_option
+@operator
+def create(tenant: str, user: str, role: str, idp_membership_id: str | None, as_json: bool) -> None:
+    """Make a user a member."""
+    member = find_user(user, tenant)
+    given = {"user_id": str(member.id), "role": role, "idp_membership_id": idp_membership_id}
+    values = load(MembershipCreateSchema, given)
+    row = service.create(member.tenant_id, values, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@memberships.command("set-role")
+@click.argument("membership_id")
+@click.argument("role", type=ROLES)
+@json_option
+@operator
+def set_role(membership_id: str, role: str, as_json: bool) -> None:
+    """Give a member another role; a tenant keeps its last active owner."""
+    row = service.set_role(membership_id, Role(role), actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@memberships.command("deactivate")
+@click.argument("membership_id")
+@json_option
+@operator
+def deactivate(membership_id: str, as_json: bool) -> None:
+    """End a membership; the row stays."""
+    row = service.set_active(membership_id, False, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@memberships.command("activate")
+@click.argument("membership_id")
+@json_option
+@operator
+def activate(membership_id: str, as_json: bool) -> None:
+    """Bring a membership back."""
+    row = service.set_active(membership_id, True, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)

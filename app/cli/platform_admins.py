@@ -1,0 +1,45 @@
+"""``flask platform-admins``."""
+
+from __future__ import annotations
+
+import click
+
+from app.cli.base import AppGroup, json_option, operator, print_rows
+from app.core.actors import SYSTEM_CLI
+from app.platform_admins import service
+
+COLUMNS = ("subject", "created_at")
+
+platform_admins = AppGroup("platform-admins", help="Who is platform superadmin.")
+
+
+@platform_admins.command("list")
+@json_option
+@operator
+def list_admins(as_json: bool) -> None:
+    """List the platform superadmins."""
+    rows = [
+        {"subject": admin.subject, "created_at": admin.created_at}
+        for admin in service.list_admins()
+    ]
+    print_rows(rows, COLUMNS, as_json=as_json)
+
+
+@platform_admins.command("add")
+@click.argument("subject")
+@json_option
+@operator
+def add(subject: str, as_json: bool) -> None:
+    """Make a subject (`sub` of the identity provider) platform superadmin."""
+    admin = service.add(subject, actor=SYSTEM_CLI)
+    print_rows(
+        [{"subject": admin.subject, "created_at": admin.created_at}], COLUMNS, as_json=as_json
+    )
+
+
+@platform_admins.command("remove")
+@click.argument("subject")
+@operator
+def remove(subject: str) -> None:
+    """End it, from the next request on."""
+    service.remove(subject, actor=SYSTEM_CLI)

@@ -1,0 +1,66 @@
+"""What operators give and get: checked by the schemas that requests are checked by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+import marshmallow as ma
+from rich.console import Console
+from rich.table import Table
+
+from app.cli.base import print_json, print_rows
+from app.core.refusals import refusals
+from app.core.schemas import Schema
+
+limit_option = click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(1), help="At most so many rows."
+)
+set_option = click.option(
+    "--set", "fields", multiple=True, metavar="FIELD=VALUE", help="Set a field; may be repeated."
+)
+
+
+def load(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``schema`` makes of the options that were given; UsageError for what it refuses."""
+    try:
+        values: dict[str, Any] = schema().load(
+            {name: value for name, value in given.items() if value is not None}
+        )
+    except ma.ValidationError as error:
+        faults = [f"{one.loc[0]}: {one.msg}" for one in refusals(error, None)]
+        raise click.UsageError("; ".join(faults)) from None
+    return values
+
+
+def assignments(fields: Iterable[str]) -> dict[str, str]:
+    """The pairs of ``--set field=value``."""
+    pairs = [field.partition("=") for field in fields]
+    for name, separator, _ in pairs:
+        if not separator:
+            raise click.UsageError(f"--set {name}: write FIELD=VALUE.")
+    return {name: value for name, _, value in pairs}
+
+
+def print_list(
+    rows: Sequence[Any], schema: Schema, columns: Sequence[str], *, as_json: bool
+) -> None:
+    """Print rows: the chosen columns as a table for people, the whole shape as JSON for scripts."""
+    shown = schema.dump(rows, many=True)
+    if as_json:
+        print_json(shown)
+    else:
+        print_rows(shown, columns, as_json=False)
+
+
+def print_one(row: Any, schema: Schema, *, as_json: bool) -> None:
+    """Print one row: field by field for people, as a JSON object for scripts."""
+    shown = schema.dump(row)
+    if as_json:
+        print_json(shown)
+        return
+    table = Table("field", "value")
+    for name, value in shown.items():
+        table.add_row(name, "" if value is None else str(value))
+    Console(soft_wrap=True).print(table)

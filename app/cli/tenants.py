@@ -1,0 +1,86 @@
+"""``flask tenants``."""
+
+from __future__ import annotations
+
+import click
+
+from app.cli.base import AppGroup, json_option, operator
+from app.cli.lookup import find_tenant
+from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
+from app.core.actors import SYSTEM_CLI
+from app.tenants import service
+from app.tenants.schemas import TenantCreateSchema, TenantSchema, TenantUpdateSchema
+
+COLUMNS = ("id", "slug", "name", "idp_org_id", "plan_name", "is_active", "created_at")
+
+tenants = AppGroup("tenants", help="List, create, change, suspend and activate tenants.")
+SHAPE = TenantSchema()
+
+
+@tenants.command("list")
+@click.option("--active/--suspended", "is_active", default=None, help="Only these.")
+@limit_option
+@json_option
+@operator
+def list_tenants(is_active: bool | None, limit: int, as_json: bool) -> None:
+    """List tenants, oldest first."""
+    filters = {} if is_active is None else {"is_active": is_active}
+    page = service.list_tenants(limit=limit, filters=filters)
+    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+
+
+@tenants.command("show")
+@click.argument("tenant")
+@json_option
+@operator
+def show(tenant: str, as_json: bool) -> None:
+    """Show a tenant, named by slug or id."""
+    print_one(find_tenant(tenant), SHAPE, as_json=as_json)
+
+
+@tenants.command("create")
+@click.option("--idp-org-id", required=True, help="The organization at the identity provider.")
+@click.option("--name", required=True)
+@click.option("--slug", help="Derived from the name if not given.")
+@set_option
+@json_option
+@operator
+def create(
+    idp_org_id: str, name: str, slug: str | None, fields: tuple[str, ...], as_json: bool
+) -> None:
+    """Create a tenant."""
+    given = {"idp_org_id": idp_org_id, "name": name, "slug": slug, **assignments(fields)}
+    tenant = service.create(load(TenantCreateSchema, given), actor=SYSTEM_CLI)
+    print_one(tenant, SHAPE, as_json=as_json)
+
+
+@tenants.command("update")
+@click.argument("tenant")
+@set_option
+@json_option
+@operator
+def update(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
+    """Change fields of a tenant, such as --set name=Acme."""
+    values = load(TenantUpdateSchema, assignments(fields))
+    row = service.update(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@tenants.command("suspend")
+@click.argument("tenant")
+@json_option
+@operator
+def suspend(tenant: str, as_json: bool) -> None:
+    """Suspend a tenant: its credentials are refused from the next request on."""
+    row = service.set_active(find_tenant(tenant).id, False, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@tenants.command("activate")
+@click.argument("tenant")
+@json_option
+@operator
+def activate(tenant: str, as_json: bool) -> None:
+    """Activate a suspended tenant."""
+    row = service.set_active(find_tenant(tenant).id, True, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)

@@ -1,0 +1,127 @@
+"""``flask users``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from app.cli.base import AppGroup, json_option, operator
+from app.cli.lookup import find_tenant, find_user
+from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
+from app.core.actors import SYSTEM_CLI
+from app.users import service
+from app.users.schemas import (
+    UserCreateSchema,
+    UserMetaDataPatchSchema,
+    UserSchema,
+    UserUpdateSchema,
+)
+
+COLUMNS = ("id", "email", "first_name", "last_name", "idp_user_id", "idp_org_id", "is_active")
+
+users = AppGroup("users", help="List, create, change, deactivate and activate users.")
+tenant_option = click.option("--tenant", help="In this tenant (slug or id).")
+SHAPE = UserSchema()
+
+
+@users.command("list")
+@tenant_option
+@click.option("--email", help="With exactly this address.")
+@click.option("--active/--inactive", "is_active", default=None, help="Only these.")
+@limit_option
+@json_option
+@operator
+def list_users(
+    tenant: str | None, email: str | None, is_active: bool | None, limit: int, as_json: bool
+) -> None:
+    """List users, oldest first."""
+    filters = {"email": email, "is_active": is_active}
+    page = service.list_users(
+        limit=limit,
+        tenant_id=find_tenant(tenant).id if tenant else None,
+        filters={name: value for name, value in filters.items() if value is not None},
+    )
+    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+
+
+@users.command("show")
+@click.argument("user")
+@tenant_option
+@json_option
+@operator
+def show(user: str, tenant: str | None, as_json: bool) -> None:
+    """Show a user, named by id or e-mail address."""
+    print_one(find_user(user, tenant), SHAPE, as_json=as_json)
+
+
+@users.command("create")
+@click.option("--tenant", required=True, help="In this tenant (slug or id).")
+@click.option("--idp-user-id", required=True, help="The user at the identity provider.")
+@click.option("--email", required=True)
+@click.option("--first-name")
+@click.option("--last-name")
+@click.option("--meta-data", metavar="JSON", help="An object.")
+@json_option
+@operator
+def create(tenant: str, meta_data: str | None, as_json: bool, **given: str | None) -> None:
+    """Create a user."""
+    values = load(UserCreateSchema, {**given, "meta_data": _json(meta_data)})
+    row = service.create(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@users.command("update")
+@click.argument("user")
+@tenant_option
+@set_option
+@json_option
+@operator
+def update(user: str, tenant: str | None, fields: tuple[str, ...], as_json: bool) -> None:
+    """Change fields of a user, such as --set first_name=Ada."""
+    values = load(UserUpdateSchema, assignments(fields))
+    row = service.update(find_user(user, tenant).id, values, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@users.command("deactivate")
+@click.argument("user")
+@tenant_option
+@json_option
+@operator
+def deactivate(user: str, tenant: str | None, as_json: bool) -> None:
+    """Deactivate a user: their tokens are refused from the next request on."""
+    row = service.update(find_user(user, tenant).id, {"is_active": False}, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@users.command("activate")
+@click.argument("user")
+@tenant_option
+@json_option
+@operator
+def activate(user: str, tenant: str | None, as_json: bool) -> None:
+    """Activate a user."""
+    row = service.update(find_user(user, tenant).id, {"is_active": True}, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@users.command("patch-meta-data")
+@click.argument("user")
+@click.argument("patch", metavar="JSON")
+@tenant_option
+@json_option
+@operator
+def patch_meta_data(user: str, patch: str, tenant: str | None, as_json: bool) -> None:
+    """Merge-patch a user's metadata (RFC 7396): null removes a key."""
+    body = load(UserMetaDataPatchSchema, {"patches": _json(patch)})
+    row = service.patch_meta_data(find_user(user, tenant).id, body["patches"], actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+def _json(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise click.UsageError(f"This is no JSON: {fault}.") from None
