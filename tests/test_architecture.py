@@ -26,10 +26,11 @@ LAYERS = (
     ("extensions", "config"),
     ("core",),
     ("models",),
-    ("audit", "auth"),
-    ("tenants", "api_keys", "operations"),
+    ("auth",),
+    ("audit",),
+    ("tenants", "platform_admins", "operations"),
     ("custom_fields",),
-    ("users", "subscriptions", "flags", "emails"),
+    ("users", "subscriptions", "flags", "emails", "api_keys"),
     ("memberships",),
     ("webhooks",),
     ("cli", "dev"),
@@ -290,10 +291,12 @@ GLOBAL = {
     "email_events",
     "email_messages",
     "idempotency_keys",
+    "identity_objects",
     "plan_presets",
     "platform_admins",
     "suppressions",
     "tenants",
+    "webhook_events",
 }
 
 
