@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -49,7 +50,7 @@ class EffectiveFlag:
     is_locked: bool
     override_id: str | None
     override_value: Any
-    expires_at: str | None
+    expires_at: datetime | None
 
     @property
     def source(self) -> str:
@@ -160,7 +161,7 @@ def _effective(
         is_locked=flag["is_locked"],
         override_id=known.get("id"),
         override_value=known.get("flag_value"),
-        expires_at=known.get("expires_at"),
+        expires_at=_moment(known.get("expires_at")),
     )
 
 
@@ -174,3 +175,8 @@ def _layer(flag: Mapping[str, Any], override: Mapping[str, Any] | None, is_activ
     if not fits(flag["flag_type"], override["flag_value"]):
         return Layer.OVERRIDE_MISFIT
     return Layer.OVERRIDE
+
+
+def _moment(text: str | None) -> datetime | None:
+    """A moment as PostgreSQL writes it into JSON."""
+    return None if text is None else datetime.fromisoformat(text)

@@ -135,7 +135,7 @@ class EffectiveFlagSchema(Schema):
         nullable=True,
         metadata={"description": "The override, in force or not; null where there is none."},
     )
-    expires_at = Str(required=True, nullable=True, metadata={"format": "date-time"})
+    expires_at = AwareDateTime(required=True, nullable=True)
     is_locked = Bool(required=True)
 
 

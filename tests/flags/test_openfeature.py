@@ -1,0 +1,152 @@
+"""The flags as an application sees them: OpenFeature's SDK and its OFREP provider, over HTTP."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from openfeature import api as openfeature
+from openfeature.contrib.provider.ofrep import OFREPProvider
+from openfeature.evaluation_context import EvaluationContext
+from openfeature.exception import ErrorCode
+from openfeature.flag_evaluation import Reason
+from werkzeug.serving import make_server
+
+from app.auth.permissions import Permission
+from tests.factories import create_api_key, create_override, create_preset, create_tenant
+
+CONTEXT = EvaluationContext(targeting_key="user-1", attributes={"country": "CA"})
+LIMITS = {"projects": 3, "ratio": 0.5, "tiers": ["a", {"b": None}]}
+
+
+@pytest.fixture(scope="module")
+def base_url(app):
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def client_of(base_url):
+    """Makes an SDK client with a tenant's key."""
+
+    def make(tenant):
+        key = create_api_key(tenant, [Permission.FLAGS_READ])
+        provider = OFREPProvider(
+            base_url, headers_factory=lambda: {"Authorization": f"Bearer {key}"}
+        )
+        openfeature.set_provider(provider, str(tenant.id))
+        return openfeature.get_client(str(tenant.id))
+
+    yield make
+    openfeature.clear_providers()
+
+
+@pytest.fixture
+def free():
+    return create_preset("free", beta=False, theme="plain", seats=5, ratio=0.5, limits=LIMITS)
+
+
+@pytest.fixture
+def growth():
+    return create_preset("growth", beta=True, theme="rich", seats=50, ratio=2.0, limits=[1, 2])
+
+
+def resolve_all(client):
+    return {
+        "beta": client.get_boolean_value("beta", default_value=None),
+        "theme": client.get_string_value("theme", default_value="?"),
+        "seats": client.get_integer_value("seats", default_value=-1),
+        "ratio": client.get_float_value("ratio", default_value=-1.0),
+        "limits": client.get_object_value("limits", default_value={}),
+    }
+
+
+class TestOpenFeatureClient:
+    def test_resolves_every_type_for_tenants_of_two_plans(self, client_of, free, growth):
+        one, two = create_tenant(plan_name="free"), create_tenant(plan_name="growth")
+
+        first, second = resolve_all(client_of(one)), resolve_all(client_of(two))
+
+        assert first == {
+            "beta": False,
+            "theme": "plain",
+            "seats": 5,
+            "ratio": 0.5,
+            "limits": LIMITS,
+        }
+        assert second == {
+            "beta": True,
+            "theme": "rich",
+            "seats": 50,
+            "ratio": 2.0,
+            "limits": [1, 2],
+        }
+
+    def test_tells_why(self, client_of, free):
+        client = client_of(create_tenant())
+
+        details = client.get_boolean_details("beta", True, CONTEXT)
+
+        assert (details.value, details.reason, details.variant) == (False, Reason.STATIC, "preset")
+        assert details.flag_metadata == {"plan": "free"}
+        assert details.error_code is None
+
+    def test_resolves_the_tenants_override(self, client_of, free):
+        tenant, other = create_tenant(), create_tenant()
+        create_override(tenant, free, "theme", "own")
+
+        details = client_of(tenant).get_string_details("theme", "?", CONTEXT)
+
+        assert (details.value, details.variant) == ("own", "override")
+        assert details.reason == Reason.TARGETING_MATCH
+        assert client_of(other).get_string_value("theme", "?") == "plain"
+
+    def test_resolves_the_preset_once_the_override_has_expired(self, client_of, free):
+        tenant = create_tenant()
+        create_override(tenant, free, "theme", "own", expires_at=datetime(2020, 1, 1, tzinfo=UTC))
+
+        details = client_of(tenant).get_string_details("theme", "?")
+
+        assert (details.value, details.reason) == ("plain", Reason.STATIC)
+
+    def test_falls_back_where_the_type_is_another(self, client_of, free):
+        client = client_of(create_tenant())
+
+        text = client.get_boolean_details("theme", True)
+        whole = client.get_float_details("seats", 1.5)
+
+        assert (text.value, text.error_code) == (True, ErrorCode.TYPE_MISMATCH)
+        assert (whole.value, whole.error_code) == (1.5, ErrorCode.TYPE_MISMATCH)
+
+    def test_falls_back_where_the_flag_is_unknown(self, client_of, free):
+        details = client_of(create_tenant()).get_integer_details("gamma", 7)
+
+        assert (details.value, details.error_code) == (7, ErrorCode.FLAG_NOT_FOUND)
+        assert "gamma" in details.error_message
+
+    def test_degrades_to_the_preset_while_the_tenant_is_suspended(self, client_of, free):
+        tenant = create_tenant(is_active=False)
+        create_override(tenant, free, "theme", "own")
+
+        details = client_of(tenant).get_string_details("theme", "?")
+
+        assert (details.value, details.reason) == ("plain", Reason.DISABLED)
+        assert details.error_code is None
+
+    def test_falls_back_without_a_tenant(self, base_url, free):
+        key = create_api_key(permissions=[Permission.FLAGS_READ])
+        provider = OFREPProvider(
+            base_url, headers_factory=lambda: {"Authorization": f"Bearer {key}"}
+        )
+        openfeature.set_provider(provider, "platform")
+
+        details = openfeature.get_client("platform").get_boolean_details("beta", True)
+
+        assert (details.value, details.error_code) == (True, ErrorCode.INVALID_CONTEXT)
+        openfeature.clear_providers()

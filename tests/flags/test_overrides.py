@@ -1,0 +1,350 @@
+"""Feature flag overrides over HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import insert, select
+
+from app.audit.models import AuditEvent
+from app.auth.permissions import Permission, Role
+from app.extensions import db
+from app.flags.models import FeatureOverride
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_override,
+    create_preset,
+    create_tenant,
+    platform_token,
+    platform_transaction,
+    preset_flag,
+)
+
+URL = "/v1/billing/flags/overrides"
+FIELDS = [
+    "id",
+    "created_at",
+    "updated_at",
+    "tenant_id",
+    "plan_preset_id",
+    "flag_key",
+    "flag_value",
+]
+PAST, FUTURE = "2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
+
+
+def create(api, tenant, flag_key, flag_value, **values):
+    return api.post(
+        URL,
+        token=platform_token(),
+        query_string={"tenant_id": str(tenant.id)},
+        json={"flag_key": flag_key, "flag_value": flag_value, **values},
+    )
+
+
+def update(api, override, body, token=None, **headers):
+    path = f"{URL}/{override.id}"
+    return api.patch(path, token=token or platform_token(), json=body, headers=headers)
+
+
+def faults(answer):
+    assert answer.status_code == 422, answer.json
+    return [(error["type"], error["loc"][1]) for error in answer.json["detail"]]
+
+
+def audit_actions(tenant):
+    with platform_transaction():
+        statement = select(AuditEvent.action).where(AuditEvent.tenant_id == tenant.id)
+        return list(db.session.scalars(statement.order_by(AuditEvent.id)))
+
+
+class TestCreateOverride:
+    def test_answers_its_fields_in_order(self, api):
+        preset, tenant = create_preset(beta=False), create_tenant()
+
+        answer = create(api, tenant, "beta", True)
+
+        data = answer.json["data"]
+        assert answer.status_code == 201
+        assert list(data) == FIELDS
+        assert (data["tenant_id"], data["plan_preset_id"]) == (str(tenant.id), str(preset.id))
+        assert answer.headers["Location"] == f"{URL}/{data['id']}"
+        assert audit_actions(tenant) == ["override.created"]
+
+    def test_may_be_for_another_plan_and_expire(self, api):
+        create_preset(beta=False)
+        growth, tenant = create_preset("growth", beta=False), create_tenant()
+
+        answer = create(api, tenant, "beta", True, plan_preset_id=str(growth.id), expires_at=FUTURE)
+
+        assert answer.json["data"]["plan_preset_id"] == str(growth.id)
+
+    def test_refuses_the_same_flag_twice(self, api):
+        create_preset(beta=False)
+        tenant = create_tenant()
+        create(api, tenant, "beta", True)
+
+        answer = create(api, tenant, "beta", False)
+
+        assert (answer.status_code, answer.json["code"]) == (409, "flag_key_taken")
+
+    def test_refuses_a_flag_that_the_preset_has_not(self, api):
+        create_preset(beta=False)
+
+        answer = create(api, create_tenant(), "gamma", True)
+
+        assert faults(answer) == [("value_error", "flag_key")]
+
+    def test_refuses_a_preset_that_is_not(self, api):
+        create_preset(beta=False)
+        unknown = "0198a8f0-0000-7000-8000-000000000000"
+
+        without = create(api, create_tenant(plan_name="none"), "beta", True)
+        other = create(api, create_tenant(), "beta", True, plan_preset_id=unknown)
+
+        assert faults(without) == faults(other) == [("value_error", "plan_preset_id")]
+
+    def test_refuses_a_value_of_another_type(self, api):
+        create_preset(beta=False)
+
+        assert faults(create(api, create_tenant(), "beta", 1)) == [("bool_type", "flag_value")]
+
+    def test_refuses_everybody_but_superadmins(self, api):
+        tenant = create_tenant()
+        _, _, owner = create_member(tenant, Role.OWNER)
+        key = create_api_key(permissions=[Permission.FLAGS_WRITE])
+
+        for token in (owner, key):
+            assert api.post(URL, token=token, json={}).status_code == 403
+
+    def test_stops_at_five_hundred_also_when_two_come_at_once(self, app, api):
+        flags = [preset_flag(f"f{number}", True) for number in range(501)]
+        preset, tenant = create_preset(), create_tenant()
+        with platform_transaction():
+            preset = db.session.merge(preset)
+            preset.flags = flags
+            db.session.execute(
+                insert(FeatureOverride),
+                [
+                    {
+                        "tenant_id": tenant.id,
+                        "plan_preset_id": preset.id,
+                        "flag_key": f"f{number}",
+                        "flag_value": False,
+                    }
+                    for number in range(499)
+                ],
+            )
+        token, answers = platform_token(), []
+
+        def send(key):
+            answers.append(
+                api.post(
+                    URL,
+                    token=token,
+                    query_string={"tenant_id": str(tenant.id)},
+                    json={"flag_key": key, "flag_value": False},
+                )
+            )
+
+        threads = [threading.Thread(target=send, args=(key,)) for key in ("f499", "f500")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert sorted(answer.status_code for answer in answers) == [201, 409]
+        refusal = next(answer.json for answer in answers if answer.status_code == 409)
+        assert refusal["code"] == "too_many_overrides"
+        assert "500" in refusal["detail"]
+
+
+class TestReadOverrides:
+    def test_a_tenant_sees_its_own_alone(self, api):
+        preset, tenant, other = create_preset(beta=False), create_tenant(), create_tenant()
+        own = create_override(tenant, preset, "beta", True)
+        foreign = create_override(other, preset, "beta", True)
+        _, _, token = create_member(tenant, Role.MEMBER)
+
+        listed = api.get(URL, token=token).json["data"]
+
+        assert [row["id"] for row in listed] == [str(own.id)]
+        assert api.get(f"{URL}/{own.id}", token=token).json["data"] == listed[0]
+        assert api.get(f"{URL}/{foreign.id}", token=token).status_code == 404
+
+    def test_the_platform_narrows_by_every_filter(self, api):
+        preset, tenant = create_preset(beta=False, theme="a"), create_tenant()
+        wanted = create_override(tenant, preset, "beta", True)
+        create_override(tenant, preset, "theme", "b")
+        create_override(create_tenant(), preset, "beta", True)
+        query = {
+            "tenant_id": str(tenant.id),
+            "plan_preset_id": str(preset.id),
+            "flag_key": "beta",
+        }
+
+        answer = api.get(URL, token=platform_token(), query_string=query)
+
+        assert [row["id"] for row in answer.json["data"]] == [str(wanted.id)]
+        assert len(api.get(URL, token=platform_token()).json["data"]) == 3
+
+
+class TestUpdateOverride:
+    @pytest.mark.parametrize("role", [Role.OWNER, Role.ADMIN])
+    def test_lets_the_tenants_admins_set_the_value(self, api, role):
+        preset, tenant = create_preset(seats=5), create_tenant()
+        override = create_override(tenant, preset, "seats", 6)
+        _, _, token = create_member(tenant, role)
+
+        answer = update(api, override, {"flag_value": 6.0}, token)
+
+        assert list(answer.json["data"]) == FIELDS
+        assert json.dumps(answer.json["data"]["flag_value"]) == "6.0"
+        assert audit_actions(tenant) == ["override.updated"]
+
+    @pytest.mark.parametrize("role", [Role.BILLING, Role.MEMBER, Role.VIEWER])
+    def test_refuses_other_roles(self, api, role):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "beta", True)
+        _, _, token = create_member(tenant, role)
+
+        answer = update(api, override, {"flag_value": False}, token)
+
+        assert (answer.status_code, answer.json["code"]) == (403, "permission_denied")
+
+    @pytest.mark.parametrize("value", [None, True, 0, 1.5, "", [], {"a": {"b": [None]}}, "é😀"])
+    def test_takes_any_json_for_a_json_flag(self, api, value):
+        preset, tenant = create_preset(limits={}), create_tenant()
+        override = create_override(tenant, preset, "limits", {"old": 1})
+
+        answer = update(api, override, {"flag_value": value})
+
+        assert json.dumps(answer.json["data"]["flag_value"]) == json.dumps(value)
+
+    @pytest.mark.parametrize(
+        ("key", "value", "type_"),
+        [
+            ("beta", "true", "bool_type"),
+            ("beta", None, "bool_type"),
+            ("theme", 5, "string_type"),
+            ("seats", "5", "float_type"),
+            ("seats", False, "float_type"),
+        ],
+    )
+    def test_refuses_a_value_of_another_type(self, api, key, value, type_):
+        preset, tenant = create_preset(beta=False, theme="a", seats=1), create_tenant()
+        override = create_override(tenant, preset, key, preset.find_flag(key)["default_value"])
+
+        answer = update(api, override, {"flag_value": value})
+
+        assert faults(answer) == [(type_, "flag_value")]
+
+    def test_takes_twenty_thousand_bytes_and_no_more(self, api):
+        preset, tenant = create_preset(theme="a"), create_tenant()
+        override = create_override(tenant, preset, "theme", "b")
+
+        fits = update(api, override, {"flag_value": "é" * 9_999})
+        longer = update(api, override, {"flag_value": "é" * 9_999 + "a"})
+
+        assert fits.status_code == 200
+        assert faults(longer) == [("value_error", "flag_value")]
+
+    def test_refuses_a_tenants_admin_a_locked_flag(self, api):
+        preset = save_locked_preset()
+        tenant = create_tenant()
+        override = create_override(tenant, preset, "seats", 6)
+        _, _, owner = create_member(tenant, Role.OWNER)
+        key = create_api_key(tenant, [Permission.FLAGS_WRITE])
+        platform_key = create_api_key(permissions=[Permission.FLAGS_WRITE])
+
+        for token in (owner, key, platform_key):
+            answer = update(api, override, {"flag_value": 7}, token)
+
+            assert (answer.status_code, answer.json["code"]) == (403, "flag_locked")
+        assert update(api, override, {"flag_value": 7}).status_code == 200
+
+    def test_lets_superadmins_alone_set_the_expiry(self, api):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "beta", True)
+        _, _, owner = create_member(tenant, Role.OWNER)
+        body = {"flag_value": True, "expires_at": PAST}
+
+        refused = update(api, override, body, owner)
+        allowed = update(api, override, body)
+
+        assert (refused.status_code, refused.json["code"]) == (403, "permission_denied")
+        assert list(allowed.json["data"]) == FIELDS
+        with platform_transaction():
+            now = db.session.get_one(FeatureOverride, (tenant.id, override.id))
+            assert now.expires_at == datetime(2020, 1, 1, tzinfo=UTC)
+
+    def test_does_not_see_another_tenants(self, api):
+        preset = create_preset(beta=False)
+        override = create_override(create_tenant(), preset, "beta", True)
+        _, _, token = create_member(create_tenant(), Role.OWNER)
+
+        assert update(api, override, {"flag_value": False}, token).status_code == 404
+
+    def test_changes_nothing_where_nothing_differs(self, api):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "beta", True)
+
+        answer = update(api, override, {"flag_value": True})
+
+        assert (answer.status_code, answer.headers["ETag"]) == (200, '"1"')
+        assert audit_actions(tenant) == []
+
+    def test_refuses_a_version_that_is_gone(self, api):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "beta", True)
+
+        answer = update(api, override, {"flag_value": False}, **{"If-Match": '"2"'})
+
+        assert answer.status_code == 412
+
+    def test_refuses_a_flag_that_the_preset_no_longer_has(self, api):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "gone", True)
+
+        assert faults(update(api, override, {"flag_value": 1})) == [("value_error", "flag_value")]
+
+
+class TestDeleteOverride:
+    def test_takes_it_away(self, api):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "beta", True)
+
+        answer = api.delete(f"{URL}/{override.id}", token=platform_token())
+
+        assert (answer.status_code, answer.data) == (204, b"")
+        assert api.get(f"{URL}/{override.id}", token=platform_token()).status_code == 404
+        assert audit_actions(tenant) == ["override.deleted"]
+
+    def test_refuses_a_version_that_is_gone(self, api):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "beta", True)
+
+        answer = api.delete(
+            f"{URL}/{override.id}", token=platform_token(), headers={"If-Match": '"2"'}
+        )
+
+        assert answer.status_code == 412
+
+    def test_refuses_a_tenants_owner(self, api):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "beta", True)
+        _, _, token = create_member(tenant, Role.OWNER)
+
+        assert api.delete(f"{URL}/{override.id}", token=token).status_code == 403
+
+
+def save_locked_preset():
+    preset = create_preset()
+    with platform_transaction():
+        preset = db.session.merge(preset)
+        preset.flags = [preset_flag("seats", 5, is_locked=True)]
+    return preset
