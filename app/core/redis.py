@@ -23,4 +23,5 @@ def request_client(url: str, timeout: float) -> Redis:
 
 def worker_client(url: str) -> Redis:
     """The client of a worker, whose calls wait for the next job."""
-    return Redis.from_url(url, socket_connect_timeout=5, socket_keepalive=True)
+    keepalive = {} if url.startswith("unix://") else {"socket_keepalive": True}
+    return Redis.from_url(url, socket_connect_timeout=5, **keepalive)
