@@ -1,1 +1,96 @@
-BLUEPRINTS = ()
+"""/v1/custom-fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.permissions import Permission
+from app.core.blueprint import Blueprint
+from app.core.pagination import Page
+from app.custom_fields import indexing, service
+from app.custom_fields.models import CustomField, FieldIndex
+from app.custom_fields.schemas import (
+    CustomFieldCreateSchema,
+    CustomFieldQuerySchema,
+    CustomFieldRestoreSchema,
+    CustomFieldSchema,
+    CustomFieldUpdateSchema,
+    FieldIndexSchema,
+)
+from app.tenants.schemas import TenantChoiceSchema
+from app.tenants.service import target_tenant
+
+blp = Blueprint(
+    "custom_fields",
+    __name__,
+    url_prefix="/v1/custom-fields",
+    description="Fields that a tenant defines for its users and other entities.",
+)
+
+
+@blp.get("")
+@requires(Permission.CUSTOM_FIELDS_READ)
+@blp.arguments(CustomFieldQuerySchema, location="query")
+@blp.response(200, CustomFieldSchema(many=True))
+def list_fields(query: dict[str, Any]) -> Page:
+    """List custom fields, archived ones too, oldest first."""
+    tenant_id, limit = query.pop("tenant_id", None), query.pop("limit")
+    cursor = query.pop("cursor", None)
+    return service.list_fields(tenant_id=tenant_id, limit=limit, cursor=cursor, filters=query)
+
+
+@blp.post("")
+@requires(Permission.CUSTOM_FIELDS_WRITE)
+@blp.arguments(TenantChoiceSchema, location="query")
+@blp.arguments(CustomFieldCreateSchema)
+@blp.response(201, CustomFieldSchema)
+def create(query: dict[str, Any], body: dict[str, Any]) -> CustomField:
+    """Define a custom field; where it is searchable, its index is built in the background."""
+    tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
+    return service.create(tenant, body, actor=current_actor())
+
+
+@blp.get("/<field_id>")
+@requires(Permission.CUSTOM_FIELDS_READ)
+@blp.response(200, CustomFieldSchema)
+def get(field_id: str) -> CustomField:
+    """Get a custom field."""
+    return service.get_field(field_id)
+
+
+@blp.patch("/<field_id>")
+@requires(Permission.CUSTOM_FIELDS_WRITE)
+@blp.arguments(CustomFieldUpdateSchema)
+@blp.response(200, CustomFieldSchema)
+def update(body: dict[str, Any], field_id: str) -> CustomField:
+    """Change a custom field; values that are stored already stay as they are."""
+    return service.update(field_id, body, actor=current_actor())
+
+
+@blp.post("/<field_id>/archive")
+@requires(Permission.CUSTOM_FIELDS_WRITE)
+@blp.response(200, CustomFieldSchema)
+def archive(field_id: str) -> CustomField:
+    """Archive a custom field: it validates nothing and finds nothing, its values stay."""
+    return service.archive(field_id, actor=current_actor())
+
+
+@blp.post("/<field_id>/restore")
+@requires(Permission.CUSTOM_FIELDS_WRITE)
+@blp.arguments(CustomFieldRestoreSchema)
+@blp.response(200, CustomFieldSchema)
+def restore(body: dict[str, Any], field_id: str) -> CustomField:
+    """Restore an archived custom field; where it is searchable, its index's build is queued."""
+    return service.restore(field_id, actor=current_actor())
+
+
+@blp.get("/<field_id>/index")
+@requires(Permission.CUSTOM_FIELDS_READ)
+@blp.response(200, FieldIndexSchema)
+def get_index(field_id: str) -> FieldIndex:
+    """Tell the state of a custom field's search index."""
+    return indexing.get_index(service.get_field(field_id))
+
+
+BLUEPRINTS = (blp,)

@@ -1,0 +1,37 @@
+"""The options of select and multi_select fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.core.errors import Invalid, error
+from app.custom_fields.models import FieldType
+
+MAX_OPTIONS = 256
+WITH_OPTIONS = frozenset({FieldType.SELECT, FieldType.MULTI_SELECT})
+
+
+def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[str] | None:
+    """The options without repeats, in their order; Invalid where :func:`option_errors` finds any."""
+    errors = option_errors(field_type, options)
+    if errors:
+        raise Invalid(*errors)
+    return None if options is None else list(dict.fromkeys(options))
+
+
+def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Why a field of that type cannot have these options; null fits every type."""
+    if options is None:
+        return []
+    if field_type not in WITH_OPTIONS:
+        return [_fault(options, "only select and multi_select fields have options")]
+    if len(set(options)) > MAX_OPTIONS:
+        return [_fault(options, f"a field has at most {MAX_OPTIONS} options")]
+    return []
+
+
+def _fault(options: Sequence[str], reason: str) -> dict[str, Any]:
+    return error(
+        ["body", "options"], "value_error", f"Value error, {reason}", options, {"error": {}}
+    )

@@ -1,0 +1,95 @@
+"""What goes in and out of /v1/custom-fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.core.fields import AwareDateTime, Bool, Choice, Int, ListOf, LiteralTrue, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+from app.custom_fields.models import FieldType, IndexState
+from app.custom_fields.options import MAX_OPTIONS, option_errors
+
+KEY_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
+ENTITY_TYPE = {"examples": ["user"], "description": "What the field belongs to, such as `user`."}
+FIELD_KEY = {"examples": ["cost_center"], "description": "The key of its values."}
+OPTIONS = {
+    "examples": [None],
+    "description": f"Of select and multi_select only: at most {MAX_OPTIONS}, stored without repeats.",
+}
+
+
+class CustomFieldSchema(Schema):
+    """TenantFieldSchemaRead."""
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    idp_org_id = Str(required=True)
+    entity_type = Str(required=True)
+    field_key = Str(required=True)
+    label = Str(required=True)
+    field_type = Choice(FieldType, required=True)
+    options = ListOf(Str(), nullable=True)
+    is_required = Bool(required=True)
+    is_searchable = Bool(required=True)
+    is_active = Bool(required=True)
+    sort_order = Int(required=True)
+    version = Int(required=True)
+
+
+class CustomFieldCreateSchema(Schema):
+    """A new field; its entity_type, field_key and field_type never change."""
+
+    entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
+    field_key = Str(required=True, pattern=KEY_PATTERN, metadata=FIELD_KEY)
+    label = Str(required=True, min_length=1, max_length=255)
+    field_type = Choice(FieldType, required=True)
+    options = ListOf(Str(), nullable=True, load_default=None, metadata=OPTIONS)
+    is_required = Bool(load_default=False)
+    is_searchable = Bool(load_default=False)
+    sort_order = Int(ge=0, load_default=0)
+
+    def rules(self, values: dict[str, Any]) -> list[dict[str, Any]]:
+        return option_errors(values["field_type"], values["options"])
+
+
+class CustomFieldUpdateSchema(Schema):
+    """What can change about a field."""
+
+    label = Str(min_length=1, max_length=255)
+    options = ListOf(Str(), nullable=True, metadata=OPTIONS)
+    is_required = Bool()
+    is_searchable = Bool()
+    sort_order = Int(ge=0)
+
+
+class CustomFieldRestoreSchema(Schema):
+    """TenantFieldSchemaRestore."""
+
+    confirm = LiteralTrue(required=True)
+
+
+class CustomFieldQuerySchema(PageQuerySchema):
+    """Filters of the list of fields."""
+
+    tenant_id = Uuid(metadata={"description": "One tenant's only, for platform credentials."})
+    entity_type = Str()
+    field_type = Choice(FieldType)
+    is_searchable = Bool()
+    is_active = Bool()
+
+
+class FieldIndexSchema(Schema):
+    """How far a field's search index is: ``done`` of ``total`` entities."""
+
+    field_id = Uuid(required=True)
+    state = Choice(IndexState, required=True)
+    done = Int(required=True)
+    total = Int(required=True)
+    error = Str(required=True, nullable=True)
+    built_version = Int(
+        required=True,
+        nullable=True,
+        metadata={"description": "The field's version when the build ended; null until then."},
+    )
