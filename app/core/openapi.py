@@ -36,7 +36,7 @@ OPENAPI_SETTINGS = {
     "API_SPEC_OPTIONS": {
         "info": {
             "summary": "Tenants, users, subscriptions, custom fields and feature flags.",
-            "description": "Every answer with a body is `{\"data\": …}`; a refusal is `{\"detail\": …}`. "
+            "description": 'Every answer with a body is `{"data": …}`; a refusal is `{"detail": …}`. '
             "Lists give `next_cursor`; single resources carry an `ETag`.",
         }
     },
@@ -59,6 +59,13 @@ def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[st
     return {"anyOf": [reference, {"type": "null"}]} if field.allow_none else reference
 
 
+def with_example(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """Show the example that the field's schema has for its name, unless the field has its own."""
+    examples = getattr(field.parent, "examples", {})
+    has_own = ret.get("examples") != getattr(field, "keywords", {}).get("examples")
+    return {"examples": [examples[field.name]]} if field.name in examples and not has_own else {}
+
+
 def without_null_default(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
     """Do not document null as the default of a field that refuses null: absent is not null."""
     if "default" in ret and ret["default"] is None and not field.allow_none:
@@ -75,7 +82,7 @@ class Api(flask_smorest.Api):
         """Bind to ``app`` and describe how to authenticate."""
         app.config.from_mapping(OPENAPI_SETTINGS)
         super().init_app(app, **options)
-        for describe in (choice2component, without_null_default):
+        for describe in (with_example, choice2component, without_null_default):
             self.ma_plugin.converter.add_attribute_function(describe)
         for name, scheme in SECURITY_SCHEMES.items():
             self.spec.components.security_scheme(name, scheme)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import marshmallow as ma
 
@@ -25,6 +25,9 @@ class Schema(ma.Schema):
     :class:`app.core.refusals.Refusal`: declared fields first, in their order, then unknown ones in
     the order of the input. ``dump`` takes rows and mappings that have every field.
     """
+
+    examples: ClassVar[Mapping[str, Any]] = {}
+    """For the OpenAPI document: field name -> a value that it could have."""
 
     class Meta:
         unknown = ma.RAISE
