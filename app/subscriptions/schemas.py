@@ -9,9 +9,31 @@ from app.subscriptions.statuses import StatusClass
 
 CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")
 
+EXAMPLES = {
+    "bp_subscription_id": "sub_1PqR",
+    "bp_customer_id": "cus_9s6X",
+    "bp_plan_id": "price_growth",
+    "bp_status": "active",
+    "plan_name": "growth",
+    "billing_cycle": "monthly",
+    "per_cycle_billing_amount": 4900,
+    "billing_address_line_1": "1 Main Street",
+    "billing_city": "Springfield",
+    "billing_state": "IL",
+    "billing_zip": "62701",
+    "billing_country": "US",
+    "billing_email": "ap@example.com",
+    "billing_phone": "+44 20 7946 0100",
+    "billing_contact_name": "Ada Lovelace",
+    "send_invoice_days_before_due": 14,
+    "reason": "too expensive",
+}
+
 
 class SubscriptionSchema(Schema):
     """A subscription as it is read."""
+
+    examples = EXAMPLES
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -46,6 +68,8 @@ class SubscriptionSchema(Schema):
 class SubscriptionUpdateSchema(Schema):
     """Any subset of the fields that change; null is refused."""
 
+    examples = EXAMPLES
+
     bp_customer_id = Str()
     bp_plan_id = Str()
     bp_status = Str()
@@ -70,6 +94,8 @@ class SubscriptionUpdateSchema(Schema):
 
 class SubscriptionCreateSchema(Schema):
     """A new subscription, as the provider knows it."""
+
+    examples = EXAMPLES
 
     bp_subscription_id = Str(required=True, min_length=1, max_length=255)
     bp_customer_id = Str(required=True)
@@ -96,6 +122,8 @@ class SubscriptionCreateSchema(Schema):
 
 class SubscriptionCancelSchema(Schema):
     """A cancellation to record."""
+
+    examples = EXAMPLES
 
     at_period_end = Bool(
         load_default=False,
@@ -130,6 +158,8 @@ class SubscriptionTenantQuerySchema(Schema):
 
 class SubscriptionQuerySchema(PageQuerySchema):
     """Filters of the list; all that are given hold."""
+
+    examples = EXAMPLES
 
     tenant_id = Uuid()
     bp_subscription_id = Str()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -103,9 +103,10 @@ def update_subscription(
         return subscription, False
     if _revives(subscription, values):
         values = {**values, **NO_CANCELLATION}
-    change = _apply(subscription, values, "subscription.updated", actor=actor)
+    change = subscription.assign(values, actor_id=actor.id)
     if source_timestamp is not None:
         _remember(subscription, source_timestamp, is_changed=change is not None)
+    _record(subscription, change, "subscription.updated", actor=actor)
     return subscription, True
 
 
@@ -133,7 +134,8 @@ def cancel(
     }
     if not at_period_end:
         values["bp_status"] = CANCELED
-    _apply(subscription, values, "subscription.canceled", actor=actor)
+    change = subscription.assign(values, actor_id=actor.id)
+    _record(subscription, change, "subscription.canceled", actor=actor)
     return subscription
 
 
@@ -146,21 +148,15 @@ def require_provider(actor: Actor) -> None:
         )
 
 
-def _apply(
-    subscription: Subscription, values: Mapping[str, Any], action: str, *, actor: Actor
-) -> Change | None:
-    change = subscription.assign(values, actor_id=actor.id)
+def _record(
+    subscription: Subscription, change: Change | None, action: str, *, actor: Actor
+) -> None:
+    """Leave the audit row of a change, and let the tenant's plan follow where it may."""
     if change is None:
-        return None
+        return
     audit.record(action, subscription, change, actor=actor)
-    if decides_plan(change.after):
+    if not DECIDING_FIELDS.isdisjoint(change.after):
         follow_plan(subscription.tenant_id, actor=actor)
-    return change
-
-
-def decides_plan(fields: Collection[str]) -> bool:
-    """Whether a change of these fields may change the tenant's plan."""
-    return not DECIDING_FIELDS.isdisjoint(fields)
 
 
 def _revives(subscription: Subscription, values: Mapping[str, Any]) -> bool:
