@@ -7,9 +7,20 @@ from app.core.fields import AwareDateTime, Bool, Choice, ListOf, Str, Uuid
 from app.core.pagination import PageQuerySchema
 from app.core.schemas import Schema
 
+EXAMPLES = {
+    "created_by_user_id": "platform:operator",
+    "updated_by_user_id": "platform:operator",
+    "name": "billing webhooks",
+    "prefix": "sk_Vb3x9",
+    "permissions": ["billing:write"],
+    "secret": "sk_…",
+}
+
 
 class ApiKeySchema(Schema):
     """A key without its secret; ``prefix`` are the secret's first characters."""
+
+    examples = EXAMPLES
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -32,11 +43,15 @@ class ApiKeySchema(Schema):
 class ApiKeyCreatedSchema(ApiKeySchema):
     """A new key with its secret, which is shown this once."""
 
+    examples = EXAMPLES
+
     secret = Str(required=True)
 
 
 class ApiKeyCreateSchema(Schema):
     """A new key."""
+
+    examples = EXAMPLES
 
     name = Str(required=True, min_length=1, max_length=255)
     permissions = ListOf(Choice(Permission), required=True)

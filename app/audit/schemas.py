@@ -6,9 +6,21 @@ from app.core.fields import AwareDateTime, JsonObject, Str, Uuid
 from app.core.pagination import PageQuerySchema
 from app.core.schemas import Schema
 
+EXAMPLES = {
+    "actor": "platform:operator",
+    "action": "user.updated",
+    "target_type": "user",
+    "target_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+    "before": {"first_name": "Ada"},
+    "after": {"first_name": "Augusta"},
+    "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+}
+
 
 class AuditEventSchema(Schema):
     """One recorded change; ``tenant_id`` is null for what belongs to no tenant."""
+
+    examples = EXAMPLES
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -28,6 +40,8 @@ class AuditEventSchema(Schema):
 
 class AuditQuerySchema(PageQuerySchema):
     """Filters of the audit trail, each by equality but the times."""
+
+    examples = EXAMPLES
 
     tenant_id = Uuid()
     target_type = Str(metadata={"description": "Such as `user`: the first part of the action."})

@@ -18,9 +18,20 @@ OPTIONS = {
     "description": f"Of select and multi_select only: at most {MAX_OPTIONS}, stored without repeats.",
 }
 
+EXAMPLES = {
+    "idp_org_id": "org_01JZ4K",
+    "entity_type": "user",
+    "field_key": "cost_center",
+    "label": "Cost center",
+    "options": None,
+    "error": None,
+}
+
 
 class CustomFieldSchema(Schema):
     """TenantFieldSchemaRead."""
+
+    examples = EXAMPLES
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -41,6 +52,8 @@ class CustomFieldSchema(Schema):
 class CustomFieldCreateSchema(Schema):
     """A new field; its entity_type, field_key and field_type never change."""
 
+    examples = EXAMPLES
+
     entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
     field_key = Str(required=True, pattern=KEY_PATTERN, metadata=FIELD_KEY)
     label = Str(required=True, min_length=1, max_length=255)
@@ -56,6 +69,8 @@ class CustomFieldCreateSchema(Schema):
 
 class CustomFieldUpdateSchema(Schema):
     """What can change about a field."""
+
+    examples = EXAMPLES
 
     label = Str(min_length=1, max_length=255)
     options = ListOf(Str(), nullable=True, metadata=OPTIONS)
@@ -73,6 +88,8 @@ class CustomFieldRestoreSchema(Schema):
 class CustomFieldQuerySchema(PageQuerySchema):
     """Filters of the list of fields."""
 
+    examples = EXAMPLES
+
     tenant_id = Uuid(metadata={"description": "One tenant's only, for platform credentials."})
     entity_type = Str()
     field_type = Choice(FieldType)
@@ -82,6 +99,8 @@ class CustomFieldQuerySchema(PageQuerySchema):
 
 class FieldIndexSchema(Schema):
     """How far a field's search index is: ``done`` of ``total`` entities."""
+
+    examples = EXAMPLES
 
     field_id = Uuid(required=True)
     state = Choice(IndexState, required=True)

@@ -16,9 +16,34 @@ VALUE = {"description": f"Of the flag's type; at most {MAX_VALUE_BYTES} bytes."}
 EXPIRY = {"description": "When the preset's value holds again; null or absent: never."}
 TENANT = {"description": "The tenant; by default the one of the credential."}
 
+EXAMPLES = {
+    "flag_key": "single-sign-on",
+    "flag_value": True,
+    "default_value": False,
+    "description": "Whether members sign in at their own provider.",
+    "name": "growth",
+    "flags": [
+        {
+            "flag_key": "single-sign-on",
+            "flag_type": "boolean",
+            "default_value": False,
+            "description": "Whether members sign in at their own provider.",
+            "is_locked": False,
+        }
+    ],
+    "key": "single-sign-on",
+    "value": True,
+    "source": "override",
+    "preset_value": False,
+    "override_value": True,
+    "override_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+}
+
 
 class PresetFlagSchema(Schema):
     """One flag of a preset."""
+
+    examples = EXAMPLES
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_type = Choice(FlagType, required=True)
@@ -33,6 +58,8 @@ class PresetFlagSchema(Schema):
 class PlanPresetSchema(Schema):
     """The flags that a plan gives its tenants."""
 
+    examples = EXAMPLES
+
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
     updated_at = AwareDateTime(required=True)
@@ -43,6 +70,8 @@ class PlanPresetSchema(Schema):
 class PlanPresetCreateSchema(Schema):
     """A new preset."""
 
+    examples = EXAMPLES
+
     name = Str(required=True, min_length=1, max_length=255)
     flags = ListOf(Nested(PresetFlagSchema), load_default=list)
 
@@ -52,6 +81,8 @@ class PlanPresetCreateSchema(Schema):
 
 class PlanPresetUpdateSchema(Schema):
     """A new name, new flags (the whole list), or both; what was read may be sent back."""
+
+    examples = EXAMPLES
 
     id = Uuid()
     created_at = AwareDateTime()
@@ -66,11 +97,15 @@ class PlanPresetUpdateSchema(Schema):
 class PlanPresetQuerySchema(PageQuerySchema):
     """Filters of the list of presets."""
 
+    examples = EXAMPLES
+
     name = Str()
 
 
 class OverrideSchema(Schema):
     """One tenant's own value of one flag of one preset."""
+
+    examples = EXAMPLES
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -84,6 +119,8 @@ class OverrideSchema(Schema):
 class OverrideCreateSchema(Schema):
     """A new override."""
 
+    examples = EXAMPLES
+
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_value = AnyJson(required=True, metadata=VALUE)
     plan_preset_id = Uuid(metadata={"description": "By default the preset of the tenant's plan."})
@@ -95,6 +132,8 @@ class OverrideCreateSchema(Schema):
 
 class OverrideUpdateSchema(Schema):
     """The override's new value."""
+
+    examples = EXAMPLES
 
     flag_value = AnyJson(required=True, metadata=VALUE)
     expires_at = AwareDateTime(
@@ -114,6 +153,8 @@ class FlagTenantQuerySchema(Schema):
 class OverrideQuerySchema(PageQuerySchema):
     """Filters of the list of overrides; all that are given hold."""
 
+    examples = EXAMPLES
+
     tenant_id = Uuid()
     plan_preset_id = Uuid()
     flag_key = Str()
@@ -121,6 +162,8 @@ class OverrideQuerySchema(PageQuerySchema):
 
 class EffectiveFlagSchema(Schema):
     """What one flag of a tenant is, and why."""
+
+    examples = EXAMPLES
 
     key = Str(required=True)
     type = Choice(FlagType, required=True)

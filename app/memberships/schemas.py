@@ -9,9 +9,19 @@ from app.core.schemas import Schema
 
 MAX_KEY = 255
 
+EXAMPLES = {
+    "idp_org_id": "org_01JZ4K",
+    "created_by_user_id": "system:idp",
+    "updated_by_user_id": "platform:operator",
+    "idp_membership_id": "om_01JZ4N",
+    "role": "admin",
+}
+
 
 class TenantMembershipSchema(Schema):
     """TenantMembershipRead."""
+
+    examples = EXAMPLES
 
     id = Uuid(required=True)
     tenant_id = Uuid(required=True)
@@ -29,6 +39,8 @@ class TenantMembershipSchema(Schema):
 class MembershipCreateSchema(Schema):
     """A new, active membership of a user of the tenant."""
 
+    examples = EXAMPLES
+
     user_id = Uuid(required=True)
     role = Choice(Role, required=True)
     idp_membership_id = Str(max_length=MAX_KEY)
@@ -36,6 +48,8 @@ class MembershipCreateSchema(Schema):
 
 class MembershipQuerySchema(PageQuerySchema):
     """Filters of the list of memberships."""
+
+    examples = EXAMPLES
 
     tenant_id = Uuid()
     user_id = Uuid()
@@ -45,5 +59,7 @@ class MembershipQuerySchema(PageQuerySchema):
 
 class RoleQuerySchema(Schema):
     """The role to give."""
+
+    examples = EXAMPLES
 
     role = Choice(Role, required=True)

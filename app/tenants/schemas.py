@@ -10,9 +10,27 @@ from app.core.schemas import Schema
 
 MAX_KEY = 255
 
+EXAMPLES = {
+    "idp_org_id": "org_01JZ4K",
+    "name": "Acme Ltd",
+    "slug": "acme-ltd",
+    "plan_name": "growth",
+    "primary_contact_name": "Ada Lovelace",
+    "primary_contact_email": "ada@example.com",
+    "primary_contact_phone": "+44 20 7946 0100",
+    "mailing_address_line_1": "1 Main Street",
+    "mailing_address_line_2": "Floor 2",
+    "mailing_city": "Springfield",
+    "mailing_state": "IL",
+    "mailing_zipcode": "62701",
+    "mailing_country": "US",
+}
+
 
 class TenantSchema(Schema):
     """TenantRead."""
+
+    examples = EXAMPLES
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -43,6 +61,8 @@ class ContactEmail(Email):
 class TenantCreateSchema(Schema):
     """A new tenant; a slug that is not given is derived from the name."""
 
+    examples = EXAMPLES
+
     idp_org_id = Str(required=True, min_length=1, max_length=MAX_KEY)
     name = Str(required=True, min_length=1)
     slug = Str(min_length=1, max_length=MAX_KEY)
@@ -60,12 +80,16 @@ class TenantCreateSchema(Schema):
 class TenantUpdateSchema(TenantCreateSchema):
     """Any of a tenant's fields; ``idp_org_id`` with a platform credential only."""
 
+    examples = EXAMPLES
+
     idp_org_id = Str(min_length=1, max_length=MAX_KEY)
     name = Str(min_length=1)
 
 
 class TenantQuerySchema(PageQuerySchema):
     """Filters of the list of tenants."""
+
+    examples = EXAMPLES
 
     is_active = Bool()
     slug = Str()

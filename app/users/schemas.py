@@ -10,9 +10,23 @@ from app.core.schemas import Schema
 
 MAX_KEY = 255
 
+EXAMPLES = {
+    "idp_org_id": "org_01JZ4K",
+    "created_by_user_id": "system:idp",
+    "updated_by_user_id": "platform:operator",
+    "idp_user_id": "user_01JZ4M",
+    "email": "ada@example.com",
+    "first_name": "Ada",
+    "last_name": "Lovelace",
+    "meta_data": {"cost_center": "R-12"},
+    "patches": {"cost_center": "R-12", "desk": None},
+}
+
 
 class UserSchema(Schema):
     """UserRead."""
+
+    examples = EXAMPLES
 
     id = Uuid(required=True)
     tenant_id = Uuid(required=True)
@@ -32,6 +46,8 @@ class UserSchema(Schema):
 class UserCreateSchema(Schema):
     """A new, active user."""
 
+    examples = EXAMPLES
+
     idp_user_id = Str(required=True, min_length=1, max_length=MAX_KEY)
     email = Email(required=True)
     first_name = Str()
@@ -41,6 +57,8 @@ class UserCreateSchema(Schema):
 
 class UserUpdateSchema(Schema):
     """Any of a user's fields but the metadata; ``idp_user_id`` with a platform credential only."""
+
+    examples = EXAMPLES
 
     idp_user_id = Str(min_length=1, max_length=MAX_KEY)
     email = Email()
@@ -52,6 +70,8 @@ class UserUpdateSchema(Schema):
 class UserMetaDataPatchSchema(Schema):
     """UserMetaDataPatch."""
 
+    examples = EXAMPLES
+
     patches = JsonObject(
         required=True, metadata={"description": "A merge patch (RFC 7396): null removes a key."}
     )
@@ -59,6 +79,8 @@ class UserMetaDataPatchSchema(Schema):
 
 class UserQuerySchema(PageQuerySchema):
     """Filters of the list of users; ``meta_data.<field_key>…`` come in as they are."""
+
+    examples = EXAMPLES
 
     class Meta:
         unknown = ma.INCLUDE
