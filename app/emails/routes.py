@@ -1,1 +1,74 @@
-BLUEPRINTS = ()
+"""What happened to e-mail, and the suppression list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.guard import current_actor, requires
+from app.auth.permissions import Permission
+from app.core.blueprint import Blueprint
+from app.core.pagination import Page
+from app.emails import service
+from app.emails.schemas import (
+    EmailEventQuerySchema,
+    EmailEventSchema,
+    EmailMessageQuerySchema,
+    EmailMessageSchema,
+    SuppressionQuerySchema,
+    SuppressionSchema,
+)
+
+blp = Blueprint(
+    "emails",
+    __name__,
+    url_prefix="/v1/app-communications",
+    description="What happened to e-mail that was sent, as its provider tells it.",
+)
+
+
+@blp.get("/email-events")
+@requires(Permission.WEBHOOKS_READ, platform_only=True)
+@blp.arguments(EmailEventQuerySchema, location="query")
+@blp.response(200, EmailEventSchema(many=True))
+def list_email_events(query: dict[str, Any]) -> Page:
+    """List e-mail events, in the order they were stored."""
+    return service.list_events(**_split(query, "kind", "source"))
+
+
+@blp.get("/email-messages")
+@requires(Permission.WEBHOOKS_READ, platform_only=True)
+@blp.arguments(EmailMessageQuerySchema, location="query")
+@blp.response(200, EmailMessageSchema(many=True))
+def list_email_messages(query: dict[str, Any]) -> Page:
+    """List what became of each message for each recipient.
+
+    The state is the highest that was told, whatever came last: complained, bounced, delivered,
+    rejected, soft_bounced, deferred, sent, scheduled.
+    """
+    return service.list_messages(**_split(query, "state", "source"))
+
+
+@blp.get("/suppressions")
+@requires(Permission.WEBHOOKS_READ, platform_only=True)
+@blp.arguments(SuppressionQuerySchema, location="query")
+@blp.response(200, SuppressionSchema(many=True))
+def list_suppressions(query: dict[str, Any]) -> Page:
+    """List the addresses not to write to, with the cause of each."""
+    return service.list_suppressions(**_split(query, "cause"))
+
+
+@blp.delete("/suppressions/<path:address>")
+@requires(Permission.WEBHOOKS_WRITE, platform_only=True)
+@blp.response(204)
+def lift_suppression(address: str) -> None:
+    """Take an address off the suppression list."""
+    service.lift_suppression(address, actor=current_actor())
+
+
+def _split(query: dict[str, Any], *columns: str) -> dict[str, Any]:
+    """The query with what compares a column gathered under ``filters``."""
+    filters = {name: query.pop(name) for name in columns if name in query}
+    return {"cursor": None, **query, "filters": filters}
+
+
+BLUEPRINTS = (blp,)

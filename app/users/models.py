@@ -29,5 +29,6 @@ class User(Attributed, OrganizationRow):
             UniqueConstraint("tenant_id", "idp_user_id"),
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "tenant_id", "email"),
+            Index(None, "idp_user_id"),
             Index(None, "created_at", "id"),
         )

@@ -3,15 +3,16 @@
 Providers deliver late, twice and in any order. So an identity event says what it knows of one
 object and where it stands in that object's history (:attr:`IdentityEvent.position`); whoever
 applies it keeps, per object and attribute, the value of the greatest position. E-mail events
-are facts about one message and one recipient; their order does not matter.
+are facts of their own: :mod:`app.emails.events`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+
+from app.emails.events import EmailEvent
 
 Position = tuple[int, int, int]
 """Version (or event time), rank of the change, event time; times in microseconds since 1970."""
@@ -121,80 +122,6 @@ def membership_key(organization_id: str, user_id: str) -> str:
 def microseconds(moment: datetime) -> int:
     """Since 1970, exactly."""
     return (moment - EPOCH) // timedelta(microseconds=1)
-
-
-class EmailKind(StrEnum):
-    """What happened to one message for one recipient."""
-
-    SCHEDULED = "scheduled"
-    SENT = "sent"
-    DEFERRED = "deferred"
-    SOFT_BOUNCED = "soft_bounced"
-    REJECTED = "rejected"
-    """Never attempted: suppressed, refused by policy, or not renderable."""
-    DELIVERED = "delivered"
-    BOUNCED = "bounced"
-    """Permanently."""
-    COMPLAINED = "complained"
-    OPENED = "opened"
-    CLICKED = "clicked"
-    UNSUBSCRIBED = "unsubscribed"
-    RESUBSCRIBED = "resubscribed"
-
-
-class Cause(StrEnum):
-    """Why an address is on the suppression list."""
-
-    BOUNCED = "bounced"
-    COMPLAINED = "complained"
-    UNSUBSCRIBED = "unsubscribed"
-
-
-@dataclass(frozen=True, slots=True)
-class Suppression:
-    """An address is put on the suppression list for a cause, or taken off it.
-
-    ``scope`` is ``""`` for everything, else the group, topic or stream that was left.
-    """
-
-    cause: Cause
-    scope: str = ""
-    lifted: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailEvent:
-    """One fact about one recipient of one message."""
-
-    kind: EmailKind
-    message_id: str
-    """The provider's id of the message; ``""`` where the event is about the address alone."""
-    recipient: str
-    occurred_at: datetime
-    reason: str = ""
-    response: str = ""
-    """What the receiving mail server answered."""
-    url: str = ""
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    """The sender's own values, by which it finds its communication again."""
-    suppressions: tuple[Suppression, ...] = ()
-
-
-_SUPPRESSIONS = {
-    EmailKind.BOUNCED: (Cause.BOUNCED, False),
-    EmailKind.COMPLAINED: (Cause.COMPLAINED, False),
-    EmailKind.UNSUBSCRIBED: (Cause.UNSUBSCRIBED, False),
-    EmailKind.RESUBSCRIBED: (Cause.UNSUBSCRIBED, True),
-}
-
-
-def suppressions_of(kind: EmailKind, scope: str = "") -> tuple[Suppression, ...]:
-    """What an event of this kind does to the suppression list; ``scope`` is for opt-outs."""
-    if kind not in _SUPPRESSIONS:
-        return ()
-    cause, lifted = _SUPPRESSIONS[kind]
-    return (Suppression(cause, scope if cause is Cause.UNSUBSCRIBED else "", lifted),)
 
 
 @dataclass(frozen=True, slots=True)

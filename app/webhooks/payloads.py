@@ -182,7 +182,7 @@ def digest(body: bytes) -> str:
 
 def key(*parts: str) -> str:
     """A deduplication key of at most 255 characters, made of ``parts``."""
-    joined = ":".join(parts)
+    joined = _UNSTORABLE.sub("\ufffd", ":".join(parts))
     return joined if len(joined) <= MAX_ID else digest(joined.encode("utf-8", "replace"))
 
 

@@ -1,1 +1,113 @@
-BLUEPRINTS = ()
+"""The two receivers, which are public, and the operators' view of the inbox."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from flask import Flask, Response, request
+from flask.blueprints import BlueprintSetupState
+
+from app.auth.guard import current_actor, public, requires
+from app.auth.permissions import Permission
+from app.core import json
+from app.core.blueprint import Blueprint
+from app.core.pagination import Page
+from app.webhooks import inbox, service
+from app.webhooks.models import WebhookEvent
+from app.webhooks.providers import Receiver
+from app.webhooks.schemas import (
+    WebhookEventDetailSchema,
+    WebhookEventQuerySchema,
+    WebhookEventSchema,
+)
+
+MAX_BODY = 5 * 1024 * 1024
+
+receivers = Blueprint(
+    "webhooks",
+    __name__,
+    description="Where the identity provider and the e-mail provider post their events.",
+)
+events = Blueprint(
+    "webhook_events",
+    __name__,
+    url_prefix="/v1/webhooks/events",
+    description="The inbox: what providers posted, and what became of it.",
+)
+
+
+@receivers.record_once
+def _configure(state: BlueprintSetupState) -> None:
+    inbox.configure(cast(Flask, state.app))
+
+
+@receivers.post("/webhooks/idp")
+@public
+@receivers.response(200, description="Stored; it is applied shortly.")
+@receivers.alt_response(401, description="No configured secret fits the signature.")
+@receivers.alt_response(503, description="No secret is configured, or the database is away.")
+def receive_identity_event() -> Response:
+    """Receive an identity provider's lifecycle event, signed by its sender.
+
+    Answers `{"status": "accepted", "event_id": …, "duplicate": false}` once the event is stored,
+    also for one that was here before and for one of an unknown type.
+    """
+    return _receive(Receiver.IDENTITY)
+
+
+@receivers.post("/v1/app-communications/webhooks/emailprovider")
+@public
+@receivers.response(200, description="Stored; it is applied shortly.")
+@receivers.alt_response(401, description="No configured secret fits the signature.")
+@receivers.alt_response(503, description="No secret is configured, or the database is away.")
+def receive_email_event() -> Response:
+    """Receive an e-mail provider's delivery event, signed by its sender.
+
+    Answers as the identity provider's receiver does; for a batch with `event_ids`, one per event,
+    and `duplicate` true when all of them were here before.
+    """
+    return _receive(Receiver.EMAIL)
+
+
+@events.get("")
+@requires(Permission.WEBHOOKS_READ, platform_only=True)
+@events.arguments(WebhookEventQuerySchema, location="query")
+@events.response(200, WebhookEventSchema(many=True))
+def list_webhook_events(query: dict[str, Any]) -> Page:
+    """List webhook events in the order they came."""
+    columns = {"source": "source", "type": "event_type", "status": "status"}
+    filters = {columns[name]: query.pop(name) for name in columns if name in query}
+    return service.list_events(**{"cursor": None, **query, "filters": filters})
+
+
+@events.get("/<event_id>")
+@requires(Permission.WEBHOOKS_READ, platform_only=True)
+@events.response(200, WebhookEventDetailSchema)
+def get_webhook_event(event_id: str) -> WebhookEvent:
+    """Show one webhook event with its payload and headers, secrets left out."""
+    return service.get_event(event_id)
+
+
+@events.post("/<event_id>/replay")
+@requires(Permission.WEBHOOKS_WRITE, platform_only=True)
+@events.response(202, WebhookEventSchema)
+def replay_webhook_event(event_id: str) -> WebhookEvent:
+    """Have an event applied again, whatever became of it."""
+    event = service.replay(event_id, actor=current_actor())
+    inbox.ring([event.id])
+    return event
+
+
+def _receive(receiver: Receiver) -> Response:
+    request.max_content_length = MAX_BODY
+    receipt = inbox.receive(receiver, request.headers.items(), request.get_data())
+    answer: dict[str, Any] = {"status": "accepted"}
+    if receipt.is_batch:
+        answer["event_ids"] = [str(event_id) for event_id in receipt.event_ids]
+    else:
+        answer["event_id"] = str(receipt.event_ids[0])
+    answer["duplicate"] = receipt.duplicate
+    return Response(json.dumps(answer), content_type="application/json")
+
+
+BLUEPRINTS = (receivers, events)

@@ -31,7 +31,7 @@ from app.webhooks.verifiers import (
 
 _HOST = r"https://sns\.[a-zA-Z0-9-]{3,}\.amazonaws\.com(?:\.cn)?/"
 _CERTIFICATE_URL = re.compile(_HOST + r"[a-zA-Z0-9._/-]+\.pem")
-_SUBSCRIBE_URL = re.compile(_HOST + r"[!-~]*")
+SUBSCRIBE_URL = re.compile(_HOST + r"[!-~]*")
 
 
 class _Type(NamedTuple):
@@ -123,4 +123,4 @@ def _confirm_url(envelope: dict[str, Any], kind: Kind) -> str | None:
     if kind != "subscription_confirmation":
         return None
     url: str = envelope["SubscribeURL"]
-    return url if _SUBSCRIBE_URL.fullmatch(url) else None
+    return url if SUBSCRIBE_URL.fullmatch(url) else None

@@ -212,6 +212,7 @@ def upgrade():
     )
     op.create_index(op.f("ix_users_created_at_id"), "users", ["created_at", "id"], unique=False)
     op.create_index(op.f("ix_users_id"), "users", ["id"], unique=False)
+    op.create_index(op.f("ix_users_idp_user_id"), "users", ["idp_user_id"], unique=False)
     op.create_index(
         op.f("ix_users_tenant_id_created_at_id"),
         "users",
@@ -290,6 +291,7 @@ def downgrade():
     op.drop_table("memberships")
     op.drop_index(op.f("ix_users_tenant_id_email"), table_name="users")
     op.drop_index(op.f("ix_users_tenant_id_created_at_id"), table_name="users")
+    op.drop_index(op.f("ix_users_idp_user_id"), table_name="users")
     op.drop_index(op.f("ix_users_id"), table_name="users")
     op.drop_index(op.f("ix_users_created_at_id"), table_name="users")
     op.drop_table("users")

@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from app.webhooks.events import Cause, EmailEvent, EmailKind, SubscriptionConfirmation, Suppression
+from app.emails.events import Cause, EmailEvent, EmailKind, Suppression
+from app.webhooks.events import SubscriptionConfirmation
 from app.webhooks.payloads import Unreadable, Unwanted
 from app.webhooks.providers import get_provider
 from tests.conformance.webhook_samples import document, expected_events, sample, sample_files

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.webhooks.events import EmailEvent, EmailKind, suppressions_of
+from app.emails.events import EmailEvent, EmailKind, suppressions_of
 from app.webhooks.payloads import (
     Unreadable,
     Unwanted,

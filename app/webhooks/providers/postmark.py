@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.webhooks.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
+from app.emails.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
 from app.webhooks.payloads import (
     Unwanted,
     address,

@@ -21,12 +21,14 @@ class Provider:
     ``message_id`` is the delivery id that the signature's envelope carries, if any.
     ``adapt(body)`` says what one row means, or raises Unwanted or Unreadable.
     ``recognises(document)`` tells the form by its looks, where the signature does not tell.
+    ``batches``: one request holds a list of events.
     """
 
     name: str
     split: Split
     adapt: Adapt
     recognises: Callable[[Any], bool]
+    batches: bool = False
 
 
 def single(

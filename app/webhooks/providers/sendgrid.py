@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from app.webhooks.events import Delivery, EmailEvent, EmailKind, suppressions_of
+from app.emails.events import EmailEvent, EmailKind, suppressions_of
+from app.webhooks.events import Delivery
 from app.webhooks.payloads import (
     Unreadable,
     Unwanted,
@@ -141,4 +142,4 @@ def _group(event: dict[str, Any]) -> str:
     return f"group:{group}" if isinstance(group, int) and not isinstance(group, bool) else ""
 
 
-PROVIDER = Provider(name="sendgrid", split=split, adapt=adapt, recognises=recognises)
+PROVIDER = Provider(name="sendgrid", split=split, adapt=adapt, recognises=recognises, batches=True)

@@ -8,15 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from app.webhooks.events import (
-    Cause,
-    EmailEvent,
-    EmailKind,
-    Event,
-    SubscriptionConfirmation,
-    Suppression,
-    suppressions_of,
-)
+from app.emails.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
+from app.webhooks.events import Event, SubscriptionConfirmation
 from app.webhooks.payloads import (
     Unreadable,
     Unwanted,

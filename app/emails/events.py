@@ -1,0 +1,98 @@
+"""What happened to messages and addresses, in words of our own; no provider's form is known here.
+
+Each event is a fact about one recipient of one message, and their order does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class EmailKind(StrEnum):
+    """What happened to one message for one recipient."""
+
+    SCHEDULED = "scheduled"
+    SENT = "sent"
+    DEFERRED = "deferred"
+    SOFT_BOUNCED = "soft_bounced"
+    REJECTED = "rejected"
+    """Never attempted: suppressed, refused by policy, or not renderable."""
+    DELIVERED = "delivered"
+    BOUNCED = "bounced"
+    """Permanently."""
+    COMPLAINED = "complained"
+    OPENED = "opened"
+    CLICKED = "clicked"
+    UNSUBSCRIBED = "unsubscribed"
+    RESUBSCRIBED = "resubscribed"
+
+
+STATES = (
+    EmailKind.SCHEDULED,
+    EmailKind.SENT,
+    EmailKind.DEFERRED,
+    EmailKind.SOFT_BOUNCED,
+    EmailKind.REJECTED,
+    EmailKind.DELIVERED,
+    EmailKind.BOUNCED,
+    EmailKind.COMPLAINED,
+)
+"""What a message can be, lowest first: its state is the highest that was ever told of it."""
+
+
+class Cause(StrEnum):
+    """Why an address is on the suppression list."""
+
+    BOUNCED = "bounced"
+    COMPLAINED = "complained"
+    UNSUBSCRIBED = "unsubscribed"
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """An address is put on the suppression list for a cause, or taken off it.
+
+    ``scope`` is ``""`` for everything, else the group, topic or stream that was left.
+    """
+
+    cause: Cause
+    scope: str = ""
+    lifted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailEvent:
+    """One fact about one recipient of one message."""
+
+    kind: EmailKind
+    message_id: str
+    """The provider's id of the message; ``""`` where the event is about the address alone."""
+    recipient: str
+    occurred_at: datetime
+    reason: str = ""
+    response: str = ""
+    """What the receiving mail server answered."""
+    url: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """The sender's own values, by which it finds its communication again."""
+    suppressions: tuple[Suppression, ...] = ()
+
+
+_SUPPRESSIONS = {
+    EmailKind.BOUNCED: (Cause.BOUNCED, False),
+    EmailKind.COMPLAINED: (Cause.COMPLAINED, False),
+    EmailKind.UNSUBSCRIBED: (Cause.UNSUBSCRIBED, False),
+    EmailKind.RESUBSCRIBED: (Cause.UNSUBSCRIBED, True),
+}
+
+
+def suppressions_of(kind: EmailKind, scope: str = "") -> tuple[Suppression, ...]:
+    """What an event of this kind does to the suppression list; ``scope`` is for opt-outs."""
+    if kind not in _SUPPRESSIONS:
+        return ()
+    cause, lifted = _SUPPRESSIONS[kind]
+    return (Suppression(cause, scope if cause is Cause.UNSUBSCRIBED else "", lifted),)

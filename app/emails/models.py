@@ -1,0 +1,113 @@
+"""E-mail events as they happened, what became of each message, and the suppression list."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, BigInteger, Index, Text, UniqueConstraint, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+from uuid_utils.compat import uuid7
+
+from app.core.models import Moment, Row
+from app.core.times import utcnow
+from app.extensions import db
+
+
+class EmailEventRecord(db.Model):  # type: ignore[name-defined]
+    """One fact about one recipient of one message; never changed.
+
+    ``webhook_event_id`` and ``ordinal`` say which part of which delivery it came with, so that
+    a delivery that is processed again adds nothing. ``address`` is the recipient in lower case.
+    """
+
+    __tablename__ = "email_events"
+    __table_args__ = (
+        UniqueConstraint("webhook_event_id", "ordinal"),
+        Index(None, "created_at", "id"),
+        Index(None, "address", "created_at", "id"),
+        Index("ix_email_events_message_id", func.left(text("message_id"), 255)),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid7)
+    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+    webhook_event_id: Mapped[UUID]
+    ordinal: Mapped[int] = mapped_column(BigInteger)
+    source: Mapped[str] = mapped_column(Text)
+    message_id: Mapped[str] = mapped_column(Text)
+    recipient: Mapped[str] = mapped_column(Text)
+    address: Mapped[str] = mapped_column(Text)
+    kind: Mapped[str] = mapped_column(Text)
+    occurred_at: Mapped[datetime] = mapped_column(Moment)
+    reason: Mapped[str] = mapped_column(Text)
+    response: Mapped[str] = mapped_column(Text)
+    url: Mapped[str] = mapped_column(Text)
+    tags: Mapped[list[str]] = mapped_column(JSON)
+    sender_values: Mapped[dict[str, str]] = mapped_column("metadata", JSON)
+
+
+class EmailMessage(Row):
+    """What became of one message for one recipient.
+
+    ``state`` only ever rises (``rank`` is its height), whatever order the events come in;
+    opens and clicks are counted beside it.
+    """
+
+    __tablename__ = "email_messages"
+    __table_args__ = (
+        UniqueConstraint("source", "message_id", "address"),
+        Index(None, "created_at", "id"),
+        Index(None, "address"),
+        Index(None, "message_id"),
+    )
+
+    source: Mapped[str] = mapped_column(Text)
+    message_id: Mapped[str] = mapped_column(Text)
+    address: Mapped[str] = mapped_column(Text)
+    state: Mapped[str] = mapped_column(Text)
+    rank: Mapped[int] = mapped_column(BigInteger)
+    state_at: Mapped[datetime | None] = mapped_column(Moment)
+    opens: Mapped[int] = mapped_column(BigInteger)
+    clicks: Mapped[int] = mapped_column(BigInteger)
+    first_opened_at: Mapped[datetime | None] = mapped_column(Moment)
+    first_clicked_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class Suppression(Row):
+    """One reason not to write to an address.
+
+    ``suppressed_at`` and ``lifted_at`` are the latest moments that either was said; the later
+    one counts (:attr:`is_active`), so the order in which the two are learnt does not matter.
+    """
+
+    __tablename__ = "suppressions"
+    __table_args__ = (
+        UniqueConstraint("address", "cause", "scope"),
+        Index(None, "created_at", "id", postgresql_where=text("is_active")),
+    )
+
+    address: Mapped[str] = mapped_column(Text)
+    cause: Mapped[str] = mapped_column(Text)
+    scope: Mapped[str] = mapped_column(Text)
+    source: Mapped[str] = mapped_column(Text)
+    suppressed_at: Mapped[datetime | None] = mapped_column(Moment)
+    lifted_at: Mapped[datetime | None] = mapped_column(Moment)
+    is_active: Mapped[bool]
+
+    def learn(
+        self, *, suppressed_at: datetime | None, lifted_at: datetime | None
+    ) -> dict[str, Any]:
+        """The values after learning of these moments."""
+        suppressed = _later(self.suppressed_at, suppressed_at)
+        lifted = _later(self.lifted_at, lifted_at)
+        return {
+            "suppressed_at": suppressed,
+            "lifted_at": lifted,
+            "is_active": suppressed is not None and (lifted is None or suppressed >= lifted),
+        }
+
+
+def _later(known: datetime | None, said: datetime | None) -> datetime | None:
+    moments = [moment for moment in (known, said) if moment is not None]
+    return max(moments, default=None)

@@ -1,0 +1,73 @@
+"""What the e-mail lists take and show."""
+
+from __future__ import annotations
+
+from app.core.fields import AwareDateTime, Choice, Int, JsonObject, ListOf, Literal, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+from app.emails.events import STATES, Cause, EmailKind
+
+MAX_ADDRESS = 320
+
+
+class EmailEventSchema(Schema):
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    webhook_event_id = Uuid(required=True)
+    source = Str(required=True)
+    message_id = Str(required=True)
+    recipient = Str(required=True)
+    kind = Choice(EmailKind, required=True)
+    occurred_at = AwareDateTime(required=True)
+    reason = Str(required=True)
+    response = Str(required=True)
+    url = Str(required=True)
+    tags = ListOf(Str(), required=True)
+    metadata = JsonObject(attribute="sender_values", required=True)
+
+
+class EmailEventQuerySchema(PageQuerySchema):
+    recipient = Str(max_length=MAX_ADDRESS)
+    message_id = Str()
+    kind = Choice(EmailKind)
+    source = Str()
+    since = AwareDateTime(metadata={"description": "Happened then or later."})
+    until = AwareDateTime(metadata={"description": "Happened before then."})
+
+
+class EmailMessageSchema(Schema):
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    source = Str(required=True)
+    message_id = Str(required=True)
+    recipient = Str(attribute="address", required=True)
+    state = Literal("unknown", *(state.value for state in STATES), required=True)
+    state_at = AwareDateTime(required=True, nullable=True)
+    opens = Int(required=True)
+    clicks = Int(required=True)
+    first_opened_at = AwareDateTime(required=True, nullable=True)
+    first_clicked_at = AwareDateTime(required=True, nullable=True)
+
+
+class EmailMessageQuerySchema(PageQuerySchema):
+    recipient = Str(max_length=MAX_ADDRESS)
+    message_id = Str()
+    state = Literal("unknown", *(state.value for state in STATES))
+    source = Str()
+
+
+class SuppressionSchema(Schema):
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    address = Str(required=True)
+    cause = Choice(Cause, required=True)
+    scope = Str(required=True, metadata={"description": '`""` for all mail.'})
+    source = Str(required=True)
+    suppressed_at = AwareDateTime(required=True)
+
+
+class SuppressionQuerySchema(PageQuerySchema):
+    address = Str(max_length=MAX_ADDRESS)
+    cause = Choice(Cause)

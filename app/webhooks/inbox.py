@@ -1,0 +1,204 @@
+"""Receiving: verify the raw bytes, store each event once, commit, ring the worker.
+
+The row is the truth: what was answered with 200 is in the database, whatever happens to the
+queue. One statement stores a delivery, and the unique keys tell what was there before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from flask import Flask, current_app
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects.postgresql import insert
+from uuid_utils.compat import uuid7
+
+from app.config import ConfigError
+from app.core.errors import Unauthenticated, Unavailable
+from app.core.logging import current_request_id
+from app.core.times import utcnow
+from app.extensions import db
+from app.webhooks.certificates import CertificateUnavailable
+from app.webhooks.events import Delivery
+from app.webhooks.jobs import process_events
+from app.webhooks.models import Status, WebhookEvent
+from app.webhooks.payloads import key
+from app.webhooks.providers import Receiver, choose
+from app.webhooks.signatures import Scheme, SignatureInvalid, Verified, parse_schemes, verify
+
+log = logging.getLogger(__name__)
+
+SETTINGS = {
+    Receiver.IDENTITY: "idp_webhook_secrets",
+    Receiver.EMAIL: "email_webhook_secrets",
+}
+SCHEMES = "webhook_schemes"
+EVENTS_PER_JOB = 200
+REDACTED = "[redacted]"
+_CLEAR = frozenset(
+    [
+        "content-length",
+        "content-type",
+        "date",
+        "host",
+        "svix-id",
+        "svix-timestamp",
+        "user-agent",
+        "webhook-id",
+        "webhook-timestamp",
+        "x-amz-sns-message-id",
+        "x-amz-sns-message-type",
+        "x-amz-sns-topic-arn",
+        "x-github-delivery",
+        "x-github-event",
+        "x-request-id",
+        "x-twilio-email-event-webhook-timestamp",
+    ]
+)
+
+_STORE = insert(WebhookEvent).on_conflict_do_nothing().returning(WebhookEvent.id)
+_FIND = select(WebhookEvent.id, WebhookEvent.external_id).where(
+    WebhookEvent.source == bindparam("source"),
+    WebhookEvent.external_id.in_(bindparam("external_ids", expanding=True)),
+)
+_FIND_BY_REPLAY_KEY = select(WebhookEvent.id).where(
+    WebhookEvent.source == bindparam("source"), WebhookEvent.replay_key == bindparam("replay_key")
+)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What is answered: an id per event, and whether all of them were here before."""
+
+    event_ids: Sequence[UUID]
+    is_batch: bool
+    duplicate: bool
+
+
+def configure(app: Flask) -> None:
+    """Read the receivers' secrets; a receiver without any refuses everything (503).
+
+    Raises ConfigError naming each setting that cannot be read, never its value.
+    """
+    config, schemes, faults = app.extensions["config"], {}, []
+    for receiver, setting in SETTINGS.items():
+        try:
+            schemes[receiver] = parse_schemes(getattr(config, setting))
+        except ValueError as fault:
+            faults.append(f"{setting.upper()}: {fault}")
+            continue
+        if not schemes[receiver]:
+            log.warning("webhook_secret_missing", extra={"setting": setting.upper()})
+    if faults:
+        raise ConfigError("The configuration is not usable: " + "; ".join(faults) + ".")
+    app.extensions[SCHEMES] = schemes
+
+
+def receive(receiver: Receiver, headers: Iterable[tuple[str, str]], body: bytes) -> Receipt:
+    """Store what a provider posted, in the current transaction, and ring the worker after it.
+
+    Raises Unauthenticated where no configured secret fits, and Unavailable where none is
+    configured or the signature cannot be checked now.
+    """
+    headers = list(headers)
+    verified = _verify(current_app.extensions[SCHEMES][receiver], headers, body)
+    provider = choose(receiver, verified.provider, body)
+    deliveries = provider.split(body, verified.proof.message_id)
+    replay_key = verified.proof.replay_key
+    event_ids, added = store(
+        provider.name,
+        deliveries,
+        headers=_redacted(headers),
+        replay_key=key(replay_key) if replay_key else None,
+    )
+    ring(added)
+    return Receipt(event_ids, provider.batches, duplicate=bool(deliveries) and not added)
+
+
+def store(
+    source: str,
+    deliveries: Sequence[Delivery],
+    *,
+    headers: Mapping[str, str],
+    replay_key: str | None,
+) -> tuple[list[UUID], list[UUID]]:
+    """The id of each delivery's row, and the ids of those rows that are new and to be processed."""
+    if not deliveries:
+        return [], []
+    common = {
+        "source": source,
+        "headers": dict(headers),
+        "replay_key": replay_key,
+        "request_id": current_request_id(),
+    }
+    ids: dict[str, UUID] = {}
+    rows = [{**common, **_row(delivery)} for delivery in deliveries]
+    stored = set(db.session.execute(_STORE, rows).scalars())
+    for row in rows:
+        if row["id"] in stored:
+            ids[row["external_id"]] = row["id"]
+    missing = {delivery.external_id for delivery in deliveries} - ids.keys()
+    if missing:
+        ids |= _known_ids(source, missing, replay_key)
+    unreadable = {row["id"] for row in rows if row["status"] == Status.FAILED.value}
+    new = [row["id"] for row in rows if row["id"] in stored - unreadable]
+    return [ids[delivery.external_id] for delivery in deliveries], new
+
+
+def ring(event_ids: Sequence[UUID]) -> None:
+    """Push the events' job once they are durable; an event whose push is lost is swept up later."""
+    for start in range(0, len(event_ids), EVENTS_PER_JOB):
+        process_events.push(*map(str, event_ids[start : start + EVENTS_PER_JOB]))
+
+
+def _verify(schemes: Sequence[Scheme], headers: list[tuple[str, str]], body: bytes) -> Verified:
+    if not schemes:
+        raise Unavailable("This receiver has no signing secret.", code="webhook_secret_missing")
+    try:
+        return verify(schemes, headers, body, time.time())
+    except CertificateUnavailable as fault:
+        log.warning("webhook_certificate_unavailable", extra={"reason": str(fault)})
+        raise Unavailable(
+            "The signature cannot be checked at the moment.", code="certificate_unavailable"
+        ) from None
+    except SignatureInvalid as fault:
+        log.info("webhook_refused", extra={"reason": str(fault)})
+        raise Unauthenticated from None
+
+
+def _row(delivery: Delivery) -> dict[str, Any]:
+    now = utcnow()
+    return {
+        "id": uuid7(),
+        "external_id": delivery.external_id,
+        "event_type": delivery.event_type,
+        "body": delivery.body,
+        "digest": hashlib.sha256(delivery.body).hexdigest(),
+        "status": (Status.FAILED if delivery.error else Status.PENDING).value,
+        "detail": delivery.error,
+        "next_attempt_at": None if delivery.error else now,
+        "processed_at": now if delivery.error else None,
+    }
+
+
+def _known_ids(source: str, external_ids: set[str], replay_key: str | None) -> dict[str, UUID]:
+    """The rows that were in the way: of the same event, or of the same signature."""
+    found = db.session.execute(_FIND, {"source": source, "external_ids": list(external_ids)})
+    ids = {external_id: id_ for id_, external_id in found}
+    if replay_key is not None and external_ids - ids.keys():
+        values = {"source": source, "replay_key": replay_key}
+        holder = db.session.execute(_FIND_BY_REPLAY_KEY, values).scalar_one()
+        ids |= dict.fromkeys(external_ids - ids.keys(), holder)
+    return ids
+
+
+def _redacted(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What may be shown to operators: known harmless headers; of the others the names."""
+    named = {name.lower(): value for name, value in headers}
+    return {name: value if name in _CLEAR else REDACTED for name, value in named.items()}

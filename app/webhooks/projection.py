@@ -1,0 +1,237 @@
+"""Showing what the identity provider says as rows: tenants, users, memberships.
+
+Before a merge and after it, the objects' states each say what the rows should hold; the rows
+get the difference. A row that is missing gets everything, as soon as enough is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from uuid import UUID
+
+from sqlalchemy import Select, literal, select, tuple_
+
+from app.audit import service as audit
+from app.auth.permissions import Role
+from app.core.actors import SYSTEM_IDP
+from app.core.errors import Conflict
+from app.core.models import Row
+from app.extensions import db
+from app.memberships.models import Membership
+from app.tenants import owners, slugs
+from app.tenants import service as tenants
+from app.tenants.models import Tenant
+from app.users.models import User
+from app.webhooks.identity import membership_values, organization_values, user_values
+from app.webhooks.objects import Key, Kind, Objects, Pair
+
+R = TypeVar("R", bound=Row)
+REPEATED = ("is_active", True)
+
+
+class Projection:
+    """The rows of one delivery; see the module."""
+
+    def __init__(self, objects: Objects, roles: Mapping[str, str], *, force: bool) -> None:
+        self._objects = objects
+        self._roles = roles
+        self._force = force
+
+    def show_organization(self, organization_id: str) -> bool:
+        """Make or change the organization's tenant; whether it was made."""
+        key = Key(Kind.ORGANIZATION, organization_id)
+        values = organization_values(self._objects.now[key], organization_id)
+        if values is None:
+            return False
+        tenant = _find_tenants([organization_id]).get(organization_id)
+        if tenant is None:
+            _create_tenant(organization_id, values)
+            return True
+        before = organization_values(self._objects.before[key], organization_id)
+        changes = self._changes(before, values)
+        if before is None or before["slug"] == values["slug"]:
+            changes.pop("slug", None)  # a slug given here stays
+        _change_tenant(tenant, changes)
+        return False
+
+    def show_pairs(self, pairs: Sequence[Pair]) -> bool:
+        """Make or change the users and memberships of these; whether one has to wait."""
+        pairs = list(dict.fromkeys(pairs))
+        self._objects.load([Key(Kind.USER, pair.user_id) for pair in pairs])
+        found = _find_tenants({pair.organization_id for pair in pairs})
+        users = _find_users(
+            {(t.id, p.user_id) for p in pairs if (t := found.get(p.organization_id))}
+        )
+        memberships = _find_memberships([(user.tenant_id, user.id) for user in users.values()])
+        waiting = False
+        for pair in pairs:
+            tenant = found.get(pair.organization_id)
+            if tenant is None:
+                waiting = True
+                continue
+            user = users.get((tenant.id, pair.user_id))
+            membership = memberships.get((tenant.id, user.id)) if user else None
+            waiting |= not self._show_pair(pair, tenant, user, membership)
+        return waiting
+
+    def show_user(self, user_id: str) -> None:
+        """Change the person's rows in tenants where the provider knows no membership."""
+        users = _all(select(User).where(User.idp_user_id == user_id).order_by(User.tenant_id))
+        memberships = _find_memberships([(user.tenant_id, user.id) for user in users])
+        for user in users:
+            with self._owner_watched(user, memberships.get((user.tenant_id, user.id))):
+                self._show_user(user, user_id)
+
+    def _show_pair(
+        self, pair: Pair, tenant: Tenant, user: User | None, membership: Membership | None
+    ) -> bool:
+        """False where the membership, or its user, is not known yet."""
+        objects, user_key = self._objects, Key(Kind.USER, pair.user_id)
+        keys = list(objects.connecting(pair))
+        after = membership_values(
+            [objects.now[k] for k in keys], objects.now[user_key], self._roles
+        )
+        if after is None:
+            return False
+        if user is None:
+            user = self._create_user(tenant, pair.user_id)
+            if user is None:
+                return False
+        before = membership_values(
+            [objects.before[k] for k in keys], objects.before[user_key], self._roles
+        )
+        with self._owner_watched(user, membership):
+            self._show_user(user, pair.user_id)
+            if membership is None:
+                _create_membership(tenant, user, after)
+            else:
+                _assign("membership.updated", membership, self._changes(before, after))
+        return True
+
+    @contextmanager
+    def _owner_watched(self, user: User, membership: Membership | None) -> Iterator[None]:
+        """Notice where the block ends the ownership of an active owner."""
+        if membership is None or not _is_owner(user, membership):
+            yield
+            return
+        active = db.session.execute(
+            select(owners.locked_owners(literal(user.tenant_id)))
+        ).scalar_one()
+        yield
+        if not _is_owner(user, membership):
+            owners.check_one_remains(
+                active, user.id, tenant_id=user.tenant_id, actor=SYSTEM_IDP, allow_ownerless=True
+            )
+
+    def _show_user(self, user: User, user_id: str) -> None:
+        key = Key(Kind.USER, user_id)
+        after = user_values(self._objects.now[key])
+        if after is not None:
+            before = user_values(self._objects.before[key])
+            _assign("user.updated", user, self._changes(before, after))
+
+    def _create_user(self, tenant: Tenant, user_id: str) -> User | None:
+        values = user_values(self._objects.now[Key(Kind.USER, user_id)])
+        if values is None:
+            return None
+        user = User(
+            tenant_id=tenant.id,
+            idp_org_id=tenant.idp_org_id,
+            idp_user_id=user_id,
+            meta_data={},
+            created_by_user_id=SYSTEM_IDP.id,
+            updated_by_user_id=SYSTEM_IDP.id,
+            **values,
+        )
+        return _add("user.created", user)
+
+    def _changes(
+        self, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the delivery changed; everything, where nothing was known before.
+
+        That something goes on does not make active again what was ended here.
+        """
+        if before is None or self._force:
+            return {name: value for name, value in after.items() if (name, value) != REPEATED}
+        return {name: value for name, value in after.items() if before[name] != value}
+
+
+def _create_tenant(organization_id: str, values: Mapping[str, Any]) -> None:
+    values = {**values, "idp_org_id": organization_id}
+    _with_free_slug(values, lambda wanted: tenants.create(wanted, actor=SYSTEM_IDP))
+
+
+def _change_tenant(tenant: Tenant, values: dict[str, Any]) -> None:
+    is_active = values.pop("is_active", None)
+    if "slug" in values:
+        _with_free_slug(values, lambda wanted: tenants.update(tenant.id, wanted, actor=SYSTEM_IDP))
+    elif values:
+        tenants.update(tenant.id, values, actor=SYSTEM_IDP)
+    if is_active is not None:
+        tenants.set_active(tenant.id, is_active, actor=SYSTEM_IDP)
+
+
+def _with_free_slug(values: Mapping[str, Any], write: Callable[[dict[str, Any]], Tenant]) -> None:
+    """Write ``values`` with the first slug, made of the text they have for it, that is free."""
+    for slug in slugs.candidates(values["slug"]):
+        try:
+            with db.session.begin_nested():
+                write({**values, "slug": slug})
+                return
+        except Conflict as taken:
+            if taken.code != "slug_taken":
+                raise
+
+
+def _create_membership(tenant: Tenant, user: User, values: Mapping[str, Any]) -> Membership:
+    membership = Membership(
+        tenant_id=tenant.id,
+        idp_org_id=tenant.idp_org_id,
+        user_id=user.id,
+        created_by_user_id=SYSTEM_IDP.id,
+        updated_by_user_id=SYSTEM_IDP.id,
+        **values,
+    )
+    return _add("membership.created", membership)
+
+
+def _add(action: str, row: R) -> R:
+    db.session.add(row)
+    db.session.flush()
+    audit.record_creation(action, row, actor=SYSTEM_IDP)
+    return row
+
+
+def _assign(action: str, row: Row, values: Mapping[str, Any]) -> None:
+    change = row.assign(values, actor_id=SYSTEM_IDP.id)
+    if change is not None:
+        audit.record(action, row, change, actor=SYSTEM_IDP)
+
+
+def _is_owner(user: User, membership: Membership) -> bool:
+    return membership.role == Role.OWNER and membership.is_active and user.is_active
+
+
+def _find_tenants(organization_ids: Collection[str]) -> dict[str, Tenant]:
+    rows = _all(select(Tenant).where(Tenant.idp_org_id.in_(organization_ids)))
+    return {row.idp_org_id: row for row in rows}
+
+
+def _find_users(keys: Collection[tuple[UUID, str]]) -> dict[tuple[UUID, str], User]:
+    wanted = tuple_(User.tenant_id, User.idp_user_id).in_(keys)
+    return {(row.tenant_id, row.idp_user_id): row for row in _all(select(User).where(wanted))}
+
+
+def _find_memberships(keys: Collection[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], Membership]:
+    wanted = tuple_(Membership.tenant_id, Membership.user_id).in_(keys)
+    rows = _all(select(Membership).where(wanted))
+    return {(row.tenant_id, row.user_id): row for row in rows}
+
+
+def _all(statement: Select[tuple[R]]) -> Sequence[R]:
+    """The rows as they are now, not as an earlier delivery in this process saw them."""
+    fresh = statement.execution_options(populate_existing=True)
+    return db.session.execute(fresh).scalars().all()

@@ -1,0 +1,54 @@
+"""What operators see of the inbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.core.fields import AnyJson, AwareDateTime, Choice, Int, JsonObject, Str, Uuid
+from app.core.pagination import PageQuerySchema
+from app.core.schemas import Schema
+from app.webhooks import service
+from app.webhooks.models import Status
+
+
+class Payload(AnyJson):
+    """A stored body, as far as operators may see it."""
+
+    def to_json(self, value: bytes | None) -> Any:
+        """Its JSON without secrets; null where it is no longer kept."""
+        return service.shown(value)
+
+
+class WebhookEventSchema(Schema):
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    source = Str(required=True)
+    external_id = Str(required=True)
+    event_type = Str(required=True)
+    status = Choice(Status, required=True)
+    detail = Str(required=True)
+    attempts = Int(required=True)
+    replays = Int(required=True)
+    next_attempt_at = AwareDateTime(required=True, nullable=True)
+    processed_at = AwareDateTime(required=True, nullable=True)
+    digest = Str(required=True, metadata={"description": "SHA-256 of the event's JSON."})
+    request_id = Str(required=True)
+
+
+class WebhookEventDetailSchema(WebhookEventSchema):
+    headers = JsonObject(required=True, metadata={"description": "Secrets are redacted."})
+    payload = Payload(
+        attribute="body",
+        required=True,
+        nullable=True,
+        metadata={"description": "What the event said; null once only its digest is kept."},
+    )
+
+
+class WebhookEventQuerySchema(PageQuerySchema):
+    source = Str(metadata={"description": "The provider, such as `workos` or `sendgrid`."})
+    type = Str(metadata={"description": "The provider's name of the event type."})
+    status = Choice(Status)
+    since = AwareDateTime(metadata={"description": "Came then or later."})
+    until = AwareDateTime(metadata={"description": "Came before then."})

@@ -1,0 +1,96 @@
+"""What operators do with the inbox: look, and have an event applied again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import func, select
+
+from app.audit import service as audit
+from app.core import rows
+from app.core.actors import Actor
+from app.core.errors import Conflict
+from app.core.models import Change
+from app.core.pagination import Page, paginate
+from app.core.times import utcnow
+from app.extensions import db
+from app.webhooks.models import Status, WebhookEvent
+from app.webhooks.payloads import Unreadable, parse
+
+REDACTED = "[redacted]"
+_SECRETS = {"signature", "Signature", "Token", "SubscribeURL", "UnsubscribeURL"}
+
+
+def list_events(
+    *,
+    limit: int,
+    cursor: str | None,
+    filters: Mapping[str, Any] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Page:
+    """Events in the order they came; ``filters`` compare columns, the times bound the arrival."""
+    statement = select(WebhookEvent).filter_by(**(filters or {}))
+    if since is not None:
+        statement = statement.where(WebhookEvent.created_at >= since)
+    if until is not None:
+        statement = statement.where(WebhookEvent.created_at < until)
+    return paginate(statement, WebhookEvent, limit=limit, cursor=cursor)
+
+
+def get_event(event_id: str) -> WebhookEvent:
+    """One event; NotFound where there is none."""
+    return rows.get_row(WebhookEvent, event_id)
+
+
+def shown(body: bytes | None) -> Any:
+    """What an event said, its secrets left out; text where it is not JSON, None if forgotten."""
+    if body is None:
+        return None
+    try:
+        document = parse(body)
+    except Unreadable:
+        return body.decode("utf-8", "replace")
+    if isinstance(document, dict):
+        return {name: REDACTED if name in _SECRETS else v for name, v in document.items()}
+    return document
+
+
+def replay(event_id: str, *, actor: Actor) -> WebhookEvent:
+    """Make an event pending again, as if it had just come; the caller rings the worker.
+
+    What it says is then written even where it says nothing new. Conflict ``payload_forgotten``
+    where only its digest is left.
+    """
+    event = rows.lock_row(WebhookEvent, event_id)
+    if event.body is None:
+        raise Conflict("Only the digest of this event is kept.", code="payload_forgotten")
+    values = {
+        "status": Status.PENDING.value,
+        "detail": "",
+        "attempts": 0,
+        "replays": event.replays + 1,
+        "next_attempt_at": utcnow(),
+        "processed_at": None,
+    }
+    change = event.assign(values)
+    shown = ("status", "replays")
+    if change is not None:
+        before, after = (
+            {name: v for name, v in side.items() if name in shown}
+            for side in (change.before, change.after)
+        )
+        audit.record("webhook_event.replayed", event, Change(before, after), actor=actor)
+    return event
+
+
+def statistics() -> list[dict[str, Any]]:
+    """How many events each source has in each status, with the oldest of them."""
+    columns = (WebhookEvent.source, WebhookEvent.status)
+    counted = select(*columns, func.count(), func.min(WebhookEvent.created_at)).group_by(*columns)
+    return [
+        {"source": source, "status": status, "events": count, "oldest": oldest}
+        for source, status, count, oldest in db.session.execute(counted.order_by(*columns))
+    ]

@@ -1,0 +1,129 @@
+"""Posting events as providers do, and working off the inbox as a worker does."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, TypeVar
+from uuid import UUID
+
+from flask import Flask
+from sqlalchemy import select
+from werkzeug.test import TestResponse
+
+from app.core.models import Row
+from app.extensions import db
+from app.webhooks import processing
+from app.webhooks.inbox import SCHEMES
+from app.webhooks.models import WebhookEvent
+from app.webhooks.providers import Receiver
+from app.webhooks.signatures import parse_schemes
+from app.webhooks.signing import sign
+from tests.conformance.webhook_samples import document
+from tests.factories import platform_transaction
+
+R = TypeVar("R", bound=Row)
+
+PATHS = {
+    Receiver.IDENTITY: "/webhooks/idp",
+    Receiver.EMAIL: "/v1/app-communications/webhooks/emailprovider",
+}
+STANDARD = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
+SECRETS = {
+    "standard_webhooks": STANDARD,
+    "clerk": STANDARD,
+    "stytch": STANDARD,
+    "resend": STANDARD,
+    "workos": "workos-secret",
+    "logto": "logto-secret",
+    "auth0": "auth0-token",
+    "mailgun": "mailgun-key",
+    "postmark": "user:password",
+    "github": "github-secret",
+    "stripe": "whsec_stripe",
+}
+
+
+class Sender:
+    """A provider, with a clock that may be set."""
+
+    def __init__(self, app: Flask, monkeypatch: Any) -> None:
+        self.app = app
+        self._monkeypatch = monkeypatch
+        self.configure({receiver: self._all(receiver) for receiver in Receiver})
+
+    def configure(self, texts: dict[Receiver, str], **options: Any) -> None:
+        """Give the receivers other secrets, for this test."""
+        schemes = {receiver: parse_schemes(text, **options) for receiver, text in texts.items()}
+        self._monkeypatch.setitem(
+            self.app.extensions, SCHEMES, {**self.app.extensions[SCHEMES], **schemes}
+        )
+
+    def set_clock(self, now: float) -> None:
+        """Let the signatures be judged at this moment."""
+        self._monkeypatch.setattr("app.webhooks.inbox.time.time", lambda: now)
+
+    def post(
+        self,
+        preset: str,
+        body: Any,
+        *,
+        receiver: Receiver = Receiver.IDENTITY,
+        message_id: str = "",
+        now: float | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> TestResponse:
+        """Sign ``body`` as the preset's sender and post it."""
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        signed = sign(preset, SECRETS[preset], raw, now or time.time(), message_id=message_id)
+        return self.post_raw(signed.body, {**signed.headers, **(headers or {})}, receiver=receiver)
+
+    def post_raw(
+        self, body: bytes, headers: dict[str, str], *, receiver: Receiver = Receiver.IDENTITY
+    ) -> TestResponse:
+        """Post as it is."""
+        sent = {"Content-Type": "application/json", **headers}
+        return self.app.test_client().post(PATHS[receiver], data=body, headers=sent)
+
+    def deliver(self, preset: str, body: Any, **options: Any) -> WebhookEvent:
+        """Post one event, work it off, and give its row."""
+        answer = self.post(preset, body, **options)
+        assert answer.status_code == 200, answer.get_data(as_text=True)
+        work_off(self.app)
+        return event_row(answer.get_json()["event_id"])
+
+    def deliver_sample(self, provider: str, name: str, **options: Any) -> WebhookEvent:
+        """The same with a recorded body."""
+        return self.deliver(provider, document(provider, name), **options)
+
+    @staticmethod
+    def _all(receiver: Receiver) -> str:
+        names = {
+            Receiver.IDENTITY: "standard_webhooks workos logto auth0 github stripe clerk stytch",
+            Receiver.EMAIL: "standard_webhooks mailgun postmark resend",
+        }
+        return " ".join(f"{name}:{SECRETS[name]}" for name in names[receiver].split())
+
+
+def work_off(app: Flask) -> None:
+    """Process every pending event that is due, in the order they came."""
+    for row in all_events(status="pending"):
+        with app.app_context():
+            processing.process(row.id)
+
+
+def all_events(**filters: Any) -> list[WebhookEvent]:
+    """The inbox, in the order the events came."""
+    return all_rows(WebhookEvent, **filters)
+
+
+def all_rows(model: type[R], **filters: Any) -> list[R]:
+    """Every row of a model, in the order they were made."""
+    with platform_transaction():
+        chosen = select(model).filter_by(**filters).order_by(model.created_at, model.id)
+        return list(db.session.execute(chosen).scalars())
+
+
+def event_row(event_id: str | UUID) -> WebhookEvent:
+    (row,) = all_events(id=UUID(str(event_id)))
+    return row

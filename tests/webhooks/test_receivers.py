@@ -1,0 +1,226 @@
+"""The receivers: what is stored, what is answered, and that nothing is stored twice."""
+
+import json
+import time
+
+import pytest
+
+from app.core.jobs import Queue, queue_named
+from app.core.redis import worker_client
+from app.webhooks.providers import Receiver
+from tests.conformance.webhook_samples import document, sample
+from tests.webhooks.sending import PATHS, SECRETS, Sender, all_events, event_row, work_off
+
+WORKOS_USER = document("workos", "user.created")
+
+
+class TestAccepted:
+    def test_answers_with_the_id_of_the_stored_event(self, app, sender):
+        answer = sender.post("workos", WORKOS_USER)
+
+        assert answer.status_code == 200
+        body = answer.get_json()
+        row = event_row(body["event_id"])
+        assert body == {"status": "accepted", "event_id": str(row.id), "duplicate": False}
+        assert (row.source, row.external_id) == ("workos", WORKOS_USER["id"])
+        assert (row.event_type, row.status) == ("user.created", "pending")
+        assert json.loads(row.body) == WORKOS_USER
+
+    def test_keeps_the_raw_bytes(self, app, sender):
+        raw = b'{"type": "x",\t"data": "\\u00e9\xc3\xa9"}\r\n'
+
+        answer = sender.post("standard_webhooks", raw)
+
+        assert event_row(answer.get_json()["event_id"]).body == raw
+
+    def test_answers_a_duplicate_with_the_same_id_and_changes_nothing(self, app, sender):
+        first = sender.post("workos", WORKOS_USER).get_json()
+        work_off(app)
+        before = event_row(first["event_id"])
+
+        second = sender.post("workos", WORKOS_USER, now=time.time() + 60)
+
+        assert second.status_code == 200
+        assert second.get_json() == {**first, "duplicate": True}
+        assert len(all_events()) == 1
+        assert event_row(first["event_id"]).version == before.version
+
+    def test_rings_the_worker_with_the_id_alone(self, app, environment, sender):
+        event_id = sender.post("workos", WORKOS_USER).get_json()["event_id"]
+
+        queue = queue_named(Queue.WEBHOOKS, worker_client(environment["REDIS_URL"]))
+        (job,) = queue.jobs
+        assert job.func_name == "app.webhooks.jobs.process_events"
+        assert list(job.args) == [event_id]
+
+    def test_stores_an_unreadable_body_behind_a_good_signature_as_failed(self, app, sender):
+        answer = sender.post("standard_webhooks", b"\xff not json")
+
+        row = event_row(answer.get_json()["event_id"])
+        assert answer.status_code == 200
+        assert (row.status, row.body) == ("failed", b"\xff not json")
+        assert "JSON" in row.detail
+
+    def test_ignores_an_unknown_type(self, sender):
+        row = sender.deliver("standard_webhooks", {"type": "invoice.paid", "data": {}})
+
+        assert row.status == "ignored"
+
+    def test_reads_the_body_whatever_its_content_type(self, sender):
+        raw = sample("workos", "user.created")
+
+        answer = sender.post("workos", raw, headers={"Content-Type": "text/plain"})
+
+        assert answer.status_code == 200
+
+    def test_an_idempotency_key_means_nothing_here(self, sender):
+        answer = sender.post("workos", WORKOS_USER, headers={"Idempotency-Key": "k"})
+
+        assert answer.status_code == 200
+
+    def test_keeps_no_secret_of_the_headers(self, app, sender):
+        event_id = sender.post(
+            "auth0", document("auth0", "user.created"), headers={"X-Custom-Key": "hush"}
+        ).get_json()["event_id"]
+
+        headers = event_row(event_id).headers
+        assert headers["content-type"] == "application/json"
+        assert headers["authorization"] == headers["x-custom-key"] == "[redacted]"
+
+    def test_the_receivers_tell_their_deliveries_apart(self, app, sender):
+        body = {"type": "x", "data": {}}
+
+        answers = [
+            sender.post("standard_webhooks", body, receiver=receiver, message_id="msg_1").get_json()
+            for receiver in Receiver
+        ]
+
+        assert [answer["duplicate"] for answer in answers] == [False, False]
+        assert {row.source for row in all_events()} == {"generic", "generic_email"}
+
+
+class TestBatches:
+    def test_are_one_row_per_event(self, app, sender):
+        self.trust(sender)
+        raw = sample("sendgrid", "batch.mixed_out_of_order_with_duplicate")
+
+        answer = self.post(sender, raw)
+
+        body = answer.get_json()
+        assert body["status"] == "accepted"
+        assert body["duplicate"] is False
+        assert len(body["event_ids"]) == 4
+        assert body["event_ids"][1] == body["event_ids"][3]
+        assert [row.event_type for row in all_events()] == ["open", "delivered", "processed"]
+
+    def test_are_duplicates_when_all_their_events_are(self, app, sender):
+        self.trust(sender)
+        events = document("sendgrid", "batch.mixed_out_of_order_with_duplicate")
+        first = self.post(sender, json.dumps(events[:2]).encode()).get_json()
+
+        again = self.post(sender, json.dumps(events[1:2]).encode()).get_json()
+        more = self.post(sender, json.dumps(events).encode()).get_json()
+
+        assert again == {**first, "event_ids": first["event_ids"][1:], "duplicate": True}
+        assert more["duplicate"] is False
+        assert len(all_events()) == 3
+
+    def test_may_be_empty(self, sender):
+        self.trust(sender)
+
+        answer = self.post(sender, b"[]")
+
+        assert answer.get_json() == {"status": "accepted", "event_ids": [], "duplicate": False}
+
+    def test_of_thousands_are_stored_and_queued(self, app, environment, sender):
+        self.trust(sender)
+        event = document("sendgrid", "open")[0]
+        events = [{**event, "sg_event_id": f"e{number}"} for number in range(3000)]
+
+        answer = self.post(sender, json.dumps(events).encode())
+
+        queue = queue_named(Queue.WEBHOOKS, worker_client(environment["REDIS_URL"]))
+        queued = [event_id for job in queue.jobs for event_id in job.args]
+        assert sorted(queued) == sorted(answer.get_json()["event_ids"])
+        assert len(set(queued)) == len(all_events()) == 3000
+
+    @staticmethod
+    def trust(sender: Sender) -> None:
+        """Take SendGrid's form from a sender whom Postmark's credential proves."""
+        sender.configure({Receiver.EMAIL: f"standard_webhooks:{SECRETS['standard_webhooks']}"})
+
+    @staticmethod
+    def post(sender: Sender, raw: bytes):
+        return sender.post("standard_webhooks", raw, receiver=Receiver.EMAIL)
+
+
+class TestMailgunTokens:
+    def test_are_taken_once(self, app, sender):
+        opened = document("mailgun", "opened")
+        signed = sender.post("mailgun", opened, receiver=Receiver.EMAIL)
+        stored = json.loads(all_events()[0].body)
+        forged = {**stored, "event-data": {**stored["event-data"], "id": "forged"}}
+
+        answer = sender.post_raw(json.dumps(forged).encode(), {}, receiver=Receiver.EMAIL)
+
+        assert answer.status_code == 200
+        assert answer.get_json() == {**signed.get_json(), "duplicate": True}
+        assert len(all_events()) == 1
+
+
+class TestRefused:
+    def test_a_bad_signature_is_one_generic_401_and_stores_nothing(self, app, sender):
+        answers = [
+            sender.post_raw(b"{}", {}),
+            sender.post_raw(b"{}", {"WorkOS-Signature": "t=1, v1=00"}),
+            sender.post("workos", WORKOS_USER, now=time.time() - 3600),
+        ]
+
+        assert {answer.status_code for answer in answers} == {401}
+        assert {answer.get_data() for answer in answers} == {b'{"detail":"Not authenticated"}'}
+        assert all(answer.headers["WWW-Authenticate"] == "Bearer" for answer in answers)
+        assert all_events() == []
+
+    def test_without_a_secret_it_is_503(self, app, sender):
+        sender.configure({Receiver.IDENTITY: ""})
+
+        answer = sender.post("workos", WORKOS_USER)
+
+        assert answer.status_code == 503
+        assert answer.get_json()["code"] == "webhook_secret_missing"
+        assert "Retry-After" in answer.headers
+
+    def test_a_body_beyond_five_mebibytes_is_413(self, sender):
+        answer = sender.post("workos", b"x" * (5 * 1024 * 1024 + 1))
+
+        assert answer.status_code == 413
+
+    def test_a_body_of_five_mebibytes_is_not(self, sender):
+        raw = b'{"id": "' + b"x" * (5 * 1024 * 1024 - 10) + b'"}'
+
+        answer = sender.post("workos", raw)
+
+        assert len(raw) == 5 * 1024 * 1024
+        assert answer.status_code == 200
+
+    @pytest.mark.parametrize("path", PATHS.values())
+    def test_another_method_is_405(self, client, path):
+        answer = client.get(path)
+
+        assert answer.status_code == 405
+        assert "POST" in answer.headers["Allow"]
+
+
+class TestConfiguration:
+    def test_a_fault_names_the_setting_and_not_its_value(self, environment):
+        from app import create_app
+        from app.config import ConfigError
+
+        with pytest.raises(ConfigError) as fault:
+            create_app(
+                {**environment, "IDP_WEBHOOK_SECRETS": "nope:hush", "EMAIL_WEBHOOK_SECRETS": "hush"}
+            )
+
+        assert "IDP_WEBHOOK_SECRETS" in str(fault.value)
+        assert "EMAIL_WEBHOOK_SECRETS" in str(fault.value)
+        assert "hush" not in str(fault.value)
