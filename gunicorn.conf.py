@@ -24,6 +24,7 @@ control_socket_disable = True
 timeout = 30
 graceful_timeout = 30
 keepalive = 5
+limit_request_line = 8190  # a query of 4 KiB is judged, not cut off; gunicorn takes no more
 max_requests = 50_000
 max_requests_jitter = 5_000
 
