@@ -51,7 +51,7 @@ class KeyReused(AppError):
     status = 422
 
 
-_new = insert(IdempotencyKey).values(
+_new = insert(IdempotencyKey.__table__).values(
     scope=bindparam("scope"),
     key=bindparam("key"),
     fingerprint=bindparam("fingerprint"),
