@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -45,7 +45,7 @@ def lock_with(
     """The row, locked, and the values of the columns ``beside`` it, read in the same statement.
 
     Raises NotFound. ``If-Match`` is left to the caller (:func:`check_precondition`), who may have
-    to refuse for another reason first.
+    to refuse for another reason first. Build the columns once, at import: the statement is kept.
     """
     row, *values = _one_with(model, row_id, beside)
     return row, values
@@ -87,8 +87,7 @@ def _one_with(
     model: Any, row_id: UUID | str, beside: Sequence[ColumnElement[Any]]
 ) -> Sequence[Any]:
     values = _place(model, row_id)
-    statement = _statement(model, "tenant_id" in values, False).add_columns(*beside)
-    statement = statement.with_for_update(of=model).execution_options(populate_existing=True)
+    statement = _locking_statement(model, "tenant_id" in values, *beside)
     found = db.session.execute(statement, values).one_or_none()
     if found is None:
         raise NotFound
@@ -110,3 +109,9 @@ def _statement(model: Any, of_tenant: bool, lock: bool) -> Select[Any]:
     if lock:
         statement = statement.with_for_update().execution_options(populate_existing=True)
     return statement
+
+
+@lru_cache(maxsize=64)
+def _locking_statement(model: Any, of_tenant: bool, *beside: Any) -> Select[Any]:
+    statement = _statement(model, of_tenant, False).add_columns(*beside)
+    return statement.with_for_update(of=model).execution_options(populate_existing=True)

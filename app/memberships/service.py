@@ -21,6 +21,8 @@ from app.memberships.models import Membership
 from app.tenants import owners
 from app.users.models import User
 
+LOCKED_OWNERS = owners.locked_owners(Membership.tenant_id)
+
 
 def get_membership(membership_id: UUID | str) -> Membership:
     """The membership; NotFound."""
@@ -105,9 +107,7 @@ def change(
     Raises Forbidden ``owner_only`` or ``role_above_own``, Conflict ``idp_membership_id_taken``,
     and ``last_owner`` unless ``allow_ownerless``.
     """
-    membership, (active_owners,) = rows.lock_with(
-        Membership, membership_id, owners.locked_owners(Membership.tenant_id)
-    )
+    membership, (active_owners,) = rows.lock_with(Membership, membership_id, LOCKED_OWNERS)
     if membership.role == Role.OWNER:
         owners.check_may_touch_owner(actor=actor)
     owners.check_may_grant(values.get("role", Role.VIEWER), actor=actor)

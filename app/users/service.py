@@ -21,7 +21,11 @@ from app.tenants import owners
 from app.tenants import service as tenants
 from app.users.models import User
 
+ENTITY = "user"
 MAX_META_DATA = 32 * 1024
+
+IS_OWNER = owners.is_owner(User)
+LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
 
 
 def get_user(user_id: UUID | str) -> User:
@@ -81,8 +85,8 @@ def update(
     ``owner_only``, and Conflict ``last_owner`` unless ``allow_ownerless``.
     """
     deactivates = values.get("is_active") is False
-    beside = [owners.locked_owners(User.tenant_id)] if deactivates else []
-    user, (touches_owner, *active) = rows.lock_with(User, user_id, owners.is_owner(User), *beside)
+    beside = [LOCKED_OWNERS] if deactivates else []
+    user, (touches_owner, *rest) = rows.lock_with(User, user_id, IS_OWNER, *beside)
     if "idp_user_id" in values and not actor.is_platform:
         raise Forbidden("Only the platform changes idp_user_id.", code="provider_field")
     if touches_owner:
@@ -90,7 +94,7 @@ def update(
     check_precondition(user)
     if deactivates:
         owners.check_one_remains(
-            active[0],
+            rest[0],
             user.id,
             tenant_id=user.tenant_id,
             actor=actor,
