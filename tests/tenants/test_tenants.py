@@ -1,0 +1,326 @@
+"""/v1/tenants."""
+
+from functools import partial
+from uuid import uuid4
+
+import pytest
+
+from tests.concurrency import at_once
+from tests.factories import create_api_key, create_member, create_tenant, platform_token
+
+READ = (
+    "id created_at updated_at idp_org_id name slug plan_name primary_contact_name"
+    " primary_contact_email primary_contact_phone mailing_address_line_1 mailing_address_line_2"
+    " mailing_city mailing_state mailing_zipcode mailing_country is_active"
+).split()
+
+
+@pytest.fixture
+def superadmin(app):
+    return platform_token()
+
+
+class TestCreateTenant:
+    def test_answers_the_tenant_and_where_it_is(self, api, superadmin):
+        body = {"idp_org_id": "org_new", "name": "Acme", "mailing_city": "Oslo"}
+
+        answer = api.post("/v1/tenants", token=superadmin, json=body)
+
+        created = answer.get_json()["data"]
+        assert answer.status_code == 201
+        assert list(created) == READ
+        assert body.items() <= created.items()
+        assert (created["slug"], created["plan_name"], created["is_active"]) == (
+            "acme",
+            "free",
+            True,
+        )
+        assert answer.headers["Location"] == f"/v1/tenants/{created['id']}"
+        found = api.get(answer.headers["Location"], token=superadmin)
+        assert found.get_json() == answer.get_json()
+        assert found.headers["ETag"] == answer.headers["ETag"] == '"1"'
+
+    @pytest.mark.parametrize(
+        ("name", "slug"),
+        [
+            ("Acme, Inc.", "acme-inc"),
+            ("  Ünïcode & Söhne  ", "unicode-sohne"),
+            ("北京", "tenant"),
+            ("--", "tenant"),
+            ("A" * 400, "a" * 255),
+        ],
+    )
+    def test_derives_the_slug_from_the_name(self, api, superadmin, name, slug):
+        answer = api.post("/v1/tenants", token=superadmin, json={"idp_org_id": "o", "name": name})
+
+        assert answer.get_json()["data"]["slug"] == slug
+
+    def test_numbers_derived_slugs_that_clash(self, api, superadmin):
+        slugs = []
+        for number in range(4):
+            body = {"idp_org_id": f"org_{number}", "name": "Acme"}
+            slugs.append(api.post("/v1/tenants", token=superadmin, json=body).get_json())
+
+        assert [answer["data"]["slug"] for answer in slugs] == [
+            "acme",
+            "acme-2",
+            "acme-3",
+            "acme-4",
+        ]
+
+    def test_numbers_long_slugs_within_their_length(self, api, superadmin):
+        slugs = set()
+        for number in range(3):
+            body = {"idp_org_id": f"org_{number}", "name": "b" * 300}
+            answer = api.post("/v1/tenants", token=superadmin, json=body)
+            slugs.add(answer.get_json()["data"]["slug"])
+
+        assert len(slugs) == 3
+        assert all(len(slug) <= 255 for slug in slugs)
+
+    def test_numbers_slugs_that_are_derived_at_the_same_moment(self, api, superadmin):
+        bodies = [{"idp_org_id": f"org_{number}", "name": "Acme"} for number in range(12)]
+
+        answers = at_once(
+            [partial(api.post, "/v1/tenants", token=superadmin, json=body) for body in bodies]
+        )
+
+        slugs = {answer.get_json()["data"]["slug"] for answer in answers}
+        assert slugs == {"acme", *(f"acme-{number}" for number in range(2, 13))}
+
+    @pytest.mark.parametrize(
+        ("taken", "code"),
+        [({"slug": "acme"}, "slug_taken"), ({"idp_org_id": "org_acme"}, "idp_org_id_taken")],
+    )
+    def test_refuses_what_another_tenant_has(self, api, superadmin, taken, code):
+        create_tenant(slug="acme", idp_org_id="org_acme")
+        body = {"idp_org_id": "org_new", "name": "New", **taken}
+
+        answer = api.post("/v1/tenants", token=superadmin, json=body)
+
+        assert (answer.status_code, answer.get_json()["code"]) == (409, code)
+
+    @pytest.mark.parametrize(
+        "never",
+        ["id", "created_at", "updated_at", "plan_name", "is_active", "version", "tenant_id"],
+    )
+    def test_refuses_fields_that_are_never_writable(self, api, superadmin, never):
+        body = {"idp_org_id": "org_new", "name": "New", never: "x"}
+
+        answer = api.post("/v1/tenants", token=superadmin, json=body)
+
+        assert answer.status_code == 422
+        assert [(e["loc"], e["type"]) for e in answer.get_json()["detail"]] == [
+            (["body", never], "extra_forbidden")
+        ]
+
+    def test_names_what_is_missing_and_too_long(self, api, superadmin):
+        answer = api.post("/v1/tenants", token=superadmin, json={"slug": "s" * 256, "name": ""})
+
+        assert [(e["loc"][1], e["type"]) for e in answer.get_json()["detail"]] == [
+            ("idp_org_id", "missing"),
+            ("name", "string_too_short"),
+            ("slug", "string_too_long"),
+        ]
+
+
+class TestListTenants:
+    def test_walks_all_tenants_once_while_others_are_created(self, api, superadmin):
+        earlier = [str(create_tenant().id) for _ in range(5)]
+
+        seen, cursor = [], ""
+        while cursor is not None:
+            answer = api.get(f"/v1/tenants?limit=2{cursor}", token=superadmin).get_json()
+            seen += [tenant["id"] for tenant in answer["data"]]
+            cursor = answer["next_cursor"] and f"&cursor={answer['next_cursor']}"
+            if len(seen) < 8:
+                create_tenant()
+
+        assert seen[:5] == earlier
+        assert len(set(seen)) == len(seen)
+
+    def test_narrows_by_each_filter(self, api, superadmin):
+        wanted = create_tenant(slug="one", plan_name="gold", is_active=False)
+        create_tenant()
+
+        for query in (
+            "slug=one",
+            "plan_name=gold",
+            "is_active=false",
+            f"idp_org_id={wanted.idp_org_id}",
+        ):
+            answer = api.get(f"/v1/tenants?{query}", token=superadmin).get_json()
+            assert [tenant["id"] for tenant in answer["data"]] == [str(wanted.id)], query
+
+    def test_refuses_a_cursor_that_no_list_answered(self, api, superadmin):
+        answer = api.get("/v1/tenants?cursor=x", token=superadmin)
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"] == ["query", "cursor"]
+
+    def test_is_for_superadmins_only(self, api):
+        _, _, owner = create_member(create_tenant(), role="owner")
+        key = create_api_key(permissions=["tenants:read", "tenants:write"])
+
+        answers = [api.get("/v1/tenants", token=token) for token in (owner, key)]
+
+        assert [answer.status_code for answer in answers] == [403, 403]
+
+
+class TestGetTenant:
+    def test_shows_a_member_their_own_tenant_and_no_other(self, api):
+        tenant, other = create_tenant(), create_tenant()
+        _, _, viewer = create_member(tenant, role="viewer")
+
+        own = api.get(f"/v1/tenants/{tenant.id}", token=viewer)
+        others = api.get(f"/v1/tenants/{other.id}", token=viewer)
+
+        assert own.get_json()["data"]["id"] == str(tenant.id)
+        assert (others.status_code, others.get_json()) == (404, {"detail": "Not Found"})
+
+    @pytest.mark.parametrize("unknown", [str(uuid4()), "x", "%00", "%ff", "1" * 300])
+    def test_knows_no_other_ids(self, api, superadmin, unknown):
+        answer = api.get(f"/v1/tenants/{unknown}", token=superadmin)
+
+        assert (answer.status_code, answer.get_json()) == (404, {"detail": "Not Found"})
+
+    def test_answers_304_while_nothing_changed(self, api, superadmin):
+        tenant = create_tenant()
+        path = f"/v1/tenants/{tenant.id}"
+        etag = api.get(path, token=superadmin).headers["ETag"]
+
+        same = api.get(path, token=superadmin, headers={"If-None-Match": f"W/{etag}"})
+        api.patch(path, token=superadmin, json={"name": "New"})
+        changed = api.get(path, token=superadmin, headers={"If-None-Match": etag})
+
+        assert (same.status_code, same.data) == (304, b"")
+        assert changed.status_code == 200
+
+
+class TestUpdateTenant:
+    def test_changes_what_it_is_given_and_nothing_else(self, api):
+        tenant = create_tenant(mailing_city="Oslo")
+        _, _, admin = create_member(tenant, role="admin")
+        body = {"name": "New", "slug": "new", "primary_contact_email": "a@b.co"}
+
+        answer = api.patch(f"/v1/tenants/{tenant.id}", token=admin, json=body)
+
+        changed = answer.get_json()["data"]
+        assert body.items() <= changed.items()
+        assert changed["mailing_city"] == "Oslo"
+        assert answer.headers["ETag"] == '"2"'
+
+    def test_leaves_a_row_as_it_is_where_nothing_differs(self, api, superadmin):
+        tenant = create_tenant()
+        path = f"/v1/tenants/{tenant.id}"
+
+        answer = api.patch(path, token=superadmin, json={"name": tenant.name})
+
+        assert answer.headers["ETag"] == '"1"'
+        assert api.get("/v1/audit-events", token=superadmin).get_json()["data"] == []
+
+    def test_takes_a_contact_address_away(self, api, superadmin):
+        tenant = create_tenant(primary_contact_email="a@b.co")
+        path = f"/v1/tenants/{tenant.id}"
+
+        emptied = api.patch(path, token=superadmin, json={"primary_contact_email": ""})
+        wrong = api.patch(path, token=superadmin, json={"primary_contact_email": "x"})
+
+        assert emptied.get_json()["data"]["primary_contact_email"] == ""
+        assert wrong.status_code == 422
+
+    def test_refuses_a_taken_slug_and_writes_nothing(self, api, superadmin):
+        create_tenant(slug="taken")
+        tenant = create_tenant()
+        path = f"/v1/tenants/{tenant.id}"
+
+        answer = api.patch(path, token=superadmin, json={"slug": "taken", "name": "New"})
+
+        assert (answer.status_code, answer.get_json()["code"]) == (409, "slug_taken")
+        assert api.get(path, token=superadmin).get_json()["data"]["name"] == tenant.name
+
+    def test_leaves_idp_org_id_to_the_platform(self, api, superadmin):
+        tenant = create_tenant()
+        user, membership, owner = create_member(tenant, role="owner")
+        path = f"/v1/tenants/{tenant.id}"
+
+        refused = api.patch(path, token=owner, json={"idp_org_id": "org_moved"})
+        changed = api.patch(path, token=superadmin, json={"idp_org_id": "org_moved"})
+
+        assert (refused.status_code, refused.get_json()["code"]) == (403, "provider_field")
+        assert changed.get_json()["data"]["idp_org_id"] == "org_moved"
+        for carried in (f"/v1/users/{user.id}", f"/v1/memberships/tenant/{membership.id}"):
+            row = api.get(carried, token=superadmin).get_json()["data"]
+            assert row["idp_org_id"] == "org_moved"
+
+    def test_changes_only_the_version_that_if_match_names(self, api, superadmin):
+        tenant = create_tenant()
+        path, body = f"/v1/tenants/{tenant.id}", {"name": "New"}
+
+        first = api.patch(path, token=superadmin, json=body, headers={"If-Match": '"1"'})
+        second = api.patch(
+            path, token=superadmin, json={"name": "Newer"}, headers={"If-Match": '"1"'}
+        )
+
+        assert first.status_code == 200
+        assert (second.status_code, second.get_json()["code"]) == (412, "stale_version")
+        assert api.get(path, token=superadmin).get_json()["data"]["name"] == "New"
+
+    def test_does_not_see_another_tenant(self, api):
+        other = create_tenant()
+        _, _, owner = create_member(create_tenant(), role="owner")
+
+        answer = api.patch(f"/v1/tenants/{other.id}", token=owner, json={"name": "Mine"})
+
+        assert answer.status_code == 404
+
+
+class TestSetActive:
+    def test_suspends_and_activates(self, api, superadmin):
+        tenant = create_tenant()
+        _, _, owner = create_member(tenant, role="owner")
+        path = f"/v1/tenants/{tenant.id}"
+
+        suspended = api.patch(f"{path}/active?is_active=false", token=superadmin)
+        while_suspended = api.get(path, token=owner)
+        active = api.patch(f"{path}/active?is_active=1", token=superadmin)
+        afterwards = api.get(path, token=owner)
+
+        assert suspended.get_json()["data"]["is_active"] is False
+        assert (while_suspended.status_code, while_suspended.get_json()["code"]) == (
+            403,
+            "tenant_suspended",
+        )
+        assert active.get_json()["data"]["is_active"] is True
+        assert afterwards.status_code == 200
+
+    def test_leaves_nothing_behind_where_the_state_is_the_same(self, api, superadmin):
+        tenant = create_tenant()
+
+        answer = api.patch(f"/v1/tenants/{tenant.id}/active?is_active=true", token=superadmin)
+
+        assert (answer.status_code, answer.headers["ETag"]) == (200, '"1"')
+        assert api.get("/v1/audit-events", token=superadmin).get_json()["data"] == []
+
+    def test_is_for_superadmins_only(self, api):
+        tenant = create_tenant()
+        _, _, owner = create_member(tenant, role="owner")
+        key = create_api_key(permissions=["tenants:write"])
+
+        for token in (owner, key):
+            answer = api.patch(f"/v1/tenants/{tenant.id}/active?is_active=false", token=token)
+            assert (answer.status_code, answer.get_json()["code"]) == (403, "permission_denied")
+
+    def test_lets_a_platform_key_with_that_permission_do_it(self, api):
+        tenant = create_tenant()
+        key = create_api_key(permissions=["platform:superadmin"])
+
+        answer = api.patch(f"/v1/tenants/{tenant.id}/active?is_active=false", token=key)
+
+        assert answer.status_code == 200
+
+    def test_validates_before_it_looks_the_tenant_up(self, api, superadmin):
+        answer = api.patch(f"/v1/tenants/{uuid4()}/active", token=superadmin)
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"] == ["query", "is_active"]

@@ -1,0 +1,151 @@
+"""PATCH /v1/users/{user_id}/meta_data."""
+
+import json
+from functools import partial
+
+import pytest
+
+from tests.concurrency import at_once
+from tests.factories import create_member, create_tenant, create_user, platform_token
+
+
+@pytest.fixture
+def tenant(app):
+    return create_tenant()
+
+
+@pytest.fixture
+def admin(tenant):
+    return create_member(tenant, role="admin")[2]
+
+
+def patch(api, user, token, patches, **options):
+    return api.patch(
+        f"/v1/users/{user.id}/meta_data", token=token, json={"patches": patches}, **options
+    )
+
+
+def stored(api, user, token):
+    return json.loads(api.get(f"/v1/users/{user.id}", token=token).data)["data"]["meta_data"]
+
+
+class TestPatchMetaData:
+    def test_merges_and_leaves_other_keys_alone(self, api, tenant, admin):
+        user = create_user(tenant, meta_data={"keep": 1, "drop": 2, "deep": {"a": 1, "b": 2}})
+
+        answer = patch(api, user, admin, {"drop": None, "deep": {"a": None, "c": [None]}, "new": 0})
+
+        merged = {"keep": 1, "deep": {"b": 2, "c": [None]}, "new": 0}
+        assert answer.get_json()["data"]["meta_data"] == merged
+        assert stored(api, user, admin) == merged
+
+    @pytest.mark.parametrize("value", [1, 1.0, True, "1", 10**30, 0.1, -0.0, [], {}])
+    def test_keeps_the_spelling_of_values(self, api, tenant, admin, value):
+        user = create_user(tenant, meta_data={"a": 1.0 if type(value) is int else 1})
+
+        patch(api, user, admin, {"a": value})
+
+        assert json.dumps(stored(api, user, admin)) == json.dumps({"a": value})
+
+    def test_of_nothing_changes_nothing(self, api, tenant, admin):
+        user = create_user(tenant, meta_data={"a": {"b": 1}})
+
+        for patches in ({}, {"a": {}}, {"a": {"b": 1}}, {"gone": None}):
+            answer = patch(api, user, admin, patches)
+            assert (answer.status_code, answer.headers["ETag"]) == (200, '"1"')
+
+        events = api.get("/v1/audit-events", token=platform_token()).get_json()["data"]
+        assert events == []
+
+    def test_takes_what_fits_its_limit_to_the_byte(self, api, tenant, admin):
+        user = create_user(tenant, meta_data={"a": 1})
+        room = 32_768 - len('{"a":1,"b":""}')
+
+        over = patch(api, user, admin, {"b": "x" * (room + 1)})
+        exact = patch(api, user, admin, {"b": "x" * room})
+
+        (fault,) = over.get_json()["detail"]
+        assert over.status_code == 422
+        assert (fault["type"], fault["loc"]) == ("value_error", ["body", "patches"])
+        assert "32768 bytes" in fault["msg"]
+        assert exact.status_code == 200
+
+    def test_counts_the_limit_in_bytes_after_the_merge(self, api, tenant, admin):
+        user = create_user(tenant, meta_data={"a": "x" * 30_000})
+
+        too_large = patch(api, user, admin, {"b": "ä" * 1_500})
+        smaller = patch(api, user, admin, {"a": None, "b": "ä" * 15_000})
+
+        assert too_large.status_code == 422
+        assert smaller.status_code == 200
+
+    def test_says_422_before_404_and_the_limit_after_it(self, api, tenant, admin):
+        unknown = create_user(create_tenant())
+
+        malformed = api.patch(f"/v1/users/{unknown.id}/meta_data", token=admin, json={})
+        too_large = patch(api, unknown, admin, {"a": "x" * 40_000})
+
+        assert malformed.status_code == 422
+        assert too_large.status_code == 404
+
+    def test_changes_only_the_version_that_if_match_names(self, api, tenant, admin):
+        user = create_user(tenant)
+
+        first = patch(api, user, admin, {"a": 1}, headers={"If-Match": '"1"'})
+        second = patch(api, user, admin, {"a": 2}, headers={"If-Match": '"1"'})
+
+        assert first.status_code == 200
+        assert second.status_code == 412
+        assert stored(api, user, admin) == {"a": 1}
+
+    def test_has_one_effect_under_one_idempotency_key(self, api, tenant, admin):
+        user = create_user(tenant)
+        key = {"Idempotency-Key": "once"}
+
+        first = patch(api, user, admin, {"a": 1}, headers=key)
+        again = patch(api, user, admin, {"a": 1}, headers=key)
+        other = patch(api, user, admin, {"a": 2}, headers=key)
+
+        assert again.data == first.data
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert again.headers["ETag"] == first.headers["ETag"] == '"2"'
+        assert other.status_code == 422
+
+    def test_leaves_one_audit_row_with_before_and_after(self, api, tenant, admin):
+        user = create_user(tenant, meta_data={"a": 1})
+
+        patch(api, user, admin, {"a": None, "b": 2}, headers={"X-Request-Id": "req-1"})
+
+        (event,) = api.get("/v1/audit-events", token=admin).get_json()["data"]
+        assert event["action"] == "user.meta_data_patched"
+        assert (event["target_type"], event["target_id"]) == ("user", str(user.id))
+        assert event["before"] == {"meta_data": {"a": 1}}
+        assert event["after"] == {"meta_data": {"b": 2}}
+        assert event["request_id"] == "req-1"
+
+
+class TestConcurrentPatches:
+    @pytest.mark.parametrize("repetition", range(20))
+    def test_fifty_clients_patching_different_keys_lose_nothing(
+        self, api, tenant, admin, repetition
+    ):
+        user = create_user(tenant, meta_data={"old": {}})
+        patches = [{f"k{n}": n, "old": {f"k{n}": n}} for n in range(50)]
+
+        answers = at_once([partial(patch, api, user, admin, one) for one in patches])
+
+        keys = {f"k{n}": n for n in range(50)}
+        assert [answer.status_code for answer in answers] == [200] * 50
+        assert stored(api, user, admin) == {"old": keys, **keys}
+
+    @pytest.mark.parametrize("repetition", range(20))
+    def test_of_a_hundred_writers_with_one_etag_one_wins(self, api, tenant, admin, repetition):
+        user = create_user(tenant)
+        write = partial(patch, api, user, admin, headers={"If-Match": '"1"'})
+
+        answers = at_once([partial(write, {"winner": n}) for n in range(100)])
+
+        codes = [answer.status_code for answer in answers]
+        assert codes.count(200) == 1
+        assert codes.count(412) == 99
+        assert stored(api, user, admin) == {"winner": codes.index(200)}

@@ -1,0 +1,282 @@
+"""/v1/users, but for the metadata."""
+
+from uuid import uuid4
+
+import pytest
+
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_membership,
+    create_tenant,
+    create_user,
+    platform_token,
+)
+
+READ = (
+    "id tenant_id idp_org_id created_at created_by_user_id updated_at updated_by_user_id"
+    " idp_user_id email first_name last_name is_active meta_data"
+).split()
+
+
+class TestCreateUser:
+    def test_answers_the_user_and_where_it_is(self, api):
+        tenant = create_tenant()
+        creator, _, token = create_member(tenant, role="admin")
+        body = {"idp_user_id": "u", "email": "Ada@EXAMPLE.com", "meta_data": {"n": 1.0}}
+
+        answer = api.post("/v1/users", token=token, json=body)
+
+        created = answer.get_json()["data"]
+        assert answer.status_code == 201
+        assert list(created) == READ
+        assert created["tenant_id"] == str(tenant.id)
+        assert created["idp_org_id"] == tenant.idp_org_id
+        assert created["email"] == "Ada@example.com"
+        assert created["created_by_user_id"] == created["updated_by_user_id"] == str(creator.id)
+        assert (created["first_name"], created["is_active"]) == ("", True)
+        assert answer.headers["Location"] == f"/v1/users/{created['id']}"
+        assert b'"meta_data":{"n":1.0}' in api.get(answer.headers["Location"], token=token).data
+
+    def test_takes_the_tenant_from_the_query_or_the_platform_token(self, api):
+        tenant, home = create_tenant(), create_tenant()
+        path = f"/v1/users?tenant_id={tenant.id}"
+
+        def created_in(path, token, idp_user_id):
+            body = {"idp_user_id": idp_user_id, "email": "a@b.co"}
+            return api.post(path, token=token, json=body)
+
+        named = created_in(path, platform_token(tenant=home), "a")
+        at_home = created_in("/v1/users", platform_token(tenant=home), "b")
+        nowhere = created_in("/v1/users", platform_token(subject="other"), "c")
+        unknown = created_in(f"/v1/users?tenant_id={uuid4()}", platform_token(), "d")
+
+        assert named.get_json()["data"]["tenant_id"] == str(tenant.id)
+        assert at_home.get_json()["data"]["tenant_id"] == str(home.id)
+        assert nowhere.status_code == 422
+        assert nowhere.get_json()["detail"] == [
+            {
+                "type": "missing",
+                "loc": ["query", "tenant_id"],
+                "msg": "Field required",
+                "input": None,
+            }
+        ]
+        assert unknown.status_code == 404
+
+    def test_does_not_reach_into_another_tenant(self, api):
+        other = create_tenant()
+        _, _, token = create_member(create_tenant(), role="owner")
+        body = {"idp_user_id": "u", "email": "a@b.co"}
+
+        answer = api.post(f"/v1/users?tenant_id={other.id}", token=token, json=body)
+
+        assert answer.status_code == 404
+
+    def test_refuses_an_idp_user_id_that_the_tenant_has(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant, role="admin")
+        create_user(tenant, idp_user_id="taken")
+        create_user(create_tenant(), idp_user_id="elsewhere")
+
+        clash, fine = (
+            api.post("/v1/users", token=token, json={"idp_user_id": name, "email": "a@b.co"})
+            for name in ("taken", "elsewhere")
+        )
+
+        assert (clash.status_code, clash.get_json()["code"]) == (409, "idp_user_id_taken")
+        assert fine.status_code == 201
+
+    @pytest.mark.parametrize(
+        "never",
+        [
+            "id",
+            "created_at",
+            "updated_by_user_id",
+            "tenant_id",
+            "idp_org_id",
+            "version",
+            "is_active",
+        ],
+    )
+    def test_refuses_fields_that_are_never_writable(self, api, never):
+        _, _, token = create_member(create_tenant(), role="admin")
+        body = {"idp_user_id": "u", "email": "a@b.co", never: True}
+
+        answer = api.post("/v1/users", token=token, json=body)
+
+        assert [(e["loc"], e["type"]) for e in answer.get_json()["detail"]] == [
+            (["body", never], "extra_forbidden")
+        ]
+
+    def test_refuses_metadata_beyond_its_limit(self, api):
+        _, _, token = create_member(create_tenant(), role="admin")
+        body = {"idp_user_id": "u", "email": "a@b.co", "meta_data": {"k": "v" * 32_768}}
+
+        answer = api.post("/v1/users", token=token, json=body)
+
+        (fault,) = answer.get_json()["detail"]
+        assert fault["loc"] == ["body", "meta_data"]
+        assert "32768 bytes" in fault["msg"]
+
+
+class TestListUsers:
+    def test_shows_a_tenants_credential_its_own_users(self, api):
+        tenant, other = create_tenant(), create_tenant()
+        own, _, viewer = create_member(tenant, role="viewer")
+        create_user(other)
+
+        listed = api.get("/v1/users", token=viewer).get_json()["data"]
+        named = api.get(f"/v1/users?tenant_id={tenant.id}", token=viewer).get_json()["data"]
+        others = api.get(f"/v1/users?tenant_id={other.id}", token=viewer)
+
+        assert [user["id"] for user in listed] == [str(own.id)]
+        assert named == listed
+        assert (others.status_code, others.get_json()["data"]) == (200, [])
+
+    def test_shows_the_platform_every_tenant_or_one(self, api):
+        first, second = create_user(create_tenant()), create_user(create_tenant())
+
+        every = api.get("/v1/users", token=platform_token()).get_json()["data"]
+        one = api.get(f"/v1/users?tenant_id={second.tenant_id}", token=platform_token())
+
+        assert [user["id"] for user in every] == [str(first.id), str(second.id)]
+        assert [user["id"] for user in one.get_json()["data"]] == [str(second.id)]
+
+    def test_narrows_by_state_and_address(self, api):
+        tenant = create_tenant()
+        wanted = create_user(tenant, email="a@b.co", is_active=False)
+        _, _, viewer = create_member(tenant, role="viewer")
+
+        for query in ("is_active=false", "email=a@b.co", "email=a@b.co&is_active=0"):
+            listed = api.get(f"/v1/users?{query}", token=viewer).get_json()["data"]
+            assert [user["id"] for user in listed] == [str(wanted.id)], query
+
+    def test_walks_all_users_once_while_others_are_created(self, api):
+        tenant = create_tenant()
+        _, _, viewer = create_member(tenant, role="viewer")
+        for _ in range(6):
+            create_user(tenant)
+        earlier = [u["id"] for u in api.get("/v1/users", token=viewer).get_json()["data"]]
+
+        seen, cursor = [], ""
+        while cursor is not None:
+            answer = api.get(f"/v1/users?limit=3{cursor}", token=viewer).get_json()
+            seen += [user["id"] for user in answer["data"]]
+            cursor = answer["next_cursor"] and f"&cursor={answer['next_cursor']}"
+            if len(seen) < 9:
+                create_user(tenant)
+
+        assert seen[: len(earlier)] == earlier
+        assert len(seen) == len(set(seen)) > len(earlier)
+
+
+class TestUpdateUser:
+    def test_changes_what_it_is_given_and_says_who_did(self, api):
+        tenant = create_tenant()
+        user = create_user(tenant, last_name="Byron")
+        admin, _, token = create_member(tenant, role="admin")
+
+        answer = api.patch(f"/v1/users/{user.id}", token=token, json={"first_name": "Ada"})
+
+        changed = answer.get_json()["data"]
+        assert (changed["first_name"], changed["last_name"]) == ("Ada", "Byron")
+        assert changed["updated_by_user_id"] == str(admin.id)
+        assert changed["created_by_user_id"] == "system:cli"
+        assert answer.headers["ETag"] == '"2"'
+
+    @pytest.mark.parametrize(
+        "body", [{"email": None}, {"email": "x"}, {"meta_data": {}}, {"id": 1}]
+    )
+    def test_refuses_what_a_user_cannot_be(self, api, body):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant, role="admin")
+
+        answer = api.patch(f"/v1/users/{create_user(tenant).id}", token=token, json=body)
+
+        assert answer.status_code == 422
+
+    def test_leaves_idp_user_id_to_the_platform(self, api):
+        tenant = create_tenant()
+        user = create_user(tenant)
+        create_user(tenant, idp_user_id="taken")
+        _, _, owner = create_member(tenant, role="owner")
+        path = f"/v1/users/{user.id}"
+
+        refused = api.patch(path, token=owner, json={"idp_user_id": "new"})
+        changed = api.patch(path, token=platform_token(), json={"idp_user_id": "new"})
+        clash = api.patch(path, token=platform_token(), json={"idp_user_id": "taken"})
+
+        assert (refused.status_code, refused.get_json()["code"]) == (403, "provider_field")
+        assert changed.get_json()["data"]["idp_user_id"] == "new"
+        assert (clash.status_code, clash.get_json()["code"]) == (409, "idp_user_id_taken")
+
+    def test_deactivation_counts_on_the_next_request(self, api):
+        tenant = create_tenant()
+        _, _, admin = create_member(tenant, role="admin")
+        user, _, token = create_member(tenant, role="member")
+
+        before = api.get("/v1/users", token=token)
+        api.patch(f"/v1/users/{user.id}", token=admin, json={"is_active": False})
+        after = api.get("/v1/users", token=token)
+        api.patch(f"/v1/users/{user.id}", token=admin, json={"is_active": True})
+        again = api.get("/v1/users", token=token)
+
+        assert before.status_code == 200
+        assert (after.status_code, after.get_json()["code"]) == (403, "no_membership")
+        assert again.status_code == 200
+
+    @pytest.mark.parametrize("role", ["admin", "key"])
+    def test_only_an_owner_touches_an_owner(self, api, role):
+        tenant = create_tenant()
+        owner, _, owner_token = create_member(tenant, role="owner")
+        _, _, admin = create_member(tenant, role="admin")
+        token = admin if role == "admin" else create_api_key(tenant, ["users:write"])
+        path = f"/v1/users/{owner.id}"
+
+        refused = api.patch(path, token=token, json={"first_name": "X"})
+        stale = api.patch(path, token=token, json={"first_name": "X"}, headers={"If-Match": '"7"'})
+        metadata = api.patch(f"{path}/meta_data", token=token, json={"patches": {"a": 1}})
+        allowed = api.patch(path, token=owner_token, json={"first_name": "X"})
+
+        for answer in (refused, stale):
+            assert (answer.status_code, answer.get_json()["code"]) == (403, "owner_only")
+        assert metadata.status_code == allowed.status_code == 200
+
+    def test_an_inactive_owners_membership_is_an_owners_too(self, api):
+        tenant = create_tenant()
+        owner = create_user(tenant, is_active=False)
+        create_membership(tenant, owner, "owner", is_active=False)
+        _, _, admin = create_member(tenant, role="admin")
+
+        answer = api.patch(f"/v1/users/{owner.id}", token=admin, json={"is_active": True})
+
+        assert answer.status_code == 403
+
+    def test_keeps_the_last_active_owner(self, api):
+        tenant = create_tenant()
+        owner, _, token = create_member(tenant, role="owner")
+        inactive = create_user(tenant, is_active=False)
+        create_membership(tenant, inactive, "owner")
+        create_membership(tenant, create_user(tenant), "owner", is_active=False)
+        path = f"/v1/users/{owner.id}"
+
+        alone = api.patch(path, token=token, json={"is_active": False})
+        api.patch(f"/v1/users/{inactive.id}", token=token, json={"is_active": True})
+        with_another = api.patch(path, token=token, json={"is_active": False})
+
+        assert (alone.status_code, alone.get_json()["code"]) == (409, "last_owner")
+        assert with_another.status_code == 200
+
+    def test_does_not_see_another_tenants_user(self, api):
+        user = create_user(create_tenant())
+        _, _, owner = create_member(create_tenant(), role="owner")
+
+        for method, path in (
+            ("GET", f"/v1/users/{user.id}"),
+            ("PATCH", f"/v1/users/{user.id}"),
+            ("PATCH", f"/v1/users/{user.id}/meta_data"),
+        ):
+            body = {"patches": {}} if path.endswith("meta_data") else {"first_name": "X"}
+            answer = api.request(method, path, token=owner, json=body)
+            assert (answer.status_code, answer.get_json()) == (404, {"detail": "Not Found"})
