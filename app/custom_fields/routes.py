@@ -9,15 +9,23 @@ from app.auth.permissions import Permission
 from app.core.blueprint import Blueprint
 from app.core.pagination import Page
 from app.custom_fields import indexing, service
+from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldIndex
+from app.custom_fields.rules import Rule
 from app.custom_fields.schemas import (
     CustomFieldCreateSchema,
     CustomFieldQuerySchema,
     CustomFieldRestoreSchema,
     CustomFieldSchema,
     CustomFieldUpdateSchema,
+    EntityTypeQuerySchema,
     FieldIndexSchema,
+    JsonSchemaSchema,
+    OrderSchema,
+    ValidSchema,
+    ValuesSchema,
 )
+from app.custom_fields.values import check_values
 from app.tenants.schemas import TenantChoiceSchema
 from app.tenants.service import target_tenant
 
@@ -49,6 +57,42 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> CustomField:
     """Define a custom field; where it is searchable, its index is built in the background."""
     tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
     return service.create(tenant, body, actor=current_actor())
+
+
+@blp.get("/json-schema")
+@requires(Permission.CUSTOM_FIELDS_READ)
+@blp.arguments(EntityTypeQuerySchema, location="query")
+@blp.response(200, JsonSchemaSchema)
+def get_json_schema(query: dict[str, Any]) -> dict[str, Any]:
+    """Get a JSON Schema of an entity's values, from which a form can be rendered."""
+    tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
+    entity_type = query["entity_type"]
+    return schema_of(entity_type, service.active_fields(tenant.id, entity_type))
+
+
+@blp.post("/validate")
+@requires(Permission.CUSTOM_FIELDS_READ)
+@blp.arguments(TenantChoiceSchema, location="query")
+@blp.arguments(ValuesSchema)
+@blp.response(200, ValidSchema)
+def validate(query: dict[str, Any], body: dict[str, Any]) -> dict[str, bool]:
+    """Hold an entity's values to the custom fields; 422 says at `values` what does not fit."""
+    tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
+    fields = service.active_fields(tenant.id, body["entity_type"])
+    check_values([Rule.of(field) for field in fields], body["values"])
+    return {"valid": True}
+
+
+@blp.post("/reorder")
+@requires(Permission.CUSTOM_FIELDS_WRITE)
+@blp.arguments(TenantChoiceSchema, location="query")
+@blp.arguments(OrderSchema)
+@blp.response(200, CustomFieldSchema(many=True))
+def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
+    """Put an entity type's custom fields in order: each gets its place as `sort_order`."""
+    tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
+    fields = service.reorder(tenant.id, **body, actor=current_actor())
+    return Page(fields, None)
 
 
 @blp.get("/<field_id>")

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import JSON, ColumnElement, bindparam, func, select
 
 from app.core import transactions
-from app.custom_fields.models import FieldType
+from app.custom_fields.models import CustomField, FieldType
 from app.extensions import db
 
 
@@ -24,6 +24,18 @@ class Rule:
     options: Sequence[str] | None
     is_required: bool
     is_searchable: bool
+
+    @classmethod
+    def of(cls, field: CustomField) -> Rule:
+        """The rule of a field."""
+        return cls(
+            field.id,
+            field.field_key,
+            FieldType(field.field_type),
+            field.options,
+            field.is_required,
+            field.is_searchable,
+        )
 
 
 def rules_column(tenant_id: Any, entity_type: str) -> ColumnElement[Any]:
@@ -54,11 +66,6 @@ def remember(tenant_id: UUID, entity_type: str, found: list[Any] | None) -> tupl
     )
     transactions.context()[_place(tenant_id, entity_type)] = rules
     return rules
-
-
-def forget(tenant_id: UUID, entity_type: str) -> None:
-    """For who changes fields: what was read in this transaction no longer holds."""
-    transactions.context().pop(_place(tenant_id, entity_type), None)
 
 
 def _place(tenant_id: UUID, entity_type: str) -> str:

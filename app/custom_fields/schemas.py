@@ -4,27 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.fields import AwareDateTime, Bool, Choice, Int, ListOf, LiteralTrue, Str, Uuid
+from app.core.fields import (
+    AwareDateTime,
+    Bool,
+    Choice,
+    Int,
+    JsonObject,
+    ListOf,
+    LiteralTrue,
+    Str,
+    Uuid,
+)
 from app.core.pagination import PageQuerySchema
 from app.core.schemas import Schema
 from app.custom_fields.models import FieldType, IndexState
 from app.custom_fields.options import MAX_OPTIONS, option_errors
+from app.tenants.schemas import TenantChoiceSchema
 
 KEY_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
-ENTITY_TYPE = {"examples": ["user"], "description": "What the field belongs to, such as `user`."}
-FIELD_KEY = {"examples": ["cost_center"], "description": "The key of its values."}
+ENTITY_TYPE = {"description": "What the field belongs to, such as `user`."}
+FIELD_KEY = {"description": "The key of its values."}
 OPTIONS = {
-    "examples": [None],
     "description": f"Of select and multi_select only: at most {MAX_OPTIONS}, stored without repeats.",
 }
 
-EXAMPLES = {
+EXAMPLES: dict[str, Any] = {
     "idp_org_id": "org_01JZ4K",
     "entity_type": "user",
     "field_key": "cost_center",
     "label": "Cost center",
     "options": None,
+    "values": {"cost_center": "R-12"},
+    "dialect": "https://json-schema.org/draft/2020-12/schema",
+    "title": "user",
+    "type": "object",
+    "properties": {"cost_center": {"title": "Cost center", "type": "string"}},
+    "required": ["cost_center"],
     "error": None,
+    "built_version": None,
 }
 
 
@@ -112,3 +129,45 @@ class FieldIndexSchema(Schema):
         nullable=True,
         metadata={"description": "The field's version when the build ended; null until then."},
     )
+
+
+class EntityTypeQuerySchema(TenantChoiceSchema):
+    """Whose fields of which kind of entity."""
+
+    entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
+
+
+class ValuesSchema(Schema):
+    """The values of one entity, whole."""
+
+    examples = EXAMPLES
+
+    entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
+    values = JsonObject(required=True)
+
+
+class ValidSchema(Schema):
+    """The values fit; values that do not are refused with 422."""
+
+    valid = Bool(required=True)
+
+
+class JsonSchemaSchema(Schema):
+    """A JSON Schema (2020-12) of an object; its properties are in the order of a form."""
+
+    examples = EXAMPLES
+
+    dialect = Str(data_key="$schema", attribute="$schema", required=True)
+    title = Str(required=True)
+    type = Str(required=True)
+    properties = JsonObject(required=True)
+    required = ListOf(Str(), required=True)
+
+
+class OrderSchema(Schema):
+    """The fields of an entity type in their new order; those not named come after them."""
+
+    examples = EXAMPLES
+
+    entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
+    field_ids = ListOf(Uuid(), required=True)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 
 from app.audit.service import record, record_creation
 from app.core import rows
 from app.core.actors import Actor
-from app.core.errors import Conflict
+from app.core.errors import Conflict, Invalid, error
 from app.core.pagination import Page, paginate
+from app.core.refusals import MAX_REFUSALS
 from app.core.tenancy import narrow
 from app.custom_fields import indexing
 from app.custom_fields.models import CustomField, FieldType
@@ -44,6 +45,12 @@ def list_fields(
     for name, value in (filters or {}).items():
         statement = statement.where(getattr(CustomField, name) == value)
     return paginate(statement, CustomField, limit=limit, cursor=cursor)
+
+
+def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:
+    """The fields in use, in the order of a form."""
+    found = _ordered(tenant_id, entity_type).where(CustomField.is_active)
+    return db.session.execute(found).scalars().all()
 
 
 def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
@@ -94,6 +101,44 @@ def restore(field_id: UUID | str, *, actor: Actor) -> CustomField:
     """Take an archived field back into use; where it is searchable, queue its index's build."""
     field = rows.lock_row(CustomField, field_id)
     return _change(field, {"is_active": True}, "custom_field.restored", actor)
+
+
+def reorder(
+    tenant_id: UUID, entity_type: str, field_ids: Sequence[UUID], *, actor: Actor
+) -> list[CustomField]:
+    """Number the fields' sort_order anew: the named ones first, then the others as they were.
+
+    Returns all of them in that order; Invalid at ``["body", "field_ids", index]`` for an id that
+    is none of them or is there twice.
+    """
+    locked = _ordered(tenant_id, entity_type).with_for_update()
+    known = {field.id: field for field in db.session.execute(locked).scalars()}
+    remaining = dict(known)
+    strange = [
+        (index, field_id)
+        for index, field_id in enumerate(field_ids)
+        if remaining.pop(field_id, None) is None
+    ]
+    if strange:
+        raise Invalid(*(_unknown(*where) for where in strange[:MAX_REFUSALS]))
+    ordered = [*(known[field_id] for field_id in field_ids), *remaining.values()]
+    for place, field in enumerate(ordered):
+        _change(field, {"sort_order": place}, "custom_field.reordered", actor)
+    return ordered
+
+
+def _ordered(tenant_id: UUID, entity_type: str) -> Select[tuple[CustomField]]:
+    return (
+        select(CustomField)
+        .where(CustomField.tenant_id == tenant_id, CustomField.entity_type == entity_type)
+        .order_by(CustomField.sort_order, CustomField.created_at, CustomField.id)
+    )
+
+
+def _unknown(index: int, field_id: UUID) -> dict[str, Any]:
+    message = "Value error, this is no field of the entity type, or it is named twice"
+    loc = ("body", "field_ids", index)
+    return error(loc, "value_error", message, str(field_id), {"error": {}})
 
 
 def _change(

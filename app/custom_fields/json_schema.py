@@ -1,0 +1,74 @@
+"""A tenant's custom fields as a JSON Schema (2020-12) that a front end can render a form from.
+
+It accepts whatever :mod:`app.custom_fields.values` accepts, and refuses wrong types, wrong options
+and missing required fields; rules that no schema can say (an assigned phone number) it leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from app.custom_fields.models import CustomField, FieldType
+from app.custom_fields.types import (
+    DATE_PATTERN,
+    DATETIME_PATTERN,
+    DECIMAL_BOUND,
+    DECIMAL_PATTERN,
+    PHONE_PATTERN,
+    URL_PATTERN,
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+VALUES: dict[FieldType, dict[str, Any]] = {
+    FieldType.TEXT: {"type": "string"},
+    FieldType.LONG_TEXT: {"type": "string"},
+    FieldType.INTEGER: {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+    FieldType.DECIMAL: {
+        "type": ["number", "string"],
+        "exclusiveMinimum": -DECIMAL_BOUND,
+        "exclusiveMaximum": DECIMAL_BOUND,
+        "pattern": DECIMAL_PATTERN,
+    },
+    FieldType.BOOLEAN: {"type": "boolean"},
+    FieldType.DATE: {"type": "string", "format": "date", "pattern": DATE_PATTERN},
+    FieldType.DATETIME: {"type": "string", "format": "date-time", "pattern": DATETIME_PATTERN},
+    FieldType.EMAIL: {"type": "string", "format": "email"},
+    FieldType.URL: {"type": "string", "format": "uri", "pattern": URL_PATTERN},
+    FieldType.PHONE: {"type": "string", "pattern": PHONE_PATTERN},
+}
+
+
+def schema_of(entity_type: str, fields: Iterable[CustomField]) -> dict[str, Any]:
+    """The schema of an entity's values under the given fields, in their order; other keys are free.
+
+    Each property carries its FieldType as ``x-field-type``, which tells text from long_text.
+    """
+    fields = list(fields)
+    return {
+        "$schema": DIALECT,
+        "title": entity_type,
+        "type": "object",
+        "properties": {field.field_key: _property(field) for field in fields},
+        "required": [field.field_key for field in fields if field.is_required],
+    }
+
+
+def _property(field: CustomField) -> dict[str, Any]:
+    field_type = FieldType(field.field_type)
+    return {"title": field.label, "x-field-type": field_type.value, **_values(field_type, field)}
+
+
+def _values(field_type: FieldType, field: CustomField) -> dict[str, Any]:
+    if field_type == FieldType.SELECT:
+        return {"type": "string", **_one_of(field.options)}
+    if field_type == FieldType.MULTI_SELECT:
+        items = {"type": "string", **_one_of(field.options)}
+        return {"type": "array", "items": items, "uniqueItems": True}
+    return VALUES[field_type]
+
+
+def _one_of(options: Sequence[str] | None) -> dict[str, Any]:
+    """``enum`` may not be empty, so where there is no option nothing at all is accepted."""
+    return {"enum": list(options)} if options else {"not": {}}

@@ -1,0 +1,162 @@
+"""``?meta_data.<field_key>=`` filters, answered from the search index.
+
+Equality on any number of fields, and besides on at most one field either a range (``__gte``,
+``__lte``, or both; numbers and dates) or a ``__prefix`` (texts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from marshmallow import ValidationError
+from sqlalchemy import ColumnElement, bindparam, select
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.core.errors import Conflict, Invalid, error
+from app.core.refusals import refusals
+from app.custom_fields import comparisons
+from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
+from app.extensions import db
+
+PREFIX = "meta_data."
+
+SEARCHABLE = (
+    select(CustomField.id, CustomField.field_key, CustomField.field_type, FieldIndex.state)
+    .outerjoin(
+        FieldIndex,
+        (FieldIndex.tenant_id == CustomField.tenant_id) & (FieldIndex.field_id == CustomField.id),
+    )
+    .where(
+        CustomField.tenant_id == bindparam("tenant_id"),
+        CustomField.entity_type == bindparam("entity_type"),
+        CustomField.is_searchable,
+        CustomField.is_active,
+    )
+)
+
+
+@dataclass(frozen=True)
+class _Field:
+    id: UUID
+    key: str
+    type: FieldType
+    state: str | None
+
+
+@dataclass(frozen=True)
+class _Filter:
+    parameter: str
+    field: _Field
+    operator: str
+    condition: ColumnElement[bool]
+
+
+def has_filters(query: Mapping[str, Any]) -> bool:
+    """Whether a request's query filters by custom fields, which needs a tenant."""
+    return any(name.startswith(PREFIX) for name in query)
+
+
+def conditions(
+    tenant_id: UUID,
+    entity_type: str,
+    query: Mapping[str, Any],
+    entity_id: InstrumentedAttribute[UUID],
+) -> list[ColumnElement[bool]]:
+    """The conditions on ``entity_id`` that the ``meta_data.…`` parameters of ``query`` ask for.
+
+    Other parameters are not looked at. Raises Invalid at ``["query", parameter]`` for a key that
+    is no searchable active field, an operator that its type does not have, a value that is not of
+    its type, and a second range or prefix; Conflict ``index_not_ready`` while the index of one of
+    the fields is not complete.
+    """
+    asked = {name: text for name, text in query.items() if name.startswith(PREFIX)}
+    if not asked:
+        return []
+    filters = _read(asked, _searchable(tenant_id, entity_type))
+    for one in filters:
+        if one.field.state != IndexState.READY:
+            raise Conflict(
+                f"The search index of {one.field.key} is not ready; its progress is at"
+                f" /v1/custom-fields/{one.field.id}/index.",
+                code="index_not_ready",
+            )
+    return [
+        entity_id.in_(
+            select(IndexRow.entity_id).where(
+                IndexRow.tenant_id == tenant_id, IndexRow.field_id == field.id, *compared
+            )
+        )
+        for field, compared in _grouped(filters)
+    ]
+
+
+def _searchable(tenant_id: UUID, entity_type: str) -> dict[str, _Field]:
+    place = {"tenant_id": tenant_id, "entity_type": entity_type}
+    return {
+        row.field_key: _Field(row.id, row.field_key, FieldType(row.field_type), row.state)
+        for row in db.session.execute(SEARCHABLE, place)
+    }
+
+
+def _read(asked: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filter]:
+    filters: list[_Filter] = []
+    errors: list[dict[str, Any]] = []
+    for parameter, text in asked.items():
+        field, operator = _target(parameter.removeprefix(PREFIX), fields)
+        if field is None:
+            errors.append(_fault(parameter, text, "this is not a searchable custom field"))
+        elif operator not in comparisons.operators_of(field.type):
+            reason = f"fields of type {field.type} have no {operator} filter"
+            errors.append(_fault(parameter, text, reason))
+        else:
+            try:
+                condition = comparisons.compare(field.type, operator, text)
+            except ValidationError as fault:
+                loc = ("query", parameter)
+                errors += [
+                    {**one.under(*loc).entry(), "input": text} for one in refusals(fault, text)
+                ]
+            else:
+                filters.append(_Filter(parameter, field, operator, condition))
+    errors = errors or list(_too_many(filters, asked))
+    if errors:
+        raise Invalid(*errors)
+    return filters
+
+
+def _target(name: str, fields: Mapping[str, _Field]) -> tuple[_Field | None, str]:
+    """The field and the operator; a field whose key ends like an operator is meant first."""
+    if name in fields:
+        return fields[name], comparisons.EQUAL
+    key, separator, operator = name.rpartition("__")
+    if separator and operator in comparisons.OPERATORS:
+        return fields.get(key), operator
+    return None, comparisons.EQUAL
+
+
+def _too_many(filters: list[_Filter], asked: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The ranges and prefixes after the first; both ends of one range are one."""
+    others = [one for one in filters if one.operator != comparisons.EQUAL]
+    for one in others[1:]:
+        is_prefix = comparisons.PREFIX in (one.operator, others[0].operator)
+        if is_prefix or one.field != others[0].field:
+            reason = "only one range or prefix can be asked for at once"
+            yield _fault(one.parameter, asked[one.parameter], reason)
+
+
+def _grouped(filters: list[_Filter]) -> Iterator[tuple[_Field, list[ColumnElement[bool]]]]:
+    """Each equality by itself; the two ends of a range together, for one scan of the index."""
+    between = [one for one in filters if one.operator != comparisons.EQUAL]
+    for one in filters:
+        if one.operator == comparisons.EQUAL:
+            yield one.field, [one.condition]
+    if between:
+        yield between[0].field, [one.condition for one in between]
+
+
+def _fault(parameter: str, text: str, reason: str) -> dict[str, Any]:
+    loc = ["query", parameter]
+    return error(loc, "value_error", f"Value error, {reason}", text, {"error": {}})
