@@ -48,8 +48,6 @@ def type_errors(flag_type: FlagType, value: Any, loc: Location) -> Iterator[dict
         yield error(loc, type_, msg, value)
 
 
-def size_errors(value: Any, loc: Location) -> Iterator[dict[str, Any]]:
-    """The entry of a 422 for a value that is too long."""
-    if len(json.dumps(value)) > MAX_VALUE_BYTES:
-        msg = f"Value error, a flag's value takes at most {MAX_VALUE_BYTES} bytes of JSON"
-        yield error(loc, "value_error", msg, value, {"error": {}})
+def is_too_long(value: Any) -> bool:
+    """Whether a value takes more than :data:`MAX_VALUE_BYTES`."""
+    return len(json.dumps(value)) > MAX_VALUE_BYTES

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from marshmallow import ValidationError
+
 from app.core.errors import Location, error
 from app.core.fields import AnyJson, AwareDateTime, Bool, Choice, ListOf, Nested, Str, Uuid
 from app.core.pagination import PageQuerySchema
 from app.core.schemas import Schema
-from app.flags.flag_types import MAX_VALUE_BYTES, FlagType, size_errors, type_errors
+from app.flags.flag_types import MAX_VALUE_BYTES, FlagType, is_too_long, type_errors
 
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
-VALUE = {"description": f"Of the flag's type; at most {MAX_VALUE_BYTES} bytes."}
 EXPIRY = {"description": "When the preset's value holds again; null or absent: never."}
 TENANT = {"description": "The tenant; by default the one of the credential."}
 
@@ -40,6 +41,21 @@ EXAMPLES = {
 }
 
 
+def _refuse_long(value: Any) -> None:
+    if is_too_long(value):
+        raise ValidationError(f"a flag's value takes at most {MAX_VALUE_BYTES} bytes of JSON")
+
+
+def _value() -> AnyJson:
+    """A value to be stored."""
+    description = f"Of the flag's type; at most {MAX_VALUE_BYTES} bytes of JSON."
+    return AnyJson(
+        required=True,
+        validate=_refuse_long,
+        metadata={"description": description},
+    )
+
+
 class PresetFlagSchema(Schema):
     """One flag of a preset."""
 
@@ -47,7 +63,7 @@ class PresetFlagSchema(Schema):
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_type = Choice(FlagType, required=True)
-    default_value = AnyJson(required=True, metadata=VALUE)
+    default_value = _value()
     description = Str(load_default="")
     is_locked = Bool(
         load_default=False,
@@ -122,12 +138,9 @@ class OverrideCreateSchema(Schema):
     examples = EXAMPLES
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
-    flag_value = AnyJson(required=True, metadata=VALUE)
+    flag_value = _value()
     plan_preset_id = Uuid(metadata={"description": "By default the preset of the tenant's plan."})
     expires_at = AwareDateTime(nullable=True, metadata=EXPIRY)
-
-    def rules(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        return size_errors(values["flag_value"], ["body", "flag_value"])
 
 
 class OverrideUpdateSchema(Schema):
@@ -135,13 +148,10 @@ class OverrideUpdateSchema(Schema):
 
     examples = EXAMPLES
 
-    flag_value = AnyJson(required=True, metadata=VALUE)
+    flag_value = _value()
     expires_at = AwareDateTime(
         nullable=True, metadata={"description": f"{EXPIRY['description']} Superadmins only."}
     )
-
-    def rules(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        return size_errors(values["flag_value"], ["body", "flag_value"])
 
 
 class FlagTenantQuerySchema(Schema):
@@ -189,7 +199,6 @@ def flag_errors(flags: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         loc: list[str | int] = ["body", "flags", index]
         yield from _repeated(flag["flag_key"], seen, [*loc, "flag_key"])
         yield from type_errors(flag["flag_type"], flag["default_value"], [*loc, "default_value"])
-        yield from size_errors(flag["default_value"], [*loc, "default_value"])
 
 
 def _repeated(flag_key: str, seen: set[str], loc: Location) -> Iterator[dict[str, Any]]:

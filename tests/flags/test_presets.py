@@ -80,14 +80,16 @@ class TestCreatePreset:
         assert faults(answer) == [(type_, ["body", "flags", 0, "default_value"])]
 
     def test_refuses_a_key_twice_and_a_value_too_long(self, api):
-        flags = [preset_flag("a", "x" * 20_000), preset_flag("a", "y")]
+        twice = [preset_flag("a", "x"), preset_flag("a", "y")]
+        long = [preset_flag("a", "x" * 20_000)]
 
-        answer = api.post(URL, token=platform_token(), json={"name": "x", "flags": flags})
-
-        assert faults(answer) == [
-            ("value_error", ["body", "flags", 0, "default_value"]),
-            ("value_error", ["body", "flags", 1, "flag_key"]),
+        answers = [
+            api.post(URL, token=platform_token(), json={"name": "x", "flags": flags})
+            for flags in (twice, long)
         ]
+
+        assert faults(answers[0]) == [("value_error", ["body", "flags", 1, "flag_key"])]
+        assert faults(answers[1]) == [("value_error", ["body", "flags", 0, "default_value"])]
 
     @pytest.mark.parametrize("key", ["", "a b", "a/b", "é", "a\n", "x" * 129])
     def test_refuses_keys_that_cannot_stand_in_a_path(self, api, key):
