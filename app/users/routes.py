@@ -8,6 +8,7 @@ from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.blueprint import Blueprint
 from app.core.pagination import Page
+from app.custom_fields import search
 from app.tenants.schemas import TenantChoiceSchema
 from app.tenants.service import target_id
 from app.users import service
@@ -28,12 +29,17 @@ blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People o
 @blp.arguments(UserQuerySchema, location="query")
 @blp.response(200, UserSchema(many=True))
 def list_users(query: dict[str, Any]) -> Page:
-    """List users, oldest first."""
+    """List users, oldest first.
+
+    `meta_data.<field_key>=` narrows by searchable custom fields, several at once; besides, one of
+    them by `meta_data.<field_key>__gte=` and `__lte=`, or by `__prefix=`.
+    """
     return service.list_users(
         limit=query["limit"],
         cursor=query.get("cursor"),
         tenant_id=query.get("tenant_id"),
         filters={name: query[name] for name in ("is_active", "email") if name in query},
+        meta_data={name: text for name, text in query.items() if name.startswith(search.PREFIX)},
     )
 
 

@@ -16,6 +16,9 @@ from app.core.errors import Conflict, Forbidden, Invalid, Location, error
 from app.core.merge_patch import merge_patch
 from app.core.pagination import Page, paginate
 from app.core.tenancy import narrow
+from app.custom_fields import index, search
+from app.custom_fields.rules import remember, rules_column
+from app.custom_fields.values import check_patch
 from app.extensions import db
 from app.tenants import owners
 from app.tenants import service as tenants
@@ -24,6 +27,7 @@ from app.users.models import User
 ENTITY = "user"
 MAX_META_DATA = 32 * 1024
 
+RULES = rules_column(User.tenant_id, ENTITY)
 IS_OWNER = owners.is_owner(User)
 LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
 
@@ -39,10 +43,18 @@ def list_users(
     cursor: str | None = None,
     tenant_id: UUID | None = None,
     filters: Mapping[str, Any] | None = None,
+    meta_data: Mapping[str, str] | None = None,
 ) -> Page:
-    """One page of a tenant's users (of everybody's, for the platform), narrowed by equality."""
+    """One page of a tenant's users (of everybody's, for the platform).
+
+    ``filters`` narrow by equality on columns, ``meta_data`` by searchable custom fields (see
+    :mod:`app.custom_fields.search`), which needs a tenant: Invalid where there is none.
+    """
     statement = select(User)
     shown = narrow(tenant_id)
+    if meta_data:
+        shown = tenants.target_id(tenant_id, home=shown)
+        statement = statement.where(*search.conditions(shown, ENTITY, meta_data, User.id))
     if shown is not None:
         statement = statement.where(User.tenant_id == shown)
     for name, value in (filters or {}).items():
@@ -58,7 +70,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     """
     tenant = tenants.get_tenant(tenant_id)
     meta_data = values.get("meta_data", {})
-    _check_size(meta_data, ["body", "meta_data"], meta_data)
+    _check(tenant.id, {}, meta_data, meta_data, loc=("body", "meta_data"))
     user = User(
         tenant_id=tenant.id,
         idp_org_id=tenant.idp_org_id,
@@ -68,6 +80,8 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     )
     db.session.add(user)
     rows.flush(_conflicts())
+    if meta_data:
+        index.refresh(tenant.id, ENTITY, user.id, {}, meta_data)
     record_creation("user.created", user, actor=actor)
     return user
 
@@ -114,22 +128,37 @@ def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Act
     and each is checked against what it really becomes, which a single statement that merges in
     the database could not do with nested objects and the tenant's rules.
 
-    Raises Invalid where the result is larger than :data:`MAX_META_DATA` bytes.
+    Raises Invalid where a value breaks the rules of the tenant's custom field of its key, and
+    where the result is larger than :data:`MAX_META_DATA` bytes.
     """
-    user = rows.lock_row(User, user_id)
-    after = merge_patch(user.meta_data, patch)
-    _check_size(after, ["body", "patches"], patch)
+    user, (rules,) = rows.lock_with(User, user_id, RULES)
+    remember(user.tenant_id, ENTITY, rules)
+    before = user.meta_data
+    after = merge_patch(before, patch)
+    _check(user.tenant_id, before, patch, after, loc=("body", "patches"))
+    check_precondition(user)
     change = user.assign({"meta_data": after}, actor_id=actor.id)
     if change is not None:
+        index.refresh(user.tenant_id, ENTITY, user.id, before, after)
         record("user.meta_data_patched", user, change, actor=actor)
     return user
 
 
-def _check_size(meta_data: Mapping[str, Any], loc: Location, sent: Any) -> None:
-    size = len(json.dumps(meta_data))
+def _check(
+    tenant_id: UUID,
+    before: Mapping[str, Any],
+    patch: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    loc: Location,
+) -> None:
+    """Refuse, at ``loc``, what breaks the tenant's custom fields, and what is too large."""
+    if patch:
+        check_patch(tenant_id, ENTITY, before, patch, after, loc=loc)
+    size = len(json.dumps(after))
     if size > MAX_META_DATA:
         message = f"Value error, meta_data takes at most {MAX_META_DATA} bytes of JSON, not {size}"
-        raise Invalid(error(loc, "value_error", message, sent, {"error": {}}))
+        raise Invalid(error(loc, "value_error", message, patch, {"error": {}}))
 
 
 def _conflicts() -> dict[str, Conflict]:
