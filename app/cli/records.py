@@ -24,10 +24,13 @@ set_option = click.option(
 
 def load(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
     """What ``schema`` makes of the options that were given; UsageError for what it refuses."""
+    return checked(schema, {name: value for name, value in given.items() if value is not None})
+
+
+def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The same where None is a value like any other."""
     try:
-        values: dict[str, Any] = schema().load(
-            {name: value for name, value in given.items() if value is not None}
-        )
+        values: dict[str, Any] = schema().load(dict(given))
     except ma.ValidationError as error:
         faults = [f"{one.loc[0]}: {one.msg}" for one in refusals(error, None)]
         raise click.UsageError("; ".join(faults)) from None

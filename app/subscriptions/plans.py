@@ -11,7 +11,7 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.extensions import db
 from app.subscriptions.models import Subscription
-from app.subscriptions.statuses import StatusClass
+from app.subscriptions.statuses import StatusClass, class_of
 from app.tenants.models import Tenant
 
 DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "start_date"})
@@ -34,8 +34,8 @@ CURRENT_PLAN = (
 )
 
 
-def follow_plan(tenant_id: UUID, *, actor: Actor) -> None:
-    """Give the tenant the plan of its current subscription, or the default plan.
+def follow_plan(tenant_id: UUID, *, actor: Actor) -> bool:
+    """Give the tenant the plan of its current subscription, or the default plan; whether it moved.
 
     Current is, of those not ended, the one with the latest start date, then the latest id. The
     tenant's row is locked before the subscriptions are read, so of two transactions that change two
@@ -47,3 +47,17 @@ def follow_plan(tenant_id: UUID, *, actor: Actor) -> None:
     change = tenant.assign({"plan_name": plan_name})
     if change is not None:
         audit.record("tenant.plan_changed", tenant, change, actor=actor)
+    return change is not None
+
+
+def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
+    """Class the tenant's subscriptions anew and let its plan follow; how many rows changed.
+
+    For after the vocabulary of states or the default plan has changed.
+    """
+    of_tenant = select(Subscription).where(Subscription.tenant_id == tenant_id)
+    changed = 0
+    for subscription in db.session.execute(of_tenant.with_for_update()).scalars():
+        status_class = class_of(subscription.bp_status).value
+        changed += subscription.assign({"status_class": status_class}) is not None
+    return changed + follow_plan(tenant_id, actor=actor)

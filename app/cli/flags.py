@@ -1,0 +1,204 @@
+"""``flask flags``."""
+
+from __future__ import annotations
+
+import json
+from typing import IO, Any
+
+import click
+
+from app.cli.base import AppGroup, json_option, operator, print_rows
+from app.cli.lookup import find_tenant
+from app.cli.records import checked, limit_option, load, print_list, print_one
+from app.core.actors import SYSTEM_CLI
+from app.core.errors import Invalid
+from app.core.fields import AnyJson, AwareDateTime, Bool, Str
+from app.core.schemas import Schema
+from app.flags import evaluation, overrides, presets
+from app.flags.evaluation import EffectiveFlag, FlagSet, Layer
+from app.flags.models import PlanPreset
+from app.flags.schemas import (
+    EffectiveFlagSchema,
+    OverrideCreateSchema,
+    OverrideSchema,
+    OverrideUpdateSchema,
+    PlanPresetCreateSchema,
+    PlanPresetSchema,
+)
+
+flags = AppGroup("flags", help="Plan presets, a tenant's flags, and why they are what they are.")
+PRESET, OVERRIDE, EFFECTIVE = PlanPresetSchema(), OverrideSchema(), EffectiveFlagSchema()
+FLAG_COLUMNS = ("flag_key", "flag_type", "default_value", "is_locked", "description")
+EFFECTIVE_COLUMNS = ("key", "type", "value", "source", "preset_value", "override_value")
+OVERRIDE_COLUMNS = ("id", "tenant_id", "plan_preset_id", "flag_key", "flag_value")
+
+
+class ExplanationSchema(Schema):
+    """Why one flag of a tenant is what it is."""
+
+    tenant = Str()
+    plan_name = Str()
+    flag_key = Str()
+    flag_type = Str()
+    value = AnyJson()
+    decided_by = Str()
+    because = Str()
+    preset_value = AnyJson()
+    override_value = AnyJson()
+    override_id = Str(nullable=True)
+    expires_at = AwareDateTime(nullable=True)
+    is_locked = Bool()
+
+
+@flags.command("explain")
+@click.argument("tenant")
+@click.argument("key")
+@json_option
+@operator
+def explain(tenant: str, key: str, as_json: bool) -> None:
+    """Tell what a tenant's flag is, and which layer decided: preset, override or suspension."""
+    row = find_tenant(tenant)
+    found = evaluation.evaluate(row.id, key)
+    flag = _flag(found, key)
+    explanation = {
+        "tenant": row.slug,
+        "plan_name": found.plan_name,
+        "flag_key": flag.key,
+        "flag_type": flag.type,
+        "value": flag.value,
+        "decided_by": flag.layer.value,
+        "because": _because(flag),
+        "preset_value": flag.preset_value,
+        "override_value": flag.override_value,
+        "override_id": flag.override_id,
+        "expires_at": flag.expires_at,
+        "is_locked": flag.is_locked,
+    }
+    print_one(explanation, ExplanationSchema(), as_json=as_json)
+
+
+@flags.command("list")
+@click.argument("tenant")
+@json_option
+@operator
+def list_flags(tenant: str, as_json: bool) -> None:
+    """List a tenant's effective flags."""
+    found = evaluation.evaluate_all(find_tenant(tenant).id)
+    print_list(list(found.flags.values()), EFFECTIVE, EFFECTIVE_COLUMNS, as_json=as_json)
+
+
+@flags.command("presets")
+@limit_option
+@json_option
+@operator
+def list_presets(limit: int, as_json: bool) -> None:
+    """List the plan presets."""
+    page = presets.list_presets(limit=limit)
+    print_list(page.items, PRESET, ("id", "name", "created_at", "updated_at"), as_json=as_json)
+
+
+@flags.command("preset")
+@click.argument("name")
+@json_option
+@operator
+def show_preset(name: str, as_json: bool) -> None:
+    """Show the flags of a plan's preset; as JSON, set-preset takes them back."""
+    print_rows(_preset(name).flags, FLAG_COLUMNS, as_json=as_json)
+
+
+@flags.command("set-preset")
+@click.argument("name")
+@click.argument("file", type=click.File("r", encoding="utf-8"))
+@json_option
+@operator
+def set_preset(name: str, file: IO[str], as_json: bool) -> None:
+    """Make a plan's preset, or replace its flags, from a JSON list in FILE (- is standard input)."""
+    given = {"name": name, "flags": _json(file.read())}
+    values = load(PlanPresetCreateSchema, given)
+    errors = list(PlanPresetCreateSchema().rules(values))
+    if errors:
+        raise Invalid(*errors)
+    known = presets.find_preset(name)
+    if known is None:
+        preset = presets.create_preset(**values, actor=SYSTEM_CLI)
+    else:
+        preset = presets.update_preset(known.id, {"flags": values["flags"]}, actor=SYSTEM_CLI)
+    print_one(preset, PRESET, as_json=as_json)
+
+
+@flags.command("overrides")
+@click.option("--tenant", help="Of this tenant (slug or id).")
+@limit_option
+@json_option
+@operator
+def list_overrides(tenant: str | None, limit: int, as_json: bool) -> None:
+    """List overrides, in force or not."""
+    tenant_id = find_tenant(tenant).id if tenant else None
+    page = overrides.list_overrides(tenant_id=tenant_id, limit=limit)
+    print_list(page.items, OVERRIDE, OVERRIDE_COLUMNS, as_json=as_json)
+
+
+@flags.command("override")
+@click.argument("tenant")
+@click.argument("key")
+@click.argument("value", metavar="JSON")
+@click.option("--expires-at", help="When the preset's value holds again (RFC 3339).")
+@json_option
+@operator
+def set_override(tenant: str, key: str, value: str, expires_at: str | None, as_json: bool) -> None:
+    """Give a tenant its own value of a flag of its plan; a text is written as JSON: '"dark"'."""
+    row = find_tenant(tenant)
+    given = {"flag_value": _json(value)} | ({"expires_at": expires_at} if expires_at else {})
+    known = _flag(evaluation.evaluate(row.id, key), key).override_id
+    if known is None:
+        values = checked(OverrideCreateSchema, {"flag_key": key, **given})
+        override = overrides.create_override(row.id, **values, actor=SYSTEM_CLI)
+    else:
+        values = {"expires_at": None, **checked(OverrideUpdateSchema, given)}
+        override = overrides.update_override(known, values, is_superadmin=True, actor=SYSTEM_CLI)
+    print_one(override, OVERRIDE, as_json=as_json)
+
+
+@flags.command("delete-override")
+@click.argument("override_id")
+@operator
+def delete_override(override_id: str) -> None:
+    """Delete an override; the preset's value holds again."""
+    overrides.delete_override(override_id, actor=SYSTEM_CLI)
+
+
+def _preset(name: str) -> PlanPreset:
+    preset = presets.find_preset(name)
+    if preset is None:
+        raise click.ClickException(f"There is no preset {name}.")
+    return preset
+
+
+def _flag(found: FlagSet, key: str) -> EffectiveFlag:
+    if key not in found.flags:
+        _preset(found.plan_name)
+        raise click.ClickException(f"The plan {found.plan_name} has no flag {key}.")
+    return found.flags[key]
+
+
+def _because(flag: EffectiveFlag) -> str:
+    match flag.layer:
+        case Layer.TENANT_SUSPENDED:
+            return (
+                "The tenant is suspended, so its flags are disabled: they have the plan's values."
+            )
+        case Layer.OVERRIDE:
+            return "The tenant's override goes before the plan's preset."
+        case Layer.OVERRIDE_EXPIRED:
+            return "The tenant's override has expired, so the plan's preset holds."
+        case Layer.OVERRIDE_MISFIT:
+            return f"The tenant's override is no {flag.type}, so the plan's preset holds."
+        case Layer.PRESET:
+            return "The tenant has no override, so the plan's preset holds."
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise click.UsageError(f"This is no JSON: {fault}.") from None

@@ -1,0 +1,147 @@
+"""``flask subscriptions``."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import click
+from rich.console import Console
+from rich.progress import track
+from sqlalchemy import select
+
+from app.cli.base import AppGroup, json_option, operator, print_json
+from app.cli.lookup import find_tenant
+from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
+from app.core import tenancy
+from app.core.actors import SYSTEM_CLI
+from app.core.transactions import transaction
+from app.extensions import db
+from app.subscriptions import plans, service
+from app.subscriptions.schemas import (
+    SourceHeadersSchema,
+    SubscriptionCancelSchema,
+    SubscriptionCreateSchema,
+    SubscriptionSchema,
+    SubscriptionUpdateSchema,
+)
+from app.subscriptions.statuses import StatusClass
+from app.tenants.models import Tenant
+
+COLUMNS = ("id", "bp_subscription_id", "bp_status", "plan_name", "start_date", "auto_renew")
+
+subscriptions = AppGroup("subscriptions", help="List, create, change and cancel subscriptions.")
+SHAPE = SubscriptionSchema()
+
+
+@subscriptions.command("list")
+@click.option("--tenant", help="Of this tenant (slug or id).")
+@click.option("--bp-status", help="With exactly this word of the provider's.")
+@click.option("--bp-customer-id", help="Of this customer at the provider.")
+@click.option(
+    "--status-class",
+    type=click.Choice([status_class.value for status_class in StatusClass]),
+    help="With a word of the provider's that means this.",
+)
+@limit_option
+@json_option
+@operator
+def list_subscriptions(
+    tenant: str | None, status_class: str | None, limit: int, as_json: bool, **equal: str | None
+) -> None:
+    """List subscriptions, oldest first."""
+    page = service.list_subscriptions(
+        tenant_id=find_tenant(tenant).id if tenant else None,
+        status_class=status_class,
+        limit=limit,
+        **{name: value for name, value in equal.items() if value is not None},
+    )
+    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+
+
+@subscriptions.command("show")
+@click.argument("subscription_id")
+@json_option
+@operator
+def show(subscription_id: str, as_json: bool) -> None:
+    """Show a subscription."""
+    print_one(service.get_subscription(subscription_id), SHAPE, as_json=as_json)
+
+
+@subscriptions.command("create")
+@click.option("--tenant", required=True, help="Of this tenant (slug or id).")
+@set_option
+@json_option
+@operator
+def create(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
+    """Create a subscription; the tenant's plan follows."""
+    values = load(SubscriptionCreateSchema, assignments(fields))
+    row = service.create(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@subscriptions.command("update")
+@click.argument("subscription_id")
+@set_option
+@click.option("--source-timestamp", help="The moment at the provider that the values describe.")
+@json_option
+@operator
+def update(
+    subscription_id: str, fields: tuple[str, ...], source_timestamp: str | None, as_json: bool
+) -> None:
+    """Change fields, such as --set bp_status=active; the tenant's plan follows."""
+    values = load(SubscriptionUpdateSchema, assignments(fields))
+    source = load(SourceHeadersSchema, {"X-Source-Timestamp": source_timestamp})
+    row, is_applied = service.update_subscription(
+        subscription_id, values, **source, actor=SYSTEM_CLI
+    )
+    if not is_applied:
+        click.echo("Ignored: a newer update has been applied.", err=True)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@subscriptions.command("cancel")
+@click.argument("subscription_id")
+@click.option("--at-period-end", is_flag=True, help="When the paid period ends, instead of now.")
+@click.option("--reason")
+@click.option("--canceled-at", help="Now, unless given.")
+@json_option
+@operator
+def cancel(
+    subscription_id: str,
+    at_period_end: bool,
+    reason: str | None,
+    canceled_at: str | None,
+    as_json: bool,
+) -> None:
+    """Record a cancellation; the provider is not called."""
+    given = {"at_period_end": at_period_end, "reason": reason, "canceled_at": canceled_at}
+    values = load(SubscriptionCancelSchema, given)
+    print_one(service.cancel(subscription_id, **values, actor=SYSTEM_CLI), SHAPE, as_json=as_json)
+
+
+@operator
+def _tenant_ids(named: str | None) -> list[UUID]:
+    if named is not None:
+        return [find_tenant(named).id]
+    return list(db.session.scalars(select(Tenant.id).order_by(Tenant.created_at, Tenant.id)))
+
+
+@subscriptions.command("reconcile")
+@click.option("--tenant", help="This tenant only (slug or id).")
+@json_option
+def reconcile(tenant: str | None, as_json: bool) -> None:
+    """Work out every state's class and every tenant's plan anew.
+
+    For after an upgrade that knows more words, or another DEFAULT_PLAN. One transaction a tenant.
+    """
+    tenant_ids = _tenant_ids(tenant)
+    changed = 0
+    for tenant_id in track(tenant_ids, "Tenants", console=Console(stderr=True)):
+        with transaction():
+            tenancy.enter(tenancy.Scope(tenant_id))
+            changed += plans.reconcile(tenant_id, actor=SYSTEM_CLI)
+    result = {"tenants": len(tenant_ids), "rows_changed": changed}
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(f"{result['tenants']} tenants looked at, {changed} rows changed.")

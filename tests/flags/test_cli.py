@@ -1,0 +1,113 @@
+"""``flask flags``."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.factories import create_override, create_preset, create_tenant, preset_flag
+
+
+@pytest.fixture
+def run(app):
+    """Runs a command; what it printed as JSON, or its result where it failed."""
+
+    def invoke(*words, ok=True, **options):
+        result = app.test_cli_runner().invoke(args=["flags", *map(str, words)], **options)
+        assert (result.exit_code == 0) == ok, result.output
+        return json.loads(result.stdout) if ok and "--json" in words else result
+
+    return invoke
+
+
+class TestExplain:
+    def test_names_the_preset(self, run):
+        create_preset(beta=False)
+        tenant = create_tenant()
+
+        told = run("explain", tenant.slug, "beta", "--json")
+
+        assert (told["value"], told["decided_by"], told["override_id"]) == (False, "preset", None)
+        assert told["plan_name"] == "free"
+
+    def test_names_the_override(self, run):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "beta", True)
+
+        told = run("explain", tenant.id, "beta", "--json")
+
+        assert (told["value"], told["decided_by"]) == (True, "override")
+        assert told["override_id"] == str(override.id)
+        assert "override" in run("explain", tenant.id, "beta").stdout
+
+    def test_names_an_override_that_does_not_count(self, run):
+        preset = create_preset(beta=False, theme="a")
+        tenant, suspended = create_tenant(), create_tenant(is_active=False)
+        past = datetime(2020, 1, 1, tzinfo=UTC)
+        create_override(tenant, preset, "beta", True, expires_at=past)
+        create_override(tenant, preset, "theme", 5)
+        create_override(suspended, preset, "beta", True)
+
+        expired = run("explain", tenant.slug, "beta", "--json")
+        misfit = run("explain", tenant.slug, "theme", "--json")
+        disabled = run("explain", suspended.slug, "beta", "--json")
+
+        assert expired["decided_by"] == "override_expired"
+        assert (expired["value"], expired["expires_at"]) == (False, "2020-01-01T00:00:00Z")
+        assert (misfit["decided_by"], misfit["value"]) == ("override_of_wrong_type", "a")
+        assert (disabled["decided_by"], disabled["value"]) == ("tenant_suspended", False)
+
+    def test_fails_for_what_is_not_there(self, run):
+        create_preset(beta=False)
+        tenant, without = create_tenant(), create_tenant(plan_name="none")
+
+        assert "no flag gamma" in run("explain", tenant.slug, "gamma", ok=False).stderr
+        assert "no preset none" in run("explain", without.slug, "beta", ok=False).stderr
+        assert "no tenant nobody" in run("explain", "nobody", "beta", ok=False).stderr
+
+
+class TestPresetCommands:
+    def test_make_show_and_replace(self, run):
+        flags = [preset_flag("beta", True), preset_flag("seats", 5.0)]
+
+        made = run("set-preset", "growth", "-", "--json", input=json.dumps(flags))
+        shown = run("preset", "growth", "--json")
+        run("set-preset", "growth", "-", input=json.dumps(shown[1:]))
+
+        assert (made["name"], shown) == ("growth", flags)
+        assert run("preset", "growth", "--json") == flags[1:]
+        assert [one["name"] for one in run("presets", "--json")] == ["growth"]
+
+    def test_refuse_what_is_no_list_of_flags(self, run):
+        twice = json.dumps([preset_flag("beta", True)] * 2)
+
+        assert "no JSON" in run("set-preset", "x", "-", ok=False, input="{").stderr
+        assert "list" in run("set-preset", "x", "-", ok=False, input="{}").stderr
+        assert "once" in run("set-preset", "x", "-", ok=False, input=twice).stderr
+        assert run("presets", "--json") == []
+
+
+class TestOverrideCommands:
+    def test_make_change_list_and_delete(self, run):
+        create_preset(limits={}, beta=False)
+        tenant = create_tenant()
+
+        run("override", tenant.slug, "limits", '{"a": 1}', "--expires-at", "2999-01-01T00:00:00Z")
+        run("override", tenant.slug, "limits", "null")
+        listed = run("overrides", "--tenant", tenant.slug, "--json")
+        effective = {flag["key"]: flag for flag in run("list", tenant.slug, "--json")}
+        run("delete-override", listed[0]["id"])
+
+        assert [one["flag_value"] for one in listed] == [None]
+        assert effective["limits"]["source"] == "override"
+        assert effective["limits"]["expires_at"] is None
+        assert run("overrides", "--json") == []
+
+    def test_refuse_a_value_of_another_type(self, run):
+        create_preset(beta=False)
+
+        result = run("override", create_tenant().slug, "beta", '"yes"', ok=False)
+
+        assert "valid boolean" in result.stderr
