@@ -1,0 +1,133 @@
+"""A tenant never loses its last active owner through the API, however changes interleave."""
+
+from functools import partial
+from random import Random
+
+import pytest
+from sqlalchemy import select
+
+from app.audit.models import AuditEvent
+from app.auth.permissions import Role
+from app.core.actors import SYSTEM_IDP
+from app.extensions import db
+from app.memberships import service as memberships
+from app.memberships.models import Membership
+from app.users import service as users
+from app.users.models import User
+from tests.concurrency import at_once
+from tests.factories import create_member, create_tenant, platform_token, platform_transaction
+
+ROUNDS = 200
+
+
+def active_owners(tenant):
+    statement = (
+        select(User.id)
+        .join(
+            Membership, (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
+        )
+        .where(User.tenant_id == tenant.id, User.is_active)
+        .where(Membership.role == "owner", Membership.is_active)
+    )
+    with platform_transaction():
+        return db.session.execute(statement).scalars().all()
+
+
+def ways_to_end(api, user, membership, token):
+    """Each way in which the API can end an owner."""
+    path = f"/v1/memberships/tenant/{membership.id}"
+    return [
+        partial(api.patch, f"{path}/role?role=admin", token=token),
+        partial(api.patch, f"{path}/active?is_active=false", token=token),
+        partial(api.patch, f"/v1/users/{user.id}", token=token, json={"is_active": False}),
+    ]
+
+
+class TestRaces:
+    @pytest.mark.parametrize("batch", range(20))
+    def test_one_owner_remains_when_all_are_ended_at_once(self, api, batch):
+        random = Random(batch)
+        for _ in range(ROUNDS // 20):
+            tenant = create_tenant()
+            owners = [create_member(tenant, role="owner") for _ in range(random.randint(2, 4))]
+            by_platform = platform_token()
+
+            answers = at_once(
+                [
+                    random.choice(ways_to_end(api, user, membership, by_platform))
+                    for user, membership, _ in owners
+                ]
+            )
+
+            codes = sorted(answer.status_code for answer in answers)
+            assert codes == [200] * (len(owners) - 1) + [409]
+            assert len(active_owners(tenant)) == 1
+
+    @pytest.mark.parametrize("batch", range(5))
+    def test_one_owner_remains_when_owners_end_one_another(self, api, batch):
+        random = Random(batch)
+        for _ in range(10):
+            tenant = create_tenant()
+            owners = [create_member(tenant, role="owner") for _ in range(2)]
+            (first, first_membership, first_token), (second, second_membership, second_token) = (
+                owners
+            )
+
+            answers = at_once(
+                [
+                    random.choice(ways_to_end(api, second, second_membership, first_token)),
+                    random.choice(ways_to_end(api, first, first_membership, second_token)),
+                ]
+            )
+
+            assert len(active_owners(tenant)) == 1
+            assert {answer.status_code for answer in answers} <= {200, 403, 409}
+
+    def test_owners_changed_in_other_ways_do_not_stand_in_one_anothers_way(self, api):
+        tenant = create_tenant()
+        owners = [create_member(tenant, role="owner") for _ in range(3)]
+        token = platform_token()
+        renames = [
+            partial(api.patch, f"/v1/users/{user.id}", token=token, json={"first_name": "X"})
+            for user, _, _ in owners
+        ]
+        moves = [
+            partial(
+                api.patch, f"/v1/tenants/{tenant.id}", token=token, json={"idp_org_id": "moved"}
+            )
+        ]
+        ends = [ways_to_end(api, user, membership, token)[0] for user, membership, _ in owners]
+
+        answers = at_once([*renames, *moves, *ends])
+
+        assert [answer.status_code for answer in answers[:4]] == [200] * 4
+        assert len(active_owners(tenant)) == 1
+
+
+class TestIdentityProvider:
+    @pytest.mark.parametrize(
+        "end",
+        [
+            lambda user, membership, **how: memberships.set_role(membership.id, Role.VIEWER, **how),
+            lambda user, membership, **how: memberships.set_active(membership.id, False, **how),
+            lambda user, membership, **how: users.update(user.id, {"is_active": False}, **how),
+        ],
+        ids=["role", "membership", "user"],
+    )
+    def test_takes_the_last_owner_which_is_logged_and_audited(self, app, caplog, end):
+        tenant = create_tenant()
+        user, membership, _ = create_member(tenant, role="owner")
+
+        with platform_transaction():
+            end(user, membership, actor=SYSTEM_IDP, allow_ownerless=True)
+
+        assert active_owners(tenant) == []
+        assert "tenant_ownerless" in caplog.messages
+        with platform_transaction():
+            events = db.session.execute(select(AuditEvent)).scalars().all()
+        actions = {event.action for event in events}
+        assert len(events) == 2
+        assert "tenant.ownerless" in actions
+        (ownerless,) = [event for event in events if event.action == "tenant.ownerless"]
+        assert (ownerless.actor, ownerless.target_id) == ("system:idp", str(tenant.id))
+        assert ownerless.before == {"owners": [str(user.id)]}

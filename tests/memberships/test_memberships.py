@@ -1,0 +1,245 @@
+"""/v1/memberships/tenant."""
+
+from uuid import uuid4
+
+import pytest
+
+from app.auth.permissions import Role
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_membership,
+    create_tenant,
+    create_user,
+    platform_token,
+)
+
+PATH = "/v1/memberships/tenant"
+READ = [
+    "id",
+    "tenant_id",
+    "idp_org_id",
+    "created_at",
+    "created_by_user_id",
+    "updated_at",
+    "updated_by_user_id",
+    "user_id",
+    "idp_membership_id",
+    "role",
+    "is_active",
+]
+
+
+@pytest.fixture
+def tenant(app):
+    return create_tenant()
+
+
+@pytest.fixture
+def owner(tenant):
+    return create_member(tenant, role="owner")[2]
+
+
+@pytest.fixture
+def admin(tenant):
+    return create_member(tenant, role="admin")[2]
+
+
+def refusal(answer):
+    return answer.status_code, answer.get_json().get("code")
+
+
+class TestCreateMembership:
+    def test_answers_the_membership_and_where_it_is(self, api, tenant, owner):
+        user = create_user(tenant)
+        body = {"user_id": str(user.id), "role": "viewer", "idp_membership_id": "mem_1"}
+
+        answer = api.post(PATH, token=owner, json=body)
+
+        created = answer.get_json()["data"]
+        assert answer.status_code == 201
+        assert list(created) == READ
+        assert body.items() <= created.items()
+        assert created["tenant_id"] == str(tenant.id)
+        assert created["idp_org_id"] == tenant.idp_org_id
+        assert created["is_active"] is True
+        assert answer.headers["Location"] == f"{PATH}/{created['id']}"
+        assert api.get(answer.headers["Location"], token=owner).get_json()["data"] == created
+
+    def test_knows_only_the_tenants_own_users(self, api, tenant, owner):
+        elsewhere = create_user(create_tenant())
+
+        for user_id, token, path in (
+            (elsewhere.id, owner, PATH),
+            (uuid4(), owner, PATH),
+            (elsewhere.id, platform_token(), f"{PATH}?tenant_id={tenant.id}"),
+        ):
+            body = {"user_id": str(user_id), "role": "viewer"}
+            assert api.post(path, token=token, json=body).status_code == 404
+
+    def test_refuses_a_second_membership_and_a_taken_provider_id(self, api, tenant, owner):
+        member, _, _ = create_member(tenant, role="viewer")
+        create_membership(tenant, create_user(tenant), "viewer", idp_membership_id="mem_1")
+        other = create_user(tenant)
+
+        again = {"user_id": str(member.id), "role": "viewer"}
+        taken = {"user_id": str(other.id), "role": "viewer", "idp_membership_id": "mem_1"}
+
+        assert refusal(api.post(PATH, token=owner, json=again)) == (409, "membership_exists")
+        assert refusal(api.post(PATH, token=owner, json=taken)) == (409, "idp_membership_id_taken")
+
+    @pytest.mark.parametrize("role", list(Role))
+    def test_grants_no_role_above_the_creators_own(self, api, tenant, owner, admin, role):
+        tokens = {
+            "owner": owner,
+            "admin": admin,
+            "key": create_api_key(tenant, ["memberships:write"]),
+            "platform": platform_token(tenant=tenant),
+        }
+
+        codes = {
+            name: api.post(
+                PATH, token=token, json={"user_id": str(create_user(tenant).id), "role": role}
+            ).status_code
+            for name, token in tokens.items()
+        }
+
+        low = 403 if role == "owner" else 201
+        assert codes == {"owner": 201, "admin": low, "key": low, "platform": 201}
+
+    def test_refuses_other_roles_and_fields(self, api, owner):
+        body = {"user_id": "x", "role": "root", "is_active": True, "tenant_id": "y"}
+
+        answer = api.post(PATH, token=owner, json=body)
+
+        assert [(e["loc"][1], e["type"]) for e in answer.get_json()["detail"]] == [
+            ("user_id", "uuid_parsing"),
+            ("role", "enum"),
+            ("is_active", "extra_forbidden"),
+            ("tenant_id", "extra_forbidden"),
+        ]
+
+
+class TestListMemberships:
+    def test_narrows_by_each_filter(self, api, tenant, owner):
+        user = create_user(tenant)
+        wanted = create_membership(tenant, user, "billing", is_active=False)
+        create_member(create_tenant(), role="billing")
+
+        for query in (f"user_id={user.id}", "role=billing", "is_active=false"):
+            listed = api.get(f"{PATH}?{query}", token=owner).get_json()["data"]
+            assert [row["id"] for row in listed] == [str(wanted.id)], query
+
+    def test_shows_the_platform_every_tenant_or_one(self, api, tenant, owner):
+        create_member(create_tenant())
+
+        every = api.get(PATH, token=platform_token()).get_json()["data"]
+        one = api.get(f"{PATH}?tenant_id={tenant.id}", token=platform_token()).get_json()["data"]
+
+        assert len(every) == 2
+        assert [row["tenant_id"] for row in one] == [str(tenant.id)]
+
+
+class TestSetRole:
+    def test_counts_on_the_members_next_request(self, api, tenant, owner):
+        _, membership, token = create_member(tenant, role="viewer")
+        body = {"idp_user_id": "u", "email": "a@b.co"}
+
+        before = api.post("/v1/users", token=token, json=body)
+        answer = api.patch(f"{PATH}/{membership.id}/role?role=admin", token=owner)
+        after = api.post("/v1/users", token=token, json=body)
+        api.patch(f"{PATH}/{membership.id}/role?role=member", token=owner)
+        again = api.post("/v1/users", token=token, json=body)
+
+        assert answer.get_json()["data"]["role"] == "admin"
+        assert [before.status_code, after.status_code, again.status_code] == [403, 201, 403]
+
+    @pytest.mark.parametrize("role", list(Role))
+    def test_grants_no_role_above_ones_own(self, api, tenant, owner, admin, role):
+        key = create_api_key(tenant, ["memberships:write"])
+        codes = []
+        for token in (owner, admin, key, platform_token()):
+            _, membership, _ = create_member(tenant, role="viewer")
+            answer = api.patch(f"{PATH}/{membership.id}/role?role={role}", token=token)
+            codes.append(refusal(answer))
+
+        low = (403, "role_above_own") if role == "owner" else (200, None)
+        assert codes == [(200, None), low, low, (200, None)]
+
+    def test_only_an_owner_touches_an_owner(self, api, tenant, owner, admin):
+        _, membership, _ = create_member(tenant, role="owner")
+        path = f"{PATH}/{membership.id}"
+
+        for change in ("role?role=owner", "role?role=viewer", "active?is_active=false"):
+            assert refusal(api.patch(f"{path}/{change}", token=admin)) == (403, "owner_only")
+        assert api.patch(f"{path}/role?role=viewer", token=owner).status_code == 200
+
+    def test_keeps_the_last_active_owner(self, api, tenant):
+        _, membership, token = create_member(tenant, role="owner")
+        create_membership(tenant, create_user(tenant, is_active=False), "owner")
+        _, other, _ = create_member(tenant, role="admin")
+        path = f"{PATH}/{membership.id}/role?role=admin"
+
+        alone = api.patch(path, token=token)
+        api.patch(f"{PATH}/{other.id}/role?role=owner", token=token)
+        with_another = api.patch(path, token=token)
+
+        assert refusal(alone) == (409, "last_owner")
+        assert with_another.status_code == 200
+
+    def test_of_the_same_role_leaves_nothing_behind(self, api, tenant, owner):
+        _, membership, _ = create_member(tenant, role="viewer")
+
+        answer = api.patch(f"{PATH}/{membership.id}/role?role=viewer", token=owner)
+
+        assert (answer.status_code, answer.headers["ETag"]) == (200, '"1"')
+        assert api.get("/v1/audit-events", token=owner).get_json()["data"] == []
+
+    def test_changes_only_the_version_that_if_match_names(self, api, tenant, owner):
+        _, membership, _ = create_member(tenant, role="viewer")
+        path = f"{PATH}/{membership.id}/role"
+
+        first = api.patch(f"{path}?role=admin", token=owner, headers={"If-Match": '"1"'})
+        second = api.patch(f"{path}?role=member", token=owner, headers={"If-Match": '"1"'})
+
+        assert first.headers["ETag"] == '"2"'
+        assert refusal(second) == (412, "stale_version")
+
+    def test_refuses_in_the_order_of_the_house(self, api, tenant, admin):
+        _, of_owner, _ = create_member(tenant, role="owner")
+        stale = {"If-Match": '"9"'}
+
+        invalid = api.patch(f"{PATH}/{uuid4()}/role?role=root", token=admin, headers=stale)
+        unknown = api.patch(f"{PATH}/{uuid4()}/role?role=owner", token=admin, headers=stale)
+        forbidden = api.patch(f"{PATH}/{of_owner.id}/role?role=owner", token=admin, headers=stale)
+
+        assert [a.status_code for a in (invalid, unknown, forbidden)] == [422, 404, 403]
+
+
+class TestSetActive:
+    def test_ends_and_brings_back_access(self, api, tenant, owner):
+        _, membership, token = create_member(tenant, role="viewer")
+        path = f"{PATH}/{membership.id}/active"
+
+        ended = api.patch(f"{path}?is_active=false", token=owner)
+        refused = api.get("/v1/users", token=token)
+        api.patch(f"{path}?is_active=true", token=owner)
+        allowed = api.get("/v1/users", token=token)
+
+        assert ended.get_json()["data"]["is_active"] is False
+        assert refusal(refused) == (403, "no_membership")
+        assert allowed.status_code == 200
+
+    def test_keeps_the_last_active_owner(self, api, tenant):
+        _, membership, token = create_member(tenant, role="owner")
+
+        answer = api.patch(f"{PATH}/{membership.id}/active?is_active=false", token=token)
+
+        assert refusal(answer) == (409, "last_owner")
+
+    def test_an_admin_brings_no_owner_back(self, api, tenant, admin):
+        membership = create_membership(tenant, create_user(tenant), "owner", is_active=False)
+
+        answer = api.patch(f"{PATH}/{membership.id}/active?is_active=true", token=admin)
+
+        assert refusal(answer) == (403, "owner_only")
