@@ -92,6 +92,17 @@ def replace(field: CustomField, values: Sequence[tuple[UUID, Any]]) -> None:
         index_rows.write(field.tenant_id, rows)
 
 
+def reread(field: CustomField) -> CustomField:
+    """The field as it is in this transaction, whenever it was loaded."""
+    return _field(field.tenant_id, field.id)
+
+
+def _field(tenant_id: UUID, field_id: UUID) -> CustomField:
+    place = {"tenant_id": tenant_id, "field_id": field_id}
+    field: CustomField = db.session.execute(FIELD, place).scalar_one()
+    return field
+
+
 def _step(tenant_id: UUID, field_id: UUID) -> Progress:
     tenancy.enter(tenancy.Scope(tenant_id))
     index = lock_index(tenant_id, field_id)
@@ -107,8 +118,7 @@ def _step(tenant_id: UUID, field_id: UUID) -> Progress:
 
 
 def _build_batch(index: FieldIndex) -> None:
-    place = {"tenant_id": index.tenant_id, "field_id": index.field_id}
-    field: CustomField = db.session.execute(FIELD, place).scalar_one()
+    field = _field(index.tenant_id, index.field_id)
     if index.position is None:
         index.total = _count(field)
     values = _next_values(field, index.position)

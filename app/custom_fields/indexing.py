@@ -63,5 +63,10 @@ def rebuild(field: CustomField) -> None:
 
 def _new(field: CustomField) -> FieldIndex:
     return FieldIndex(
-        tenant_id=field.tenant_id, field_id=field.id, state=IndexState.NONE, done=0, total=0
+        tenant_id=field.tenant_id,
+        field_id=field.id,
+        state=IndexState.NONE,
+        is_settled=True,
+        done=0,
+        total=0,
     )

@@ -1,0 +1,133 @@
+"""Comparing a search index with the data, row for row, and mending it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, delete, exists, func, select
+
+from app.core import tenancy, transactions
+from app.custom_fields import build
+from app.custom_fields.entries import Entry, entries_of
+from app.custom_fields.indexing import lock_index, lock_rules
+from app.custom_fields.models import CustomField, FieldType, IndexRow, IndexState
+from app.extensions import db
+
+BATCH = 1000
+
+
+@dataclass
+class Findings:
+    """What a check has seen so far; ``wrong`` counts entities whose rows are not what they should be."""
+
+    entities: int = 0
+    wrong: int = 0
+    repaired: int = 0
+
+
+def check(field: CustomField, *, repair: bool) -> Iterator[Findings]:
+    """Compare batch by batch, and at last look for rows of no entity; yields after each.
+
+    Each batch is one statement, so it sees each entity and its rows at the same moment, whoever
+    writes meanwhile. A field that is not indexed should have no rows at all.
+    """
+    found = Findings()
+    position = None
+    while field.is_indexed and field.entity_type in build.SOURCES:
+        batch = transactions.run(partial(_compare, field, position))
+        if not batch:
+            break
+        position = batch[-1][0]
+        wrong = [entity_id for entity_id, is_right in batch if not is_right]
+        found.entities += len(batch)
+        found.wrong += len(wrong)
+        if repair and wrong:
+            found.repaired += transactions.run(partial(_repair, field, wrong))
+        yield found
+    found.wrong += transactions.run(partial(_count_strays, field))
+    if repair and found.wrong > found.repaired:
+        found.repaired += transactions.run(partial(_remove_strays, field))
+    yield found
+
+
+def _compare(field: CustomField, position: UUID | None) -> list[tuple[UUID, bool]]:
+    """The next entities, and whether the index says of each what its value says."""
+    tenancy.enter(tenancy.Scope(field.tenant_id))
+    model, document = build.SOURCES[field.entity_type]
+    next_ = select(model.id, document[field.field_key].label("value")).where(
+        model.tenant_id == field.tenant_id
+    )
+    if position is not None:
+        next_ = next_.where(model.id > position)
+    entity = next_.order_by(model.id).limit(BATCH).subquery()
+    columns = [getattr(IndexRow, name) for name in Entry._fields]
+    joined = (
+        select(entity.c.id, entity.c.value, IndexRow.ordinal, *columns)
+        .outerjoin(
+            IndexRow,
+            (IndexRow.tenant_id == field.tenant_id)
+            & (IndexRow.field_id == field.id)
+            & (IndexRow.entity_id == entity.c.id),
+        )
+        .order_by(entity.c.id, IndexRow.ordinal)
+    )
+    field_type = FieldType(field.field_type)
+    return [
+        (entity_id, _is_right(field_type, list(found)))
+        for entity_id, found in groupby(db.session.execute(joined), key=lambda row: row.id)
+    ]
+
+
+def _is_right(field_type: FieldType, found: list[Any]) -> bool:
+    stored = [(row.ordinal, Entry(*row[3:])) for row in found if row.ordinal is not None]
+    return stored == list(enumerate(entries_of(field_type, found[0].value)))
+
+
+def _repair(field: CustomField, entity_ids: list[UUID]) -> int:
+    """Write the rows of these entities anew, unless the index is not complete (any more)."""
+    tenancy.enter(tenancy.Scope(field.tenant_id))
+    index = lock_index(field.tenant_id, field.id)
+    if index is None or index.state != IndexState.READY:
+        return 0
+    model, document = build.SOURCES[field.entity_type]
+    locked = (
+        select(model.id, document[field.field_key])
+        .where(model.tenant_id == field.tenant_id, model.id.in_(entity_ids))
+        .order_by(model.id)
+        .with_for_update(key_share=True)
+    )
+    values = [(id_, value) for id_, value in db.session.execute(locked)]
+    build.replace(field, values)
+    return len(values)
+
+
+def _count_strays(field: CustomField) -> int:
+    tenancy.enter(tenancy.Scope(field.tenant_id))
+    return db.session.execute(select(func.count()).where(*_strays(field))).scalar_one()
+
+
+def _remove_strays(field: CustomField) -> int:
+    """Remove them, unless the field's rows have come to be wanted, or unwanted, in the meantime."""
+    was_indexed = field.is_indexed
+    tenancy.enter(tenancy.Scope(field.tenant_id))
+    lock_index(field.tenant_id, field.id)
+    lock_rules(field.tenant_id, field.entity_type)
+    if build.reread(field).is_indexed != was_indexed:
+        return 0
+    removed = db.session.execute(delete(IndexRow).where(*_strays(field)))
+    return int(removed.rowcount)  # type: ignore[attr-defined]
+
+
+def _strays(field: CustomField) -> list[ColumnElement[bool]]:
+    """The rows of no entity; of a field that is not indexed, all its rows."""
+    conditions = [IndexRow.tenant_id == field.tenant_id, IndexRow.field_id == field.id]
+    if field.is_indexed and field.entity_type in build.SOURCES:
+        model, _ = build.SOURCES[field.entity_type]
+        mine = (model.tenant_id == field.tenant_id) & (model.id == IndexRow.entity_id)
+        conditions.append(~exists().where(mine))
+    return conditions

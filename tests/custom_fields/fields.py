@@ -1,0 +1,58 @@
+"""Custom fields for tests, and the worker that builds their indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from flask import Flask
+from sqlalchemy import text
+
+from app.core.actors import SYSTEM_CLI
+from app.core.jobs import Queue, make_worker
+from app.custom_fields import checking, service
+from app.custom_fields.models import CustomField
+from app.extensions import db
+from app.tenants.models import Tenant
+from tests.factories import platform_transaction
+
+_numbers = count(1)
+
+
+def create_field(tenant: Tenant, **values: Any) -> CustomField:
+    """A field of users, ``text`` unless said otherwise; its index's build is queued, not run."""
+    defaults = {
+        "entity_type": "user",
+        "field_key": f"field_{next(_numbers)}",
+        "label": "A field",
+        "field_type": "text",
+    }
+    with platform_transaction():
+        return service.create(tenant, defaults | values, actor=SYSTEM_CLI)
+
+
+def create_fields(tenant: Tenant, keys: Iterable[str], **values: Any) -> list[CustomField]:
+    return [create_field(tenant, field_key=key, **values) for key in keys]
+
+
+def run_jobs(app: Flask) -> None:
+    """Run what is queued for the index worker, as a worker would."""
+    make_worker(app, [Queue.INDEXES]).work(burst=True, logging_level="WARNING")
+
+
+def index_rows(field: CustomField) -> list[tuple[Any, ...]]:
+    """The rows of a field's index: entity, ordinal and values."""
+    statement = text(
+        "SELECT entity_id, ordinal, text_key, text_rest, number_value, exact_value, date_value"
+        " FROM custom_field_index_rows WHERE field_id = :id ORDER BY entity_id, ordinal"
+    )
+    with platform_transaction():
+        return [tuple(row) for row in db.session.execute(statement, {"id": field.id})]
+
+
+def findings(app: Flask, field: CustomField, *, repair: bool = False) -> tuple[int, int, int]:
+    """What a check of the field's index finds: entities, wrong, repaired."""
+    with app.app_context():
+        *_, last = checking.check(field, repair=repair)
+    return last.entities, last.wrong, last.repaired

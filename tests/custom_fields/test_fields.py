@@ -1,0 +1,442 @@
+"""/v1/custom-fields: definitions."""
+
+from uuid import uuid4
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.core.jobs import Queue, connection, queue_named
+from app.custom_fields import service
+from app.extensions import db
+from tests.concurrency import at_once
+from tests.custom_fields.fields import create_field, create_fields
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_tenant,
+    platform_token,
+    platform_transaction,
+)
+
+READ = [
+    "id",
+    "created_at",
+    "updated_at",
+    "idp_org_id",
+    "entity_type",
+    "field_key",
+    "label",
+    "field_type",
+    "options",
+    "is_required",
+    "is_searchable",
+    "is_active",
+    "sort_order",
+    "version",
+]
+BODY = {"entity_type": "user", "field_key": "team", "label": "Team", "field_type": "text"}
+
+
+def queued(app) -> int:
+    with app.app_context():
+        return queue_named(Queue.INDEXES, connection()).count
+
+
+def actions(field_id) -> list[str]:
+    with platform_transaction():
+        statement = db.select(AuditEvent.action).where(AuditEvent.target_id == str(field_id))
+        return list(db.session.execute(statement.order_by(AuditEvent.created_at)).scalars())
+
+
+class TestCreateField:
+    def test_answers_the_field_with_its_defaults_and_where_it_is(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant)
+
+        answer = api.post("/v1/custom-fields", token=token, json=BODY)
+
+        created = answer.get_json()["data"]
+        assert answer.status_code == 201
+        assert answer.headers["Location"] == f"/v1/custom-fields/{created['id']}"
+        assert answer.headers["ETag"] == '"1"'
+        assert list(created) == READ
+        assert {name: created[name] for name in READ[3:]} == {
+            "idp_org_id": tenant.idp_org_id,
+            **BODY,
+            "options": None,
+            "is_required": False,
+            "is_searchable": False,
+            "is_active": True,
+            "sort_order": 0,
+            "version": 1,
+        }
+        assert actions(created["id"]) == ["custom_field.created"]
+
+    def test_queues_the_index_of_a_searchable_field_only(self, app, api):
+        _, _, token = create_member(create_tenant())
+
+        api.post("/v1/custom-fields", token=token, json=BODY)
+        before = queued(app)
+        searchable = {**BODY, "field_key": "desk", "is_searchable": True}
+        answer = api.post("/v1/custom-fields", token=token, json=searchable)
+
+        path = f"/v1/custom-fields/{answer.get_json()['data']['id']}/index"
+        assert (before, queued(app)) == (0, 1)
+        assert api.get(path, token=token).get_json()["data"]["state"] == "building"
+
+    def test_stores_options_without_repeats_in_their_order(self, api):
+        _, _, token = create_member(create_tenant())
+        options = ["b", "a", "b", "", "a"]
+        body = {**BODY, "field_type": "multi_select", "options": options}
+
+        answer = api.post("/v1/custom-fields", token=token, json=body)
+
+        assert answer.get_json()["data"]["options"] == ["b", "a", ""]
+
+    @pytest.mark.parametrize(
+        ("field_type", "options"),
+        [("text", []), ("integer", ["a"]), ("select", [str(n) for n in range(257)])],
+    )
+    def test_refuses_options_that_do_not_fit(self, api, field_type, options):
+        _, _, token = create_member(create_tenant())
+        body = {**BODY, "field_type": field_type, "options": options}
+
+        answer = api.post("/v1/custom-fields", token=token, json=body)
+
+        (fault,) = answer.get_json()["detail"]
+        assert answer.status_code == 422
+        assert (fault["type"], fault["loc"]) == ("value_error", ["body", "options"])
+
+    def test_takes_256_options_and_any_number_of_repeats(self, api):
+        _, _, token = create_member(create_tenant())
+        options = [str(n) for n in range(256)] * 2
+        body = {**BODY, "field_type": "select", "options": options}
+
+        answer = api.post("/v1/custom-fields", token=token, json=body)
+
+        assert answer.status_code == 201
+        assert len(answer.get_json()["data"]["options"]) == 256
+
+    def test_a_key_is_taken_once_per_tenant_and_entity_type_also_by_archived_fields(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant)
+        field = create_field(tenant, field_key="team")
+        create_field(create_tenant(), field_key="team")
+        api.post(f"/v1/custom-fields/{field.id}/archive", token=token)
+
+        taken = api.post("/v1/custom-fields", token=token, json=BODY)
+        other = api.post("/v1/custom-fields", token=token, json={**BODY, "entity_type": "order"})
+
+        assert taken.status_code == 409
+        assert taken.get_json()["code"] == "field_key_taken"
+        assert other.status_code == 201
+
+    def test_takes_the_tenant_from_the_query_or_the_platform_token(self, api):
+        tenant = create_tenant()
+        path = f"/v1/custom-fields?tenant_id={tenant.id}"
+
+        named = api.post(path, token=platform_token(), json=BODY)
+        nowhere = api.post("/v1/custom-fields", token=platform_token(), json=BODY)
+        _, _, stranger = create_member(create_tenant())
+        foreign = api.post(path, token=stranger, json=BODY)
+
+        assert named.get_json()["data"]["idp_org_id"] == tenant.idp_org_id
+        assert nowhere.get_json()["detail"][0]["loc"] == ["query", "tenant_id"]
+        assert foreign.status_code == 404
+
+    @pytest.mark.parametrize(
+        ("role", "status"),
+        [("owner", 201), ("admin", 201), ("billing", 403), ("member", 403), ("viewer", 403)],
+    )
+    def test_needs_custom_fields_write(self, api, role, status):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant, role=role)
+
+        answer = api.post("/v1/custom-fields", token=token, json=BODY)
+
+        assert answer.status_code == status
+
+
+class TestLimits:
+    def test_a_tenant_has_at_most_256_fields_of_an_entity_type(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant)
+        with platform_transaction():
+            for number in range(255):
+                db.session.add(
+                    service.CustomField(
+                        **{**BODY, "field_key": f"f{number}"},
+                        tenant_id=tenant.id,
+                        idp_org_id=tenant.idp_org_id,
+                    )
+                )
+
+        last = api.post("/v1/custom-fields", token=token, json=BODY)
+        over = api.post("/v1/custom-fields", token=token, json={**BODY, "field_key": "over"})
+        other = api.post("/v1/custom-fields", token=token, json={**BODY, "entity_type": "order"})
+
+        assert (last.status_code, over.status_code, other.status_code) == (201, 409, 201)
+        assert "256" in over.get_json()["detail"]
+        assert over.get_json()["code"] == "custom_field_limit"
+
+    def test_at_most_20_are_searchable_whichever_way_they_become_it(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant)
+        create_fields(tenant, [f"f{number}" for number in range(20)], is_searchable=True)
+        plain = create_field(tenant)
+
+        created = api.post("/v1/custom-fields", token=token, json={**BODY, "is_searchable": True})
+        patched = api.patch(
+            f"/v1/custom-fields/{plain.id}", token=token, json={"is_searchable": True}
+        )
+
+        assert (created.status_code, patched.status_code) == (409, 409)
+        assert "20" in created.get_json()["detail"]
+        assert patched.get_json()["code"] == "searchable_field_limit"
+        assert service_field(plain).is_searchable is False
+
+    def test_holds_when_the_last_places_are_taken_at_once(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant)
+        create_fields(tenant, [f"f{number}" for number in range(18)], is_searchable=True)
+
+        def create(number):
+            body = {**BODY, "field_key": f"new{number}", "is_searchable": True}
+            return api.post("/v1/custom-fields", token=token, json=body).status_code
+
+        statuses = at_once([lambda n=number: create(n) for number in range(6)])
+
+        assert sorted(statuses) == [201, 201, 409, 409, 409, 409]
+
+
+def service_field(field):
+    with platform_transaction():
+        return service.get_field(field.id)
+
+
+class TestReadFields:
+    def test_lists_the_tenants_fields_page_by_page(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant, role="viewer")
+        fields = create_fields(tenant, ["a", "b", "c"])
+        create_field(create_tenant())
+
+        first = api.get("/v1/custom-fields?limit=2", token=token).get_json()
+        path = f"/v1/custom-fields?limit=2&cursor={first['next_cursor']}"
+        second = api.get(path, token=token).get_json()
+
+        found = [row["id"] for row in first["data"] + second["data"]]
+        assert found == [str(field.id) for field in fields]
+        assert second["next_cursor"] is None
+
+    def test_narrows_by_tenant_type_and_state(self, api):
+        tenant = create_tenant()
+        token = platform_token()
+        create_field(tenant, field_key="kept", field_type="date", is_searchable=True)
+        create_field(tenant, entity_type="order")
+        gone = create_field(tenant, field_key="gone")
+        create_field(create_tenant(), field_key="elsewhere")
+        api.post(f"/v1/custom-fields/{gone.id}/archive", token=token)
+
+        def keys(query):
+            path = f"/v1/custom-fields?tenant_id={tenant.id}&{query}"
+            return [row["field_key"] for row in api.get(path, token=token).get_json()["data"]]
+
+        assert keys("entity_type=user") == ["kept", "gone"]
+        assert keys("entity_type=user&is_active=false") == ["gone"]
+        assert keys("field_type=date&is_searchable=true") == ["kept"]
+
+    def test_does_not_see_another_tenants_field(self, api):
+        field = create_field(create_tenant())
+        _, _, token = create_member(create_tenant(), role="owner")
+        path = f"/v1/custom-fields/{field.id}"
+
+        answers = [
+            api.get(path, token=token),
+            api.get(f"{path}/index", token=token),
+            api.patch(path, token=token, json={"label": "Mine"}),
+            api.post(f"{path}/archive", token=token),
+            api.post(f"{path}/restore", token=token, json={"confirm": True}),
+        ]
+
+        assert [answer.status_code for answer in answers] == [404] * 5
+        assert service_field(field).version == 1
+
+    @pytest.mark.parametrize("field_id", [uuid4(), "validate", "json-schema"])
+    def test_an_unknown_id_is_not_found(self, api, field_id):
+        _, _, token = create_member(create_tenant())
+
+        answer = api.patch(f"/v1/custom-fields/{field_id}", token=token, json={})
+
+        assert answer.status_code == 404
+
+    def test_answers_304_to_a_known_version(self, api):
+        field = create_field(create_tenant())
+        path = f"/v1/custom-fields/{field.id}"
+
+        answer = api.get(path, token=platform_token(), headers={"If-None-Match": 'W/"1"'})
+
+        assert answer.status_code == 304
+
+
+class TestUpdateField:
+    def test_changes_what_may_change_and_counts_the_version(self, api):
+        field = create_field(create_tenant(), field_type="select", options=["a"])
+        values = {"label": "New", "options": ["b", "b"], "is_required": True, "sort_order": 7}
+
+        answer = api.patch(f"/v1/custom-fields/{field.id}", token=platform_token(), json=values)
+
+        changed = answer.get_json()["data"]
+        assert {name: changed[name] for name in values} == {**values, "options": ["b"]}
+        assert (changed["version"], answer.headers["ETag"]) == (2, '"2"')
+        assert actions(field.id) == ["custom_field.created", "custom_field.updated"]
+
+    def test_the_same_values_again_change_nothing(self, api):
+        field = create_field(create_tenant(), field_type="select", options=["a"])
+        values = {"label": field.label, "options": ["a", "a"]}
+
+        answer = api.patch(f"/v1/custom-fields/{field.id}", token=platform_token(), json=values)
+
+        assert answer.get_json()["data"]["version"] == 1
+        assert actions(field.id) == ["custom_field.created"]
+
+    @pytest.mark.parametrize("name", ["entity_type", "field_key", "field_type", "is_active"])
+    def test_refuses_what_never_changes(self, api, name):
+        field = create_field(create_tenant())
+
+        answer = api.patch(
+            f"/v1/custom-fields/{field.id}", token=platform_token(), json={name: "x"}
+        )
+
+        (fault,) = answer.get_json()["detail"]
+        assert answer.status_code == 422
+        assert (fault["type"], fault["loc"]) == ("extra_forbidden", ["body", name])
+
+    def test_refuses_options_of_another_type_but_takes_null(self, api):
+        path = f"/v1/custom-fields/{create_field(create_tenant()).id}"
+
+        refused = api.patch(path, token=platform_token(), json={"options": []})
+        taken = api.patch(path, token=platform_token(), json={"options": None})
+
+        assert refused.get_json()["detail"][0]["loc"] == ["body", "options"]
+        assert taken.status_code == 200
+
+    def test_refuses_a_stale_version_and_writes_nothing(self, api):
+        field = create_field(create_tenant())
+        path = f"/v1/custom-fields/{field.id}"
+        api.patch(path, token=platform_token(), json={"label": "One"})
+
+        answer = api.patch(
+            path, token=platform_token(), json={"label": "Two"}, headers={"If-Match": '"1"'}
+        )
+
+        assert answer.status_code == 412
+        assert service_field(field).label == "One"
+
+
+class TestArchiveAndRestore:
+    def test_archives_and_restores_once_each(self, app, api):
+        field = create_field(create_tenant())
+        path, token = f"/v1/custom-fields/{field.id}", platform_token()
+
+        archived = [api.post(f"{path}/archive", token=token).get_json()["data"] for _ in "ab"]
+        restored = [
+            api.post(f"{path}/restore", token=token, json={"confirm": True}).get_json()["data"]
+            for _ in "ab"
+        ]
+
+        assert [(row["is_active"], row["version"]) for row in archived] == [(False, 2)] * 2
+        assert [(row["is_active"], row["version"]) for row in restored] == [(True, 3)] * 2
+        assert actions(field.id) == [f"custom_field.{done}" for done in DONE]
+        assert queued(app) == 0
+
+    def test_restoring_a_searchable_field_queues_its_index_once(self, app, api, clean):
+        field = create_field(create_tenant(), is_searchable=True)
+        path, token = f"/v1/custom-fields/{field.id}", platform_token()
+        api.post(f"{path}/archive", token=token)
+        with app.app_context():
+            queue_named(Queue.INDEXES, connection()).empty()
+
+        for _ in "ab":
+            api.post(f"{path}/restore", token=token, json={"confirm": True})
+
+        assert queued(app) == 1
+        assert api.get(f"{path}/index", token=token).get_json()["data"]["state"] == "building"
+
+    @pytest.mark.parametrize("confirm", [False, 0, "true", "yes", None, [True]])
+    def test_restores_only_what_is_confirmed(self, api, confirm):
+        field = create_field(create_tenant())
+        path, token = f"/v1/custom-fields/{field.id}", platform_token()
+        api.post(f"{path}/archive", token=token)
+
+        answer = api.post(f"{path}/restore", token=token, json={"confirm": confirm})
+
+        assert answer.get_json()["detail"] == [
+            {
+                "type": "literal_error",
+                "loc": ["body", "confirm"],
+                "msg": "Input should be True",
+                "input": confirm,
+                "ctx": {"expected": "True"},
+            }
+        ]
+        assert service_field(field).is_active is False
+
+    @pytest.mark.parametrize(("role", "status"), [("admin", 200), ("member", 403)])
+    def test_needs_custom_fields_write(self, api, role, status):
+        tenant = create_tenant()
+        field = create_field(tenant)
+        _, _, token = create_member(tenant, role=role)
+
+        answer = api.post(
+            f"/v1/custom-fields/{field.id}/restore", token=token, json={"confirm": True}
+        )
+
+        assert answer.status_code == status
+
+    def test_an_api_key_of_the_tenant_may(self, api):
+        tenant = create_tenant()
+        field = create_field(tenant)
+        secret = create_api_key(tenant, ["custom_fields:write"])
+
+        answer = api.post(f"/v1/custom-fields/{field.id}/archive", token=secret)
+
+        assert answer.status_code == 200
+
+
+DONE = ("created", "archived", "restored")
+
+
+class TestReorder:
+    def test_numbers_the_named_fields_first_and_the_others_after(self, api):
+        tenant = create_tenant()
+        _, b, c, d = create_fields(tenant, "abcd")
+        other = create_field(tenant, entity_type="order", sort_order=9)
+        body = {"entity_type": "user", "field_ids": [str(d.id), str(b.id)]}
+        path = f"/v1/custom-fields/reorder?tenant_id={tenant.id}"
+
+        answer = api.post(path, token=platform_token(), json=body)
+
+        shown = [(row["field_key"], row["sort_order"]) for row in answer.get_json()["data"]]
+        assert shown == [("d", 0), ("b", 1), ("a", 2), ("c", 3)]
+        assert service_field(other).sort_order == 9
+        assert actions(d.id) == ["custom_field.created"]
+        assert actions(c.id)[-1] == "custom_field.reordered"
+
+    def test_refuses_ids_that_are_unknown_or_named_twice(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant)
+        field, foreign = create_field(tenant), create_field(create_tenant())
+        ids = [str(field.id), str(field.id), str(foreign.id)]
+
+        answer = api.post(
+            "/v1/custom-fields/reorder",
+            token=token,
+            json={"entity_type": "user", "field_ids": ids},
+        )
+
+        faults = answer.get_json()["detail"]
+        assert [fault["loc"] for fault in faults] == [
+            ["body", "field_ids", 1],
+            ["body", "field_ids", 2],
+        ]
