@@ -33,7 +33,8 @@ LAYERS = (
     ("users", "subscriptions", "flags", "emails", "api_keys"),
     ("memberships",),
     ("webhooks",),
-    ("cli", "dev"),
+    ("cli",),
+    ("dev",),
 )
 
 

@@ -1,9 +1,14 @@
-"""psycopg2 with one message less per transaction: BEGIN travels with the first statement.
+"""psycopg2 with fewer messages: a round trip to PostgreSQL costs more than most statements.
 
-Stock psycopg2 sends BEGIN as a message of its own and waits for its answer. Here the connection is
-in psycopg2's autocommit mode and writes ``BEGIN;`` before the first statement of a transaction, in
-the same message (the simple query protocol runs them in order); COMMIT and ROLLBACK are sent only
-where something was begun. For SQLAlchemy nothing differs.
+Stock psycopg2 sends BEGIN, every statement and COMMIT each as a message of its own and waits for
+each answer. Here BEGIN travels with the first statement, and what a flush writes waits until
+something is read, or for COMMIT, and travels with that; PostgreSQL runs the statements of one
+message in order (simple query protocol). A request that locks a row, changes it and records the
+change so takes three messages instead of six. For SQLAlchemy nothing differs but when a fault of
+a write shows: at the next statement, at :func:`settle`, or at the commit.
+
+A write that waits is taken to have changed one row, as the unit of work expects. The server checks
+that: ``must_change_one`` fails the transaction (40001, so it is run again) where it did not.
 """
 
 from __future__ import annotations
@@ -12,6 +17,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from psycopg2.extensions import connection, cursor
+from sqlalchemy import event, text
+from sqlalchemy.orm import Session
+
+NOTHING = text("SELECT")
+WRITES = ("INSERT", "UPDATE", "DELETE")
+CHECKED = b"WITH changed AS (%s RETURNING 1) SELECT must_change_one(count(*)) FROM changed"
 
 
 class Connection(connection):
@@ -22,36 +33,95 @@ class Connection(connection):
         self.autocommit = True
         self.cursor_factory = Cursor
         self.begun = False
+        self.flushing = False
+        self.waiting: list[bytes] = []
 
     def commit(self) -> None:
-        """End the transaction, if one was begun."""
-        self._end("COMMIT")
+        """Send what waits and end the transaction, if one was begun."""
+        if self.begun:
+            self.send(b"COMMIT")
+        self._ended()
 
     def rollback(self) -> None:
         """Give the transaction up, if one was begun."""
-        self._end("ROLLBACK")
+        begun = self.begun
+        self._ended()
+        if begun:
+            self.send(b"ROLLBACK")
 
-    def _end(self, command: str) -> None:
-        if self.begun:
-            self.begun = False
-            with self.cursor(cursor_factory=cursor) as plain:
-                plain.execute(command)
+    def send(self, *further: bytes) -> None:
+        """Send what waits, and ``further`` statements, in one message."""
+        with self.cursor(cursor_factory=cursor) as plain:
+            plain.execute(self.before(*further))
+
+    def before(self, *further: bytes) -> bytes:
+        """What waits and then ``further`` as one text; nothing waits any more."""
+        message = b";".join([*self.waiting, *further])
+        self.waiting = []
+        return message
+
+    def _ended(self) -> None:
+        self.begun = self.flushing = False
+        self.waiting = []
 
 
 class Cursor(cursor):
-    """Begins its connection's transaction with the first statement."""
+    """Puts statements together into messages."""
 
     connection: Connection
+    _waiting = 0  # rows that the last statement will change, where it waits
 
     def execute(self, query: Any, vars: Any = None) -> None:
-        """Run ``query``, after ``BEGIN`` where this is the transaction's first statement."""
-        if not self.connection.begun:
-            self.connection.begun = True
-            query = f"BEGIN;{query}"
-        super().execute(query, vars)
+        """Send ``query`` after what waits; the plain writes of a flush wait themselves."""
+        connection = self.connection
+        statement = self.mogrify(query, vars)
+        if not connection.begun:
+            connection.begun = True
+            connection.waiting.append(b"BEGIN")
+        if connection.flushing and query.startswith(WRITES) and "RETURNING" not in query:
+            connection.waiting.append(
+                statement if query.startswith("INSERT") else CHECKED % statement
+            )
+            self._waiting = 1
+        else:
+            self._waiting = 0
+            super().execute(connection.before(statement))
 
     def executemany(self, query: Any, vars_list: Iterable[Any]) -> None:
-        """Run ``query`` for each of ``vars_list``, inside the transaction."""
-        if not self.connection.begun:
-            self.execute("SELECT 1")
-        super().executemany(query, vars_list)
+        """Run ``query`` for each of ``vars_list``."""
+        rows = 0
+        for values in vars_list:
+            self.execute(query, values)
+            rows += self._waiting
+        self._waiting = rows
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the last statement gave or changed; one for a write that waits."""
+        return self._waiting or super().rowcount
+
+
+def settle(session: Session) -> None:
+    """Send the writes that wait, so that a fault of theirs shows here."""
+    session.execute(NOTHING)
+
+
+def _connection_of(session: Session) -> Connection | None:
+    found = session.connection().connection.dbapi_connection
+    return found if isinstance(found, Connection) else None
+
+
+@event.listens_for(Session, "before_flush")
+def _begin_flush(session: Session, *_: Any) -> None:
+    opened = _connection_of(session)
+    if opened is not None:
+        opened.flushing = True
+        session.info["flushing"] = opened
+
+
+@event.listens_for(Session, "after_soft_rollback")
+@event.listens_for(Session, "after_flush")
+def _end_flush(session: Session, *_: Any) -> None:
+    opened = session.info.pop("flushing", None)
+    if opened is not None:
+        opened.flushing = False

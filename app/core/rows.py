@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, select
 from sqlalchemy.exc import IntegrityError
 
 from app.core.concurrency import check_precondition
+from app.core.connections import settle
 from app.core.errors import Conflict, NotFound
 from app.core.models import Row, TenantRow
 from app.core.tenancy import current_scope
@@ -59,6 +60,7 @@ def flush(conflicts: Mapping[str, Conflict]) -> None:
     """
     try:
         db.session.flush()
+        settle(db.session())
     except IntegrityError as fault:
         name = getattr(getattr(fault.orig, "diag", None), "constraint_name", None)
         if name is None or name not in conflicts:

@@ -11,6 +11,17 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+# A write that found its row changed by somebody else meanwhile fails the transaction (40001).
+MUST_CHANGE_ONE = """
+CREATE FUNCTION must_change_one(changed bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF changed <> 1 THEN
+        RAISE EXCEPTION 'the row has changed meanwhile' USING ERRCODE = 'serialization_failure';
+    END IF;
+END
+$$
+"""
+
 # One message finds the credential's rows and sets the tenant scope for the rest of the transaction.
 AUTHENTICATE_USER = """
 CREATE FUNCTION authenticate_user(
@@ -271,6 +282,7 @@ def upgrade():
     isolate("memberships")
     isolate("audit_events", APPEND_ONLY)
     grant("alembic_version", "SELECT")
+    op.execute(MUST_CHANGE_ONE)
     op.execute(AUTHENTICATE_USER)
     op.execute(AUTHENTICATE_KEY)
     op.execute(LOCK_OWNERS)
@@ -280,6 +292,7 @@ def downgrade():
     op.execute("DROP FUNCTION lock_owners(uuid)")
     op.execute("DROP FUNCTION authenticate_key(text)")
     op.execute("DROP FUNCTION authenticate_user(text, text)")
+    op.execute("DROP FUNCTION must_change_one(bigint)")
     op.drop_index(
         "uq_memberships_tenant_id_idp_membership_id",
         table_name="memberships",
