@@ -1,0 +1,262 @@
+"""/v1/api-keys, and authenticating with what it makes."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import select, update
+
+from app.audit.models import AuditEvent
+from app.auth.models import ApiKey
+from app.auth.permissions import PLATFORM_ONLY, Permission
+from app.auth.principal import digest_of
+from app.extensions import db
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_tenant,
+    platform_token,
+    platform_transaction,
+)
+
+PATH = "/v1/api-keys"
+
+
+@pytest.fixture
+def tenant(app):
+    return create_tenant()
+
+
+@pytest.fixture
+def owner(tenant):
+    return create_member(tenant, role="owner")[2]
+
+
+def make(api, token, *permissions, path=PATH, **values):
+    body = {"name": "billing handler", "permissions": list(permissions), **values}
+    return api.post(path, token=token, json=body)
+
+
+def key_row(secret):
+    with platform_transaction():
+        return db.session.execute(select(ApiKey).filter_by(digest=digest_of(secret))).scalar_one()
+
+
+class TestCreateKey:
+    def test_shows_the_secret_this_once(self, api, tenant, owner):
+        answer = make(api, owner, "users:read", "billing:write")
+
+        created = answer.get_json()["data"]
+        secret = created.pop("secret")
+        shown = api.get(answer.headers["Location"], token=owner).get_json()["data"]
+        assert answer.status_code == 201
+        assert secret.startswith("sk_")
+        assert secret.startswith(created["prefix"])
+        assert created["permissions"] == ["billing:write", "users:read"]
+        assert created["tenant_id"] == str(tenant.id)
+        assert shown == created
+        assert secret not in api.get(PATH, token=owner).text
+
+    def test_keeps_the_secret_nowhere(self, api, owner):
+        secret = make(api, owner, "users:read").get_json()["data"]["secret"]
+
+        with platform_transaction():
+            events = db.session.execute(select(AuditEvent)).scalars().all()
+
+        row = key_row(secret)
+        kept = repr([vars(event) for event in events]) + repr(vars(row))
+        assert secret not in kept
+        assert row.digest not in repr([vars(event) for event in events])
+        assert [event.action for event in events] == ["api_key.created"]
+
+    def test_replays_the_answer_without_the_secret(self, api, owner):
+        body = {"name": "n", "permissions": ["users:read"]}
+        key = {"Idempotency-Key": "once"}
+
+        first = api.post(PATH, token=owner, json=body, headers=key)
+        again = api.post(PATH, token=owner, json=body, headers=key)
+
+        expected = first.get_json()["data"]
+        del expected["secret"]
+        assert again.status_code == 201
+        assert again.get_json() == {"data": expected}
+        assert again.headers["Location"] == first.headers["Location"]
+        assert len(api.get(PATH, token=owner).get_json()["data"]) == 1
+
+    def test_gives_a_platform_credential_the_tenant_it_names_or_none(self, api, tenant):
+        named = make(api, platform_token(), "users:read", path=f"{PATH}?tenant_id={tenant.id}")
+        none = make(api, platform_token(), "platform:superadmin")
+        home = make(api, platform_token(tenant=tenant), "users:read")
+        unknown = make(api, platform_token(), path=f"{PATH}?tenant_id={uuid4()}")
+
+        assert named.get_json()["data"]["tenant_id"] == str(tenant.id)
+        assert none.get_json()["data"]["tenant_id"] is None
+        assert home.get_json()["data"]["tenant_id"] == str(tenant.id)
+        assert unknown.status_code == 404
+
+    def test_does_not_reach_into_another_tenant(self, api, owner):
+        answer = make(api, owner, "users:read", path=f"{PATH}?tenant_id={create_tenant().id}")
+
+        assert answer.status_code == 404
+
+    @pytest.mark.parametrize("permission", list(Permission))
+    def test_has_no_permission_that_its_creator_lacks(self, api, tenant, owner, permission):
+        narrow = create_api_key(tenant, ["api_keys:write", "users:read"])
+        narrow_platform = create_api_key(permissions=["api_keys:write", "webhooks:read"])
+
+        codes = [
+            make(api, token, permission).status_code for token in (owner, narrow, narrow_platform)
+        ]
+
+        assert codes == [
+            403 if permission in PLATFORM_ONLY else 201,
+            201 if permission in ("api_keys:write", "users:read") else 403,
+            201 if permission in ("api_keys:write", "webhooks:read") else 403,
+        ]
+
+    def test_of_a_tenant_has_no_permission_of_the_platform(self, api, tenant):
+        path = f"{PATH}?tenant_id={tenant.id}"
+
+        answer = make(api, platform_token(), "webhooks:read", path=path)
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"] == ["body", "permissions"]
+
+    def test_refuses_unknown_permissions_and_moments_that_have_passed(self, api, owner):
+        unknown = make(api, owner, "users:read", "users:fly")
+        past = make(api, owner, "users:read", expires_at="2020-01-01T00:00:00Z")
+
+        assert unknown.get_json()["detail"][0]["loc"] == ["body", "permissions", 1]
+        assert past.get_json()["detail"][0]["loc"] == ["body", "expires_at"]
+
+
+class TestUseKey:
+    def test_acts_with_its_permissions_in_its_tenant(self, api, tenant, owner):
+        create_member(create_tenant())
+        secret = make(api, owner, "users:read").get_json()["data"]["secret"]
+
+        users = api.get("/v1/users", token=secret).get_json()["data"]
+        forbidden = api.get("/v1/memberships/tenant", token=secret)
+
+        assert {user["tenant_id"] for user in users} == {str(tenant.id)}
+        assert forbidden.status_code == 403
+
+    def test_is_recorded_as_the_actor(self, api, tenant):
+        secret = create_api_key(tenant, ["users:write"])
+        key_id = key_row(secret).id
+
+        body = {"idp_user_id": "u", "email": "a@b.co"}
+        answer = api.post("/v1/users", token=secret, json=body)
+
+        assert answer.get_json()["data"]["created_by_user_id"] == f"key:{key_id}"
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            {"expires_at": datetime.now(UTC) - timedelta(seconds=1)},
+            {"revoked_at": datetime.now(UTC)},
+        ],
+        ids=["expired", "revoked"],
+    )
+    def test_is_refused_when_it_has_ended(self, api, tenant, values):
+        secret = create_api_key(tenant, ["users:read"], **values)
+
+        answer = api.get("/v1/users", token=secret)
+
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+    def test_notes_its_use_at_most_once_a_minute(self, api, tenant):
+        secret = create_api_key(tenant, ["users:read"])
+
+        unused = key_row(secret).last_used_at
+        api.get("/v1/users", token=secret)
+        first = key_row(secret).last_used_at
+        api.get("/v1/users", token=secret)
+        second = key_row(secret).last_used_at
+        with platform_transaction():
+            db.session.execute(update(ApiKey).values(last_used_at=first - timedelta(seconds=61)))
+        api.get("/v1/users", token=secret)
+        later = key_row(secret).last_used_at
+
+        assert unused is None
+        assert first == second
+        assert later > first
+
+    def test_using_it_is_no_new_version(self, api, tenant, owner):
+        secret = create_api_key(tenant, ["users:read"])
+        path = f"{PATH}/{key_row(secret).id}"
+
+        before = api.get(path, token=owner).headers["ETag"]
+        api.get("/v1/users", token=secret)
+
+        assert api.get(path, token=owner).headers["ETag"] == before
+
+
+class TestRevokeKey:
+    def test_counts_on_the_next_request(self, api, tenant, owner):
+        secret = create_api_key(tenant, ["users:read"])
+        path = f"{PATH}/{key_row(secret).id}"
+
+        before = api.get("/v1/users", token=secret)
+        answer = api.delete(path, token=owner)
+        after = api.get("/v1/users", token=secret)
+        again = api.delete(path, token=owner)
+
+        shown = api.get(path, token=owner).get_json()["data"]
+        events = api.get("/v1/audit-events", token=owner).get_json()["data"]
+        assert (before.status_code, after.status_code) == (200, 401)
+        assert (answer.status_code, answer.data) == (204, b"")
+        assert again.status_code == 204
+        assert shown["revoked_at"] is not None
+        assert [event["action"] for event in events] == ["api_key.revoked"]
+
+    def test_revokes_only_the_version_that_if_match_names(self, api, tenant, owner):
+        secret = create_api_key(tenant, ["users:read"])
+        path = f"{PATH}/{key_row(secret).id}"
+
+        answer = api.delete(path, token=owner, headers={"If-Match": '"7"'})
+
+        assert answer.status_code == 412
+        assert api.get("/v1/users", token=secret).status_code == 200
+
+    def test_sees_no_key_of_another_tenant_or_of_the_platform(self, api, owner):
+        for secret in (create_api_key(create_tenant(), []), create_api_key()):
+            path = f"{PATH}/{key_row(secret).id}"
+            assert api.get(path, token=owner).status_code == 404
+            assert api.delete(path, token=owner).status_code == 404
+            assert key_row(secret).revoked_at is None
+
+
+class TestListKeys:
+    def test_shows_a_tenant_its_own_keys_only(self, api, tenant, owner):
+        other = create_tenant()
+        create_api_key(other, ["users:read"])
+        create_api_key(permissions=["users:read"])
+        own = key_row(create_api_key(tenant, ["users:read"]))
+
+        listed = api.get(PATH, token=owner).get_json()["data"]
+        named = api.get(f"{PATH}?tenant_id={other.id}", token=owner).get_json()["data"]
+        every = api.get(PATH, token=platform_token()).get_json()["data"]
+        one = api.get(f"{PATH}?tenant_id={other.id}", token=platform_token()).get_json()["data"]
+
+        assert [key["id"] for key in listed] == [str(own.id)]
+        assert named == []
+        assert (len(every), len(one)) == (3, 1)
+
+    def test_tells_usable_keys_from_ended_ones(self, api, tenant, owner):
+        now = datetime.now(UTC)
+        usable = {
+            str(key_row(create_api_key(tenant)).id),
+            str(key_row(create_api_key(tenant, expires_at=now + timedelta(hours=1))).id),
+        }
+        ended = {
+            str(key_row(create_api_key(tenant, expires_at=now)).id),
+            str(key_row(create_api_key(tenant, revoked_at=now)).id),
+        }
+
+        def listed(query):
+            return {key["id"] for key in api.get(f"{PATH}?{query}", token=owner).get_json()["data"]}
+
+        assert listed("is_active=true") == usable
+        assert listed("is_active=false") == ended

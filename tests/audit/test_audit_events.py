@@ -1,0 +1,149 @@
+"""The audit trail: /v1/audit-events, and that nobody rewrites it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import ProgrammingError
+
+from app.audit.service import add_event
+from app.core.actors import Actor
+from app.core.models import Change
+from app.extensions import db
+from tests.factories import (
+    create_member,
+    create_tenant,
+    create_user,
+    platform_token,
+    platform_transaction,
+)
+
+PATH = "/v1/audit-events"
+
+
+def write_event(tenant=None, *, action="user.updated", target_id="u", actor="system:job"):
+    with platform_transaction():
+        add_event(
+            action,
+            target_type=action.partition(".")[0],
+            target_id=target_id,
+            tenant_id=tenant and tenant.id,
+            change=Change({"a": 1}, {"a": 2}),
+            actor=Actor(actor),
+        )
+
+
+class TestListEvents:
+    def test_shows_who_changed_what(self, api):
+        tenant = create_tenant()
+        admin, _, token = create_member(tenant, role="admin")
+        user = create_user(tenant, first_name="Ada")
+        path = f"/v1/users/{user.id}"
+
+        api.patch(path, token=token, json={"first_name": "Eva"}, headers={"X-Request-Id": "r-1"})
+
+        (event,) = api.get(PATH, token=token).get_json()["data"]
+        moment = datetime.fromisoformat(event.pop("created_at"))
+        assert timedelta(0) <= datetime.now(UTC) - moment < timedelta(minutes=1)
+        assert len(event.pop("id")) == 36
+        assert event == {
+            "tenant_id": str(tenant.id),
+            "actor": str(admin.id),
+            "action": "user.updated",
+            "target_type": "user",
+            "target_id": str(user.id),
+            "before": {"first_name": "Ada"},
+            "after": {"first_name": "Eva"},
+            "request_id": "r-1",
+        }
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "target_type=tenant",
+            "target_id=t",
+            "actor=key:1",
+            "action=tenant.updated",
+            "action=tenant.updated&target_id=t&actor=key:1",
+        ],
+    )
+    def test_narrows_by_each_filter(self, api, query):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant, role="admin")
+        write_event(tenant)
+        write_event(tenant, action="tenant.updated", target_id="t", actor="key:1")
+        write_event(tenant, action="user.created")
+
+        events = api.get(f"{PATH}?{query}", token=token).get_json()["data"]
+
+        assert [event["target_id"] for event in events] == ["t"]
+
+    def test_narrows_by_time(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant, role="admin")
+        for name in ("first", "second", "third"):
+            write_event(tenant, target_id=name)
+        moments = [event["created_at"] for event in api.get(PATH, token=token).get_json()["data"]]
+
+        def names(**query):
+            events = api.get(PATH, token=token, query_string=query).get_json()["data"]
+            return [event["target_id"] for event in events]
+
+        assert names(since=moments[1]) == ["second", "third"]
+        assert names(until=moments[1]) == ["first"]
+        assert names(since=moments[1], until=moments[2]) == ["second"]
+
+    def test_goes_page_by_page(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant, role="admin")
+        for number in range(5):
+            write_event(tenant, target_id=str(number))
+
+        first = api.get(f"{PATH}?limit=3", token=token).get_json()
+        last = api.get(f"{PATH}?limit=3&cursor={first['next_cursor']}", token=token).get_json()
+
+        events = [*first["data"], *last["data"]]
+        assert [event["target_id"] for event in events] == list("01234")
+        assert last["next_cursor"] is None
+
+    def test_shows_a_tenant_its_own_trail_only(self, api):
+        tenant, other = create_tenant(), create_tenant()
+        _, _, token = create_member(tenant, role="admin")
+        for of in (tenant, other, None):
+            write_event(of)
+
+        own = api.get(PATH, token=token).get_json()["data"]
+        others = api.get(f"{PATH}?tenant_id={other.id}", token=token).get_json()["data"]
+        every = api.get(PATH, token=platform_token()).get_json()["data"]
+        one = api.get(f"{PATH}?tenant_id={other.id}", token=platform_token()).get_json()["data"]
+
+        assert [event["tenant_id"] for event in own] == [str(tenant.id)]
+        assert others == []
+        assert [event["tenant_id"] for event in every] == [str(tenant.id), str(other.id), None]
+        assert [event["tenant_id"] for event in one] == [str(other.id)]
+
+
+class TestAppendOnly:
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE audit_events SET actor = 'nobody'",
+            "DELETE FROM audit_events",
+            "TRUNCATE audit_events",
+        ],
+    )
+    def test_the_database_refuses_to_rewrite_it(self, app, statement):
+        write_event(create_tenant())
+
+        with pytest.raises(ProgrammingError, match="permission denied"), platform_transaction():
+            db.session.execute(text(statement))
+
+    def test_what_is_rolled_back_leaves_no_row(self, api):
+        tenant = create_tenant(slug="taken")
+        _, _, token = create_member(create_tenant(), role="owner")
+        home = api.get("/v1/users", token=token).get_json()["data"][0]["tenant_id"]
+
+        refused = api.patch(f"/v1/tenants/{home}", token=token, json={"slug": tenant.slug})
+
+        assert refused.status_code == 409
+        assert api.get(PATH, token=token).get_json()["data"] == []
