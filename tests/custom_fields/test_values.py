@@ -1,0 +1,197 @@
+"""Values held to the rules of custom fields, in a user's metadata and for other services."""
+
+import pytest
+
+from tests.custom_fields.examples import bad, good, options_of
+from tests.custom_fields.fields import create_field
+from tests.factories import create_member, create_tenant, create_user, platform_token
+
+
+@pytest.fixture
+def tenant(app):
+    return create_tenant()
+
+
+@pytest.fixture
+def token(tenant):
+    return create_member(tenant)[2]
+
+
+@pytest.fixture
+def patch(api, tenant, token):
+    """Patch a user that has the given metadata; the answer."""
+
+    def send(patches, **meta_data):
+        user = create_user(tenant, meta_data=meta_data)
+        path = f"/v1/users/{user.id}/meta_data"
+        return api.patch(path, token=token, json={"patches": patches})
+
+    return send
+
+
+class TestTypesInAPatch:
+    @pytest.mark.parametrize(("field_type", "value"), good())
+    def test_takes_and_keeps_what_fits(self, patch, tenant, field_type, value):
+        create_field(tenant, field_key="key", field_type=field_type, options=options_of(field_type))
+
+        answer = patch({"key": value})
+
+        assert answer.status_code == 200, answer.get_json()
+        assert answer.get_json()["data"]["meta_data"] == {"key": value}
+
+    @pytest.mark.parametrize(("field_type", "value", "refused"), bad())
+    def test_refuses_what_does_not_fit(self, patch, tenant, field_type, value, refused):
+        create_field(tenant, field_key="key", field_type=field_type, options=options_of(field_type))
+
+        answer = patch({"key": value})
+
+        (fault,) = answer.get_json()["detail"]
+        assert answer.status_code == 422
+        assert (fault["type"], fault["loc"]) == (refused, ["body", "patches", "key"])
+        assert fault["input"] == value
+
+    def test_names_the_options_that_there_are(self, patch, tenant):
+        create_field(tenant, field_key="key", field_type="select", options=["a", "b"])
+
+        (fault,) = patch({"key": "c"}).get_json()["detail"]
+
+        assert fault["msg"] == "Input should be 'a' or 'b'"
+        assert fault["ctx"] == {"expected": "'a' or 'b'"}
+
+    def test_names_each_wrong_item_of_a_list(self, patch, tenant):
+        create_field(tenant, field_key="key", field_type="multi_select", options=["a"])
+
+        faults = patch({"key": ["a", "x", 5]}).get_json()["detail"]
+
+        assert [fault["loc"][2:] for fault in faults] == [["key", 1], ["key", 2]]
+
+    @pytest.mark.parametrize("options", [None, []])
+    def test_a_select_without_options_takes_nothing(self, patch, tenant, options):
+        create_field(tenant, field_key="key", field_type="select", options=options)
+
+        assert patch({"key": "a"}).status_code == 422
+
+
+class TestPatches:
+    def test_lists_the_faults_in_the_fields_order_and_changes_nothing(self, api, patch, tenant):
+        create_field(tenant, field_key="late", field_type="integer", sort_order=2)
+        create_field(tenant, field_key="early", field_type="integer", sort_order=1)
+
+        answer = patch({"late": "x", "free": 1, "early": "x"})
+
+        keys = [fault["loc"][2] for fault in answer.get_json()["detail"]]
+        assert keys == ["early", "late"]
+
+    def test_null_removes_an_optional_value(self, patch, tenant):
+        create_field(tenant, field_key="key", field_type="integer")
+
+        answer = patch({"key": None}, key=5, other=1)
+
+        assert answer.get_json()["data"]["meta_data"] == {"other": 1}
+
+    @pytest.mark.parametrize("meta_data", [{"key": 5}, {}])
+    def test_null_does_not_remove_a_required_value(self, patch, tenant, meta_data):
+        create_field(tenant, field_key="key", field_type="integer", is_required=True)
+
+        answer = patch({"key": None, "other": 1}, **meta_data)
+
+        assert answer.get_json()["detail"] == [
+            {
+                "type": "missing",
+                "loc": ["body", "patches", "key"],
+                "msg": "Field required",
+                "input": {"key": None, "other": 1},
+            }
+        ]
+
+    def test_a_user_who_lacks_a_required_value_patches_other_keys(self, patch, tenant):
+        create_field(tenant, field_key="key", is_required=True)
+
+        assert patch({"other": 1}).status_code == 200
+
+    def test_an_object_that_merges_into_a_value_is_refused(self, patch, tenant):
+        create_field(tenant, field_key="key")
+
+        answer = patch({"key": {"a": None}}, key="text")
+
+        (fault,) = answer.get_json()["detail"]
+        assert (fault["type"], fault["input"]) == ("string_type", {"a": None})
+
+    def test_other_keys_other_entities_and_other_tenants_fields_do_not_count(self, patch, tenant):
+        create_field(tenant, field_key="key", field_type="integer", entity_type="order")
+        create_field(create_tenant(), field_key="key", field_type="integer")
+
+        assert patch({"key": "text", "free": {"nested": [None]}}).status_code == 200
+
+    def test_an_archived_field_validates_nothing_and_its_values_stay(self, api, patch, tenant):
+        field = create_field(tenant, field_key="key", field_type="integer", is_required=True)
+        api.post(f"/v1/custom-fields/{field.id}/archive", token=platform_token())
+
+        answer = patch({"key": "text"}, key=5, other=1)
+        untouched = patch({"other": 2}, key=5)
+
+        assert answer.get_json()["data"]["meta_data"] == {"key": "text", "other": 1}
+        assert untouched.get_json()["data"]["meta_data"] == {"key": 5, "other": 2}
+
+    def test_a_stored_value_that_no_longer_fits_stays_until_it_is_touched(self, api, patch, tenant):
+        create_field(tenant, field_key="key", field_type="select", options=["new"])
+
+        untouched = patch({"other": 1}, key="old")
+        touched = patch({"key": "old"}, key="old")
+
+        assert untouched.status_code == 200
+        assert touched.status_code == 422
+
+    def test_a_new_users_metadata_is_held_to_the_same_rules(self, api, tenant, token):
+        create_field(tenant, field_key="key", field_type="integer")
+        body = {"idp_user_id": "u", "email": "a@b.co", "meta_data": {"key": "x"}}
+
+        answer = api.post("/v1/users", token=token, json=body)
+
+        (fault,) = answer.get_json()["detail"]
+        assert (fault["type"], fault["loc"]) == ("int_type", ["body", "meta_data", "key"])
+
+
+class TestValidate:
+    def send(self, api, token, values, query=""):
+        body = {"entity_type": "order", "values": values}
+        return api.post(f"/v1/custom-fields/validate{query}", token=token, json=body)
+
+    def test_answers_that_values_fit(self, api, tenant, token):
+        create_field(tenant, entity_type="order", field_key="key", is_required=True)
+
+        answer = self.send(api, token, {"key": "x", "free": None})
+
+        assert answer.get_json() == {"data": {"valid": True}}
+
+    def test_refuses_wrong_missing_and_null_values(self, api, tenant, token):
+        create_field(tenant, entity_type="order", field_key="gone", is_required=True)
+        create_field(tenant, entity_type="order", field_key="null")
+        create_field(tenant, entity_type="order", field_key="wrong", field_type="date")
+        values = {"null": None, "wrong": "today"}
+
+        answer = self.send(api, token, values)
+
+        faults = answer.get_json()["detail"]
+        assert answer.status_code == 422
+        assert [(fault["type"], fault["loc"]) for fault in faults] == [
+            ("missing", ["body", "values", "gone"]),
+            ("string_type", ["body", "values", "null"]),
+            ("date_from_datetime_parsing", ["body", "values", "wrong"]),
+        ]
+        assert faults[0]["input"] == values
+
+    def test_a_platform_credential_names_the_tenant(self, api, tenant):
+        create_field(tenant, entity_type="order", field_key="key", is_required=True)
+
+        nowhere = self.send(api, platform_token(), {})
+        named = self.send(api, platform_token(), {}, f"?tenant_id={tenant.id}")
+
+        assert nowhere.get_json()["detail"][0]["loc"] == ["query", "tenant_id"]
+        assert named.get_json()["detail"][0]["loc"] == ["body", "values", "key"]
+
+    @pytest.mark.parametrize(("role", "status"), [("viewer", 200), ("billing", 403)])
+    def test_needs_custom_fields_read(self, api, tenant, role, status):
+        _, _, token = create_member(tenant, role=role)
+
+        assert self.send(api, token, {}).status_code == status
