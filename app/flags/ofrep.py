@@ -20,6 +20,7 @@ from app.auth.permissions import Permission
 from app.core import json
 from app.core.blueprint import Blueprint
 from app.core.errors import AppError
+from app.flags import ofrep_document
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate, evaluate_all, fingerprint
 
 blp = Blueprint(
@@ -49,7 +50,7 @@ class EvaluationFailure(AppError):
 
 @blp.post("/flags/<key>")
 @requires(Permission.FLAGS_READ, while_suspended=True)
-@blp.response(200, description="The flag's value for the credential's tenant.")
+@blp.doc(**ofrep_document.ONE)
 def evaluate_flag(key: str) -> Response:
     """Evaluate one flag (OFREP)."""
     tenant_id = _tenant_of_request(key)
@@ -63,9 +64,12 @@ def evaluate_flag(key: str) -> Response:
 
 @blp.post("/flags")
 @requires(Permission.FLAGS_READ, while_suspended=True)
-@blp.response(200, description="Every flag's value for the credential's tenant.")
+@blp.doc(**ofrep_document.ALL)
 def evaluate_flags() -> Response:
-    """Evaluate all flags (OFREP); 304 where `If-None-Match` names the ETag of an equal answer."""
+    """Evaluate all flags (OFREP).
+
+    304 where `If-None-Match` names the ETag of an equal answer.
+    """
     tenant_id = _tenant_of_request()
     known = parse_etags(request.headers.get("If-None-Match"))
     if known:

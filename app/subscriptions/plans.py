@@ -58,6 +58,7 @@ def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
     of_tenant = select(Subscription).where(Subscription.tenant_id == tenant_id)
     changed = 0
     for subscription in db.session.execute(of_tenant.with_for_update()).scalars():
-        status_class = class_of(subscription.bp_status).value
-        changed += subscription.assign({"status_class": status_class}) is not None
+        known = subscription.status_class
+        subscription.status_class = class_of(subscription.bp_status).value
+        changed += subscription.status_class != known
     return changed + follow_plan(tenant_id, actor=actor)

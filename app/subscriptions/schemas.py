@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.core.fields import AwareDateTime, Bool, Choice, Email, Int, Literal, Str, Uuid
 from app.core.pagination import PageQuerySchema
 from app.core.schemas import Schema
-from app.subscriptions.statuses import StatusClass
+from app.subscriptions.statuses import StatusClass, vocabulary_text
 
 CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")
 
@@ -167,5 +167,8 @@ class SubscriptionQuerySchema(PageQuerySchema):
     bp_status = Str(metadata={"description": "The provider's word, exactly."})
     status_class = Choice(
         StatusClass,
-        metadata={"description": "What the provider's word means; `unknown` are words of none."},
+        metadata={
+            "description": f"What the provider's word means: {vocabulary_text()}. Words of none of"
+            " the providers known are `unknown`."
+        },
     )

@@ -47,3 +47,12 @@ VOCABULARY = {
 def class_of(bp_status: str) -> StatusClass:
     """The class of a provider's word."""
     return VOCABULARY.get(bp_status.lower(), StatusClass.UNKNOWN)
+
+
+def vocabulary_text() -> str:
+    """The vocabulary in one line, for documents: ``live: active, trialing …; ended: …``."""
+    classes = (status_class for status_class in StatusClass if status_class in VOCABULARY.values())
+    return "; ".join(
+        f"{status_class.value}: {', '.join(w for w, c in VOCABULARY.items() if c is status_class)}"
+        for status_class in classes
+    )

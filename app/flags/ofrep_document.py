@@ -1,0 +1,99 @@
+"""OFREP's requests and answers, for the OpenAPI document: its bodies have no envelope."""
+
+from __future__ import annotations
+
+from typing import Any
+
+CONTEXT = {
+    "type": "object",
+    "properties": {"targetingKey": {"type": "string"}},
+    "additionalProperties": True,
+    "description": "Accepted and not needed: flags depend on the credential's tenant alone.",
+    "examples": [{"targetingKey": "user-123"}],
+}
+REQUEST = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {"type": "object", "properties": {"context": CONTEXT}},
+            "example": {"context": {"targetingKey": "user-123"}},
+        }
+    },
+}
+EVALUATION = {
+    "type": "object",
+    "required": ["key", "reason", "variant"],
+    "properties": {
+        "key": {"type": "string", "examples": ["single-sign-on"]},
+        "value": {
+            "description": "Absent where the flag's value is null: the caller's default holds.",
+            "examples": [True],
+        },
+        "reason": {
+            "type": "string",
+            "enum": ["STATIC", "TARGETING_MATCH", "DISABLED"],
+            "description": "The preset's value, the tenant's override, or the preset's value while"
+            " the tenant is suspended.",
+        },
+        "variant": {"type": "string", "enum": ["preset", "override"]},
+        "metadata": {
+            "type": "object",
+            "properties": {"plan": {"type": "string"}},
+            "examples": [{"plan": "growth"}],
+        },
+    },
+}
+FAILURE = {
+    "type": "object",
+    "required": ["errorCode", "errorDetails"],
+    "properties": {
+        "key": {"type": "string", "examples": ["single-sign-on"]},
+        "errorCode": {
+            "type": "string",
+            "enum": ["PARSE_ERROR", "INVALID_CONTEXT", "FLAG_NOT_FOUND"],
+        },
+        "errorDetails": {"type": "string", "examples": ["The credential has no tenant."]},
+    },
+}
+ETAG = {"ETag": {"schema": {"type": "string"}, "description": "Equal answers have equal tags."}}
+
+
+def answer(description: str, schema: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """One response of the document."""
+    content = {"application/json": {"schema": schema}}
+    return {"description": description, "content": content, **options}
+
+
+UNUSABLE = answer("The body is no request, or the credential has no tenant.", FAILURE)
+ONE = {
+    "requestBody": REQUEST,
+    "responses": {
+        "200": answer("The flag's value.", EVALUATION),
+        "400": UNUSABLE,
+        "404": answer("The tenant's plan has no such flag.", FAILURE),
+    },
+}
+ALL = {
+    "requestBody": REQUEST,
+    "responses": {
+        "200": answer(
+            "Every flag's value, in the preset's order.",
+            {
+                "type": "object",
+                "required": ["flags"],
+                "properties": {"flags": {"type": "array", "items": EVALUATION}},
+            },
+            headers=ETAG,
+        ),
+        "304": {"description": "`If-None-Match` names the current answer.", "headers": ETAG},
+        "400": UNUSABLE,
+    },
+    "parameters": [
+        {
+            "name": "If-None-Match",
+            "in": "header",
+            "schema": {"type": "string"},
+            "description": "The ETag of an earlier answer; if it is still right, 304.",
+        }
+    ],
+}
