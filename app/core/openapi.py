@@ -110,5 +110,8 @@ class Api(flask_smorest.Api):
         """Only the answer that ``@blp.arguments`` refers to; the rest is in ``core/contract.py``."""
         self.spec.components.response(HTTPStatus(422).name, VALIDATION_FAILED)
 
+    def _register_pagination_header(self) -> None:
+        """There is none: lists carry `next_cursor`."""
+
     def _register_error_handlers(self) -> None:
         register_error_handlers(self._app)

@@ -39,7 +39,10 @@ class PageQuerySchema(Schema):
     """The query of every list; a list's own filters are fields of a subclass."""
 
     limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
-    cursor = Str(metadata={"description": "`next_cursor` of the page before."})
+    cursor = Str(
+        example="AAZJq0Z1kEABk28uejt8HZ5PK2qMDR4v",
+        metadata={"description": "`next_cursor` of the page before."},
+    )
 
 
 def paginate(

@@ -9,8 +9,23 @@ from app.emails.events import STATES, Cause, EmailKind
 
 MAX_ADDRESS = 320
 
+EXAMPLES = {
+    "source": "resend",
+    "message_id": "<0102@mail.example.com>",
+    "recipient": "ada@example.com",
+    "reason": "mailbox full",
+    "response": "452 4.2.2 mailbox full",
+    "url": "https://example.com/invoice",
+    "tags": ["invoice"],
+    "metadata": {"invoice": "42"},
+    "address": "ada@example.com",
+    "scope": "",
+}
+
 
 class EmailEventSchema(Schema):
+    examples = EXAMPLES
+
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
     webhook_event_id = Uuid(required=True)
@@ -27,6 +42,8 @@ class EmailEventSchema(Schema):
 
 
 class EmailEventQuerySchema(PageQuerySchema):
+    examples = EXAMPLES
+
     recipient = Str(max_length=MAX_ADDRESS)
     message_id = Str()
     kind = Choice(EmailKind)
@@ -36,6 +53,8 @@ class EmailEventQuerySchema(PageQuerySchema):
 
 
 class EmailMessageSchema(Schema):
+    examples = EXAMPLES
+
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
     updated_at = AwareDateTime(required=True)
@@ -51,6 +70,8 @@ class EmailMessageSchema(Schema):
 
 
 class EmailMessageQuerySchema(PageQuerySchema):
+    examples = EXAMPLES
+
     recipient = Str(max_length=MAX_ADDRESS)
     message_id = Str()
     state = Literal("unknown", *(state.value for state in STATES))
@@ -58,6 +79,8 @@ class EmailMessageQuerySchema(PageQuerySchema):
 
 
 class SuppressionSchema(Schema):
+    examples = EXAMPLES
+
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
     updated_at = AwareDateTime(required=True)
@@ -69,5 +92,7 @@ class SuppressionSchema(Schema):
 
 
 class SuppressionQuerySchema(PageQuerySchema):
+    examples = EXAMPLES
+
     address = Str(max_length=MAX_ADDRESS)
     cause = Choice(Cause)

@@ -10,6 +10,18 @@ from app.core.schemas import Schema
 from app.webhooks import service
 from app.webhooks.models import Status
 
+EXAMPLES = {
+    "source": "workos",
+    "external_id": "event_01JZ4P",
+    "event_type": "user.updated",
+    "type": "user.updated",
+    "detail": "applied",
+    "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+    "headers": {"content-type": "application/json"},
+    "payload": {"event": "user.updated"},
+}
+
 
 class Payload(AnyJson):
     """A stored body, as far as operators may see it."""
@@ -20,6 +32,8 @@ class Payload(AnyJson):
 
 
 class WebhookEventSchema(Schema):
+    examples = EXAMPLES
+
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
     updated_at = AwareDateTime(required=True)
@@ -37,6 +51,8 @@ class WebhookEventSchema(Schema):
 
 
 class WebhookEventDetailSchema(WebhookEventSchema):
+    examples = EXAMPLES
+
     headers = JsonObject(required=True, metadata={"description": "Secrets are redacted."})
     payload = Payload(
         attribute="body",
@@ -47,6 +63,8 @@ class WebhookEventDetailSchema(WebhookEventSchema):
 
 
 class WebhookEventQuerySchema(PageQuerySchema):
+    examples = EXAMPLES
+
     source = Str(metadata={"description": "The provider, such as `workos` or `sendgrid`."})
     type = Str(metadata={"description": "The provider's name of the event type."})
     status = Choice(Status)
