@@ -16,8 +16,9 @@ import orjson
 from flask.cli import AppGroup
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from app.core import tenancy
+from app.core import json, tenancy
 from app.core.errors import AppError, Invalid
 from app.core.times import rfc3339
 from app.core.transactions import transaction
@@ -60,8 +61,23 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
         return
     table = Table(*columns)
     for row in chosen:
-        table.add_row(*("" if value is None else str(_plain(value)) for value in row.values()))
-    Console(soft_wrap=True).print(table)
+        table.add_row(*(_cell(value) for value in row.values()))
+    console = Console()
+    needed = console.measure(table, options=console.options.update(max_width=1 << 20)).maximum
+    # A terminal wraps what is too wide; an id that is cut off helps nobody.
+    Console(width=max(console.width, needed)).print(table)
+
+
+def _cell(value: Any) -> Text:
+    """What a table shows: no markup, and nothing that moves a terminal's cursor."""
+    match value:
+        case None:
+            text = ""
+        case bool() | dict() | list():
+            text = json.dumps_text(value)
+        case _:
+            text = str(_plain(value))
+    return Text("".join(one if one.isprintable() else " " for one in text))
 
 
 def _plain(value: Any) -> Any:

@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 import marshmallow as ma
-from rich.console import Console
-from rich.table import Table
 
 from app.cli.base import print_json, print_rows
 from app.core.refusals import refusals
@@ -63,7 +61,5 @@ def print_one(row: Any, schema: Schema, *, as_json: bool) -> None:
     if as_json:
         print_json(shown)
         return
-    table = Table("field", "value")
-    for name, value in shown.items():
-        table.add_row(name, "" if value is None else str(value))
-    Console(soft_wrap=True).print(table)
+    fields = [{"field": name, "value": value} for name, value in shown.items()]
+    print_rows(fields, ("field", "value"), as_json=False)
