@@ -8,11 +8,25 @@ import pytest
 from tests.concurrency import at_once
 from tests.factories import create_api_key, create_member, create_tenant, platform_token
 
-READ = (
-    "id created_at updated_at idp_org_id name slug plan_name primary_contact_name"
-    " primary_contact_email primary_contact_phone mailing_address_line_1 mailing_address_line_2"
-    " mailing_city mailing_state mailing_zipcode mailing_country is_active"
-).split()
+READ = [
+    "id",
+    "created_at",
+    "updated_at",
+    "idp_org_id",
+    "name",
+    "slug",
+    "plan_name",
+    "primary_contact_name",
+    "primary_contact_email",
+    "primary_contact_phone",
+    "mailing_address_line_1",
+    "mailing_address_line_2",
+    "mailing_city",
+    "mailing_state",
+    "mailing_zipcode",
+    "mailing_country",
+    "is_active",
+]
 
 
 @pytest.fixture

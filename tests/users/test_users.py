@@ -13,10 +13,21 @@ from tests.factories import (
     platform_token,
 )
 
-READ = (
-    "id tenant_id idp_org_id created_at created_by_user_id updated_at updated_by_user_id"
-    " idp_user_id email first_name last_name is_active meta_data"
-).split()
+READ = [
+    "id",
+    "tenant_id",
+    "idp_org_id",
+    "created_at",
+    "created_by_user_id",
+    "updated_at",
+    "updated_by_user_id",
+    "idp_user_id",
+    "email",
+    "first_name",
+    "last_name",
+    "is_active",
+    "meta_data",
+]
 
 
 class TestCreateUser:
