@@ -5,6 +5,7 @@ Results go to standard output, everything else (logs, progress, prompts) to stan
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
@@ -12,14 +13,14 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import click
-import orjson
 from flask.cli import AppGroup
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.core import json, tenancy
+from app.core import tenancy
 from app.core.errors import AppError, Invalid
+from app.core.json import dumps_text
 from app.core.times import rfc3339
 from app.core.transactions import transaction
 
@@ -49,8 +50,7 @@ def operator(command: F) -> F:
 
 def print_json(value: Any) -> None:
     """Print ``value`` as indented JSON; dates RFC 3339, ids as text."""
-    options = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATETIME
-    click.echo(orjson.dumps(value, default=_plain, option=options).decode())
+    click.echo(json.dumps(value, default=_plain, ensure_ascii=False, indent=2))
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
@@ -74,7 +74,7 @@ def _cell(value: Any) -> Text:
         case None:
             text = ""
         case bool() | dict() | list():
-            text = json.dumps_text(value)
+            text = dumps_text(value)
         case _:
             text = str(_plain(value))
     return Text("".join(one if one.isprintable() else " " for one in text))

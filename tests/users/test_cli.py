@@ -30,13 +30,14 @@ class TestUsers:
             "--meta-data", '{"a": 1}',
         )  # fmt: skip
         changed = answer(app, "update", "a@b.co", "--set", "first_name=Ada")
-        patched = answer(app, "patch-meta-data", "a@b.co", '{"a": null, "b": [2.0]}')
+        patch = f'{{"a": null, "b": [2.0, {10**30}]}}'
+        patched = answer(app, "patch-meta-data", "a@b.co", patch)
         shown = answer(app, "show", created["id"])
         listed = answer(app, "list", "--tenant", "acme")
 
         assert (created["meta_data"], created["created_by_user_id"]) == ({"a": 1}, "system:cli")
         assert changed["first_name"] == "Ada"
-        assert patched["meta_data"] == {"b": [2.0]}
+        assert patched["meta_data"] == {"b": [2.0, 10**30]}
         assert listed == [shown] == [patched]
 
     def test_deactivates_and_activates(self, app, api, tenant):
