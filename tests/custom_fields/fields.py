@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from app.core.actors import SYSTEM_CLI
 from app.core.jobs import Queue, make_worker
-from app.custom_fields import checking, service
+from app.custom_fields import build, checking, service
 from app.custom_fields.models import CustomField
 from app.extensions import db
 from app.tenants.models import Tenant
@@ -39,6 +39,13 @@ def create_fields(tenant: Tenant, keys: Iterable[str], **values: Any) -> list[Cu
 def run_jobs(app: Flask) -> None:
     """Run what is queued for the index worker, as a worker would."""
     make_worker(app, [Queue.INDEXES]).work(burst=True, logging_level="WARNING")
+
+
+def build_index(app: Flask, field: CustomField) -> None:
+    """Do the work on a field's index here and now, and leave nothing queued for it."""
+    with app.app_context():
+        for _ in build.work(field.tenant_id, field.id):
+            pass
 
 
 def index_rows(field: CustomField) -> list[tuple[Any, ...]]:
