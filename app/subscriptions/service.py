@@ -161,10 +161,9 @@ def _record(
 
 def _revives(subscription: Subscription, values: Mapping[str, Any]) -> bool:
     """Whether an update withdraws the cancellation that was recorded."""
-    if values.get("auto_renew"):
-        return True
-    status = values.get("bp_status", subscription.bp_status)
-    return subscription.is_ended and class_of(status) != StatusClass.ENDED
+    if class_of(values.get("bp_status", subscription.bp_status)) is StatusClass.ENDED:
+        return False
+    return subscription.is_ended or values.get("auto_renew") is True
 
 
 def _ends_with_period(subscription: Subscription) -> bool:

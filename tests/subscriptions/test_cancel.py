@@ -110,6 +110,14 @@ class TestCancelSubscription:
         assert stored(row).canceled_at is None
         assert plan_of(tenant) == "growth"
 
+    def test_stays_when_the_provider_ends_it(self, api):
+        row = create_subscription(create_tenant())
+        cancel(api, row, {"at_period_end": True, "reason": "too dear"})
+
+        update(api, row, {"bp_status": "canceled", "auto_renew": True})
+
+        assert stored(row).cancel_reason == "too dear"
+
     def test_may_be_recorded_by_the_tenants_billing_role(self, api):
         tenant = create_tenant()
         row = create_subscription(tenant)
