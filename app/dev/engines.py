@@ -55,13 +55,13 @@ class Claim:
         if os.getpid() != self._holder:
             return
         self._connection.settimeout(STOP_SECONDS)
+        others_stay = False
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
-            self._connection.recv(1)
+            others_stay = self._connection.recv(1) != b""
         self._connection.close()
-        if self._keeper is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._keeper.wait(0.5)  # it goes on for as long as it has other users
+        if self._keeper is not None and not others_stay:
+            self._keeper.wait(STOP_SECONDS)
 
 
 @contextlib.contextmanager
@@ -127,7 +127,8 @@ def _connect(instance: Instance) -> socket.socket | None:
 
 
 def _start_keeper(instance: Instance, *, durable: bool) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "app.dev.keeper", str(instance.folder)]
+    program = Path(__file__).with_name("keeper_process.py")
+    command = [sys.executable, "-P", str(program), str(instance.folder)]
     if not durable:
         command.append("--volatile")
     with instance.log("keeper").open("wb") as log:

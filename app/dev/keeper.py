@@ -1,6 +1,6 @@
 """The process that runs an instance's engines for as long as anybody uses them.
 
-Run as ``python -m app.dev.keeper FOLDER``. Whoever uses the engines holds a connection to the
+It runs by :mod:`app.dev.keeper_process`. Whoever uses the engines holds a connection to the
 keeper's socket (:mod:`app.dev.engines`); when the last one is closed, by whatever end of its
 process, the engines are stopped, the keeper ends and nothing is left.
 """
@@ -25,13 +25,14 @@ from app.dev.postgres import Postgres
 from app.dev.redis import Redis
 
 READY = b"ready\n"
+BYE = b"bye\n"
 FIRST_USER_SECONDS = 10
 PREDECESSOR_SECONDS = 60  # an earlier keeper may still be stopping its engines
 
 
 def main() -> int:
     """Keep the engines; 1 and a sentence on standard error if that is not possible."""
-    parser = argparse.ArgumentParser(prog="python -m app.dev.keeper")
+    parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("--volatile", action="store_true", help="fast, and unsafe for the data")
     arguments = parser.parse_args()
@@ -76,8 +77,8 @@ def keep(instance: Instance, *, durable: bool) -> None:
 def _serve(door: socket.socket, users: set[socket.socket], engines: Sequence[Engine]) -> None:
     """Return when the last of the ``users`` is gone.
 
-    One who leaves others behind is let go at once; the last one's connection stays open until this
-    process ends, so that its other end can wait for that.
+    One who leaves others behind is told so; the last one's connection stays open until the engines
+    have ended, so that its other end can wait for that.
     """
     give_up = time.monotonic() + FIRST_USER_SECONDS
     with selectors.DefaultSelector() as selector:
@@ -93,6 +94,7 @@ def _serve(door: socket.socket, users: set[socket.socket], engines: Sequence[Eng
                     return
                 users.remove(key.data)
                 selector.unregister(key.data)
+                _tell(key.data, BYE)
                 key.data.close()
             for engine in engines:
                 if engine.has_ended():
@@ -101,14 +103,14 @@ def _serve(door: socket.socket, users: set[socket.socket], engines: Sequence[Eng
 
 def _welcome(door: socket.socket) -> socket.socket:
     user, _ = door.accept()
-    with contextlib.suppress(OSError):  # one who is gone already is noticed at the next turn
-        user.sendall(READY)
+    _tell(user, READY)
     return user
+
+
+def _tell(user: socket.socket, word: bytes) -> None:
+    with contextlib.suppress(OSError):  # one who is gone already is noticed at the next turn
+        user.sendall(word)
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
     raise SystemExit(0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

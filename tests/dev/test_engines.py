@@ -18,7 +18,7 @@ import redis
 
 from app.dev import postgres
 from app.dev import redis as redis_engine
-from app.dev.engines import engines
+from app.dev.engines import PROJECT, engines
 from app.dev.faults import DevError
 from app.dev.instance import (
     APPLICATION_ROLE,
@@ -30,7 +30,9 @@ from app.dev.instance import (
 )
 
 USER = """
-import sys, time
+import sys, time, types
+sys.modules["app"] = types.ModuleType("app")  # without the service, which takes long to import
+sys.modules["app"].__path__ = ["app"]
 from app.dev.engines import engines
 with engines(sys.argv[1], durable=False):
     print("ready", flush=True)
@@ -70,7 +72,7 @@ def query(folder: Path, statement: str, role: str = OWNER_ROLE) -> list[tuple]:
 def processes_of(folder: Path) -> list[psutil.Process]:
     """The keeper and the engines of an instance."""
     instance = Instance.at(folder)
-    marks = (instance.tag, str(instance.redis_socket), f"app.dev.keeper {instance.folder}")
+    marks = (instance.tag, str(instance.redis_socket), f"keeper_process.py {instance.folder}")
     found = []
     for process in psutil.process_iter():
         try:
@@ -99,7 +101,10 @@ def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
 def another_user(folder: Path, seconds: float = 60) -> Iterator[subprocess.Popen[str]]:
     """Another process that uses the engines."""
     user = subprocess.Popen(
-        [sys.executable, "-c", USER, str(folder), str(seconds)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", USER, str(folder), str(seconds)],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         yield user
@@ -216,14 +221,14 @@ class TestSharing:
             another_user(folder) as three,
         ):
             lines = [user.stdout.readline() for user in (one, two, three)]
-            keepers = [p for p in processes_of(folder) if "app.dev.keeper" in " ".join(p.cmdline())]
+            keepers = [p for p in processes_of(folder) if "keeper_process" in " ".join(p.cmdline())]
 
         assert lines == ["ready\n"] * 3
         assert len(keepers) == 1
         assert eventually(lambda: processes_of(folder) == [])
 
     def test_one_who_comes_while_they_stop_gets_new_ones(self, folder):
-        for _ in range(5):
+        for _ in range(3):
             with another_user(folder, seconds=0) as user:
                 user.stdout.readline()
 
@@ -246,7 +251,7 @@ class TestKilled:
     def test_a_user_hears_of_a_killed_keeper(self, folder):
         with engines(folder) as claim:
             query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
-            process_of(folder, "app.dev.keeper").kill()
+            process_of(folder, "keeper_process").kill()
 
             assert eventually(claim.is_lost)
 
@@ -291,7 +296,7 @@ class TestKilled:
             query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
             server = process_of(folder, "-D")
             server.suspend()  # so that it does not end with its keeper
-            process_of(folder, "app.dev.keeper").kill()
+            process_of(folder, "keeper_process").kill()
         server.resume()
 
         with engines(folder):
