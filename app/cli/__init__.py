@@ -2,10 +2,22 @@
 
 from app.cli.api_keys import api_keys
 from app.cli.doctor import doctor
+from app.cli.flags import flags
 from app.cli.jobs import jobs
 from app.cli.memberships import memberships
 from app.cli.platform_admins import platform_admins
+from app.cli.subscriptions import subscriptions
 from app.cli.tenants import tenants
 from app.cli.users import users
 
-COMMANDS = (api_keys, doctor, jobs, memberships, platform_admins, tenants, users)
+COMMANDS = (
+    api_keys,
+    doctor,
+    flags,
+    jobs,
+    memberships,
+    platform_admins,
+    subscriptions,
+    tenants,
+    users,
+)
