@@ -36,6 +36,7 @@ def check(field: CustomField, *, repair: bool) -> Iterator[Findings]:
     Each batch is one statement, so it sees each entity and its rows at the same moment, whoever
     writes meanwhile. A field that is not indexed should have no rows at all.
     """
+    field = transactions.run(partial(_current, field))
     found = Findings()
     position = None
     while field.is_indexed and field.entity_type in build.SOURCES:
@@ -53,6 +54,11 @@ def check(field: CustomField, *, repair: bool) -> Iterator[Findings]:
     if repair and found.wrong > found.repaired:
         found.repaired += transactions.run(partial(_remove_strays, field))
     yield found
+
+
+def _current(field: CustomField) -> CustomField:
+    tenancy.enter(tenancy.Scope(field.tenant_id))
+    return build.reread(field)
 
 
 def _compare(field: CustomField, position: UUID | None) -> list[tuple[UUID, bool]]:
