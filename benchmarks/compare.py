@@ -55,7 +55,7 @@ def compare(
         servers = [stack.enter_context(serving(stage, name)) for name in COMMANDS]
         for server in servers:
             for item in items:
-                _run(stage, server, item, population, 16, 1, -1)
+                _run(stage, server, item, population, 16, 2, -1)
         for number in range(rounds):
             for item in items:
                 for count in connections:
@@ -96,7 +96,10 @@ def _run(
     requests = list(item.requests(population, int(seconds * FASTEST)))
     postgres = psutil.Process(stage.postmaster())
     application_before, postgres_before = server.cpu_seconds(), tree_cpu_seconds(postgres)
-    seen = load.run(requests, port=server.port, connections=connections, seconds=seconds)
+    try:
+        seen = load.run(requests, port=server.port, connections=connections, seconds=seconds)
+    except load.NotAnswered as fault:
+        raise SystemExit(f"{item.title}, {server.name}: {fault}") from None
     application = server.cpu_seconds() - application_before
     database = tree_cpu_seconds(postgres) - postgres_before
     return Sample(

@@ -21,7 +21,8 @@ PLAN = "pro"
 FLAGS = 20
 OVERRIDES = 5  # per tenant
 DEPARTMENTS = ("sales", "support", "design", "legal", "finance", "people", "data", "security")
-TENANT, USER, MEMBERSHIP, SUBSCRIPTION, PRESET, OVERRIDE = range(1, 7)
+TENANT, USER, MEMBERSHIP, SUBSCRIPTION, PRESET, OVERRIDE, DEPARTMENT, SEATS = range(1, 9)
+NULL = "\\N"
 BATCH = 200  # tenants per COPY
 
 Row = Sequence[Any]
@@ -55,8 +56,13 @@ def fill(session: connection, *, tenants: int, users_per_tenant: int) -> None:
             _copy(database, "tenants", TENANT_COLUMNS, map(tenant_row, batch))
             _copy(database, "subscriptions", SUBSCRIPTION_COLUMNS, map(subscription_row, batch))
             _copy(database, "feature_overrides", OVERRIDE_COLUMNS, _overrides(batch))
+            _copy(database, "custom_fields", FIELD_COLUMNS, _fields(batch))
+            _copy(database, "custom_field_indexes", INDEX_COLUMNS, map(index_row, batch))
             _copy(database, "users", USER_COLUMNS, _users(users, users_per_tenant))
             _copy(database, "memberships", MEMBERSHIP_COLUMNS, _members(users, users_per_tenant))
+            _copy(
+                database, "custom_field_index_rows", VALUE_COLUMNS, _values(users, users_per_tenant)
+            )
     session.autocommit = True
     with session.cursor() as database:
         database.execute("VACUUM (ANALYZE)")
@@ -113,6 +119,45 @@ def _overrides(tenants: Iterable[int]) -> Iterator[Row]:
                 *(row_id(OVERRIDE, number), *_stamps(number), row_id(TENANT, tenant)),
                 *(row_id(PRESET, 0), flag_key(place * 4), "true"),
             )
+
+
+FIELD_COLUMNS = (
+    "id created_at updated_at version tenant_id idp_org_id entity_type field_key label field_type"
+    " options is_required is_searchable is_active sort_order"
+)
+
+
+def _fields(tenants: Iterable[int]) -> Iterator[Row]:
+    """Two of the ten keys of ``meta_data`` are custom fields, one of them searchable."""
+    for tenant in tenants:
+        place = (row_id(TENANT, tenant), org_id(tenant), "user")
+        options = json.dumps(DEPARTMENTS)
+        yield (
+            *(row_id(DEPARTMENT, tenant), *_stamps(tenant), *place, "department", "Department"),
+            *("select", options, False, True, True, 0),
+        )
+        yield (
+            *(row_id(SEATS, tenant), *_stamps(tenant), *place, "seats", "Seats"),
+            *("integer", NULL, False, False, True, 1),
+        )
+
+
+INDEX_COLUMNS = "tenant_id field_id state is_settled done total built_version updated_at"
+
+
+def index_row(tenant: int) -> Row:
+    return (row_id(TENANT, tenant), row_id(DEPARTMENT, tenant), "ready", True, 0, 0, 1, START)
+
+
+VALUE_COLUMNS = "tenant_id field_id entity_id ordinal text_key"
+
+
+def _values(users: Iterable[int], users_per_tenant: int) -> Iterator[Row]:
+    """The search index of the departments."""
+    for user in users:
+        tenant = user // users_per_tenant
+        department = meta_data(user)["department"]
+        yield row_id(TENANT, tenant), row_id(DEPARTMENT, tenant), row_id(USER, user), 0, department
 
 
 SUBSCRIPTION_COLUMNS = (

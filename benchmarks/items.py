@@ -7,11 +7,23 @@ an earlier one has already brought about.
 from __future__ import annotations
 
 import json
+import secrets
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from app.webhooks.signing import sign
 from benchmarks import tokens
-from benchmarks.dataset import MEMBERSHIP, ROLES, SUBSCRIPTION, USER, org_id, row_id, subject
+from benchmarks.dataset import (
+    DEPARTMENTS,
+    MEMBERSHIP,
+    ROLES,
+    SUBSCRIPTION,
+    USER,
+    org_id,
+    row_id,
+    subject,
+)
 from benchmarks.load import request
 
 STRIDE = 7919  # a prime: neighbours in time are far apart in the table
@@ -25,6 +37,9 @@ class Population:
     tenants: int
     users_per_tenant: int
     made: int = 0
+    run: str = field(
+        default_factory=lambda: secrets.token_hex(4)
+    )  # parts one run's ids from another's
     _headers: dict[int, dict[str, str]] = field(default_factory=dict)
 
     @property
@@ -73,9 +88,16 @@ def list_users(population: Population) -> bytes:
     return request("GET", "/v1/users?limit=50", population.owner(tenant))
 
 
+def search_users(population: Population) -> bytes:
+    serial, _, tenant = population.next()
+    department = DEPARTMENTS[serial % len(DEPARTMENTS)]
+    path = f"/v1/users?meta_data.department={department}&limit=50"
+    return request("GET", path, population.owner(tenant))
+
+
 def patch_meta_data(population: Population) -> bytes:
     serial, user, tenant = population.next()
-    patches = {"seats": serial, "address": {"city": f"City {serial}"}, "reviewed": True}
+    patches = {"seats": serial, "address": {"city": f"City {population.run}"}, "reviewed": True}
     return request(
         "PATCH",
         f"/v1/users/{row_id(USER, user)}/meta_data",
@@ -96,7 +118,7 @@ def patch_subscription(population: Population) -> bytes:
     fields = {
         "billing_email": f"billing+{serial}@tenant-{tenant}.example",
         "billing_phone": f"+44 20 {serial:08}",
-        "billing_contact_name": f"Contact {serial}",
+        "billing_contact_name": f"Contact {population.run}",
     }
     return request(
         "PATCH",
@@ -111,11 +133,33 @@ def evaluate_flags(population: Population) -> bytes:
     return request("POST", "/ofrep/v1/evaluate/flags", population.owner(tenant), b'{"context": {}}')
 
 
+def post_webhook(population: Population) -> bytes:
+    """A user's change, in the service's own generic form, never sent before."""
+    serial, user, tenant = population.next()
+    body = {
+        "type": "user.updated",
+        "timestamp": "2026-06-01T12:00:00Z",
+        "data": {
+            "id": subject(user),
+            "email": f"user{user}@tenant-{tenant}.example",
+            "first_name": f"First{user}",
+            "last_name": f"Last{serial}",
+            "updated_at": "2026-06-01T12:00:00Z",
+        },
+    }
+    preset, _, secret = population.environment["IDP_WEBHOOK_SECRETS"].split()[0].partition(":")
+    message_id = f"msg_{population.run}_{serial}"
+    signed = sign(preset, secret, json.dumps(body).encode(), time.time(), message_id=message_id)
+    return request("POST", "/webhooks/idp", signed.headers, signed.body)
+
+
 ITEMS = [
     Item("subscription", "PATCH subscription", patch_subscription),
     Item("meta-data", "PATCH meta_data", patch_meta_data),
     Item("user", "GET one user", get_user),
     Item("users", "GET 50 users", list_users, is_list=True),
     Item("role", "PATCH role", patch_role),
+    Item("webhook", "POST /webhooks/idp", post_webhook),
+    Item("search", "search by a custom field", search_users, is_list=True),
     Item("flags", "OFREP, 20 flags", evaluate_flags, is_list=True),
 ]

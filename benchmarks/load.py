@@ -14,6 +14,10 @@ from pathlib import Path
 SCRIPT = Path(__file__).with_name("load.lua")
 
 
+class NotAnswered(Exception):
+    """Some requests were refused, or none was answered: the figures would mean nothing."""
+
+
 @dataclass(frozen=True)
 class Load:
     """What wrk saw. Times are milliseconds."""
@@ -58,5 +62,5 @@ def run(requests: Iterable[bytes], *, port: int, connections: int, seconds: floa
         )
     seen = json.loads(done.stdout.splitlines()[-1])
     if seen["refused"] or seen["broken"] or not seen["requests"]:
-        raise SystemExit(f"Not every request was answered well: {seen}")
+        raise NotAnswered(f"not every request was answered well: {seen}")
     return Load(seen["requests"], seen["microseconds"] / 1e6, seen["p50"] / 1e3, seen["p99"] / 1e3)

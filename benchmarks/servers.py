@@ -54,15 +54,19 @@ def serving(stage: Stage, name: str) -> Iterator[Server]:
     port = _free_port()
     command = [word.format(port=port) for word in COMMANDS[name]]
     started = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        cwd=PROJECT,
-        env=stage.environment,
-        preexec_fn=os.setpgrp,
-        stdout=subprocess.DEVNULL,
-    )
+    output = stage.instance.log(f"benchmark-{name}")
+    with output.open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=PROJECT,
+            env=stage.environment,
+            preexec_fn=os.setpgrp,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
     try:
-        _wait_until_it_answers(process, port)
+        if not _answers(process, port):
+            raise SystemExit(f"The {name} did not start:\n{output.read_text()[-2000:]}")
         yield Server(name, port, psutil.Process(process.pid), time.monotonic() - started)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -89,7 +93,7 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int) -> None:
+def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -97,7 +101,7 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int) -> None:
                 connection.settimeout(5)
                 connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
                 if connection.recv(1):
-                    return
+                    return True
         except OSError:
             time.sleep(0.02)
-    raise SystemExit(f"The server did not start: {process.args}")
+    return False

@@ -60,7 +60,6 @@ def stage(folder: Path, *, tenants: int, users_per_tenant: int = 100) -> Iterato
             **_inherited(),
             **development_environment({"INSTANCE_DIR": str(folder)}),
             "RATELIMIT_ENABLED": "0",
-            "LOG_LEVEL": "WARNING",
         }
         flask(environment, "db", "upgrade")
         with closing(connect(instance)) as session:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from benchmarks.floor import billing, people
+from benchmarks.floor import billing, people, webhooks
 from benchmarks.floor.core import (
     PERMISSIONS,
     Answer,
@@ -51,6 +51,8 @@ def app(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]
 
 def dispatch(environ: Environ) -> Answer:
     method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+    if (method, path) == ("POST", "/webhooks/idp"):
+        return webhooks.receive(environ)
     for verb, pattern, permission, handler in ROUTES:
         if verb == method and (match := pattern.fullmatch(path)):
             claims = verified(environ.get("HTTP_AUTHORIZATION", ""))

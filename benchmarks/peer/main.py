@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from benchmarks.peer import billing, people
+from benchmarks.peer import billing, people, webhooks
 
 app = FastAPI()
 app.include_router(people.router)
 app.include_router(billing.router)
+app.include_router(webhooks.router)

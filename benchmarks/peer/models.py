@@ -59,6 +59,35 @@ class Membership(OrganizationRow):
     is_active: Mapped[bool]
 
 
+class CustomField(TenantRow):
+    __tablename__ = "custom_fields"
+
+    entity_type: Mapped[str]
+    field_key: Mapped[str]
+    field_type: Mapped[str]
+    options: Mapped[list[str] | None] = mapped_column(JSON)
+    is_searchable: Mapped[bool]
+    is_active: Mapped[bool]
+
+
+class FieldIndex(Base):
+    __tablename__ = "custom_field_indexes"
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    field_id: Mapped[UUID] = mapped_column(primary_key=True)
+    state: Mapped[str]
+
+
+class IndexRow(Base):
+    __tablename__ = "custom_field_index_rows"
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    field_id: Mapped[UUID] = mapped_column(primary_key=True)
+    entity_id: Mapped[UUID] = mapped_column(primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    text_key: Mapped[str | None]
+
+
 class Tenant(Base):
     __tablename__ = "tenants"
 
@@ -108,6 +137,27 @@ class FeatureOverride(TenantRow):
     flag_key: Mapped[str]
     flag_value: Mapped[Any] = mapped_column(JSON)
     expires_at: Mapped[datetime | None]
+
+
+class WebhookEvent(Base):
+    __tablename__ = "webhook_events"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(default=utcnow)
+    updated_at: Mapped[datetime] = mapped_column(default=utcnow)
+    version: Mapped[int] = mapped_column(default=1)
+    source: Mapped[str]
+    external_id: Mapped[str]
+    event_type: Mapped[str]
+    status: Mapped[str] = mapped_column(default="pending")
+    detail: Mapped[str] = mapped_column(default="")
+    attempts: Mapped[int] = mapped_column(default=0)
+    replays: Mapped[int] = mapped_column(default=0)
+    next_attempt_at: Mapped[datetime] = mapped_column(default=utcnow)
+    headers: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    body: Mapped[bytes]
+    digest: Mapped[str]
+    request_id: Mapped[str]
 
 
 class AuditEvent(Base):

@@ -6,11 +6,11 @@ import json
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Response
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from sqlalchemy import select
 
 from benchmarks.peer.access import Caller, Session, caller_with, find, record
-from benchmarks.peer.models import Membership, User
+from benchmarks.peer.models import CustomField, FieldIndex, IndexRow, Membership, User
 from benchmarks.peer.schemas import Answer, MembershipRead, Page, Role, UserMetaDataPatch, UserRead
 
 router = APIRouter()
@@ -32,14 +32,25 @@ async def get_user(
 
 @router.get("/v1/users")
 async def list_users(
-    session: Session, caller: UserReader, limit: Annotated[int, Query(ge=1, le=100)] = 50
+    request: Request,
+    session: Session,
+    caller: UserReader,
+    limit: Annotated[int, Query(ge=1, le=100)] = 50,
 ) -> Page[UserRead]:
-    statement = (
-        select(User)
-        .where(User.tenant_id == caller.tenant_id)
-        .order_by(User.created_at, User.id)
-        .limit(limit + 1)
-    )
+    statement = select(User).where(User.tenant_id == caller.tenant_id)
+    for name, value in request.query_params.items():
+        if name.startswith("meta_data."):
+            field_id = await _searchable(session, caller, name[10:])
+            statement = statement.where(
+                User.id.in_(
+                    select(IndexRow.entity_id).where(
+                        IndexRow.tenant_id == caller.tenant_id,
+                        IndexRow.field_id == field_id,
+                        IndexRow.text_key == value,
+                    )
+                )
+            )
+    statement = statement.order_by(User.created_at, User.id).limit(limit + 1)
     users = (await session.scalars(statement)).all()
     last = users[limit] if len(users) > limit else None
     return Page(
@@ -53,6 +64,7 @@ async def patch_meta_data(
     user_id: UUID, body: UserMetaDataPatch, session: Session, caller: UserWriter, response: Response
 ) -> Answer[UserRead]:
     user = await find(session, User, caller, user_id, lock=True)
+    await _check(session, caller, body.patches)
     after = _merged(user.meta_data, body.patches)
     if len(json.dumps(after)) > 32_768:
         raise HTTPException(422, "meta_data is too large")
@@ -75,6 +87,51 @@ async def patch_role(
     await session.commit()
     response.headers["ETag"] = f'"{membership.version}"'
     return Answer(data=MembershipRead.model_validate(membership))
+
+
+async def _searchable(session: Session, caller: Caller, key: str) -> UUID:
+    field_id, state = (
+        await session.execute(
+            select(CustomField.id, FieldIndex.state)
+            .join(
+                FieldIndex,
+                (FieldIndex.tenant_id == CustomField.tenant_id)
+                & (FieldIndex.field_id == CustomField.id),
+            )
+            .where(
+                CustomField.tenant_id == caller.tenant_id,
+                CustomField.entity_type == "user",
+                CustomField.field_key == key,
+                CustomField.is_searchable,
+                CustomField.is_active,
+            )
+        )
+    ).one()
+    if state != "ready":
+        raise HTTPException(409, "The search index is not ready.")
+    return field_id
+
+
+async def _check(session: Session, caller: Caller, patches: dict[str, Any]) -> None:
+    """The rules of the field types that the data has."""
+    fields = await session.scalars(
+        select(CustomField).where(
+            CustomField.tenant_id == caller.tenant_id,
+            CustomField.entity_type == "user",
+            CustomField.is_active,
+        )
+    )
+    for field in fields:
+        value = patches.get(field.field_key)
+        match field.field_type:
+            case "integer":
+                good = type(value) is int
+            case "select":
+                good = value in (field.options or ())
+            case _:
+                good = False
+        if value is not None and not good:
+            raise HTTPException(422, f"{field.field_key} is not of its type")
 
 
 def _merged(target: Any, patch: Any) -> Any:
