@@ -58,7 +58,8 @@ class Blueprint(flask_smorest.Blueprint):
         doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
     ) -> dict[str, Any]:
         rule, access, doc["operationId"] = doc_info["contract"]
-        return contract.complete(doc, rule=rule, method=method, access=access)
+        described = doc_info.get("manual_doc", {}).get("responses", ())
+        return contract.complete(doc, described, rule=rule, method=method, access=access)
 
     def response(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -99,8 +99,13 @@ DESCRIPTIONS = {
 }
 
 
-def complete(doc: dict[str, Any], *, rule: str, method: str, access: Any) -> dict[str, Any]:
-    """Add the common headers, refusals and security to an operation's documentation."""
+def complete(
+    doc: dict[str, Any], described: Collection[str], *, rule: str, method: str, access: Any
+) -> dict[str, Any]:
+    """Add the common headers, refusals and security to an operation's documentation.
+
+    ``described``: the statuses that the endpoint describes itself.
+    """
     guarded = getattr(access, "permission", None) is not None
     doc["security"] = [{"user_token": []}, {"api_key": []}] if guarded else []
     if guarded:
@@ -110,6 +115,8 @@ def complete(doc: dict[str, Any], *, rule: str, method: str, access: Any) -> dic
     if guarded and (doc.get("parameters") or "requestBody" in doc or "<" in rule):
         responses.setdefault(422, HTTPStatus(422).name)
     for status in _refusals(rule, method, guarded):
+        if str(status) in described:
+            continue
         responses.setdefault(str(status), _refusal(status))
     return doc
 

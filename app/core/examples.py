@@ -43,7 +43,10 @@ def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
         return schema["examples"][0]
     if schema.get("enum"):
         return schema["enum"][0]
-    for key in ("anyOf", "oneOf", "allOf"):
+    if schema.get("allOf"):
+        parts = [example_of(part, document) for part in schema["allOf"]]
+        return {name: value for part in parts for name, value in part.items()}
+    for key in ("anyOf", "oneOf"):
         if schema.get(key):
             return example_of(schema[key][0], document)
     kind = schema.get("type")
