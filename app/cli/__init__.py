@@ -1,6 +1,7 @@
 """Every command of ``flask …``, one file per group."""
 
 from app.cli.api_keys import api_keys
+from app.cli.custom_fields import custom_fields
 from app.cli.doctor import doctor
 from app.cli.flags import flags
 from app.cli.jobs import jobs
@@ -12,6 +13,7 @@ from app.cli.users import users
 
 COMMANDS = (
     api_keys,
+    custom_fields,
     doctor,
     flags,
     jobs,

@@ -1,0 +1,129 @@
+"""``flask custom-fields reindex`` and ``check-index``: work on many indexes, with its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from flask.cli import with_appcontext
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from sqlalchemy import select
+
+from app.cli.base import json_option, operator, print_rows
+from app.cli.lookup import find_tenant
+from app.custom_fields import build, checking, indexing, service
+from app.custom_fields.models import CustomField
+from app.extensions import db
+
+RESULT = ("tenant_id", "field_id", "field_key", "state", "entities")
+COMPARISON = (*RESULT, "wrong", "repaired")
+
+tenant_option = click.option("--tenant", help="Of this tenant (slug or id).")
+field_option = click.option("--field", "field_id", help="Of this field (its id) only.")
+
+
+@click.command("reindex")
+@tenant_option
+@field_option
+@json_option
+@with_appcontext
+def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
+    """Build the search indexes anew, here and now; filters on them are refused meanwhile.
+
+    Whatever is left when this is interrupted, a worker goes on with.
+    """
+    rows = []
+    with _bar() as bar:
+        indexed = [field for field in _chosen(tenant, field_id) if field.is_indexed]
+        for field in bar.track(indexed, description="Fields"):
+            _restart(field)
+            rows.append(_rebuilt(field, bar))
+    print_rows(rows, RESULT, as_json=as_json)
+
+
+@click.command("check-index")
+@tenant_option
+@field_option
+@click.option("--repair", is_flag=True, help="Write the rows that are wrong anew.")
+@json_option
+@with_appcontext
+def check_index(tenant: str | None, field_id: str | None, repair: bool, as_json: bool) -> None:
+    """Compare the search indexes with the data, row for row; exit 1 where one is wrong.
+
+    An index that is being built, or whose rows are being removed, is reported but not compared.
+    """
+    rows = []
+    with _bar() as bar:
+        for field in bar.track(_chosen(tenant, field_id), description="Fields"):
+            rows.append(_checked(field, bar, repair))
+    print_rows(rows, COMPARISON, as_json=as_json)
+    if any(row["wrong"] > row["repaired"] for row in rows):
+        raise SystemExit(1)
+
+
+@operator
+def _chosen(tenant: str | None, field_id: str | None) -> list[CustomField]:
+    if field_id is not None:
+        return [service.get_field(field_id)]
+    statement = select(CustomField).order_by(CustomField.tenant_id, CustomField.id)
+    if tenant is not None:
+        statement = statement.where(CustomField.tenant_id == find_tenant(tenant).id)
+    return list(db.session.execute(statement).scalars())
+
+
+@operator
+def _restart(field: CustomField) -> None:
+    indexing.rebuild(build.reread(field))
+
+
+@operator
+def _index_of(field: CustomField) -> tuple[str, bool]:
+    index = indexing.get_index(field)
+    return index.state, index.is_settled
+
+
+def _rebuilt(field: CustomField, bar: Progress) -> dict[str, Any]:
+    task = bar.add_task(field.field_key, total=None)
+    for step in build.work(field.tenant_id, field.id):
+        bar.update(task, completed=step.done, total=step.total)
+    bar.remove_task(task)
+    return _row(field, step.state, step.done)
+
+
+def _checked(field: CustomField, bar: Progress, repair: bool) -> dict[str, Any]:
+    state, is_settled = _index_of(field)
+    findings = checking.Findings()
+    task = bar.add_task(field.field_key, total=None)
+    for findings in _compared(field, is_settled, repair):
+        bar.update(task, completed=findings.entities)
+    bar.remove_task(task)
+    row = _row(field, state, findings.entities)
+    return {**row, "wrong": findings.wrong, "repaired": findings.repaired}
+
+
+def _compared(field: CustomField, is_settled: bool, repair: bool) -> Iterator[checking.Findings]:
+    if is_settled:
+        yield from checking.check(field, repair=repair)
+
+
+def _row(field: CustomField, state: str, entities: int) -> dict[str, Any]:
+    return {
+        "tenant_id": field.tenant_id,
+        "field_id": field.id,
+        "field_key": field.field_key,
+        "state": str(state),
+        "entities": entities,
+    }
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

@@ -1,0 +1,130 @@
+"""``flask custom-fields``."""
+
+from __future__ import annotations
+
+import click
+
+from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
+from app.cli.custom_field_indexes import check_index, reindex
+from app.cli.lookup import find_tenant
+from app.cli.records import limit_option, load, print_one
+from app.core.actors import SYSTEM_CLI
+from app.custom_fields import indexing, service
+from app.custom_fields.models import FieldType
+from app.custom_fields.schemas import (
+    CustomFieldCreateSchema,
+    CustomFieldSchema,
+    CustomFieldUpdateSchema,
+)
+
+COLUMNS = (
+    "id",
+    "idp_org_id",
+    "entity_type",
+    "field_key",
+    "field_type",
+    "is_required",
+    "is_searchable",
+    "is_active",
+    "index",
+)
+
+custom_fields = AppGroup(
+    "custom-fields", help="List, define and archive custom fields; build and check their indexes."
+)
+custom_fields.add_command(reindex)
+custom_fields.add_command(check_index)
+SHAPE = CustomFieldSchema()
+
+
+@custom_fields.command("list")
+@click.option("--tenant", help="Of this tenant (slug or id).")
+@click.option("--entity-type", help="Of this kind of entity, such as user.")
+@click.option("--active/--archived", "is_active", default=None, help="Only these.")
+@limit_option
+@json_option
+@operator
+def list_fields(
+    tenant: str | None, entity_type: str | None, is_active: bool | None, limit: int, as_json: bool
+) -> None:
+    """List custom fields with the state of their indexes, oldest first."""
+    filters = {"entity_type": entity_type, "is_active": is_active}
+    page = service.list_fields(
+        tenant_id=find_tenant(tenant).id if tenant else None,
+        limit=limit,
+        filters={name: value for name, value in filters.items() if value is not None},
+    )
+    shown = [
+        {**SHAPE.dump(field), "index": indexing.get_index(field).state} for field in page.items
+    ]
+    if as_json:
+        print_json(shown)
+    else:
+        print_rows(shown, COLUMNS, as_json=False)
+
+
+@custom_fields.command("show")
+@click.argument("field_id")
+@json_option
+@operator
+def show(field_id: str, as_json: bool) -> None:
+    """Show a custom field."""
+    print_one(service.get_field(field_id), SHAPE, as_json=as_json)
+
+
+@custom_fields.command("create")
+@click.option("--tenant", required=True, help="In this tenant (slug or id).")
+@click.option("--entity-type", default="user", show_default=True)
+@click.option("--field-key", required=True)
+@click.option("--label", required=True)
+@click.option(
+    "--field-type", required=True, type=click.Choice([type_.value for type_ in FieldType])
+)
+@click.option("--option", "options", multiple=True, help="Of a select; may be repeated.")
+@click.option("--required", "is_required", is_flag=True)
+@click.option("--searchable", "is_searchable", is_flag=True)
+@click.option("--sort-order", type=int)
+@json_option
+@operator
+def create(
+    tenant: str, options: tuple[str, ...], as_json: bool, **given: str | bool | int | None
+) -> None:
+    """Define a custom field; a worker builds its index where it is searchable."""
+    values = load(CustomFieldCreateSchema, {**given, "options": list(options) or None})
+    row = service.create(find_tenant(tenant), values, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@custom_fields.command("update")
+@click.argument("field_id")
+@click.option("--label")
+@click.option("--option", "options", multiple=True, help="All the options; may be repeated.")
+@click.option("--required/--optional", "is_required", default=None)
+@click.option("--searchable/--unsearchable", "is_searchable", default=None)
+@click.option("--sort-order", type=int)
+@json_option
+@operator
+def update(
+    field_id: str, options: tuple[str, ...], as_json: bool, **given: str | bool | int | None
+) -> None:
+    """Change a custom field."""
+    values = load(CustomFieldUpdateSchema, {**given, "options": list(options) or None})
+    print_one(service.update(field_id, values, actor=SYSTEM_CLI), SHAPE, as_json=as_json)
+
+
+@custom_fields.command("archive")
+@click.argument("field_id")
+@json_option
+@operator
+def archive(field_id: str, as_json: bool) -> None:
+    """Archive a custom field: it validates nothing and finds nothing, its values stay."""
+    print_one(service.archive(field_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)
+
+
+@custom_fields.command("restore")
+@click.argument("field_id")
+@json_option
+@operator
+def restore(field_id: str, as_json: bool) -> None:
+    """Restore an archived custom field; a worker builds its index where it is searchable."""
+    print_one(service.restore(field_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)
