@@ -49,10 +49,26 @@ def temporary_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """An instance folder at a short path that everybody may enter, gone afterwards."""
+def new_folder() -> Iterator[Path]:
+    """An instance folder that is not there yet, at a short path that everybody may enter."""
     with temporary_folder() as folder:
         yield folder
+
+
+@pytest.fixture(scope="module")
+def used_folder() -> Iterator[Path]:
+    """An instance folder whose engines have run before."""
+    with temporary_folder() as folder:
+        with engines(folder, durable=False):
+            pass
+        yield folder
+
+
+@pytest.fixture
+def folder(used_folder: Path, new_folder: Path) -> Path:
+    """An instance folder with data; a copy, since making it takes longer."""
+    subprocess.run(["cp", "-a", str(used_folder), str(new_folder)], check=True)
+    return new_folder
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +194,8 @@ class TestRunning:
             assert query(tmp_path / "instance", "SELECT 1") == [(1,)]
 
     @pytest.mark.parametrize("name", ["a" * 120, "with space, and comma"])
-    def test_a_path_too_odd_for_a_socket_will_do(self, folder, name):
-        odd = folder / name
+    def test_a_path_too_odd_for_a_socket_will_do(self, new_folder, name):
+        odd = new_folder / name
 
         with engines(odd, durable=False):
             assert query(odd, "SELECT 1") == [(1,)]
@@ -305,34 +321,34 @@ class TestKilled:
 
 
 class TestFaults:
-    def test_a_file_in_the_folders_place(self, folder):
-        folder.write_text("")
+    def test_a_file_in_the_folders_place(self, new_folder):
+        new_folder.write_text("")
 
         with pytest.raises(DevError, match=r"instance folder .* cannot be used: .*INSTANCE_DIR"):
-            engines(folder).__enter__()
+            engines(new_folder).__enter__()
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-    def test_a_folder_that_cannot_be_written(self, folder):
-        folder.mkdir(mode=0o500)
+    def test_a_folder_that_cannot_be_written(self, new_folder):
+        new_folder.mkdir(mode=0o500)
 
         with pytest.raises(DevError, match="cannot be used: Permission denied"):
-            engines(folder).__enter__()
+            engines(new_folder).__enter__()
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-    def test_sockets_in_somebody_elses_folder(self, folder):
-        sockets = Instance.at(folder).sockets
+    def test_sockets_in_somebody_elses_folder(self, new_folder):
+        sockets = Instance.at(new_folder).sockets
         sockets.mkdir(parents=True)
         os.chown(sockets, 12345, 12345)
 
         with pytest.raises(DevError, match="belongs to another user"):
-            engines(folder).__enter__()
+            engines(new_folder).__enter__()
 
-    def test_data_that_is_none(self, folder):
-        (folder / "postgres").mkdir(parents=True)
+    def test_data_that_is_none(self, new_folder):
+        (new_folder / "postgres").mkdir(parents=True)
 
         with pytest.raises(DevError, match="holds no PostgreSQL database"):
-            engines(folder).__enter__()
-        assert processes_of(folder) == []
+            engines(new_folder).__enter__()
+        assert processes_of(new_folder) == []
 
     def test_data_of_another_version(self, folder):
         with engines(folder, durable=False):
