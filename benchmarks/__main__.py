@@ -31,6 +31,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each run of wrk")
+    parser.add_argument("--requests", type=int, default=3_000, help="of `layers`")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
     return parser.parse_args()
 
@@ -74,7 +75,31 @@ def compare(arguments: argparse.Namespace) -> None:
     print(text)
 
 
-COMMANDS = {"compare": compare}
+def layers(arguments: argparse.Namespace) -> None:
+    """Print what each layer of one PATCH costs."""
+    from benchmarks.layers import report
+
+    with opened(arguments) as (ready, population):
+        print(report(ready, population, requests=arguments.requests))
+
+
+def receiver(arguments: argparse.Namespace) -> None:
+    """Print how many webhook events per second are accepted and stored."""
+    from benchmarks.receiver import report
+
+    with opened(arguments) as (ready, population):
+        print(
+            report(
+                ready,
+                population,
+                connections=arguments.connections,
+                rounds=arguments.rounds,
+                seconds=arguments.seconds,
+            )
+        )
+
+
+COMMANDS = {"compare": compare, "layers": layers, "receiver": receiver}
 
 
 if __name__ == "__main__":
