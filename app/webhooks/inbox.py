@@ -73,6 +73,15 @@ _FIND_BY_REPLAY_KEY = select(WebhookEvent.id).where(
 
 
 @dataclass(frozen=True)
+class Stored:
+    """The id of each delivery's row; the rows that are new; those of them to be processed."""
+
+    event_ids: list[UUID]
+    added: set[UUID]
+    pending: list[UUID]
+
+
+@dataclass(frozen=True)
 class Receipt:
     """What is answered: an id per event, and whether all of them were here before."""
 
@@ -111,14 +120,16 @@ def receive(receiver: Receiver, headers: Iterable[tuple[str, str]], body: bytes)
     provider = choose(receiver, verified.provider, body)
     deliveries = provider.split(body, verified.proof.message_id)
     replay_key = verified.proof.replay_key
-    event_ids, added = store(
+    stored = store(
         provider.name,
         deliveries,
         headers=_redacted(headers),
         replay_key=key(replay_key) if replay_key else None,
     )
-    ring(added)
-    return Receipt(event_ids, provider.batches, duplicate=bool(deliveries) and not added)
+    ring(stored.pending)
+    return Receipt(
+        stored.event_ids, provider.batches, duplicate=bool(deliveries) and not stored.added
+    )
 
 
 def store(
@@ -127,28 +138,25 @@ def store(
     *,
     headers: Mapping[str, str],
     replay_key: str | None,
-) -> tuple[list[UUID], list[UUID]]:
-    """The id of each delivery's row, and the ids of those rows that are new and to be processed."""
+) -> Stored:
+    """Store each delivery once, by one statement, in the current transaction."""
     if not deliveries:
-        return [], []
+        return Stored([], set(), [])
     common = {
         "source": source,
         "headers": dict(headers),
         "replay_key": replay_key,
         "request_id": current_request_id(),
     }
-    ids: dict[str, UUID] = {}
     rows = [{**common, **_row(delivery)} for delivery in deliveries]
-    stored = set(db.session.execute(_STORE, rows).scalars())
-    for row in rows:
-        if row["id"] in stored:
-            ids[row["external_id"]] = row["id"]
+    added = set(db.session.execute(_STORE, rows).scalars())
+    new = [row for row in rows if row["id"] in added]
+    ids: dict[str, UUID] = {row["external_id"]: row["id"] for row in new}
     missing = {delivery.external_id for delivery in deliveries} - ids.keys()
     if missing:
         ids |= _known_ids(source, missing, replay_key)
-    unreadable = {row["id"] for row in rows if row["status"] == Status.FAILED.value}
-    new = [row["id"] for row in rows if row["id"] in stored - unreadable]
-    return [ids[delivery.external_id] for delivery in deliveries], new
+    pending = [row["id"] for row in new if row["status"] == Status.PENDING.value]
+    return Stored([ids[delivery.external_id] for delivery in deliveries], added, pending)
 
 
 def ring(event_ids: Sequence[UUID]) -> None:

@@ -10,7 +10,7 @@ by side.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -115,11 +115,13 @@ class Objects:
             columns = tuple_(IdentityObject.organization_id, IdentityObject.user_id)
             self._read(select(IdentityObject).where(columns.in_(list(pairs))))
 
-    def connecting(self, pair: Pair) -> Iterator[Key]:
-        """The memberships read so far that connect the two."""
+    def connections(self) -> dict[Pair, list[Key]]:
+        """The memberships read so far, by what they connect."""
+        found: dict[Pair, list[Key]] = {}
         for key, state in self.now.items():
-            if key.kind is Kind.MEMBERSHIP and pair_of(state) == pair:
-                yield key
+            if key.kind is Kind.MEMBERSHIP and (pair := pair_of(state)) is not None:
+                found.setdefault(pair, []).append(key)
+        return found
 
     def mark_changed(self, key: Key) -> None:
         """Have the object written by :meth:`save`."""
@@ -127,19 +129,21 @@ class Objects:
 
     def save(self) -> None:
         """Write the objects that changed."""
-        for key in self._changed:
-            state = self.now[key]
-            pair = pair_of(state) if key.kind is Kind.MEMBERSHIP else None
-            values = {
-                "source": self.source,
-                "kind": key.kind.value,
-                "object_id": key.object_id,
-                "organization_id": pair.organization_id if pair else None,
-                "user_id": pair.user_id if pair else None,
-                "is_deleted": state.place is not None and not state.exists,
-                "state": state.as_json(),
-            }
-            db.session.execute(_SAVE, values)
+        if self._changed:
+            db.session.execute(_SAVE, [self._row(key) for key in sorted(self._changed)])
+
+    def _row(self, key: Key) -> dict[str, Any]:
+        state = self.now[key]
+        pair = pair_of(state) if key.kind is Kind.MEMBERSHIP else None
+        return {
+            "source": self.source,
+            "kind": key.kind.value,
+            "object_id": key.object_id,
+            "organization_id": pair.organization_id if pair else None,
+            "user_id": pair.user_id if pair else None,
+            "is_deleted": state.place is not None and not state.exists,
+            "state": state.as_json(),
+        }
 
     def _lock_place(self, key: Key) -> tuple[int, int]:
         name = f"{self.source} {key.object_id}".encode()

@@ -65,6 +65,7 @@ class Projection:
             {(t.id, p.user_id) for p in pairs if (t := found.get(p.organization_id))}
         )
         memberships = _find_memberships([(user.tenant_id, user.id) for user in users.values()])
+        connections = self._objects.connections()
         waiting = False
         for pair in pairs:
             tenant = found.get(pair.organization_id)
@@ -73,7 +74,8 @@ class Projection:
                 continue
             user = users.get((tenant.id, pair.user_id))
             membership = memberships.get((tenant.id, user.id)) if user else None
-            waiting |= not self._show_pair(pair, tenant, user, membership)
+            keys = connections.get(pair, [])
+            waiting |= not self._show_pair(pair, keys, tenant, user, membership)
         return waiting
 
     def show_user(self, user_id: str) -> None:
@@ -85,11 +87,15 @@ class Projection:
                 self._show_user(user, user_id)
 
     def _show_pair(
-        self, pair: Pair, tenant: Tenant, user: User | None, membership: Membership | None
+        self,
+        pair: Pair,
+        keys: Sequence[Key],
+        tenant: Tenant,
+        user: User | None,
+        membership: Membership | None,
     ) -> bool:
         """False where the membership, or its user, is not known yet."""
         objects, user_key = self._objects, Key(Kind.USER, pair.user_id)
-        keys = list(objects.connecting(pair))
         after = membership_values(
             [objects.now[k] for k in keys], objects.now[user_key], self._roles
         )
@@ -216,16 +222,22 @@ def _is_owner(user: User, membership: Membership) -> bool:
 
 
 def _find_tenants(organization_ids: Collection[str]) -> dict[str, Tenant]:
+    if not organization_ids:
+        return {}
     rows = _all(select(Tenant).where(Tenant.idp_org_id.in_(organization_ids)))
     return {row.idp_org_id: row for row in rows}
 
 
 def _find_users(keys: Collection[tuple[UUID, str]]) -> dict[tuple[UUID, str], User]:
+    if not keys:
+        return {}
     wanted = tuple_(User.tenant_id, User.idp_user_id).in_(keys)
     return {(row.tenant_id, row.idp_user_id): row for row in _all(select(User).where(wanted))}
 
 
 def _find_memberships(keys: Collection[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], Membership]:
+    if not keys:
+        return {}
     wanted = tuple_(Membership.tenant_id, Membership.user_id).in_(keys)
     rows = _all(select(Membership).where(wanted))
     return {(row.tenant_id, row.user_id): row for row in rows}

@@ -6,6 +6,8 @@ from typing import Any
 
 from tests.conformance.webhook_vectors import webhooks_folder
 
+IDENTITY = ("workos", "clerk", "logto", "auth0", "stytch")
+EMAIL = ("resend", "sendgrid", "mailgun", "postmark", "ses")
 EXPECTED = "expected-normalized.anymail.json"
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import inspect, select
 from werkzeug.test import TestResponse
 
 from app.core.models import Row
@@ -120,7 +120,8 @@ def all_events(**filters: Any) -> list[WebhookEvent]:
 def all_rows(model: type[R], **filters: Any) -> list[R]:
     """Every row of a model, in the order they were made."""
     with platform_transaction():
-        chosen = select(model).filter_by(**filters).order_by(model.created_at, model.id)
+        keys = inspect(model).primary_key
+        chosen = select(model).filter_by(**filters).order_by(model.created_at, *keys)
         return list(db.session.execute(chosen).scalars())
 
 

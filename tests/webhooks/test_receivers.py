@@ -58,6 +58,7 @@ class TestAccepted:
 
         row = event_row(answer.get_json()["event_id"])
         assert answer.status_code == 200
+        assert answer.get_json()["duplicate"] is False
         assert (row.status, row.body) == ("failed", b"\xff not json")
         assert "JSON" in row.detail
 

@@ -1,0 +1,381 @@
+"""From identity events to tenants, users and memberships."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from app.audit.models import AuditEvent
+from app.memberships.models import Membership
+from app.tenants.models import Tenant
+from app.users.models import User
+from app.webhooks.models import IdentityObject
+from tests import factories
+from tests.conformance.webhook_samples import document
+from tests.webhooks.sending import Sender, all_rows
+
+ORG = "org_01WRJD8T6V88KDXQNAK5K37PSQ"
+USER = "user_01MRQQ0FPEVZ3TQ2MYXYRHSQ0X"
+
+
+def one(model: Any) -> Any:
+    (row,) = all_rows(model)
+    return row
+
+
+def audited(actor: str = "system:idp") -> list[str]:
+    return [row.action for row in all_rows(AuditEvent, actor=actor)]
+
+
+def event(type_: str, at: str, **data: Any) -> dict[str, Any]:
+    """An event in the generic form; ``at`` is the time of day."""
+    return {"type": type_, "timestamp": f"2026-01-05T{at}:00Z", "data": data}
+
+
+@pytest.fixture
+def generic(sender: Sender):
+    """Deliver an event in the generic form."""
+
+    def deliver(type_: str, at: str, **data: Any):
+        return sender.deliver("standard_webhooks", event(type_, at, **data))
+
+    return deliver
+
+
+@pytest.fixture
+def owner(generic):
+    """Acme with Ada as its owner, all made by events at nine."""
+    generic("organization.created", "09:00", id="o1", name="Acme")
+    generic("user.created", "09:00", id="u1", email="ada@acme.example", name="Ada Lovelace")
+    generic("membership.created", "09:00", organization_id="o1", user_id="u1", role="owner")
+
+
+class TestThreeEventsInAnyOrder:
+    NAMES = ("organization.created", "user.created", "organization_membership.created")
+
+    @pytest.mark.parametrize("order", ["012", "021", "102", "120", "201", "210"])
+    def test_make_a_tenant_a_user_and_a_membership(self, sender, order):
+        rows = [sender.deliver_sample("workos", self.NAMES[int(n)]) for n in order]
+
+        assert [row.status for row in rows] == ["succeeded"] * 3
+        tenant, user, membership = one(Tenant), one(User), one(Membership)
+        assert (tenant.idp_org_id, tenant.name, tenant.slug) == (
+            ORG,
+            "Northwind Labs",
+            "northwind-labs",
+        )
+        assert (tenant.is_active, tenant.plan_name) == (True, "free")
+        assert (user.idp_user_id, user.tenant_id, user.idp_org_id) == (USER, tenant.id, ORG)
+        assert (user.first_name, user.last_name) == ("Zoë", "Ångström")
+        assert user.created_by_user_id == "system:idp"
+        assert (membership.user_id, membership.role) == (user.id, "member")
+        assert membership.idp_membership_id == "om_012K6DA49NJNV812ZG1H4B053H"
+        assert membership.is_active is False  # pending: an invitation
+
+    def test_leave_one_audit_row_each(self, sender):
+        for name in self.NAMES:
+            sender.deliver_sample("workos", name)
+
+        assert sorted(audited()) == ["membership.created", "tenant.created", "user.created"]
+
+    def test_carry_the_request_id_of_their_delivery(self, sender):
+        body = document("workos", "organization.created")
+
+        sender.deliver("workos", body, headers={"X-Request-Id": "delivery-1"})
+
+        assert one(AuditEvent).request_id == "delivery-1"
+
+
+class TestOrganizations:
+    def test_are_renamed_and_keep_their_slug(self, generic):
+        generic("organization.created", "09:00", id="o1", name="Acme")
+        generic("organization.updated", "10:00", id="o1", name="Zenith")
+
+        assert (one(Tenant).name, one(Tenant).slug) == ("Zenith", "acme")
+
+    def test_have_the_same_slug_when_the_renaming_comes_first(self, generic):
+        generic("organization.updated", "10:00", id="o1", name="Zenith")
+        row = generic("organization.created", "09:00", id="o1", name="Acme")
+
+        assert row.status == "succeeded"
+        assert (one(Tenant).name, one(Tenant).slug) == ("Zenith", "acme")
+
+    def test_follow_the_slug_that_the_provider_gives(self, generic):
+        generic("organization.created", "09:00", id="o1", name="Acme", slug="acme-inc")
+        generic("organization.updated", "10:00", id="o1", slug="acme-group")
+
+        assert one(Tenant).slug == "acme-group"
+
+    def test_with_the_name_of_another_get_a_numbered_slug(self, generic):
+        generic("organization.created", "09:00", id="o1", name="Acme")
+        generic("organization.created", "09:00", id="o2", name="Acme")
+
+        assert [tenant.slug for tenant in all_rows(Tenant)] == ["acme", "acme-2"]
+
+    def test_that_are_deleted_suspend_their_tenant(self, generic):
+        generic("organization.created", "09:00", id="o1", name="Acme")
+        generic("organization.deleted", "10:00", id="o1")
+
+        assert one(Tenant).is_active is False
+        assert audited() == ["tenant.created", "tenant.suspended"]
+
+    def test_are_not_raised_by_a_late_creation(self, generic):
+        generic("organization.deleted", "10:00", id="o1")
+        assert all_rows(Tenant) == []
+        assert one(IdentityObject).is_deleted is True
+
+        generic("organization.created", "09:00", id="o1", name="Acme")
+
+        assert one(Tenant).is_active is False
+
+    def test_that_are_created_again_are_active_again(self, generic):
+        generic("organization.created", "11:00", id="o1", name="Acme")
+        generic("organization.deleted", "10:00", id="o1")
+
+        assert one(Tenant).is_active is True
+
+    def test_keep_what_their_tenant_was_given_by_hand(self, sender, generic):
+        tenant = factories.create_tenant(idp_org_id="o1", slug="by-hand", is_active=False)
+
+        generic("organization.created", "09:00", id="o1", name="Acme")
+
+        changed = one(Tenant)
+        assert changed.id == tenant.id
+        assert (changed.name, changed.slug, changed.is_active) == ("Acme", "by-hand", False)
+
+
+class TestUsers:
+    def test_without_a_membership_are_kept_aside(self, generic):
+        row = generic("user.created", "09:00", id="u1", email="ada@acme.example")
+
+        assert row.status == "succeeded"
+        assert all_rows(User) == []
+        assert (one(IdentityObject).kind, one(IdentityObject).object_id) == ("user", "u1")
+
+    def test_are_one_row_in_each_of_their_tenants(self, owner, generic):
+        generic("organization.created", "09:00", id="o2", name="Zenith")
+        generic("membership.created", "09:00", organization_id="o2", user_id="u1")
+
+        generic("user.updated", "10:00", id="u1", email="ada@zenith.example")
+
+        assert [user.email for user in all_rows(User)] == ["ada@zenith.example"] * 2
+        assert {user.idp_org_id for user in all_rows(User)} == {"o1", "o2"}
+
+    def test_keep_what_an_event_does_not_say(self, owner, generic):
+        generic("user.updated", "10:00", id="u1", email="new@acme.example")
+
+        assert (one(User).email, one(User).first_name) == ("new@acme.example", "Ada")
+
+    def test_that_are_deleted_end_with_their_memberships(self, owner, generic):
+        generic("user.deleted", "10:00", id="u1")
+
+        assert one(User).is_active is False
+        assert one(Membership).is_active is False
+
+    def test_that_come_back_do_not_get_their_memberships_back(self, owner, generic):
+        generic("user.deleted", "10:00", id="u1")
+        generic("user.created", "11:00", id="u1", email="ada@acme.example")
+
+        assert one(User).is_active is True
+        assert one(Membership).is_active is False
+
+        generic("membership.created", "12:00", organization_id="o1", user_id="u1", role="member")
+
+        assert (one(Membership).is_active, one(Membership).role) == (True, "member")
+
+    def test_that_were_made_by_hand_follow_their_events(self, generic):
+        tenant = factories.create_tenant(idp_org_id="o1")
+        factories.create_user(tenant, idp_user_id="u1", email="old@acme.example")
+
+        generic("user.updated", "10:00", id="u1", email="new@acme.example")
+
+        assert one(User).email == "new@acme.example"
+
+    def test_that_were_deactivated_here_stay_so_when_they_are_only_renamed(self, owner, generic):
+        user = one(User)
+        with factories.platform_transaction():
+            factories.db.session.merge(user).assign({"is_active": False})
+
+        generic("user.updated", "10:00", id="u1", first_name="Augusta")
+
+        assert (one(User).first_name, one(User).is_active) == ("Augusta", False)
+
+    def test_that_are_suspended_are_not_active(self, owner, generic):
+        generic("user.updated", "10:00", id="u1", active=False)
+        suspended = one(User).is_active
+        generic("user.updated", "11:00", id="u1", active=True)
+
+        assert (suspended, one(User).is_active) == (False, True)
+
+
+class TestMemberships:
+    def test_wait_for_their_organization(self, generic):
+        generic("user.created", "09:00", id="u1", email="ada@acme.example")
+        row = generic("membership.created", "09:00", organization_id="o1", user_id="u1")
+
+        assert (row.status, row.detail) == (
+            "succeeded",
+            "kept until the organization and the user are known",
+        )
+        assert all_rows(Membership) == []
+
+        generic("organization.created", "09:00", id="o1", name="Acme")
+
+        assert one(Membership).is_active is True
+
+    def test_of_a_tenant_made_by_hand_need_no_event_of_it(self, generic):
+        factories.create_tenant(idp_org_id="o1")
+        generic("user.created", "09:00", id="u1", email="ada@acme.example")
+
+        generic("membership.created", "09:00", organization_id="o1", user_id="u1")
+
+        assert one(Membership).is_active is True
+
+    def test_that_are_made_anew_under_another_id_go_on_in_the_same_row(self, generic, owner):
+        generic("membership.created", "09:10", id="m1", organization_id="o1", user_id="u1")
+        generic("membership.deleted", "09:20", id="m1")
+        generic("membership.deleted", "09:25", organization_id="o1", user_id="u1")
+        ended = one(Membership).is_active
+        generic("membership.created", "09:30", id="m2", organization_id="o1", user_id="u1")
+
+        assert ended is False
+        assert (one(Membership).is_active, one(Membership).idp_membership_id) == (True, "m2")
+
+    def test_that_are_repeated_do_not_undo_a_role_given_here(self, owner, generic):
+        membership = one(Membership)
+        with factories.platform_transaction():
+            factories.db.session.merge(membership).assign({"role": "viewer"})
+
+        generic("membership.updated", "10:00", organization_id="o1", user_id="u1", role="owner")
+
+        assert one(Membership).role == "viewer"
+
+    def test_have_the_highest_role_of_several(self, generic, owner):
+        generic(
+            "membership.updated",
+            "10:00",
+            organization_id="o1",
+            user_id="u1",
+            roles=["member", "admin"],
+        )
+
+        assert one(Membership).role == "admin"
+
+    def test_map_role_names_as_configured(self, app, monkeypatch, generic, owner):
+        config = copy.copy(app.extensions["config"])
+        object.__setattr__(config, "idp_role_map", {"org:controller": "billing"})
+        monkeypatch.setitem(app.extensions, "config", config)
+
+        generic(
+            "membership.updated", "10:00", organization_id="o1", user_id="u1", role="org:controller"
+        )
+
+        assert one(Membership).role == "billing"
+
+    def test_with_an_unknown_role_are_members(self, generic, owner):
+        generic("membership.updated", "10:00", organization_id="o1", user_id="u1", role="wizard")
+
+        assert one(Membership).role == "member"
+
+    def test_that_end_with_the_last_owner_are_applied_and_audited(self, owner, generic):
+        generic("membership.deleted", "10:00", organization_id="o1", user_id="u1")
+
+        assert one(Membership).is_active is False
+        assert "tenant.ownerless" in audited()
+
+    def test_that_end_with_another_owner_left_are_no_matter(self, owner, generic):
+        generic("user.created", "09:00", id="u2", email="bob@acme.example")
+        generic("membership.created", "09:00", organization_id="o1", user_id="u2", role="owner")
+
+        generic("membership.deleted", "10:00", organization_id="o1", user_id="u1")
+
+        assert "tenant.ownerless" not in audited()
+
+
+class TestAuth0Roles:
+    def deliver(self, sender, *names: str) -> None:
+        for name in names:
+            sender.deliver_sample("auth0", name)
+
+    @pytest.mark.parametrize(
+        "first", ["organization.member.added", "organization.member.role.assigned"]
+    )
+    def test_are_granted_in_any_order(self, app, monkeypatch, sender, first):
+        config = copy.copy(app.extensions["config"])
+        object.__setattr__(config, "idp_role_map", {"billing-admin": "billing"})
+        monkeypatch.setitem(app.extensions, "config", config)
+        both = ["organization.member.added", "organization.member.role.assigned"]
+
+        self.deliver(sender, "organization.created", "user.created", first)
+        self.deliver(sender, *[name for name in both if name != first])
+
+        assert (one(Membership).role, one(Membership).is_active) == ("billing", True)
+
+    def test_end_with_the_membership(self, app, monkeypatch, sender):
+        config = copy.copy(app.extensions["config"])
+        object.__setattr__(config, "idp_role_map", {"billing-admin": "admin"})
+        monkeypatch.setitem(app.extensions, "config", config)
+        self.deliver(
+            sender,
+            "organization.created",
+            "user.created",
+            "organization.member.added",
+            "organization.member.role.assigned",
+            "organization.member.deleted",
+        )
+        again = document("auth0", "organization.member.added")
+        again |= {"id": "evt_again", "time": "2026-01-07T00:00:00Z"}
+
+        sender.deliver("auth0", again)
+
+        assert (one(Membership).role, one(Membership).is_active) == ("member", True)
+
+
+class TestLateAndRepeated:
+    def test_an_older_event_that_says_nothing_new_is_ignored(self, owner, generic):
+        generic("user.updated", "10:00", id="u1", email="new@acme.example", name="Ada King")
+
+        row = generic("user.updated", "09:30", id="u1", email="old@acme.example", name="Ada L")
+
+        assert (row.status, one(User).email) == ("ignored", "new@acme.example")
+        assert "stale" in row.detail
+
+    def test_the_same_change_under_another_id_changes_no_row(self, owner, generic):
+        before = one(User).version
+
+        generic("user.created", "09:00", id="u1", email="ada@acme.example", name="Ada Lovelace")
+
+        assert one(User).version == before
+
+    def test_an_update_after_a_deletion_in_the_same_moment_is_too_late(self, owner, generic):
+        generic("user.deleted", "10:00", id="u1")
+        generic("user.updated", "10:00", id="u1", email="ada@acme.example")
+
+        assert one(User).is_active is False
+
+    def test_text_that_cannot_be_stored_is_replaced(self, sender):
+        raw = (
+            b'{"type": "organization.created", "timestamp": "2026-01-05T09:00:00Z",'
+            b' "data": {"id": "o1", "name": "A\\u0000c\\ud800me"}}'
+        )
+
+        sender.deliver("standard_webhooks", raw)
+
+        assert one(Tenant).name == "A\ufffdc\ufffdme"
+
+
+class TestLongMemberLists:
+    def test_of_logto_are_applied_at_once(self, sender):
+        sender.deliver_sample("logto", "Organization.Created")
+        body = document("logto", "Organization.Membership.Updated")
+        body["addedUserIds"] = [f"user{number}" for number in range(1500)]
+
+        row = sender.deliver("logto", body)
+
+        assert row.status == "succeeded"
+        with factories.platform_transaction():
+            kinds = select(IdentityObject.kind).where(IdentityObject.kind == "membership")
+            assert len(factories.db.session.execute(kinds).all()) == 1500
