@@ -13,6 +13,7 @@ EXAMPLES = {
     "name": "billing webhooks",
     "prefix": "sk_Vb3x9",
     "permissions": ["billing:write"],
+    "expires_at": None,
     "secret": "sk_…",
 }
 

@@ -1,0 +1,101 @@
+"""The OpenAPI document as a list of requests that a client could send."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+from app.core.examples import example_of
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the document."""
+
+    method: str
+    path: str
+    about: dict[str, Any]
+    document: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.method.upper()} {self.path}"
+
+    @property
+    def permission(self) -> str | None:
+        """The permission that it asks for; None for a public operation."""
+        return self.about.get("x-permission")
+
+    @property
+    def is_for_the_platform(self) -> bool:
+        """Whether no tenant's credential will do."""
+        says_so = "of a platform credential" in self.about.get("description", "")
+        return says_so or self.permission == "platform:superadmin"
+
+    @property
+    def is_change(self) -> bool:
+        return self.method != "get"
+
+    @property
+    def collection(self) -> str:
+        """Where the rows that the path names are listed."""
+        return self.path.partition("/{")[0]
+
+    @property
+    def names_a_row(self) -> bool:
+        return "{" in self.path
+
+    @property
+    def takes_a_tenant(self) -> bool:
+        return any(one["name"] == "tenant_id" for one in self._parameters("query"))
+
+    @cached_property
+    def query(self) -> dict[str, Any]:
+        """An example of the required parameters."""
+        return {
+            one["name"]: _text(example_of(one["schema"], self.document))
+            for one in self._parameters("query")
+            if one.get("required")
+        }
+
+    @cached_property
+    def body(self) -> Any:
+        """The body's example; None where it takes none."""
+        content = self.about.get("requestBody", {}).get("content", {})
+        return content.get("application/json", {}).get("example")
+
+    def path_of(self, row_id: str) -> str:
+        return re.sub(r"\{\w+\}", quote(row_id, safe=""), self.path)
+
+    def _parameters(self, place: str) -> list[dict[str, Any]]:
+        return [one for one in self.about.get("parameters", []) if one.get("in") == place]
+
+
+def operations(document: dict[str, Any]) -> list[Operation]:
+    """Every operation of an OpenAPI document."""
+    return [
+        Operation(method, path, item[method], document)
+        for path, item in document["paths"].items()
+        for method in METHODS
+        if method in item
+    ]
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def find_row(api: Any, operation: Operation, tenant_id: str, token: str) -> str:
+    """What names the newest row of that tenant in the operation's path."""
+    if operation.collection == "/v1/tenants":
+        return tenant_id
+    query = {"tenant_id": tenant_id, "limit": "100"}
+    listed = api.get(operation.collection, token=token, query_string=query).get_json()["data"]
+    assert listed, f"no row for {operation.name}"
+    (name,) = re.findall(r"\{(\w+)\}", operation.path)
+    return str(listed[-1].get(name, listed[-1].get("id")))

@@ -1,0 +1,321 @@
+"""Every operation of the OpenAPI document against every credential that it must refuse.
+
+The requests are made from the document: a new endpoint is covered without being named here.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import urlsafe_b64encode
+
+import jwt
+import orjson
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Role
+from app.core.times import utcnow
+from app.dev.seed import seed_demo
+from tests.document import Operation, find_row, operations
+from tests.factories import create_api_key, create_member, create_tenant, platform_token
+
+# Flags are evaluated for suspended tenants too, and keys that do not exist are an answer.
+WHILE_SUSPENDED = "/ofrep/"
+# Presets belong to no tenant: whoever reads flags reads them.
+GLOBAL = "/v1/billing/plans"
+
+
+@pytest.fixture
+def document(app):
+    return app.test_client().get("/openapi.json").get_json()
+
+
+@pytest.fixture
+def guarded(document):
+    found = [one for one in operations(document) if one.permission is not None]
+    assert len(found) > 40
+    return found
+
+
+def send(api, operation: Operation, token: str | None, *, row_id: str = "x", **query: str):
+    return api.request(
+        operation.method.upper(),
+        operation.path_of(row_id),
+        token=token,
+        query_string={**operation.query, **query},
+        json=operation.body,
+    )
+
+
+def refused(api, found, token, expected, **query) -> list[str]:
+    """The operations that did not answer ``expected`` (status, code)."""
+    wrong = []
+    for operation in found:
+        answer = send(api, operation, token, **query)
+        given = (answer.status_code, answer.get_json().get("code"))
+        if given != expected:
+            wrong.append(f"{operation.name}: {given}")
+        if answer.status_code == 401:
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+    return wrong
+
+
+def signed(app, key, *, algorithm="EdDSA", **claims):
+    config = app.extensions["config"]
+    now = int(time.time())
+    standard = {
+        "iss": config.jwt_issuer,
+        "aud": config.jwt_audience,
+        "iat": now,
+        "exp": now + 600,
+    }
+    return jwt.encode({**standard, **claims}, key, algorithm=algorithm)
+
+
+class TestAuthentication:
+    """401, whatever is asked for, before anything else is looked at."""
+
+    @pytest.fixture
+    def owner(self, app):
+        return create_member(create_tenant(), role="owner")[0]
+
+    @pytest.fixture
+    def claims(self, owner):
+        return {"sub": owner.idp_user_id, "org_id": owner.idp_org_id}
+
+    @pytest.fixture
+    def key(self, app):
+        return app.extensions["config"].jwt_signing_key
+
+    def test_no_credential(self, api, guarded):
+        assert refused(api, guarded, None, (401, None)) == []
+
+    def test_no_bearer(self, api, guarded):
+        for scheme in ("Basic dTpw", "Bearer", "Bearer ", "sk_x"):
+            answer = api.get("/v1/users", headers={"Authorization": scheme})
+            assert answer.status_code == 401
+
+    def test_the_claims_alone_are_good(self, api, app, claims, key):
+        assert api.get("/v1/users", token=signed(app, key, **claims)).status_code == 200
+
+    def test_expired(self, api, app, guarded, claims, key):
+        past = int(time.time()) - 120
+
+        token = signed(app, key, **claims, exp=past)
+
+        assert refused(api, guarded, token, (401, None)) == []
+
+    def test_not_valid_yet(self, api, app, guarded, claims, key):
+        token = signed(app, key, **claims, nbf=int(time.time()) + 600)
+
+        assert refused(api, guarded, token, (401, None)) == []
+
+    def test_wrong_signature(self, api, app, guarded, claims):
+        token = signed(app, Ed25519PrivateKey.generate(), **claims)
+
+        assert refused(api, guarded, token, (401, None)) == []
+
+    def test_alg_none(self, api, app, guarded, claims):
+        with_alg = signed(app, "", algorithm="none", **claims)
+        header = urlsafe_b64encode(orjson.dumps({"alg": "None", "typ": "JWT"})).rstrip(b"=")
+        spelled = f"{header.decode()}.{with_alg.split('.')[1]}."
+
+        assert refused(api, guarded, with_alg, (401, None)) == []
+        assert api.get("/v1/users", token=spelled).status_code == 401
+
+    def test_public_key_used_as_a_shared_secret(self, api, app, guarded, claims):
+        public = app.extensions["config"].jwt_public_key
+        body = signed(app, "x" * 32, algorithm="HS256", **claims).rpartition(".")[0]
+        signature = jwt.algorithms.HMACAlgorithm("sha256").sign(body.encode(), public.encode())
+        token = f"{body}.{urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+
+        assert refused(api, guarded, token, (401, None)) == []
+
+    @pytest.mark.parametrize("claim", ["iss", "aud"])
+    def test_for_somebody_else(self, api, app, guarded, claims, key, claim):
+        token = signed(app, key, **claims, **{claim: "somebody else"})
+
+        assert refused(api, guarded, token, (401, None)) == []
+
+    def test_unknown_key(self, api, guarded):
+        assert refused(api, guarded, "sk_unknown", (401, None)) == []
+
+    def test_revoked_key(self, api, guarded):
+        for tenant in (create_tenant(), None):
+            secret = create_api_key(tenant, ALL, revoked_at=utcnow())
+            assert refused(api, guarded, secret, (401, None)) == []
+
+    def test_expired_key(self, api, guarded):
+        secret = create_api_key(None, ALL, expires_at=utcnow())
+
+        assert refused(api, guarded, secret, (401, None)) == []
+
+
+class TestPermission:
+    """403 without the permission, before the request is validated."""
+
+    @pytest.mark.parametrize("role", list(Role))
+    def test_a_role_that_lacks_it(self, api, guarded, role):
+        _, _, token = create_member(create_tenant(), role=role)
+
+        lacking = [
+            one
+            for one in guarded
+            if one.is_for_the_platform or one.permission not in ROLE_PERMISSIONS[role]
+        ]
+
+        assert refused(api, lacking, token, (403, "permission_denied")) == []
+
+    @pytest.mark.parametrize("role", list(Role))
+    def test_a_role_that_has_it_gets_further(self, api, guarded, role):
+        _, _, token = create_member(create_tenant(), role=role)
+
+        for one in guarded:
+            if not one.is_for_the_platform and one.permission in ROLE_PERMISSIONS[role]:
+                answer = send(api, one, token)
+                code = (answer.get_json(silent=True) or {}).get("code")
+                assert code != "permission_denied", one.name
+
+    @pytest.mark.parametrize("of_tenant", [True, False], ids=["tenant's key", "platform key"])
+    def test_a_key_that_has_every_other_one(self, api, guarded, of_tenant):
+        tenant = create_tenant() if of_tenant else None
+        every = TENANT if of_tenant else ALL - {"platform:superadmin"}
+        wrong = []
+        for one in guarded:
+            secret = create_api_key(tenant, every - {one.permission})
+            wrong += refused(api, [one], secret, (403, "permission_denied"))
+
+        assert wrong == []
+
+    def test_a_key_that_has_only_that_one_gets_further(self, api, guarded):
+        for one in guarded:
+            answer = send(api, one, create_api_key(None, [one.permission]))
+            code = (answer.get_json(silent=True) or {}).get("code")
+            assert code != "permission_denied", one.name
+
+    def test_a_member_of_nothing(self, api, app, guarded):
+        user, _, _ = create_member(create_tenant(), role="owner")
+        key = app.extensions["config"].jwt_signing_key
+        other = create_tenant()
+
+        for org_id in (other.idp_org_id, "unknown"):
+            token = signed(app, key, sub=user.idp_user_id, org_id=org_id)
+            assert refused(api, guarded, token, (403, "no_membership")) == []
+        assert refused(api, guarded, signed(app, key, sub="x"), (403, "no_membership")) == []
+
+    @pytest.mark.parametrize("values", [{"user": False}, {"membership": False}])
+    def test_an_inactive_member(self, api, guarded, values):
+        tenant = create_tenant()
+        user, membership, token = create_member(tenant, role="owner")
+        path = f"/v1/users/{user.id}"
+        if "membership" in values:
+            path = f"/v1/memberships/tenant/{membership.id}/active?is_active=false"
+        create_member(tenant, role="owner")
+        assert api.patch(path, token=platform_token(), json={"is_active": False}).status_code == 200
+
+        assert refused(api, guarded, token, (403, "no_membership")) == []
+
+
+class TestSuspension:
+    """403 ``tenant_suspended`` for every credential of the tenant, none for the platform's."""
+
+    def test_a_suspended_tenants_credentials(self, api, guarded):
+        tenant = create_tenant(is_active=False)
+        stopped = [one for one in guarded if not one.path.startswith(WHILE_SUSPENDED)]
+
+        for role in Role:
+            _, _, token = create_member(tenant, role=role)
+            assert refused(api, stopped, token, (403, "tenant_suspended")) == []
+        secret = create_api_key(tenant, TENANT)
+        assert refused(api, stopped, secret, (403, "tenant_suspended")) == []
+
+    def test_flags_are_evaluated_all_the_same(self, api, guarded):
+        _, _, token = create_member(create_tenant(is_active=False), role="viewer")
+        _, _, allowed = create_member(create_tenant(is_active=False), role="member")
+        evaluated = [one for one in guarded if one.path.startswith(WHILE_SUSPENDED)]
+
+        assert len(evaluated) == 2
+        for one in evaluated:
+            assert send(api, one, token).status_code == 403
+            assert send(api, one, allowed).status_code in (200, 404)
+
+    def test_platform_credentials_go_on(self, api, guarded):
+        tenant = create_tenant(is_active=False)
+        token = platform_token(tenant=tenant)
+
+        for one in guarded:
+            answer = send(api, one, token)
+            assert answer.status_code not in (401, 403), one.name
+
+
+class TestOtherTenants:
+    """404, or an empty list, for what belongs to another tenant."""
+
+    @pytest.fixture
+    def world(self, app):
+        with app.app_context():
+            demo = seed_demo()
+        for tenant in demo["tenants"]:
+            create_api_key_in(tenant)
+        return demo
+
+    def test_another_tenants_rows_do_not_exist(self, api, world, guarded):
+        first, second = world["tenants"]
+        own, other = (tenant["users"][0]["token"] for tenant in (first, second))
+        wrong, controls = [], 0
+        for one in guarded:
+            if not one.names_a_row or one.is_for_the_platform or is_global(one):
+                continue
+            row_id = find_row(api, one, first["tenant_id"], world["platform_token"])
+            foreign, mine = send(api, one, other, row_id=row_id), send(api, one, own, row_id=row_id)
+            if (foreign.status_code, foreign.get_json()) != (404, {"detail": "Not Found"}):
+                wrong.append(f"{one.name}: {foreign.status_code} {foreign.text[:100]}")
+            if mine.status_code in (401, 404, 422):
+                wrong.append(f"{one.name} (own): {mine.status_code} {mine.text[:100]}")
+            controls += 1
+
+        assert wrong == []
+        assert controls > 15
+
+    def test_another_tenant_cannot_be_named(self, api, world, guarded):
+        first, second = world["tenants"]
+        other = second["users"][0]["token"]
+        wrong, named = [], 0
+        for one in guarded:
+            if not one.takes_a_tenant or one.is_for_the_platform:
+                continue
+            answer = send(api, one, other, tenant_id=first["tenant_id"])
+            is_empty_list = answer.status_code == 200 and answer.get_json() == {
+                "data": [],
+                "next_cursor": None,
+            }
+            if answer.status_code not in (403, 404) and not is_empty_list:
+                wrong.append(f"{one.name}: {answer.status_code} {answer.text[:100]}")
+            named += 1
+
+        assert wrong == []
+        assert named > 10
+
+    def test_lists_show_nothing_of_another_tenant(self, api, world, guarded):
+        first, second = world["tenants"]
+        token = second["users"][0]["token"]
+        foreign = {first["tenant_id"], first["idp_org_id"], first["subscription_id"]}
+        foreign |= {user["id"] for user in first["users"]}
+
+        for one in guarded:
+            if one.is_change or one.names_a_row or one.is_for_the_platform:
+                continue
+            answer = send(api, one, token)
+            assert answer.status_code == 200, one.name
+            assert not any(name in answer.text for name in foreign), one.name
+
+
+def create_api_key_in(tenant: dict) -> None:
+    class Named:
+        id = tenant["tenant_id"]
+
+    create_api_key(Named, ["users:read"])
+
+
+def is_global(operation: Operation) -> bool:
+    return operation.collection == GLOBAL or operation.path.startswith(WHILE_SUSPENDED)
