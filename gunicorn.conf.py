@@ -15,6 +15,20 @@ if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="metrics-", dir=RAM_DISK)
 metrics_folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
 
+from gunicorn.glogging import Logger  # noqa: E402
+
+from app.core import logging  # noqa: E402
+
+
+class ServiceLogger(Logger):
+    """gunicorn's own lines, in the service's format."""
+
+    def setup(self, cfg):
+        logging.configure(os.environ.get("LOG_LEVEL") or "INFO")
+        self.error_log.propagate = True
+
+
+logger_class = ServiceLogger
 worker_class = "gthread"
 workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
 threads = int(os.environ.get("DB_POOL_SIZE") or 8)  # a thread never waits for a connection

@@ -83,14 +83,14 @@ def engines(folder: str | os.PathLike[str], *, durable: bool = True) -> Iterator
 def run_engines_for(app: Flask) -> None:
     """Have the engines of the application's instance run while it is used.
 
-    That is from its first application context, so that ``--help`` needs none, until the process
-    ends. ``app.extensions["engines"]`` is the :class:`Claim`.
+    That is from its first application context until the process ends; a command's ``--help`` needs
+    none. ``app.extensions["engines"]`` is the :class:`Claim`.
     """
     lock = threading.Lock()
 
     def start(_sender: Flask, **_: Any) -> None:
         with lock:
-            if "engines" in app.extensions:
+            if "engines" in app.extensions or "--help" in sys.argv:
                 return
             claims = contextlib.ExitStack()
             folder = app.extensions["config"].instance_dir

@@ -47,6 +47,7 @@ class Postgres(Engine):
             "unix_socket_directories": self.instance.sockets,
             "unix_socket_permissions": "0700",
             "cluster_name": self.instance.tag,
+            "dynamic_shared_memory_type": "mmap",  # in the data folder, where nothing is left over
             "timezone": "UTC",
             "log_timezone": "UTC",
         }

@@ -106,7 +106,6 @@ def _make_subscription(tenant: Tenant) -> None:
     values = demo.SUBSCRIPTIONS[tenant.idp_org_id]
     if _subscription(tenant) is None:
         subscriptions.create(tenant.id, values, actor=SYSTEM_CLI)
-        db.session.refresh(tenant)  # its plan has followed
 
 
 def _make_fields(tenant: Tenant) -> None:
