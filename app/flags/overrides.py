@@ -12,10 +12,11 @@ from sqlalchemy import bindparam, func, select
 from app.audit import service as audit
 from app.core import tenancy
 from app.core.actors import Actor
+from app.core.concurrency import check_precondition
 from app.core.errors import Conflict, Forbidden, Invalid, error
 from app.core.models import Change
 from app.core.pagination import DEFAULT_LIMIT, Page, paginate
-from app.core.rows import flush, get_row, lock_row
+from app.core.rows import flush, get_row, lock_row, lock_with
 from app.extensions import db
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset
@@ -30,6 +31,10 @@ LOCK_TENANT = (
     .where(Tenant.id == bindparam("tenant_id"))
     .with_for_update(key_share=True)
 )
+OF_PRESET = [
+    select(column).where(PlanPreset.id == FeatureOverride.plan_preset_id).scalar_subquery()
+    for column in (PlanPreset.name, PlanPreset.flags)
+]
 COUNT = select(func.count()).where(FeatureOverride.tenant_id == bindparam("tenant_id"))
 
 
@@ -97,11 +102,12 @@ def update_override(
     Raises Forbidden for anybody but a superadmin where an expiry is given, or (``flag_locked``)
     where the preset locks the flag; Invalid for a value of the wrong type.
     """
-    override = lock_row(FeatureOverride, override_id)
-    preset = get_row(PlanPreset, override.plan_preset_id)
+    override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *OF_PRESET)
+    preset = PlanPreset(name=preset_name, flags=flags)
     if not is_superadmin:
         _check_permitted(preset, override, values)
     _check_value(preset, override.flag_key, values["flag_value"], loc="flag_value")
+    check_precondition(override)
     change = override.assign(values, actor_id=actor.id)
     if change is not None:
         audit.record("override.updated", override, change, actor=actor)
