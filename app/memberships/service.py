@@ -122,8 +122,9 @@ def change(
         )
     changed = membership.assign(values, actor_id=actor.id)
     if changed is not None:
-        rows.flush(_conflicts())
         record(action, membership, changed, actor=actor)
+        if "idp_membership_id" in changed.after:
+            rows.flush(_conflicts())
     return membership
 
 

@@ -19,6 +19,7 @@ from app.extensions import db
 from app.tenants import slugs
 from app.tenants.models import Tenant
 
+UNIQUE = {"slug", "idp_org_id"}
 FILTERS = ("is_active", "slug", "idp_org_id", "plan_name")
 
 
@@ -108,8 +109,9 @@ def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:
 def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor) -> Tenant:
     change = tenant.assign(values)
     if change is not None:
-        rows.flush(_conflicts())
         record(action, tenant, change, actor=actor)
+        if change.after.keys() & UNIQUE:
+            rows.flush(_conflicts())
     return tenant
 
 

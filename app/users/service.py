@@ -116,8 +116,9 @@ def update(
         )
     change = user.assign(values, actor_id=actor.id)
     if change is not None:
-        rows.flush(_conflicts())
         record("user.updated", user, change, actor=actor)
+        if "idp_user_id" in change.after:
+            rows.flush(_conflicts())
     return user
 
 
