@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import click
 from limits import parse as parse_rate
 
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
-class ConfigError(Exception):
-    """The environment is not usable; the message lists every fault."""
+class ConfigError(click.ClickException):
+    """The environment is not usable; the message lists every fault, a command prints just that."""
 
 
 def _text(value: str) -> str:
