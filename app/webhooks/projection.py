@@ -6,23 +6,22 @@ get the difference. A row that is missing gets everything, as soon as enough is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Select, literal, select, tuple_
+from sqlalchemy import Select, select, tuple_
 
-from app.audit import service as audit
-from app.auth.permissions import Role
 from app.core.actors import SYSTEM_IDP
 from app.core.errors import Conflict
 from app.core.models import Row
 from app.extensions import db
+from app.memberships import service as memberships
 from app.memberships.models import Membership
-from app.tenants import owners, slugs
 from app.tenants import service as tenants
+from app.tenants import slugs
 from app.tenants.models import Tenant
+from app.users import service as users
 from app.users.models import User
 from app.webhooks.identity import membership_values, organization_values, user_values
 from app.webhooks.objects import Key, Kind, Objects, Pair
@@ -38,6 +37,7 @@ class Projection:
         self._objects = objects
         self._roles = roles
         self._force = force
+        self._shown: set[UUID] = set()
 
     def show_organization(self, organization_id: str) -> bool:
         """Make or change the organization's tenant; whether it was made."""
@@ -61,10 +61,10 @@ class Projection:
         pairs = list(dict.fromkeys(pairs))
         self._objects.load([Key(Kind.USER, pair.user_id) for pair in pairs])
         found = _find_tenants({pair.organization_id for pair in pairs})
-        users = _find_users(
+        people = _find_users(
             {(t.id, p.user_id) for p in pairs if (t := found.get(p.organization_id))}
         )
-        memberships = _find_memberships([(user.tenant_id, user.id) for user in users.values()])
+        members = _find_memberships([(user.tenant_id, user.id) for user in people.values()])
         connections = self._objects.connections()
         waiting = False
         for pair in pairs:
@@ -72,19 +72,16 @@ class Projection:
             if tenant is None:
                 waiting = True
                 continue
-            user = users.get((tenant.id, pair.user_id))
-            membership = memberships.get((tenant.id, user.id)) if user else None
+            user = people.get((tenant.id, pair.user_id))
+            membership = members.get((tenant.id, user.id)) if user else None
             keys = connections.get(pair, [])
             waiting |= not self._show_pair(pair, keys, tenant, user, membership)
         return waiting
 
     def show_user(self, user_id: str) -> None:
         """Change the person's rows in tenants where the provider knows no membership."""
-        users = _all(select(User).where(User.idp_user_id == user_id).order_by(User.tenant_id))
-        memberships = _find_memberships([(user.tenant_id, user.id) for user in users])
-        for user in users:
-            with self._owner_watched(user, memberships.get((user.tenant_id, user.id))):
-                self._show_user(user, user_id)
+        for user in _all(select(User).where(User.idp_user_id == user_id).order_by(User.tenant_id)):
+            self._show_user(user, user_id)
 
     def _show_pair(
         self,
@@ -102,56 +99,32 @@ class Projection:
         if after is None:
             return False
         if user is None:
-            user = self._create_user(tenant, pair.user_id)
-            if user is None:
+            known = user_values(objects.now[user_key])
+            if known is None:
                 return False
+            values = {**known, "idp_user_id": pair.user_id}
+            user = users.create(tenant.id, values, actor=SYSTEM_IDP)
+        else:
+            self._show_user(user, pair.user_id)
+        if membership is None:
+            values = {**after, "user_id": user.id}
+            memberships.create(tenant.id, values, actor=SYSTEM_IDP)
+            return True
         before = membership_values(
             [objects.before[k] for k in keys], objects.before[user_key], self._roles
         )
-        with self._owner_watched(user, membership):
-            self._show_user(user, pair.user_id)
-            if membership is None:
-                _create_membership(tenant, user, after)
-            else:
-                _assign("membership.updated", membership, self._changes(before, after))
+        if changes := self._changes(before, after):
+            memberships.change(membership.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
         return True
-
-    @contextmanager
-    def _owner_watched(self, user: User, membership: Membership | None) -> Iterator[None]:
-        """Notice where the block ends the ownership of an active owner."""
-        if membership is None or not _is_owner(user, membership):
-            yield
-            return
-        active = db.session.execute(
-            select(owners.locked_owners(literal(user.tenant_id)))
-        ).scalar_one()
-        yield
-        if not _is_owner(user, membership):
-            owners.check_one_remains(
-                active, user.id, tenant_id=user.tenant_id, actor=SYSTEM_IDP, allow_ownerless=True
-            )
 
     def _show_user(self, user: User, user_id: str) -> None:
         key = Key(Kind.USER, user_id)
         after = user_values(self._objects.now[key])
-        if after is not None:
-            before = user_values(self._objects.before[key])
-            _assign("user.updated", user, self._changes(before, after))
-
-    def _create_user(self, tenant: Tenant, user_id: str) -> User | None:
-        values = user_values(self._objects.now[Key(Kind.USER, user_id)])
-        if values is None:
-            return None
-        user = User(
-            tenant_id=tenant.id,
-            idp_org_id=tenant.idp_org_id,
-            idp_user_id=user_id,
-            meta_data={},
-            created_by_user_id=SYSTEM_IDP.id,
-            updated_by_user_id=SYSTEM_IDP.id,
-            **values,
-        )
-        return _add("user.created", user)
+        if after is None or user.id in self._shown:
+            return
+        self._shown.add(user.id)
+        if changes := self._changes(user_values(self._objects.before[key]), after):
+            users.update(user.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
 
     def _changes(
         self, before: Mapping[str, Any] | None, after: Mapping[str, Any]
@@ -190,35 +163,6 @@ def _with_free_slug(values: Mapping[str, Any], write: Callable[[dict[str, Any]],
         except Conflict as taken:
             if taken.code != "slug_taken":
                 raise
-
-
-def _create_membership(tenant: Tenant, user: User, values: Mapping[str, Any]) -> Membership:
-    membership = Membership(
-        tenant_id=tenant.id,
-        idp_org_id=tenant.idp_org_id,
-        user_id=user.id,
-        created_by_user_id=SYSTEM_IDP.id,
-        updated_by_user_id=SYSTEM_IDP.id,
-        **values,
-    )
-    return _add("membership.created", membership)
-
-
-def _add(action: str, row: R) -> R:
-    db.session.add(row)
-    db.session.flush()
-    audit.record_creation(action, row, actor=SYSTEM_IDP)
-    return row
-
-
-def _assign(action: str, row: Row, values: Mapping[str, Any]) -> None:
-    change = row.assign(values, actor_id=SYSTEM_IDP.id)
-    if change is not None:
-        audit.record(action, row, change, actor=SYSTEM_IDP)
-
-
-def _is_owner(user: User, membership: Membership) -> bool:
-    return membership.role == Role.OWNER and membership.is_active and user.is_active
 
 
 def _find_tenants(organization_ids: Collection[str]) -> dict[str, Tenant]:

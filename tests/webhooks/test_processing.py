@@ -1,0 +1,315 @@
+"""Working off the inbox: once, with retries, and nobody stopped by a poison event."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from app.core.jobs import Queue, connection, make_worker, queue_named
+from app.core.redis import request_client
+from app.core.times import utcnow
+from app.core.transactions import transaction
+from app.emails import service as emails
+from app.emails.models import EmailEventRecord, EmailMessage
+from app.extensions import db
+from app.tenants.models import Tenant
+from app.users.models import User
+from app.webhooks import jobs, processing
+from app.webhooks.models import WebhookEvent
+from app.webhooks.providers import Receiver
+from tests import factories
+from tests.conformance.webhook_samples import document
+from tests.webhooks.sending import Sender, all_events, all_rows, event_row, work_off
+
+SENT = {
+    "type": "email.opened",
+    "timestamp": "2026-01-05T09:45:05Z",
+    "data": {"message_id": "m1", "recipient": "a@b.example"},
+}
+
+
+def post_opened(sender: Sender, number: int = 1) -> str:
+    answer = sender.post(
+        "standard_webhooks", SENT, receiver=Receiver.EMAIL, message_id=f"msg_{number}"
+    )
+    return answer.get_json()["event_id"]
+
+
+def change_event(event_id: str, **values: object) -> None:
+    with factories.platform_transaction():
+        db.session.get_one(WebhookEvent, event_id).assign(values)
+
+
+def queued(app) -> list[list[str]]:
+    with app.app_context():
+        return [list(job.args) for job in queue_named(Queue.WEBHOOKS, connection()).jobs]
+
+
+class TestTheWorker:
+    def test_applies_what_was_received(self, app, sender):
+        event_ids = [post_opened(sender, number) for number in range(3)]
+
+        make_worker(app, [Queue.WEBHOOKS]).work(burst=True)
+
+        assert {event_row(event_id).status for event_id in event_ids} == {"succeeded"}
+        assert all_rows(EmailMessage)[0].opens == 3
+
+    def test_makes_a_tenant_of_an_organization(self, app, sender):
+        sender.post("workos", document("workos", "organization.created"))
+
+        make_worker(app, [Queue.WEBHOOKS]).work(burst=True)
+
+        assert [tenant.name for tenant in all_rows(Tenant)] == ["Northwind Labs"]
+
+
+class TestExactlyOnce:
+    def test_a_second_run_does_nothing(self, app, sender):
+        event_id = post_opened(sender)
+
+        with app.app_context():
+            jobs.process_events(event_id, event_id)
+            jobs.process_events(event_id)
+
+        assert len(all_rows(EmailEventRecord)) == 1
+        assert event_row(event_id).attempts == 1
+
+    def test_workers_side_by_side_apply_it_once(self, app, sender):
+        event_ids = [post_opened(sender, number) for number in range(10)]
+
+        def work() -> None:
+            with app.app_context():
+                jobs.process_events(*event_ids)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        work_off(app)
+
+        assert all_rows(EmailMessage)[0].opens == 10
+        assert len(all_rows(EmailEventRecord)) == 10
+
+    def test_an_unknown_event_is_no_matter(self, app):
+        with app.app_context():
+            assert processing.process(uuid4()) is None
+
+
+class TestSideBySide:
+    def test_events_of_one_history_end_as_they_do_in_order(self, app, sender):
+        """Every worker takes the events of three objects that need one another."""
+        for number in range(8):
+            body = {"timestamp": "2026-01-05T09:45:05Z"}
+            organization, user = f"o{number}", f"u{number}"
+            for type_, data in (
+                ("membership.created", {"organization_id": organization, "user_id": user}),
+                ("user.created", {"id": user, "email": f"{user}@acme.example"}),
+                ("organization.created", {"id": organization, "name": "Acme"}),
+            ):
+                sender.post("standard_webhooks", {**body, "type": type_, "data": data})
+        event_ids = [row.id for row in all_events()]
+
+        def work(offset: int) -> None:
+            with app.app_context():
+                for event_id in event_ids[offset::3]:
+                    processing.process(event_id)
+
+        threads = [threading.Thread(target=work, args=(offset,)) for offset in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert {row.status for row in all_events()} == {"succeeded"}
+        assert len(all_rows(Tenant)) == len(all_rows(User)) == 8
+        assert len({tenant.slug for tenant in all_rows(Tenant)}) == 8
+
+
+class TestFailures:
+    @pytest.fixture
+    def broken(self, monkeypatch):
+        """Storing an e-mail event goes wrong."""
+
+        def fail(*_: object, **__: object) -> None:
+            raise RuntimeError("out of paper\x00")
+
+        monkeypatch.setattr(emails, "record", fail)
+
+    def test_are_tried_again_later_and_later_and_then_given_up(self, app, sender, broken):
+        event_id = post_opened(sender)
+        waits = []
+
+        while event_row(event_id).status == "pending":
+            change_event(event_id, next_attempt_at=utcnow())
+            with app.app_context():
+                waits.append(processing.process(event_row(event_id).id))
+
+        row = event_row(event_id)
+        assert waits == [10, 60, 300, 1800, None]
+        assert (row.status, row.attempts) == ("failed", 5)
+        assert row.detail == "RuntimeError: out of paper\ufffd"
+
+    def test_leave_nothing_half_done(self, app, sender, monkeypatch):
+        body = {**SENT, "data": {**SENT["data"], "recipient": ["a@b.example", "c@d.example"]}}
+        event_id = sender.post(
+            "standard_webhooks", body, receiver=Receiver.EMAIL, message_id="msg"
+        ).get_json()["event_id"]
+        record = emails.record
+
+        def fail_second(*args: object, ordinal: int, **options: object) -> bool:
+            if ordinal == 1:
+                raise RuntimeError("second")
+            return record(*args, ordinal=ordinal, **options)
+
+        monkeypatch.setattr(emails, "record", fail_second)
+        work_off(app)
+
+        assert all_rows(EmailEventRecord) == []
+        assert event_row(event_id).attempts == 1
+
+        monkeypatch.setattr(emails, "record", record)
+        change_event(event_id, next_attempt_at=utcnow())
+        work_off(app)
+
+        assert len(all_rows(EmailEventRecord)) == 2
+
+    def test_say_when_the_next_attempt_is_and_it_is_not_taken_before(self, app, sender, broken):
+        event_id = post_opened(sender)
+        work_off(app)
+
+        row = event_row(event_id)
+        assert timedelta(seconds=8) < row.next_attempt_at - utcnow() <= timedelta(seconds=10)
+        work_off(app)
+        assert event_row(event_id).attempts == 1
+
+    def test_queue_the_next_attempt(self, app, sender, broken):
+        event_id = post_opened(sender)
+
+        with app.app_context():
+            jobs.process_events(event_id)
+            queue = queue_named(Queue.WEBHOOKS, connection())
+            (delayed,) = queue.scheduled_job_registry.get_job_ids()
+            assert list(queue.fetch_job(delayed).args) == [event_id]
+
+    def test_do_not_stop_the_others(self, app, sender, monkeypatch):
+        record = emails.record
+
+        def fail_first(event, **options):
+            if event.message_id == "poison":
+                raise RuntimeError("poison")
+            return record(event, **options)
+
+        monkeypatch.setattr(emails, "record", fail_first)
+        poison = {**SENT, "data": {**SENT["data"], "message_id": "poison"}}
+        sender.post("standard_webhooks", poison, receiver=Receiver.EMAIL, message_id="poison")
+        event_id = post_opened(sender)
+
+        with app.app_context():
+            jobs.process_events(*[str(row.id) for row in all_events()])
+
+        assert event_row(event_id).status == "succeeded"
+
+    def test_of_the_database_are_not_held_against_the_event(self, app, sender, monkeypatch):
+        event_id = post_opened(sender)
+        end = text("SELECT pg_terminate_backend(pg_backend_pid())")
+        monkeypatch.setattr(emails, "record", lambda *_, **__: db.session.execute(end))
+
+        with app.app_context():
+            wait = processing.process(event_row(event_id).id)
+
+        row = event_row(event_id)
+        assert (wait, row.status, row.attempts) == (10, "pending", 0)
+
+    def test_an_unreadable_event_fails_at_once(self, sender):
+        row = sender.deliver("standard_webhooks", {"type": "user.created", "data": {"id": "u"}})
+
+        assert (row.status, row.attempts) == ("failed", 1)
+        assert "timestamp" in row.detail
+
+
+class TestTheSweeper:
+    def test_queues_what_has_lost_its_job(self, app, sender):
+        event_id = post_opened(sender)
+        change_event(event_id, next_attempt_at=utcnow() - timedelta(seconds=61))
+        with app.app_context():
+            connection().flushdb()
+
+            jobs.sweep()
+
+        assert queued(app) == [[event_id]]
+
+    def test_leaves_alone_what_is_fresh_or_done_or_waits(self, app, sender):
+        fresh = post_opened(sender, 1)
+        done = post_opened(sender, 2)
+        waits = post_opened(sender, 3)
+        long_ago = utcnow() - timedelta(hours=1)
+        change_event(done, status="failed", next_attempt_at=long_ago)
+        change_event(waits, next_attempt_at=utcnow() + timedelta(hours=1))
+        with app.app_context():
+            connection().flushdb()
+
+            jobs.sweep()
+
+        assert fresh
+        assert queued(app) == []
+
+    def test_does_not_queue_the_same_event_at_every_run(self, app, sender):
+        event_id = post_opened(sender)
+        change_event(event_id, next_attempt_at=utcnow() - timedelta(hours=1))
+        with app.app_context():
+            connection().flushdb()
+
+            jobs.sweep()
+            jobs.sweep()
+
+        assert queued(app) == [[event_id]]
+
+    def test_is_needed_after_redis_was_away(self, app, sender, monkeypatch):
+        monkeypatch.setattr(
+            "app.core.jobs.connection", lambda: request_client("unix:///nowhere/redis.sock", 0.2)
+        )
+        event_id = post_opened(sender)
+        monkeypatch.undo()
+        change_event(event_id, next_attempt_at=utcnow() - timedelta(hours=1))
+
+        with app.app_context():
+            jobs.sweep()
+        make_worker(app, [Queue.WEBHOOKS]).work(burst=True)
+
+        assert event_row(event_id).status == "succeeded"
+
+
+class TestPayloads:
+    def test_of_what_was_processed_long_ago_are_reduced_to_their_digest(self, app, sender):
+        old, recent, failed = (post_opened(sender, number) for number in range(3))
+        work_off(app)
+        long_ago = utcnow() - timedelta(days=31)
+        change_event(old, processed_at=long_ago)
+        change_event(failed, processed_at=long_ago, status="failed")
+
+        with app.app_context():
+            jobs.forget_payloads()
+
+        assert (event_row(old).body, event_row(old).headers) == (None, {})
+        assert len(event_row(old).digest) == 64
+        assert event_row(recent).body is not None
+        assert event_row(failed).body is not None
+
+    def test_that_are_gone_still_tell_duplicates(self, app, sender):
+        event_id = post_opened(sender)
+        work_off(app)
+        change_event(event_id, processed_at=utcnow() - timedelta(days=31))
+        with app.app_context(), transaction():
+            processing.forget_payloads()
+
+        answer = sender.post("standard_webhooks", SENT, receiver=Receiver.EMAIL, message_id="msg_1")
+
+        assert answer.get_json() == {
+            "status": "accepted",
+            "event_id": event_id,
+            "duplicate": True,
+        }
