@@ -1,0 +1,171 @@
+"""The operators' view of the inbox."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.auth.permissions import Permission, Role
+from app.core.jobs import Queue, connection, queue_named
+from app.core.times import utcnow
+from app.memberships.models import Membership
+from app.tenants.models import Tenant
+from app.webhooks.providers import Receiver
+from tests import factories
+from tests.conformance.webhook_samples import document
+from tests.webhooks.sending import all_rows, event_row, work_off
+from tests.webhooks.test_processing import change_event
+
+EVENTS = "/v1/webhooks/events"
+
+
+@pytest.fixture
+def token(app) -> str:
+    return factories.platform_token()
+
+
+class TestList:
+    def test_shows_what_came_and_what_became_of_it(self, api, sender, token):
+        event = sender.deliver_sample("workos", "organization.created")
+
+        (shown,) = api.get(EVENTS, token=token).get_json()["data"]
+
+        assert list(shown) == [
+            "id",
+            "created_at",
+            "updated_at",
+            "source",
+            "external_id",
+            "event_type",
+            "status",
+            "detail",
+            "attempts",
+            "replays",
+            "next_attempt_at",
+            "processed_at",
+            "digest",
+            "request_id",
+        ]
+        assert (shown["id"], shown["status"]) == (str(event.id), "succeeded")
+
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ("source=workos", 2),
+            ("source=workos&status=succeeded", 1),
+            ("type=invitation.accepted", 1),
+            ("status=failed", 0),
+            ("since=2026-01-01T00:00:00Z", 3),
+            ("until=2026-01-01T00:00:00Z", 0),
+        ],
+    )
+    def test_is_narrowed(self, api, sender, token, query, found):
+        sender.deliver_sample("workos", "organization.created")
+        sender.deliver_sample("workos", "invitation.accepted")
+        sender.deliver_sample("clerk", "user.created")
+
+        answer = api.get(f"{EVENTS}?{query}", token=token)
+
+        assert len(answer.get_json()["data"]) == found
+
+
+class TestGet:
+    def test_shows_payload_and_headers_without_secrets(self, api, sender, token):
+        sender.post("mailgun", document("mailgun", "opened"), receiver=Receiver.EMAIL)
+        (event,) = api.get(EVENTS, token=token).get_json()["data"]
+
+        shown = api.get(f"{EVENTS}/{event['id']}", token=token).get_json()["data"]
+
+        assert shown["payload"]["event-data"]["event"] == "opened"
+        assert shown["payload"]["signature"] == "[redacted]"
+        assert shown["headers"]["content-type"] == "application/json"
+
+    def test_shows_text_that_is_no_json(self, api, sender, token):
+        event_id = sender.post("standard_webhooks", b"hello \xff").get_json()["event_id"]
+
+        shown = api.get(f"{EVENTS}/{event_id}", token=token).get_json()["data"]
+
+        assert shown["payload"] == "hello \ufffd"
+
+    def test_has_an_etag(self, api, sender, token):
+        event = sender.deliver_sample("workos", "organization.created")
+
+        answer = api.get(f"{EVENTS}/{event.id}", token=token)
+
+        assert answer.headers["ETag"] == f'"{event.version}"'
+
+    @pytest.mark.parametrize("event_id", ["nope", "0198c0de-0000-7000-8000-000000000000"])
+    def test_of_an_unknown_event_is_404(self, api, token, event_id):
+        assert api.get(f"{EVENTS}/{event_id}", token=token).status_code == 404
+
+
+class TestReplay:
+    def test_applies_what_has_failed(self, app, api, sender, token):
+        event = sender.deliver_sample("workos", "organization.created")
+        change_event(event.id, status="failed", attempts=5)
+
+        answer = api.post(f"{EVENTS}/{event.id}/replay", token=token)
+
+        assert answer.status_code == 202
+        assert answer.get_json()["data"]["status"] == "pending"
+        with app.app_context():
+            assert list(queue_named(Queue.WEBHOOKS, connection()).jobs[-1].args) == [str(event.id)]
+        work_off(app)
+        assert event_row(event.id).status == "succeeded"
+
+    def test_says_again_what_the_provider_says(self, app, api, sender, token):
+        for name in ("organization.created", "user.created", "organization_membership.updated"):
+            event = sender.deliver_sample("workos", name)
+        with factories.platform_transaction():
+            membership = factories.db.session.merge(all_rows(Membership)[0])
+            membership.assign({"role": "viewer"})
+
+        api.post(f"{EVENTS}/{event.id}/replay", token=token)
+        work_off(app)
+
+        assert all_rows(Membership)[0].role == "admin"
+
+    def test_does_not_make_active_what_was_ended_here(self, app, api, sender, token):
+        event = sender.deliver_sample("workos", "organization.created")
+        with factories.platform_transaction():
+            factories.db.session.merge(all_rows(Tenant)[0]).assign({"is_active": False})
+
+        api.post(f"{EVENTS}/{event.id}/replay", token=token)
+        work_off(app)
+
+        assert all_rows(Tenant)[0].is_active is False
+
+    def test_is_audited(self, api, sender, token):
+        event = sender.deliver_sample("workos", "organization.created")
+
+        api.post(f"{EVENTS}/{event.id}/replay", token=token)
+
+        (row,) = all_rows(AuditEvent, action="webhook_event.replayed")
+        assert (row.target_id, row.actor) == (str(event.id), "platform:platform-operator")
+        assert row.after == {"status": "pending", "replays": 1}
+
+    def test_of_a_forgotten_payload_is_409(self, api, sender, token):
+        event = sender.deliver_sample("workos", "organization.created")
+        change_event(event.id, body=None, processed_at=utcnow())
+
+        answer = api.post(f"{EVENTS}/{event.id}/replay", token=token)
+
+        assert answer.status_code == 409
+        assert answer.get_json()["code"] == "payload_forgotten"
+
+
+class TestPermission:
+    def test_needs_a_platform_credential(self, api):
+        tenant = factories.create_tenant()
+        _, _, owner = factories.create_member(tenant, Role.OWNER)
+        reader = factories.create_api_key(None, [Permission.WEBHOOKS_READ])
+        writer = factories.create_api_key(None, [Permission.WEBHOOKS_WRITE])
+        replay = f"{EVENTS}/0198c0de-0000-7000-8000-000000000000/replay"
+
+        reads = [
+            api.get(EVENTS, token=token).status_code for token in (None, owner, reader, writer)
+        ]
+        replays = [api.post(replay, token=token).status_code for token in (owner, reader, writer)]
+
+        assert reads == [401, 403, 200, 403]
+        assert replays == [403, 403, 404]
