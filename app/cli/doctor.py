@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 import click
 import rq
 from flask import current_app
+from flask.cli import with_appcontext
 from redis.exceptions import RedisError
 from rq.serializers import JSONSerializer
 from sqlalchemy import Connection, create_engine, pool, text
@@ -48,6 +49,7 @@ class Finding:
 
 @click.command("doctor")
 @json_option
+@with_appcontext
 def doctor(as_json: bool) -> None:
     """Look at everything the service needs; exit 1 if something is wrong."""
     config: Config = current_app.extensions["config"]

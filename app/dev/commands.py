@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import flask_migrate
 from flask import Flask, current_app
+from flask.cli import with_appcontext
 
 from app.cli.base import AppGroup, json_option, operator, print_json
 from app.dev.credentials import superadmin_claims, user_claims
@@ -16,6 +17,7 @@ from app.extensions import db
 
 @click.command("dev")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+@with_appcontext
 def dev(port: int) -> None:
     """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler."""
     app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
@@ -59,6 +61,7 @@ def welcome(url: str, demo: Demo) -> str:
 
 @click.command("seed")
 @json_option
+@with_appcontext
 def seed(as_json: bool) -> None:
     """Make the demo data that is missing; print its ids, with tokens for seven days."""
     flask_migrate.upgrade()
