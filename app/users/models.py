@@ -28,7 +28,8 @@ class User(Attributed, OrganizationRow):
             *super().constraints(),
             UniqueConstraint("tenant_id", "idp_user_id"),
             Index(None, "tenant_id", "created_at", "id"),
-            Index(None, "tenant_id", "email"),
+            # Providers send addresses of any length, which a hash index takes and a btree does not.
+            Index(None, "email", postgresql_using="hash"),
             Index(None, "idp_user_id"),
             Index(None, "created_at", "id"),
         )

@@ -230,7 +230,9 @@ def upgrade():
         ["tenant_id", "created_at", "id"],
         unique=False,
     )
-    op.create_index(op.f("ix_users_tenant_id_email"), "users", ["tenant_id", "email"], unique=False)
+    op.create_index(
+        op.f("ix_users_email"), "users", ["email"], unique=False, postgresql_using="hash"
+    )
     op.create_table(
         "memberships",
         sa.Column("user_id", sa.UUID(), nullable=False),
@@ -302,7 +304,7 @@ def downgrade():
     op.drop_index(op.f("ix_memberships_id"), table_name="memberships")
     op.drop_index(op.f("ix_memberships_created_at_id"), table_name="memberships")
     op.drop_table("memberships")
-    op.drop_index(op.f("ix_users_tenant_id_email"), table_name="users")
+    op.drop_index(op.f("ix_users_email"), table_name="users", postgresql_using="hash")
     op.drop_index(op.f("ix_users_tenant_id_created_at_id"), table_name="users")
     op.drop_index(op.f("ix_users_idp_user_id"), table_name="users")
     op.drop_index(op.f("ix_users_id"), table_name="users")
