@@ -17,8 +17,8 @@ from app.core.jobs import connection
 from app.extensions import db
 
 INBOX_DEPTH = text(
-    "SELECT state, count(*), extract(epoch FROM now() - min(received_at))::float "
-    "FROM inbox_events WHERE state IN ('pending', 'failed') GROUP BY state"
+    "SELECT status, count(*), extract(epoch FROM now() - min(created_at))::float "
+    "FROM webhook_events WHERE status IN ('pending', 'failed') GROUP BY status"
 )
 
 

@@ -1,0 +1,63 @@
+"""/metrics: what Prometheus reads."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.core.jobs import JOBS, connection
+from app.core.metrics import count_job, job_results
+from app.webhooks.models import WebhookEvent
+from tests.factories import create_member, create_tenant, save
+
+
+def samples(page: str) -> dict[tuple, float]:
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+    }
+
+
+class TestMetrics:
+    def test_counts_requests_by_route_and_status(self, api):
+        _, _, token = create_member(create_tenant())
+        labels = (("method", "GET"), ("route", "/v1/users"), ("status", "200"))
+        before = samples(api.get("/metrics").text).get(("http_requests_total", *labels), 0)
+
+        api.get("/v1/users", token=token)
+        after = samples(api.get("/metrics").text)
+
+        assert after["http_requests_total", *labels] == before + 1
+        assert ("http_request_duration_seconds_count", *labels[:2]) in after
+
+    def test_tells_the_inbox_depth_and_age_by_state(self, api):
+        values = {
+            "source": "workos",
+            "event_type": "user.created",
+            "headers": {},
+            "digest": "",
+            "request_id": "",
+        }
+        save(WebhookEvent(external_id="one", **values))
+        save(WebhookEvent(external_id="two", status="failed", **values))
+        save(WebhookEvent(external_id="three", status="succeeded", **values))
+
+        found = samples(api.get("/metrics").text)
+
+        assert found["inbox_events", ("state", "pending")] == 1
+        assert found["inbox_events", ("state", "failed")] == 1
+        assert ("inbox_events", ("state", "succeeded")) not in found
+        assert 0 <= found["inbox_oldest_seconds", ("state", "pending")] < 60
+
+    def test_counts_the_results_of_jobs(self, app, api):
+        name = next(iter(JOBS))
+        with app.app_context():
+            count_job(connection(), name, succeeded=True)
+            count_job(connection(), name, succeeded=False)
+            counted = job_results(connection())
+
+        found = samples(api.get("/metrics").text)
+
+        assert counted == {(name, "succeeded"): 1, (name, "failed"): 1}
+        assert found["jobs_total", ("job", name), ("result", "failed")] == 1
+        assert found["jobs_waiting", ("queue", "webhooks")] == 0
