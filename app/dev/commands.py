@@ -11,7 +11,7 @@ from app.cli.base import AppGroup, json_option, operator, print_json
 from app.dev.credentials import superadmin_claims, user_claims
 from app.dev.seed import Demo, seed_demo
 from app.dev.serve import check_port, serve, stopped_by_signal
-from app.dev.tokens import HOUR, issue_token
+from app.dev.tokens import HOUR, issue_token, require_signing_key
 from app.extensions import db
 
 
@@ -64,6 +64,7 @@ def welcome(url: str, demo: Demo) -> str:
 @with_appcontext
 def seed(as_json: bool) -> None:
     """Make the demo data that is missing; print its ids, with tokens for seven days."""
+    require_signing_key(current_app.extensions["config"])
     flask_migrate.upgrade()
     demo = seed_demo()
     if as_json:
@@ -85,7 +86,9 @@ tokens = AppGroup("tokens", help="Issue user tokens, signed by the development k
 @click.option("--superadmin", is_flag=True, help="For a platform superadmin.")
 @click.option("--user", help="For the user with this id or e-mail address.")
 @click.option("--tenant", "slug", help="In this tenant (slug).")
-@click.option("--ttl", default=HOUR, show_default=True, help="Seconds that the token is valid.")
+@click.option(
+    "--ttl", default=HOUR, show_default=True, type=click.IntRange(1), help="Seconds it is valid."
+)
 @json_option
 @operator
 def issue(superadmin: bool, user: str | None, slug: str | None, ttl: int, as_json: bool) -> None:

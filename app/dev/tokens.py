@@ -22,10 +22,7 @@ def issue_token(
     The service accepts it like any other: by the public key it is configured with. Raises
     :class:`DevError` where no development key is configured.
     """
-    if not config.jwt_signing_key:
-        raise DevError(
-            "Tokens are issued by the identity provider here: JWT_SIGNING_KEY is not set."
-        )
+    require_signing_key(config)
     key = load_pem_private_key(config.jwt_signing_key.encode(), None)
     now = int(time.time())
     claims = {
@@ -38,3 +35,11 @@ def issue_token(
     if org_id is not None:
         claims[config.jwt_org_claim] = org_id
     return jwt.encode(claims, key, algorithm=algorithm_of(key.public_key()))  # type: ignore[arg-type]
+
+
+def require_signing_key(config: Config) -> None:
+    """Raise :class:`DevError` where this is no development instance."""
+    if not config.jwt_signing_key:
+        raise DevError(
+            "Tokens are issued by the identity provider here: JWT_SIGNING_KEY is not set."
+        )

@@ -1,0 +1,177 @@
+"""The demo data and the development tokens, by the commands that print them."""
+
+import json
+
+import pytest
+from sqlalchemy import text
+
+from app import create_app
+from app.extensions import db
+from tests.factories import create_tenant, create_user, platform_token
+
+
+def invoke(app, *words: str):
+    return app.test_cli_runner().invoke(args=[*words])
+
+
+@pytest.fixture
+def demo(app) -> dict:
+    """What `flask seed --json` prints."""
+    return json.loads(invoke(app, "seed", "--json").stdout)
+
+
+@pytest.fixture
+def acme(demo) -> dict:
+    return demo["tenants"][0]
+
+
+def token_of(tenant: dict, role: str) -> str:
+    return next(user["token"] for user in tenant["users"] if user["role"] == role)
+
+
+class TestSeed:
+    def test_prints_the_ids_and_tokens_of_two_tenants(self, demo):
+        assert list(demo) == ["platform_token", "tenants"]
+        assert [tenant["slug"] for tenant in demo["tenants"]] == ["acme", "globex"]
+        for tenant in demo["tenants"]:
+            assert list(tenant) == [
+                "tenant_id",
+                "slug",
+                "idp_org_id",
+                "subscription_id",
+                "field_id",
+                "override_id",
+                "users",
+            ]
+            assert all(tenant.values())
+            assert [user["role"] for user in tenant["users"]] == [
+                "owner",
+                "admin",
+                "billing",
+                "member",
+                "viewer",
+            ]
+            assert all(list(u) == ["id", "role", "membership_id", "token"] for u in tenant["users"])
+
+    def test_says_the_same_again_and_changes_nothing(self, app, demo, acme):
+        again = json.loads(invoke(app, "seed", "--json").stdout)
+
+        assert [ids(tenant) for tenant in again["tenants"]] == [ids(t) for t in demo["tenants"]]
+
+    def test_makes_what_was_deleted_anew(self, app, api, demo, acme):
+        path = f"/v1/billing/flags/overrides/{acme['override_id']}"
+        deleted = api.delete(path, token=demo["platform_token"])
+
+        again = json.loads(invoke(app, "seed", "--json").stdout)
+
+        assert deleted.status_code == 204
+        assert again["tenants"][0]["override_id"] not in (None, acme["override_id"])
+
+    def test_the_tokens_are_accepted(self, api, demo, acme):
+        member = api.get("/v1/users", token=token_of(acme, "viewer"))
+        superadmin = api.get("/v1/tenants", token=demo["platform_token"])
+
+        assert len(member.json["data"]) == 5
+        assert [tenant["slug"] for tenant in superadmin.json["data"]] == ["acme", "globex"]
+
+    def test_each_tenants_plan_is_a_preset(self, api, demo):
+        tenants = api.get("/v1/tenants", token=demo["platform_token"]).json["data"]
+        presets = api.get("/v1/billing/plans", token=demo["platform_token"]).json["data"]
+
+        assert {tenant["plan_name"] for tenant in tenants} == {preset["name"] for preset in presets}
+        for preset in presets:
+            types = {flag["flag_type"] for flag in preset["flags"]}
+            assert types == {"boolean", "string", "number", "json"}
+
+    def test_the_named_field_is_archived_and_searchable_and_none_is_required(self, api, acme):
+        fields = api.get("/v1/custom-fields", token=token_of(acme, "owner")).json["data"]
+
+        named = next(field for field in fields if field["id"] == acme["field_id"])
+        assert (named["is_active"], named["is_searchable"]) == (False, True)
+        assert not any(field["is_required"] for field in fields)
+        assert len({field["field_type"] for field in fields}) >= 5
+
+    def test_archives_the_named_field_again(self, app, api, acme):
+        path = f"/v1/custom-fields/{acme['field_id']}"
+        owner = token_of(acme, "owner")
+        api.post(f"{path}/restore", json={"confirm": True}, token=owner)
+
+        invoke(app, "seed")
+
+        assert api.get(path, token=owner).json["data"]["is_active"] is False
+
+
+class TestTokensIssue:
+    def test_prints_the_bare_token_of_a_user_by_email_or_id(self, app, api):
+        user = create_user(create_tenant(), email="ada@example.com")
+
+        by_email = invoke(app, "tokens", "issue", "--user", "ada@example.com").stdout
+        by_id = invoke(app, "tokens", "issue", "--user", str(user.id)).stdout
+
+        verify = app.extensions["token_verifier"].verify
+        assert verify(by_email.strip()) == verify(by_id.strip())
+        assert verify(by_id.strip()).subject == user.idp_user_id
+
+    def test_prints_a_superadmins_token_with_a_home(self, app):
+        platform_token()
+        tenant = create_tenant(slug="home")
+
+        printed = invoke(app, "tokens", "issue", "--superadmin", "--tenant", "home", "--json")
+
+        answer = json.loads(printed.stdout)
+        claims = app.extensions["token_verifier"].verify(answer["token"])
+        assert claims.org_id == tenant.idp_org_id == answer["org_id"]
+
+    def test_refuses_a_life_that_is_over(self, app):
+        platform_token()
+
+        printed = invoke(app, "tokens", "issue", "--superadmin", "--ttl", "-3600")
+
+        assert printed.exit_code != 0
+
+    def test_asks_which_of_two_users_of_one_address(self, app):
+        for slug in ("one", "two"):
+            create_user(create_tenant(slug=slug), email="ada@example.com")
+
+        ambiguous = invoke(app, "tokens", "issue", "--user", "ada@example.com")
+        named = invoke(app, "tokens", "issue", "--user", "ada@example.com", "--tenant", "two")
+
+        assert ambiguous.exit_code == 1
+        assert "add --tenant" in ambiguous.stderr
+        assert named.exit_code == 0
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--user", "nobody@example.com"], "There is no user nobody@example.com."),
+            (["--superadmin"], "There is no platform superadmin"),
+            (["--user", "x", "--tenant", "none"], "There is no tenant none."),
+            ([], "Say either --superadmin or --user."),
+        ],
+    )
+    def test_says_what_is_missing(self, app, words, said):
+        refused = invoke(app, "tokens", "issue", *words)
+
+        assert refused.exit_code != 0
+        assert said in refused.stderr
+
+    @pytest.mark.parametrize("command", [["tokens", "issue", "--superadmin"], ["seed"]])
+    def test_refuses_without_a_development_key(self, environment, app, command):
+        platform_token()
+        production = create_app({**environment, "JWT_SIGNING_KEY": ""})
+
+        refused = invoke(production, *command)
+
+        assert refused.exit_code == 1
+        assert "JWT_SIGNING_KEY is not set" in refused.stderr
+        with production.app_context():
+            tenants = db.session.execute(text("SELECT count(*) FROM tenants")).scalar()
+            db.session.remove()
+            db.engine.dispose()
+        assert tenants == 0
+
+
+def ids(tenant: dict) -> list:
+    """All of a demo tenant but the tokens, which are new each time."""
+    people = [(user["id"], user["role"], user["membership_id"]) for user in tenant["users"]]
+    return [value for key, value in tenant.items() if key != "users"] + people
