@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from flask import Request, Response
-from sqlalchemy import JSON, LargeBinary, Text, bindparam, delete, text
+from sqlalchemy import JSON, BigInteger, LargeBinary, Text, bindparam, delete, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core import transactions
-from app.core.errors import AppError, Conflict, Invalid, error
+from app.core.errors import Conflict, Invalid, error
 from app.core.models import Moment
 from app.core.times import utcnow
 from app.extensions import db
@@ -40,15 +40,9 @@ class IdempotencyKey(db.Model):  # type: ignore[name-defined]
     key: Mapped[str] = mapped_column(Text, primary_key=True)
     fingerprint: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow, index=True)
-    status: Mapped[int | None]
+    status: Mapped[int | None] = mapped_column(BigInteger)
     headers: Mapped[dict[str, str] | None] = mapped_column(JSON)
     body: Mapped[bytes | None] = mapped_column(LargeBinary)
-
-
-class KeyReused(AppError):
-    """422: the key was used with another request."""
-
-    status = 422
 
 
 _new = insert(IdempotencyKey.__table__).values(
@@ -75,9 +69,8 @@ STOP_WAITING = text("SET LOCAL lock_timeout = DEFAULT")
 def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
     """``answer()``, or the stored answer of the same request with the same key.
 
-    Raises KeyReused (422) for another body under the same key, Conflict (409
-    ``idempotency_in_progress``) where the first request still runs after ten seconds, Invalid
-    for a key longer than 255 characters.
+    Raises Invalid for another body under the same key and for a key longer than 255 characters,
+    Conflict (``idempotency_in_progress``) where the first request still runs after ten seconds.
     """
     key = request.headers.get("Idempotency-Key")
     is_public = "credential" not in transactions.context()
@@ -101,9 +94,12 @@ def remember_as(body: bytes) -> None:
 
 def _check(key: str) -> None:
     if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
-        loc = ["header", "idempotency-key"]
-        message = f"Value error, an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters"
-        raise Invalid(error(loc, "value_error", message, None, {"error": {}}))
+        raise _invalid(f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters")
+
+
+def _invalid(fault: str) -> Invalid:
+    loc = ["header", "idempotency-key"]
+    return Invalid(error(loc, "value_error", f"Value error, {fault}", None, {"error": {}}))
 
 
 def _scope(request: Request) -> str:
@@ -136,9 +132,7 @@ def _claim(place: dict[str, str], fingerprint: str) -> bool:
 def _replay(place: dict[str, str], fingerprint: str) -> Response:
     stored = db.session.get_one(IdempotencyKey, (place["scope"], place["key"]))
     if stored.fingerprint != fingerprint:
-        raise KeyReused(
-            "This Idempotency-Key was used with another request.", code="idempotency_key_reused"
-        )
+        raise _invalid("this idempotency key was used with another request")
     response = Response(stored.body, status=stored.status, headers=stored.headers or {})
     response.headers["Idempotent-Replayed"] = "true"
     return response

@@ -133,7 +133,7 @@ def upgrade():
         sa.Column("key", sa.Text(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=False),
         sa.Column("created_at", postgresql.TIMESTAMP(timezone=True), nullable=False),
-        sa.Column("status", sa.Integer(), nullable=True),
+        sa.Column("status", sa.BigInteger(), nullable=True),
         sa.Column("headers", sa.JSON(), nullable=True),
         sa.Column("body", sa.LargeBinary(), nullable=True),
         sa.PrimaryKeyConstraint("scope", "key", name=op.f("pk_idempotency_keys")),
