@@ -23,8 +23,14 @@ jobs = AppGroup("jobs", help="Run and look at background work.")
 )
 @click.option("--burst", is_flag=True, help="End when the queues are empty.")
 def worker(queues: tuple[str, ...], burst: bool) -> None:
-    """Run a worker until SIGTERM; it finishes the job it has."""
+    """Run a worker until SIGTERM; it finishes the job it has.
+
+    It begins with the periodic jobs, which pick up what an earlier worker has left.
+    """
     chosen = [Queue(name) for name in queues] or list(Queue)
+    for known in JOBS.values():
+        if known.every and known.queue in chosen:
+            known.push()
     app = current_app._get_current_object()  # type: ignore[attr-defined]
     make_worker(app, chosen).work(burst=burst, with_scheduler=True, logging_level="WARNING")
 

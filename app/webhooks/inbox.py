@@ -29,7 +29,7 @@ from app.webhooks.events import Delivery
 from app.webhooks.jobs import process_events
 from app.webhooks.models import Status, WebhookEvent
 from app.webhooks.payloads import key
-from app.webhooks.providers import Receiver, choose
+from app.webhooks.providers import PROVIDERS, Receiver, choose
 from app.webhooks.signatures import Scheme, SignatureInvalid, Verified, parse_schemes, verify
 
 log = logging.getLogger(__name__)
@@ -102,8 +102,7 @@ def configure(app: Flask) -> None:
         except ValueError as fault:
             faults.append(f"{setting.upper()}: {fault}")
             continue
-        if not schemes[receiver]:
-            log.warning("webhook_secret_missing", extra={"setting": setting.upper()})
+        _warn(receiver, schemes[receiver], setting.upper())
     if faults:
         raise ConfigError("The configuration is not usable: " + "; ".join(faults) + ".")
     app.extensions[SCHEMES] = schemes
@@ -163,6 +162,17 @@ def ring(event_ids: Sequence[UUID]) -> None:
     """Push the events' job once they are durable; an event whose push is lost is swept up later."""
     for start in range(0, len(event_ids), EVENTS_PER_JOB):
         process_events.push(*map(str, event_ids[start : start + EVENTS_PER_JOB]))
+
+
+def _warn(receiver: Receiver, schemes: Sequence[Scheme], setting: str) -> None:
+    if not schemes:
+        log.warning("webhook_secret_missing", extra={"setting": setting})
+    own = {None, *(provider.name for provider in PROVIDERS[receiver])}
+    for scheme in schemes:
+        if scheme.provider not in own:  # its events will be ignored
+            log.warning(
+                "webhook_preset_misplaced", extra={"setting": setting, "preset": scheme.preset}
+            )
 
 
 def _verify(schemes: Sequence[Scheme], headers: list[tuple[str, str]], body: bytes) -> Verified:

@@ -14,7 +14,7 @@ from app.core.blueprint import Blueprint
 from app.core.pagination import Page
 from app.webhooks import inbox, service
 from app.webhooks.models import WebhookEvent
-from app.webhooks.providers import Receiver
+from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.schemas import (
     WebhookEventDetailSchema,
     WebhookEventQuerySchema,
@@ -41,7 +41,7 @@ def _configure(state: BlueprintSetupState) -> None:
     inbox.configure(cast(Flask, state.app))
 
 
-@receivers.post("/webhooks/idp")
+@receivers.post(PATHS[Receiver.IDENTITY])
 @public
 @receivers.response(200, description="Stored; it is applied shortly.")
 @receivers.alt_response(401, description="No configured secret fits the signature.")
@@ -55,7 +55,7 @@ def receive_identity_event() -> Response:
     return _receive(Receiver.IDENTITY)
 
 
-@receivers.post("/v1/app-communications/webhooks/emailprovider")
+@receivers.post(PATHS[Receiver.EMAIL])
 @public
 @receivers.response(200, description="Stored; it is applied shortly.")
 @receivers.alt_response(401, description="No configured secret fits the signature.")

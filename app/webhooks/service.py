@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import func, select
 
@@ -58,7 +59,7 @@ def shown(body: bytes | None) -> Any:
     return document
 
 
-def replay(event_id: str, *, actor: Actor) -> WebhookEvent:
+def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
     """Make an event pending again, as if it had just come; the caller rings the worker.
 
     What it says is then written even where it says nothing new. Conflict ``payload_forgotten``
@@ -84,6 +85,16 @@ def replay(event_id: str, *, actor: Actor) -> WebhookEvent:
         )
         audit.record("webhook_event.replayed", event, Change(before, after), actor=actor)
     return event
+
+
+def failed_ids(source: str | None = None) -> list[UUID]:
+    """The events that have failed and can be replayed, of one source or of all."""
+    failed = select(WebhookEvent.id).where(
+        WebhookEvent.status == Status.FAILED.value, WebhookEvent.body.is_not(None)
+    )
+    if source is not None:
+        failed = failed.where(WebhookEvent.source == source)
+    return list(db.session.execute(failed.order_by(WebhookEvent.created_at)).scalars())
 
 
 def statistics() -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from app.extensions import db
 from app.webhooks import processing
 from app.webhooks.inbox import SCHEMES
 from app.webhooks.models import WebhookEvent
-from app.webhooks.providers import Receiver
+from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.signatures import parse_schemes
 from app.webhooks.signing import sign
 from tests.conformance.webhook_samples import document
@@ -24,10 +24,6 @@ from tests.factories import platform_transaction
 
 R = TypeVar("R", bound=Row)
 
-PATHS = {
-    Receiver.IDENTITY: "/webhooks/idp",
-    Receiver.EMAIL: "/v1/app-communications/webhooks/emailprovider",
-}
 STANDARD = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
 SECRETS = {
     "standard_webhooks": STANDARD,

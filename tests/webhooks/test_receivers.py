@@ -7,9 +7,9 @@ import pytest
 
 from app.core.jobs import Queue, queue_named
 from app.core.redis import worker_client
-from app.webhooks.providers import Receiver
+from app.webhooks.providers import PATHS, Receiver
 from tests.conformance.webhook_samples import document, sample
-from tests.webhooks.sending import PATHS, SECRETS, Sender, all_events, event_row, work_off
+from tests.webhooks.sending import SECRETS, Sender, all_events, event_row, work_off
 
 WORKOS_USER = document("workos", "user.created")
 

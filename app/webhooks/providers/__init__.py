@@ -35,6 +35,10 @@ class Receiver(StrEnum):
     EMAIL = "email"
 
 
+PATHS = {
+    Receiver.IDENTITY: "/webhooks/idp",
+    Receiver.EMAIL: "/v1/app-communications/webhooks/emailprovider",
+}
 PROVIDERS: Mapping[Receiver, tuple[Provider, ...]] = MappingProxyType(
     {
         Receiver.IDENTITY: (

@@ -1,0 +1,63 @@
+"""``flask emails``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from app.cli.base import AppGroup, json_option, operator, print_rows
+from app.cli.records import limit_option, print_list
+from app.core.actors import SYSTEM_CLI
+from app.emails import service
+from app.emails.events import Cause, EmailKind
+from app.emails.schemas import EmailEventSchema, SuppressionSchema
+
+EVENT_COLUMNS = ("occurred_at", "source", "kind", "recipient", "message_id", "reason")
+SUPPRESSION_COLUMNS = ("address", "cause", "scope", "source", "suppressed_at")
+
+emails = AppGroup("emails", help="Look at e-mail events and the suppression list.")
+
+
+@emails.command("events")
+@click.option("--recipient", help="Of this address.")
+@click.option("--message-id", help="Of this message.")
+@click.option("--kind", type=click.Choice([kind.value for kind in EmailKind]), help="Only these.")
+@limit_option
+@json_option
+@operator
+def list_events(
+    recipient: str | None, message_id: str | None, kind: str | None, limit: int, as_json: bool
+) -> None:
+    """List e-mail events in the order they were stored."""
+    page = service.list_events(
+        limit=limit,
+        cursor=None,
+        recipient=recipient,
+        message_id=message_id,
+        filters={"kind": kind} if kind else {},
+    )
+    print_list(page.items, EmailEventSchema(), EVENT_COLUMNS, as_json=as_json)
+
+
+@emails.command("suppressions")
+@click.option("--address", help="Of this address.")
+@click.option("--cause", type=click.Choice([cause.value for cause in Cause]), help="Only these.")
+@limit_option
+@json_option
+@operator
+def list_suppressions(address: str | None, cause: str | None, limit: int, as_json: bool) -> None:
+    """List the addresses not to write to."""
+    filters: dict[str, Any] = {"cause": cause} if cause else {}
+    page = service.list_suppressions(limit=limit, cursor=None, address=address, filters=filters)
+    print_list(page.items, SuppressionSchema(), SUPPRESSION_COLUMNS, as_json=as_json)
+
+
+@emails.command("lift")
+@click.argument("address")
+@json_option
+@operator
+def lift(address: str, as_json: bool) -> None:
+    """Take an address off the suppression list."""
+    service.lift_suppression(address, actor=SYSTEM_CLI)
+    print_rows([{"address": address, "lifted": True}], ["address", "lifted"], as_json=as_json)

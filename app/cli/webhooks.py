@@ -1,0 +1,175 @@
+"""``flask webhooks``."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from flask import current_app
+from flask.cli import with_appcontext
+
+from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
+from app.cli.records import limit_option, print_list, print_one
+from app.core.actors import SYSTEM_CLI
+from app.webhooks import inbox, processing, samples, service
+from app.webhooks.models import Status
+from app.webhooks.providers import PATHS, PROVIDERS, Receiver
+from app.webhooks.schemas import WebhookEventDetailSchema, WebhookEventSchema
+from app.webhooks.signatures import PRESETS
+from app.webhooks.signing import Signed, sign
+
+COLUMNS = ("id", "created_at", "source", "event_type", "status", "attempts", "detail")
+TIMEOUT = 10  # seconds that the service may take to answer
+
+webhooks = AppGroup("webhooks", help="Look at the inbox, apply events again, try a receiver out.")
+source_option = click.option("--source", help="Of this provider, such as workos.")
+status_option = click.option(
+    "--status", type=click.Choice([status.value for status in Status]), help="Only these."
+)
+
+
+@webhooks.command("list")
+@source_option
+@click.option("--type", "event_type", help="Of this event type, as the provider names it.")
+@status_option
+@limit_option
+@json_option
+@operator
+def list_events(
+    source: str | None, event_type: str | None, status: str | None, limit: int, as_json: bool
+) -> None:
+    """List events in the order they came."""
+    filters = {"source": source, "event_type": event_type, "status": status}
+    chosen = {name: value for name, value in filters.items() if value is not None}
+    page = service.list_events(limit=limit, cursor=None, filters=chosen)
+    print_list(page.items, WebhookEventSchema(), COLUMNS, as_json=as_json)
+
+
+@webhooks.command("show")
+@click.argument("event_id")
+@json_option
+@operator
+def show(event_id: str, as_json: bool) -> None:
+    """Show one event with its payload and headers, secrets left out."""
+    print_one(service.get_event(event_id), WebhookEventDetailSchema(), as_json=as_json)
+
+
+@webhooks.command("replay")
+@click.argument("event_ids", nargs=-1)
+@click.option("--failed", is_flag=True, help="All that have failed, instead of naming them.")
+@source_option
+@json_option
+@operator
+def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json: bool) -> None:
+    """Have events applied again by the worker."""
+    if bool(event_ids) == failed:
+        raise click.UsageError("Name the events, or give --failed.")
+    chosen: Sequence[Any] = event_ids or service.failed_ids(source)
+    events = [service.replay(event_id, actor=SYSTEM_CLI) for event_id in chosen]
+    inbox.ring([event.id for event in events])
+    print_list(events, WebhookEventSchema(), COLUMNS, as_json=as_json)
+
+
+@webhooks.command("sweep")
+@json_option
+@operator
+def sweep(as_json: bool) -> None:
+    """Queue pending events whose jobs were lost, as the scheduler does every minute."""
+    swept = processing.sweep()
+    inbox.ring(swept)
+    print_rows([{"swept": len(swept)}], ["swept"], as_json=as_json)
+
+
+@webhooks.command("stats")
+@json_option
+@operator
+def stats(as_json: bool) -> None:
+    """Count the events of each provider by what became of them."""
+    columns = ["source", "status", "events", "oldest"]
+    print_rows(service.statistics(), columns, as_json=as_json)
+
+
+@webhooks.command("send-test")
+@click.argument("preset", type=click.Choice(list(PRESETS)))
+@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="The service.")
+@click.option(
+    "--receiver",
+    type=click.Choice([receiver.value for receiver in Receiver]),
+    help="Where to post, for presets that are not of one provider.",
+)
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The body to send; without it a harmless event in the provider's form.",
+)
+@click.option("--secret", help="What to sign with; without it the configured one.")
+@json_option
+@with_appcontext
+def send_test(
+    preset: str,
+    url: str,
+    receiver: str | None,
+    path: Path | None,
+    secret: str | None,
+    as_json: bool,
+) -> None:
+    """Sign an event as a provider would and post it to the running service."""
+    target = Receiver(receiver) if receiver else _receiver_of(preset)
+    provider = PRESETS[preset].provider or PROVIDERS[target][-1].name
+    now = time.time()
+    try:
+        body = path.read_bytes() if path else samples.sample(provider, now)
+        signed = sign(preset, secret or _configured_secret(target, preset), body, now)
+    except (KeyError, ValueError) as fault:
+        raise click.ClickException(f"This cannot be signed here: {fault}.") from None
+    status, answer = _post(f"{url.rstrip('/')}{PATHS[target]}", signed)
+    result = {"status": status, "answer": answer}
+    if as_json:
+        print_json(result)
+    else:
+        print_rows([result], ["status", "answer"], as_json=False)
+    if status != 200:
+        raise SystemExit(1)
+
+
+def _receiver_of(preset: str) -> Receiver:
+    provider = PRESETS[preset].provider
+    emails = {known.name for known in PROVIDERS[Receiver.EMAIL]}
+    return Receiver.EMAIL if provider in emails else Receiver.IDENTITY
+
+
+def _configured_secret(receiver: Receiver, preset: str) -> str:
+    """The first that the receiver has for the preset, its tolerance left out."""
+    setting = inbox.SETTINGS[receiver]
+    for pair in getattr(current_app.extensions["config"], setting).split():
+        name, _, value = pair.partition(":")
+        if name == preset:
+            return re.sub(r"\?tolerance=[0-9]+$", "", value)
+    raise click.ClickException(f"{setting.upper()} has no {preset} secret; give --secret.")
+
+
+def _post(url: str, signed: Signed) -> tuple[int, Any]:
+    headers = {"Content-Type": "application/json", **signed.headers}
+    request = urllib.request.Request(url, signed.body, headers)  # noqa: S310 - the operator's own URL
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+            return answer.status, _read(answer.read())
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, _read(refusal.read())
+    except (OSError, ValueError) as fault:
+        raise click.ClickException(f"{url} does not answer: {fault}.") from None
+
+
+def _read(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode("utf-8", "replace")

@@ -1,0 +1,194 @@
+"""`flask webhooks`."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from werkzeug.serving import make_server
+
+from app.audit.models import AuditEvent
+from app.core.jobs import Queue, connection, queue_named
+from app.core.times import utcnow
+from app.webhooks.inbox import SCHEMES
+from app.webhooks.providers import PROVIDERS, Receiver
+from app.webhooks.samples import sample
+from tests import factories
+from tests.factories import db
+from tests.webhooks.sending import SECRETS, Sender, all_events, all_rows, event_row, work_off
+
+
+@pytest.fixture
+def sender(app, monkeypatch) -> Sender:
+    return Sender(app, monkeypatch)
+
+
+@pytest.fixture
+def run(app):
+    """Run a command; its JSON, if its exit code is as expected."""
+
+    def invoke(*words: str, code: int = 0) -> Any:
+        ended = app.test_cli_runner().invoke(args=["webhooks", *words, "--json"])
+        assert ended.exit_code == code, ended.output
+        return json.loads(ended.stdout) if ended.stdout else None
+
+    return invoke
+
+
+@pytest.fixture
+def url(app) -> Iterator[str]:
+    """The service, on a port of its own."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def queued(app) -> list[list[str]]:
+    with app.app_context():
+        return [list(job.args) for job in queue_named(Queue.WEBHOOKS, connection()).jobs]
+
+
+class TestLooking:
+    def test_lists_the_chosen_events(self, run, sender):
+        sender.deliver_sample("workos", "organization.created")
+        sender.deliver_sample("workos", "invitation.accepted")
+
+        ignored = run("list", "--source", "workos", "--status", "ignored")
+
+        assert [event["event_type"] for event in ignored] == ["invitation.accepted"]
+
+    def test_shows_one_with_its_payload(self, run, sender):
+        event = sender.deliver_sample("workos", "organization.created")
+
+        shown = run("show", str(event.id))
+
+        assert shown["payload"]["data"]["name"] == "Northwind Labs"
+
+    def test_of_an_unknown_event_says_so(self, app):
+        ended = app.test_cli_runner().invoke(args=["webhooks", "show", "nope"])
+
+        assert ended.exit_code == 1
+        assert ended.stdout == ""
+
+    def test_counts_by_source_and_status(self, run, sender):
+        sender.deliver_sample("workos", "organization.created")
+        sender.deliver_sample("workos", "invitation.accepted")
+
+        counted = {(row["source"], row["status"]): row["events"] for row in run("stats")}
+
+        assert counted == {("workos", "ignored"): 1, ("workos", "succeeded"): 1}
+
+
+class TestReplay:
+    def test_queues_the_named_event(self, app, run, sender):
+        event = sender.deliver_sample("workos", "organization.created")
+
+        (shown,) = run("replay", str(event.id))
+
+        assert shown["status"] == "pending"
+        assert queued(app)[-1] == [str(event.id)]
+        assert [row.actor for row in all_rows(AuditEvent, action="webhook_event.replayed")] == [
+            "system:cli"
+        ]
+
+    def test_queues_all_that_have_failed(self, run, sender):
+        sender.deliver_sample("workos", "organization.created")
+        failed = sender.deliver("standard_webhooks", {"type": "user.created", "data": {}})
+
+        replayed = run("replay", "--failed")
+
+        assert [event["id"] for event in replayed] == [str(failed.id)]
+
+    def test_wants_to_know_which(self, run):
+        run("replay", code=2)
+
+
+class TestSweep:
+    def test_queues_what_has_lost_its_job(self, app, run, sender):
+        event_id = sender.post("workos", {"id": "event_1", "event": "x"}).get_json()["event_id"]
+        with factories.platform_transaction():
+            row = db.session.merge(event_row(event_id))
+            row.assign({"next_attempt_at": utcnow() - timedelta(hours=1)})
+        with app.app_context():
+            connection().flushdb()
+
+        assert run("sweep") == [{"swept": 1}]
+        assert queued(app) == [[event_id]]
+
+
+class TestSendTest:
+    PRESETS = (
+        ("standard_webhooks", "generic"),
+        ("workos", "workos"),
+        ("clerk", "clerk"),
+        ("logto", "logto"),
+        ("auth0", "auth0"),
+        ("stytch", "stytch"),
+        ("resend", "resend"),
+        ("mailgun", "mailgun"),
+        ("postmark", "postmark"),
+    )
+
+    @pytest.mark.parametrize(("preset", "source"), PRESETS)
+    def test_posts_an_event_that_is_accepted_and_applied(
+        self, app, run, sender, url, preset, source
+    ):
+        sent = run("send-test", preset, "--url", url, "--secret", SECRETS[preset])
+
+        work_off(app)
+        (event,) = all_events()
+        assert sent["status"] == 200
+        assert sent["answer"]["event_id"] == str(event.id)
+        assert (event.source, event.status) == (source, "succeeded")
+
+    def test_signs_with_the_configured_secret(self, app, run, url):
+        sent = run("send-test", "standard_webhooks", "--url", url, "--receiver", "email")
+
+        assert sent["status"] == 200
+        assert all_events()[0].source == "generic_email"
+
+    def test_sends_a_file(self, run, url, tmp_path):
+        path = tmp_path / "event.json"
+        path.write_text('{"type": "x"}')
+
+        run("send-test", "standard_webhooks", "--url", url, "--file", str(path))
+
+        assert all_events()[0].body == b'{"type": "x"}'
+
+    def test_fails_where_the_service_refuses(self, run, url, sender):
+        sent = run("send-test", "workos", "--url", url, "--secret", "another", code=1)
+
+        assert sent["status"] == 401
+
+    def test_fails_without_a_secret(self, app):
+        ended = app.test_cli_runner().invoke(args=["webhooks", "send-test", "mailgun"])
+
+        assert ended.exit_code == 1
+        assert "EMAIL_WEBHOOK_SECRETS" in ended.stderr
+
+    def test_fails_where_nobody_answers(self, app):
+        ended = app.test_cli_runner().invoke(
+            args=["webhooks", "send-test", "workos", "--url", "http://127.0.0.1:9"]
+        )
+
+        assert ended.exit_code == 1
+        assert "does not answer" in ended.stderr
+
+
+class TestSamples:
+    def test_have_the_form_of_their_provider(self, app):
+        assert app.extensions[SCHEMES].keys() == set(Receiver)
+        for group in PROVIDERS.values():
+            for provider in group:
+                if provider.name == "ses":
+                    continue  # only Amazon can sign it
+                for row in provider.split(sample(provider.name, 1_800_000_000.5), "msg_1"):
+                    assert provider.adapt(row.body), provider.name
