@@ -33,6 +33,7 @@ LAYERS = (
     ("users", "subscriptions", "flags", "emails", "api_keys"),
     ("memberships",),
     ("webhooks",),
+    ("privacy",),
     ("cli",),
     ("dev",),
 )

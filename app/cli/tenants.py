@@ -6,6 +6,7 @@ import click
 
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant
+from app.cli.privacy import export_tenant
 from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
 from app.core.actors import SYSTEM_CLI
 from app.tenants import service
@@ -13,8 +14,9 @@ from app.tenants.schemas import TenantCreateSchema, TenantSchema, TenantUpdateSc
 
 COLUMNS = ("id", "slug", "name", "idp_org_id", "plan_name", "is_active", "created_at")
 
-tenants = AppGroup("tenants", help="List, create, change, suspend and activate tenants.")
+tenants = AppGroup("tenants", help="List, create, change, suspend, activate and export tenants.")
 SHAPE = TenantSchema()
+tenants.add_command(export_tenant)
 
 
 @tenants.command("list")

@@ -9,6 +9,7 @@ import click
 
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant, find_user
+from app.cli.privacy import erase_user, export_user
 from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
 from app.core.actors import SYSTEM_CLI
 from app.users import service
@@ -21,9 +22,13 @@ from app.users.schemas import (
 
 COLUMNS = ("id", "email", "first_name", "last_name", "idp_user_id", "idp_org_id", "is_active")
 
-users = AppGroup("users", help="List, create, change, deactivate and activate users.")
+users = AppGroup(
+    "users", help="List, create, change, deactivate, activate, export and erase users."
+)
 tenant_option = click.option("--tenant", help="In this tenant (slug or id).")
 SHAPE = UserSchema()
+users.add_command(export_user)
+users.add_command(erase_user)
 
 
 @users.command("list")

@@ -1,0 +1,169 @@
+"""``flask users export``, ``flask users erase`` and ``flask tenants export``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TextIO
+
+import click
+from flask.cli import with_appcontext
+from rich.console import Console
+from rich.progress import Progress, TextColumn
+
+from app.cli.base import json_option, operator, print_rows
+from app.cli.lookup import find_tenant
+from app.core.actors import SYSTEM_CLI
+from app.core.errors import AppError
+from app.core.json import dumps_text
+from app.privacy import erasure, export
+from app.privacy.connections import owner, snapshot
+from app.privacy.people import Person, find_subject, get_person
+from app.users import service as users
+
+COUNTS = ("table", "rows")
+
+tenant_option = click.option("--tenant", help="Named so in this tenant (slug or id).")
+output_option = click.option(
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, allow_dash=True),
+    default="-",
+    show_default="standard output",
+    help="The file to write, readable by you alone.",
+)
+
+
+def sentences(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn a refusal into one sentence on standard error and exit 1."""
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> Any:
+        try:
+            return command(*args, **options)
+        except AppError as refusal:
+            raise click.ClickException(refusal.detail or "Not found.") from None
+
+    return run
+
+
+@click.command("export")
+@click.argument("user")
+@tenant_option
+@output_option
+@with_appcontext
+@sentences
+def export_user(user: str, tenant: str | None, output: str) -> None:
+    """Write all that is stored about a person as JSON, table by table, over all tenants.
+
+    USER is an id, an e-mail address or an idp_user_id. The counts go to standard error.
+    """
+    of = _tenant(tenant)
+    with snapshot() as session, _bar() as progress:
+        person = get_person(session, find_subject(session, user, of and of.id))
+        _write(export.of_person(session, person, progress), output)
+
+
+@click.command("export")
+@click.argument("tenant")
+@output_option
+@with_appcontext
+@sentences
+def export_tenant(tenant: str, output: str) -> None:
+    """Write all that is stored of a tenant and its people as JSON, table by table.
+
+    TENANT is a slug or an id. The counts go to standard error.
+    """
+    of = _tenant(tenant)
+    with snapshot() as session, _bar() as progress:
+        _write(export.of_tenant(session, of.id, progress), output)
+
+
+@click.command("erase")
+@click.argument("user")
+@tenant_option
+@click.option("--allow-ownerless", is_flag=True, help="Even the last active owner of a tenant.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@with_appcontext
+@sentences
+def erase_user(
+    user: str, tenant: str | None, allow_ownerless: bool, yes: bool, as_json: bool
+) -> None:
+    """Erase a person for good: in every table, every tenant, the inbox and the audit trail.
+
+    USER is an id, an e-mail address or an idp_user_id. Anonymous rows stay, with who did what to
+    which row. Delete the person at the identity provider first, or its next event about them
+    makes them known again. Backups are not touched.
+    """
+    of = _tenant(tenant)
+    with owner() as session:
+        person = get_person(session, find_subject(session, user, of and of.id))
+    if not yes:
+        where = f"{len(person.users)} tenant(s)" if person.users else "no tenant yet"
+        click.confirm(f"Erase {user}, known in {where}, for good?", abort=True, err=True)
+    _deactivate(person, allow_ownerless)
+    with owner() as session, _bar() as progress:
+        done = erasure.erase(session, person, progress, actor=SYSTEM_CLI)
+    print_rows(_rows(done), COUNTS, as_json=as_json)
+
+
+@operator
+def _tenant(named: str | None) -> Any:
+    return None if named is None else find_tenant(named)
+
+
+@operator
+def _deactivate(person: Person, allow_ownerless: bool) -> None:
+    """Their tokens end here; a tenant keeps its last owner unless told otherwise."""
+    for user_id in person.user_ids:
+        users.update(
+            user_id, {"is_active": False}, actor=SYSTEM_CLI, allow_ownerless=allow_ownerless
+        )
+
+
+def _write(tables: export.Tables, output: str) -> None:
+    counts: Counter[str] = Counter()
+    with _opened(output) as file:
+        file.write("{")
+        for place, (name, rows) in enumerate(tables.items()):
+            file.write(f'{"," if place else ""}\n"{name}": [')
+            for row in rows():
+                file.write(("," if counts[name] else "") + "\n  " + dumps_text(export.shown(row)))
+                counts[name] += 1
+            file.write("]")
+        file.write("\n}\n")
+    for name, number in counts.items():
+        click.echo(f"{name}: {number}", err=True)
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[TextIO]:
+    if output == "-":
+        yield sys.stdout
+        return
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        yield file
+
+
+def _rows(done: Counter[str]) -> list[dict[str, Any]]:
+    return [{"table": name, "rows": number} for name, number in sorted(done.items())]
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[str, int], None]]:
+    """Show on standard error what is looked through, and how far."""
+    columns = (TextColumn("{task.description}"), TextColumn("{task.completed}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def show(what: str, number: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=None)
+            bar.update(tasks[what], completed=number)
+
+        yield show

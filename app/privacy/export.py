@@ -1,0 +1,189 @@
+"""Everything that is stored about a person or a tenant, table by table."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, Select, Table, and_, cast, func, or_, select, union
+from sqlalchemy.dialects import postgresql
+
+from app.auth.models import PlatformAdmin
+from app.core.times import rfc3339
+from app.custom_fields.models import IndexRow
+from app.emails.models import EmailEventRecord, EmailMessage, Suppression
+from app.extensions import db
+from app.privacy import scans
+from app.privacy.contacts import CONTACTS, contact_targets, is_contact
+from app.privacy.mentions import Identifiers
+from app.privacy.people import MEMBERSHIPS, OBJECTS, USERS, Person, of_subjects
+from app.privacy.scans import Progress
+from app.tenants.models import Tenant
+from app.webhooks.objects import Kind
+
+Tables = Mapping[str, Callable[[], Iterable[Any]]]
+"""The rows of each table, read when they are wanted."""
+
+TENANTS = Tenant.__table__
+MAILS: tuple[Table, ...] = tuple(
+    model.__table__ for model in (EmailEventRecord, EmailMessage, Suppression)
+)
+SECRET = frozenset({"digest", "replay_key"})
+"""Columns that would be of use to a thief alone."""
+
+
+def of_person(session: Connection, person: Person, progress: Progress) -> Tables:
+    """What each table has of a person."""
+    who, users = person.identifiers, person.user_ids
+    targets = {"user": [str(one) for one in users], **contact_targets(session, person)}
+    contacts = {
+        model.__tablename__: _reader(
+            session,
+            select(*(model.__table__.c[name] for name in ("id", *names))).where(
+                is_contact(model.__table__, names[0], person)
+            ),
+        )
+        for model, names in CONTACTS.items()
+    }
+    return {
+        "users": _reader(session, select(USERS).where(USERS.c.id.in_(users))),
+        "memberships": _reader(
+            session, select(MEMBERSHIPS).where(MEMBERSHIPS.c.user_id.in_(users))
+        ),
+        "custom_field_index_rows": _reader(
+            session, select(IndexRow.__table__).where(IndexRow.entity_id.in_(users))
+        ),
+        "platform_admins": _reader(
+            session,
+            select(PlatformAdmin.__table__).where(PlatformAdmin.subject.in_(person.subjects)),
+        ),
+        **contacts,
+        "identity_objects": _reader(session, select(OBJECTS).where(of_subjects(person.subjects))),
+        **_mails(session, sorted(who.addresses)),
+        "webhook_events": lambda: scans.inbox_rows(session, who, progress),
+        "idempotency_keys": lambda: scans.answer_rows(session, person.in_answers),
+        "audit_events": lambda: _trail(session, person, targets, progress),
+    }
+
+
+def of_tenant(session: Connection, tenant_id: UUID, progress: Progress) -> Tables:
+    """What each table has of a tenant; mail and events are those of its people's addresses too."""
+    org_id = session.scalars(select(TENANTS.c.idp_org_id).where(TENANTS.c.id == tenant_id)).one()
+    who = _organization(session, tenant_id, org_id)
+    owned = {
+        name: _reader(session, select(table).where(table.c.tenant_id == tenant_id))
+        for name, table in sorted(db.metadata.tables.items())
+        if "tenant_id" in table.c
+    }
+    answers = Identifiers(who.ids | {str(tenant_id)}, who.addresses)
+    return {
+        "tenants": _reader(session, select(TENANTS).where(TENANTS.c.id == tenant_id)),
+        **owned,
+        "identity_objects": _reader(session, select(OBJECTS).where(_of_organization(org_id))),
+        **_mails(session, _addresses(tenant_id)),
+        "webhook_events": lambda: scans.inbox_rows(session, who, progress),
+        "idempotency_keys": lambda: scans.answer_rows(session, answers),
+    }
+
+
+def _trail(
+    session: Connection, person: Person, targets: Mapping[str, list[str]], progress: Progress
+) -> Iterator[dict[str, Any]]:
+    """The trail of the person's rows; of what they did to others, only what names them."""
+    who = person.in_answers
+    for row in scans.audit_rows(session, who, progress, targets=targets):
+        values = dict(row._mapping)
+        if row.target_id not in targets.get(row.target_type, ()):
+            sides = {side: _naming(values[side], who) for side in ("before", "after")}
+            if not (who.is_in(row.actor) or who.is_in(row.target_id) or any(sides.values())):
+                continue
+            values |= sides
+        yield values
+
+
+def _naming(values: Mapping[str, Any], who: Identifiers) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if who.are_in(value)}
+
+
+def _organization(session: Connection, tenant_id: UUID, org_id: str) -> Identifiers:
+    """What names the organization or one of its people."""
+    subjects = session.scalars(select(USERS.c.idp_user_id).where(USERS.c.tenant_id == tenant_id))
+    members = session.scalars(select(OBJECTS.c.user_id).where(OBJECTS.c.organization_id == org_id))
+    ids = {org_id, *subjects, *(one for one in members if one)}
+    return Identifiers(frozenset(ids), frozenset(session.scalars(_addresses(tenant_id))))
+
+
+def _addresses(tenant_id: UUID) -> Any:
+    """Every address that a user or a contact of the tenant has or had."""
+    audit = scans.AUDIT
+    of_users = (audit.c.tenant_id == tenant_id) & (audit.c.target_type == "user")
+    found = union(
+        select(func.lower(USERS.c.email).label("address")).where(USERS.c.tenant_id == tenant_id),
+        *(select(func.lower(side["email"].astext)).where(of_users) for side in _sides()),
+        *(
+            select(func.lower(model.__table__.c[names[0]])).where(
+                model.__table__.c[_tenant_column(model)] == tenant_id
+            )
+            for model, names in CONTACTS.items()
+        ),
+    ).subquery()
+    return select(found.c.address).where(found.c.address != "")
+
+
+def _sides() -> list[Any]:
+    return [cast(side, postgresql.JSON) for side in (scans.AUDIT.c.before, scans.AUDIT.c.after)]
+
+
+def _tenant_column(model: type[Any]) -> str:
+    return "id" if model is Tenant else "tenant_id"
+
+
+def _of_organization(org_id: str) -> Any:
+    """The condition on identity objects: the organization, its memberships and their people."""
+    people = select(OBJECTS.c.user_id).where(OBJECTS.c.organization_id == org_id)
+    return or_(
+        and_(OBJECTS.c.kind == Kind.ORGANIZATION.value, OBJECTS.c.object_id == org_id),
+        OBJECTS.c.organization_id == org_id,
+        and_(OBJECTS.c.kind == Kind.USER.value, OBJECTS.c.object_id.in_(people)),
+    )
+
+
+def _mails(session: Connection, addresses: Any) -> dict[str, Callable[[], Iterable[Any]]]:
+    return {
+        table.name: _reader(
+            session, select(table).where(func.lower(table.c.address).in_(addresses))
+        )
+        for table in MAILS
+    }
+
+
+def _reader(session: Connection, statement: Select[Any]) -> Callable[[], Iterable[Any]]:
+    return lambda: scans.streamed(session, statement)
+
+
+def shown(row: Row | Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON has it, in clear: bytes as text where they are text, else in base 64."""
+    values = row._mapping if isinstance(row, Row) else row
+    return {name: _plain(value) for name, value in values.items() if name not in SECRET}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case datetime():
+            return rfc3339(value)
+        case UUID() | Decimal():
+            return str(value)
+        case bytes() | memoryview():
+            return _text(bytes(value))
+    return value
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"base64:{b64encode(value).decode()}"

@@ -1,0 +1,128 @@
+"""A person whose every trace carries a canary, left by requests and by webhooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.webhooks.providers import Receiver
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_preset,
+    create_subscription,
+    create_tenant,
+    platform_token,
+)
+from tests.webhooks.sending import Sender
+
+CANARY = "canarybird"
+AT = "2026-01-05T09:45:05.123Z"
+
+
+def word(name: str) -> str:
+    """A text that occurs nowhere else and says where it was put."""
+    return f"{CANARY}-{name}"
+
+
+def mail(name: str) -> str:
+    return f"{CANARY}.{name}@Example.com"
+
+
+SUBJECT = word("subject")
+
+
+def live(app: Any, api: Any, sender: Sender) -> str:
+    """Leave the traces; the person's id in the first of their two tenants."""
+    first, second = create_tenant(slug="first"), create_tenant(slug="second")
+    for tenant in (first, second):
+        create_member(tenant, role="owner")
+    platform = platform_token()
+    user_id = _by_requests(api, platform, first)
+    _by_their_own_hand(api, first)
+    _as_contact(api, platform, first)
+    _by_identity_events(sender, first, second)
+    _by_mail(api, sender, platform)
+    return user_id
+
+
+def _by_requests(api: Any, platform: str, tenant: Any) -> str:
+    of_tenant = {"tenant_id": str(tenant.id)}
+
+    def sent(method: str, path: str, body: Any, key: str) -> Any:
+        answer = api.request(
+            method, path, token=platform, json=body, query_string=of_tenant,
+            headers={"Idempotency-Key": key},
+        )  # fmt: skip
+        assert answer.status_code < 300, answer.get_data(as_text=True)
+        return answer.get_json()["data"]
+
+    field = {"entity_type": "user", "field_key": "badge", "label": "Badge", "field_type": "text"}
+    sent("POST", "/v1/custom-fields", {**field, "is_searchable": True}, "a")
+    user = {
+        "idp_user_id": word("old-subject"), "email": mail("old"), "first_name": word("first"),
+        "last_name": word("last"), "meta_data": {"badge": word("badge"), word("key"): [word("in")]},
+    }  # fmt: skip
+    user_id = sent("POST", "/v1/users", user, "b")["id"]
+    sent("PATCH", f"/v1/users/{user_id}", {"idp_user_id": SUBJECT, "email": mail("new")}, "c")
+    patches = {"badge": word("badge2"), word("key"): None, "free": {"deep": word("deep")}}
+    sent("PATCH", f"/v1/users/{user_id}/meta_data", {"patches": patches}, "d")
+    member = {"user_id": user_id, "role": "admin", "idp_membership_id": word("membership")}
+    sent("POST", "/v1/memberships/tenant", member, "e")
+    return user_id
+
+
+def _by_their_own_hand(api: Any, tenant: Any) -> None:
+    """As a superadmin they have made rows, which say so."""
+    token = platform_token(subject=SUBJECT, tenant=tenant)
+    body = {"idp_user_id": "made_by_canary", "email": "bystander@example.com"}
+    assert api.post("/v1/users", token=token, json=body).status_code == 201
+    key = {"name": "made", "permissions": ["users:read"]}
+    assert api.post("/v1/api-keys", token=token, json=key).status_code == 201
+
+
+def _as_contact(api: Any, platform: str, tenant: Any) -> None:
+    contact = {
+        "primary_contact_email": mail("new"), "primary_contact_name": word("contact"),
+        "primary_contact_phone": word("phone"),
+    }  # fmt: skip
+    path = f"/v1/tenants/{tenant.id}"
+    assert api.patch(path, token=platform, json=contact).status_code == 200
+    create_preset("free")
+    subscription = create_subscription(tenant)
+    billing = {
+        "billing_email": mail("new"), "billing_contact_name": word("payer"),
+        "billing_phone": word("payer-phone"),
+    }  # fmt: skip
+    path = f"/v1/billing/subscriptions/{subscription.id}"
+    token = create_api_key(permissions=["billing:write"])
+    assert api.patch(path, token=token, json=billing).status_code == 200
+
+
+def _by_identity_events(sender: Sender, first: Any, second: Any) -> None:
+    user = {
+        "id": SUBJECT, "email": mail("provider"), "first_name": word("given"),
+        "last_name": word("family"), "note": word("note"),
+    }  # fmt: skip
+    link = {"organization_id": second.idp_org_id, "user_id": SUBJECT, "role": "member"}
+    _post(sender, "user.created", user)
+    _post(sender, "membership.created", {"id": word("link"), **link})
+    sender.post("standard_webhooks", f"not json {mail('new')}".encode(), message_id="unreadable")
+
+
+def _by_mail(api: Any, sender: Sender, platform: str) -> None:
+    for kind in ("delivered", "bounced", "complained", "clicked"):
+        data = {
+            "recipient": f"Somebody <{mail('new')}>", "message_id": word(f"message-{kind}"),
+            "bounce_type": "hard", "reason": word("reason"), "response": word("response"),
+            "url": f"https://example.com/?who={word('url')}", "tags": [word("tag")],
+            "metadata": {"who": word("meta")},
+        }  # fmt: skip
+        _post(sender, f"email.{kind}", data, receiver=Receiver.EMAIL)
+    path = f"/v1/app-communications/suppressions/{mail('new')}"
+    assert api.delete(path, token=platform).status_code == 204
+
+
+def _post(sender: Sender, event_type: str, data: dict[str, Any], **options: Any) -> None:
+    body = {"type": event_type, "timestamp": AT, "data": data}
+    row = sender.deliver("standard_webhooks", body, message_id=f"msg {event_type}", **options)
+    assert row.status == "succeeded", row.detail

@@ -1,0 +1,152 @@
+"""``flask users erase``: nothing of the person is left, everything else is."""
+
+import json
+from dataclasses import replace
+
+from app.audit.models import AuditEvent
+from app.users.models import User
+from app.webhooks.models import WebhookEvent
+from tests.factories import create_member, create_tenant, create_user
+from tests.privacy.life import AT, CANARY, SUBJECT, live, mail, word
+from tests.webhooks.sending import all_rows, work_off
+
+
+def run(app, *words):
+    return app.test_cli_runner().invoke(args=["users", *words])
+
+
+def erase(app, *words):
+    result = run(app, "erase", *words, "--yes", "--json")
+    assert result.exit_code == 0, result.output
+    return {row["table"]: row["rows"] for row in json.loads(result.stdout)}
+
+
+class TestErase:
+    def test_leaves_nothing_of_the_person_in_any_table(self, app, api, sender, dump):
+        user_id = live(app, api, sender)
+        assert dump().lower().count(CANARY) > 100
+
+        erase(app, user_id)
+
+        left = [line for line in dump().splitlines() if CANARY in line.lower()]
+        assert left == []
+
+    def test_keeps_the_trails_structure(self, app, api, sender):
+        user_id = live(app, api, sender)
+        before = all_rows(AuditEvent)
+
+        erase(app, SUBJECT)
+
+        after = all_rows(AuditEvent)[: len(before)]
+        kept = ("id", "tenant_id", "created_at", "action", "target_type")
+        for old, new in zip(before, after, strict=True):
+            assert [getattr(old, name) for name in kept] == [getattr(new, name) for name in kept]
+            assert list(old.after) == list(new.after)
+        created = next(row for row in after if row.target_id == user_id)
+        assert created.action == "user.created"
+        assert created.after["email"] == created.after["meta_data"] == "[erased]"
+        assert created.after["id"] == user_id
+
+    def test_leaves_an_anonymous_inactive_user_and_a_row_about_the_erasure(self, app, api, sender):
+        user_id = live(app, api, sender)
+
+        erase(app, user_id)
+
+        users = [row for row in all_rows(User) if row.idp_user_id.startswith("erased:")]
+        erasures = all_rows(AuditEvent, action="user.erased")
+        assert len(users) == len(erasures) == 2
+        assert {row.target_id for row in erasures} == {str(row.id) for row in users}
+        assert {(row.email, row.first_name, row.is_active) for row in users} == {("", "", False)}
+        assert users[0].meta_data == {}
+
+    def test_leaves_everybody_else_alone(self, app, api, sender):
+        live(app, api, sender)
+        others = {
+            row.id: (row.email, row.version)
+            for row in all_rows(User)
+            if CANARY not in row.email.lower()
+        }
+        body = {"type": "user.created", "timestamp": AT, "data": {"id": "x", "email": "x@y.zz"}}
+        sender.deliver("standard_webhooks", body, message_id="other")
+
+        erase(app, SUBJECT)
+
+        found = {row.id: (row.email, row.version) for row in all_rows(User) if row.id in others}
+        (event,) = all_rows(WebhookEvent, external_id="other")
+        assert found == others
+        assert json.loads(event.body) == body
+
+    def test_a_second_time_there_is_nobody(self, app, api, sender):
+        live(app, api, sender)
+        erase(app, SUBJECT)
+
+        result = run(app, "erase", SUBJECT, "--yes")
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "nobody" in result.stderr
+
+    def test_erases_somebody_who_was_never_a_member(self, app, sender, dump):
+        data = {"id": SUBJECT, "email": mail("aside"), "first_name": word("first")}
+        body = {"type": "user.created", "timestamp": AT, "data": data}
+        sender.deliver("standard_webhooks", body)
+
+        erase(app, mail("aside"))
+
+        assert CANARY not in dump().lower()
+
+    def test_an_address_that_somebody_else_has_now_stays_theirs(self, app, api, sender):
+        tenant = create_tenant()
+        create_member(tenant, role="owner")
+        gone = create_user(tenant, email="shared@example.com", idp_user_id="gone")
+        kept = create_user(tenant, email="shared@example.com", idp_user_id="kept")
+        event = {"recipient": "shared@example.com", "message_id": "m", "bounce_type": "hard"}
+        body = {"type": "email.bounced", "timestamp": AT, "data": event}
+        sender.deliver("standard_webhooks", body, receiver="email", message_id="m")
+
+        done = erase(app, str(gone.id))
+
+        assert set(done) == {"users"}
+        assert {row.email for row in all_rows(User, id=kept.id)} == {"shared@example.com"}
+
+
+class TestRefusals:
+    def test_asks_first(self, app):
+        user = create_user(create_tenant())
+
+        result = app.test_cli_runner().invoke(args=["users", "erase", user.email], input="n\n")
+
+        assert result.exit_code == 1
+        assert "for good?" in result.stderr
+        assert [row.email for row in all_rows(User)] == [user.email]
+
+    def test_keeps_the_last_owner_unless_told_otherwise(self, app):
+        owner, _, _ = create_member(create_tenant(), role="owner")
+
+        refused = run(app, "erase", owner.email, "--yes")
+        erased = run(app, "erase", owner.email, "--yes", "--allow-ownerless")
+
+        assert (refused.exit_code, erased.exit_code) == (1, 0)
+        assert "at least one active owner" in refused.stderr
+
+    def test_waits_for_events_about_the_person_to_be_applied(self, app, sender):
+        user = create_user(create_tenant())
+        data = {"id": user.idp_user_id, "first_name": "Late"}
+        body = {"type": "user.updated", "timestamp": AT, "data": data}
+        sender.post("standard_webhooks", body)
+
+        early = run(app, "erase", str(user.id), "--yes")
+        work_off(app)
+        later = run(app, "erase", str(user.id), "--yes")
+
+        assert (early.exit_code, later.exit_code) == (1, 0)
+        assert "still to be applied" in early.stderr
+
+    def test_says_who_may(self, app, monkeypatch):
+        config = app.extensions["config"]
+        plain = replace(config, migration_database_url=config.database_url)
+        monkeypatch.setitem(app.extensions, "config", plain)
+
+        result = run(app, "erase", "anybody", "--yes")
+
+        assert result.exit_code == 1
+        assert "MIGRATION_DATABASE_URL" in result.stderr

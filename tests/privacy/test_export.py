@@ -1,0 +1,94 @@
+"""``flask users export`` and ``flask tenants export``."""
+
+import json
+import re
+import stat
+
+from app.extensions import db
+from tests.factories import create_member, create_tenant
+from tests.privacy import life
+
+# What is about the product or the operators, not about a person or a tenant.
+NOBODYS = {"alembic_version", "plan_presets"}
+
+
+def export(app, *words):
+    result = app.test_cli_runner().invoke(args=[*words])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def canaries(text):
+    """Every canary in a text, whatever case it is kept in."""
+    return set(re.findall(rf"{life.CANARY}[-.][a-z0-9-]+", text.lower()))
+
+
+class TestUser:
+    def test_has_every_canary_that_the_database_has(self, app, api, sender, dump):
+        user_id = life.live(app, api, sender)
+
+        document = export(app, "users", "export", user_id)
+
+        text = json.dumps(document).lower()
+        missing = {name for name in canaries(dump()) if name not in text}
+        assert missing == set()
+        assert len(canaries(dump())) >= 30
+
+    def test_has_nothing_of_others(self, app, api, sender):
+        life.live(app, api, sender)
+        _, _, _ = create_member(create_tenant(), email="other@example.com")
+
+        text = json.dumps(export(app, "users", "export", life.SUBJECT))
+
+        assert "other@example.com" not in text
+        assert "bystander@example.com" not in text.replace("made_by_canary", "")
+
+    def test_writes_a_file_that_nobody_else_reads(self, app, api, sender, tmp_path):
+        user_id = life.live(app, api, sender)
+        path = tmp_path / "export.json"
+
+        result = app.test_cli_runner().invoke(
+            args=["users", "export", user_id, "--output", str(path)]
+        )
+
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert "users: 2" in result.stderr
+        assert len(json.loads(path.read_text())["users"]) == 2
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+class TestTenant:
+    def test_has_every_canary_that_the_database_has(self, app, api, sender, dump):
+        life.live(app, api, sender)
+
+        text = json.dumps(
+            [export(app, "tenants", "export", slug) for slug in ("first", "second")]
+        ).lower()
+
+        assert {name for name in canaries(dump()) if name not in text} == set()
+
+    def test_has_no_other_tenants_rows_and_no_secret(self, app, api, sender):
+        life.live(app, api, sender)
+        other = create_tenant(slug="other")
+
+        document = export(app, "tenants", "export", "first")
+
+        assert str(other.id) not in json.dumps(document)
+        assert len(document["api_keys"]) == 1
+        assert "digest" not in document["api_keys"][0]
+
+
+class TestCoverage:
+    def test_every_table_is_looked_at(self, app):
+        tenant = create_tenant()
+        user, _, _ = create_member(tenant)
+
+        of_person = export(app, "users", "export", str(user.id))
+        of_tenant = export(app, "tenants", "export", tenant.slug)
+
+        tables = set(db.metadata.tables) - NOBODYS
+        # Definitions, and what other than the person is described by its tenant.
+        assert tables - set(of_person) == {
+            "api_keys", "custom_fields", "custom_field_indexes", "feature_overrides",
+        }  # fmt: skip
+        assert tables - set(of_tenant) == {"platform_admins"}
