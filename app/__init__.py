@@ -18,6 +18,7 @@ from app.core.errors import Forbidden
 from app.core.metrics import observe_requests
 from app.core.openapi import Api
 from app.core.ratelimit import limit_requests
+from app.core.requests import Request
 from app.core.routing import configure_routing
 from app.extensions import db, migrate
 from app.operations.routes import open_documentation
@@ -35,6 +36,7 @@ DOMAINS = (
     "audit",
     "operations",
 )
+MAX_BODY = 1024 * 1024  # bytes; the webhook receivers take more
 JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
 
 
@@ -55,6 +57,7 @@ def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
     config = load_config(environ)
     logging.configure(config.log_level)
     app = Flask(__name__, static_folder=None)
+    app.request_class = Request
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
@@ -79,6 +82,7 @@ def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
 def _flask_settings(config: Config) -> dict[str, Any]:
     timeout = int(config.db_statement_timeout * 1000)
     return {
+        "MAX_CONTENT_LENGTH": MAX_BODY,
         "SQLALCHEMY_DATABASE_URI": config.database_url,
         "SQLALCHEMY_ENGINE_OPTIONS": {
             "pool_size": config.db_pool_size,

@@ -123,7 +123,9 @@ def json_faults(value: Any) -> Iterator[Refusal]:
 
 
 def _is_int64(value: float) -> bool:
-    return math.isfinite(value) and value == int(value) and int(value) in BIGINT
+    if isinstance(value, float) and not value.is_integer():
+        return False
+    return int(value) in BIGINT
 
 
 def _int_from_float(value: float) -> int:

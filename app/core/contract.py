@@ -114,10 +114,11 @@ def complete(
     responses = doc.setdefault("responses", {})
     if guarded and (doc.get("parameters") or "requestBody" in doc or "<" in rule):
         responses.setdefault(422, HTTPStatus(422).name)
-    for status in _refusals(rule, method, guarded):
-        if str(status) in described:
-            continue
-        responses.setdefault(str(status), _refusal(status))
+    for status in _refusals(doc, rule, method) if guarded else ():
+        if str(status) not in described:
+            responses.setdefault(str(status), _refusal(status))
+    if guarded and method == "get" and "<" in rule:
+        responses.setdefault("304", {"description": "`If-None-Match` names the current version."})
     return doc
 
 
@@ -128,16 +129,25 @@ def _headers(rule: str, method: str) -> Iterator[dict[str, Any]]:
         yield IDEMPOTENCY_KEY
 
 
-def _refusals(rule: str, method: str, guarded: bool) -> Iterator[int]:
-    if not guarded:
-        return
+def _refusals(doc: dict[str, Any], rule: str, method: str) -> Iterator[int]:
     yield from (401, 403, 429, 503)
-    if "<" in rule:
+    if "requestBody" in doc:
+        yield 400
+    if "<" in rule or _chooses_tenant(doc):
         yield 404
     if method != "get":
         yield from (409, 413)
         if "<" in rule:
             yield 412
+
+
+def _chooses_tenant(doc: dict[str, Any]) -> bool:
+    """Whether ``?tenant_id=`` names the one tenant that is meant; a list is only narrowed by it."""
+    for parameter in doc.get("parameters", ()):
+        fields = getattr(parameter.get("schema"), "_declared_fields", {})
+        if "tenant_id" in fields and "cursor" not in fields:
+            return True
+    return False
 
 
 def _refusal(status: int) -> dict[str, Any]:

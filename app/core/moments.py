@@ -108,7 +108,7 @@ def _from_unix_text(value: str) -> datetime:
 
 
 def _from_unix_time(number: float) -> datetime:
-    if math.isnan(number):
+    if isinstance(number, float) and math.isnan(number):
         raise _OutOfRangeError("NaN values not permitted")
     scale = 1000 if abs(number) > _MILLISECONDS_BEYOND else 1
     if number * (1000 // scale) > _LAST + 1:

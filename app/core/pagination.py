@@ -25,6 +25,7 @@ from app.extensions import db
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+CURSOR_PATTERN = "^A[A-Za-z0-3][A-Za-z0-9_-]{30}$"  # what it looks like until the year 9900
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ def make_cursor(created_at: datetime, row_id: UUID) -> str:
 def read_cursor(cursor: str) -> tuple[datetime, UUID]:
     """The place that :func:`make_cursor` wrote down; Invalid for any other text."""
     try:
-        raw = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
-        if len(raw) != 24:
-            raise ValueError("wrong length")
+        raw = base64.urlsafe_b64decode(cursor.encode("ascii"))
+        if len(raw) != 24 or base64.urlsafe_b64encode(raw).decode() != cursor:
+            raise ValueError("not written here")
         micros = int.from_bytes(raw[:8])
         moment = EPOCH + micros * MICROSECOND
         return moment, UUID(bytes=raw[8:])

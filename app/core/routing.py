@@ -17,7 +17,7 @@ def configure_routing(app: Flask) -> None:
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = True
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    app.before_request(_refuse_double_slash)
+    app.before_request(_refuse_odd_path)
 
 
 def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response | None:
@@ -39,7 +39,8 @@ def is_unrouted(error: HTTPException, request: Request) -> bool:
     return request.routing_exception is error
 
 
-def _refuse_double_slash() -> None:
-    """Werkzeug matches ``//v1/users`` as ``/v1/users``."""
-    if request.environ["PATH_INFO"].startswith("//"):
+def _refuse_odd_path() -> None:
+    """Werkzeug matches ``//v1/users`` as ``/v1/users``; and nothing is named with U+0000."""
+    path = request.environ["PATH_INFO"]
+    if path.startswith("//") or "\0" in path:
         raise NotFound

@@ -1,0 +1,1 @@
+"""Hostile clients, failing engines, and what the service shows of itself."""

@@ -1,0 +1,43 @@
+"""What the hostile tests share."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from flask import Flask
+
+from tests.hostile.document import Document
+from tests.hostile.tally import Tally
+from tests.hostile.world import World, create_world
+
+FIGURES = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture(scope="session")
+def document(app: Flask) -> Document:
+    return Document.of(app)
+
+
+@pytest.fixture
+def world(app: Flask, document: Document) -> World:
+    """A tenant with one of everything, for one test."""
+    return create_world(app, document)
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Show a line at the end of the run: what a proof has counted."""
+    lines = request.config.stash.setdefault(FIGURES, [])
+    name = request.node.name.removeprefix("test_").replace("_", " ")
+    return lambda text: lines.append(f"{name}: {text}")
+
+
+@pytest.fixture
+def tally(figure: Callable[[str], None]) -> Iterator[Tally]:
+    counted = Tally()
+    yield counted
+    figure(f"{counted.sent} requests, {len(counted.faults)} faults")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in terminalreporter.config.stash.get(FIGURES, []):
+        terminalreporter.write_line(line)

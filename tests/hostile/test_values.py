@@ -1,0 +1,141 @@
+"""Hostile values in every field, query parameter, header and id that the document names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.hostile import corpus
+from tests.hostile.document import Document, Operation
+from tests.hostile.tally import Tally, judged
+from tests.hostile.world import World
+
+AT_LEAST = {"body": 5000, "query": 3000, "header": 1000, "path": 500}
+OTHER_HEADERS = ("X-Request-Id", "Accept", "Accept-Encoding", "Cookie", "Range", "User-Agent")
+EXEMPLARY = ("/v1/tenants", "/v1/users/{user_id}")
+
+# What the bytes of an id may make of a path: one that ends in a slash, or one of other methods.
+ELSEWHERE = {307, 404, 405}
+
+
+def fragments(*, is_first: bool) -> Iterator[tuple[str, bytes, int | None]]:
+    """The values of a body, with the status that they must get.
+
+    What is no JSON at all is so in every field, and is tried in the first one of a body.
+    """
+    kinds: list[tuple[Mapping[str, bytes], int | None]] = [
+        (corpus.UNSTORABLE, 422),
+        (corpus.STRANGE, None),
+    ]
+    if is_first:
+        kinds += [(corpus.NO_JSON, 422), (corpus.UNREADABLE, 400)]
+    for values, expected in kinds:
+        for name, fragment in values.items():
+            yield name, fragment, expected
+
+
+def operations_with(document: Document, place: str) -> list[tuple[Operation, str]]:
+    return [(one, name) for one in document.guarded for name in one.named(place)]
+
+
+class TestHostileValues:
+    def test_every_path_parameter_leads_to_a_row(self, world: World, document: Document):
+        unknown = {
+            name
+            for operation in document.operations
+            for name in operation.named("path")
+            if name not in world.ids
+        }
+        lost = [
+            operation.name
+            for operation in document.guarded
+            if operation.method == "get" and world.send(operation).status != 200
+        ]
+
+        assert unknown == set()
+        assert lost == []
+
+    def test_in_every_field_of_every_body(self, world: World, document: Document, tally: Tally):
+        for operation in document.guarded:
+            for number, place in enumerate(document.places(operation.body or {})):
+                for name, fragment, expected in fragments(is_first=number == 0):
+                    body = world.body_with(operation, place, fragment)
+
+                    answer = world.send(operation, body=body)
+
+                    expected = None if operation.has_own_protocol else expected
+                    tally.note(
+                        f"{operation.name} {place} {name}", judged(operation, answer, expected)
+                    )
+
+        assert tally.faults == []
+        assert tally.sent >= AT_LEAST["body"]
+        assert unreadable_rows(world, document) == []
+
+    def test_in_every_query_parameter(self, world: World, document: Document, tally: Tally):
+        for operation, parameter in operations_with(document, "query"):
+            for values, expected in (
+                (corpus.UNSTORABLE_PARAMETERS, 422),
+                (corpus.PARAMETERS, None),
+            ):
+                for name, value in values.items():
+                    answer = world.send(operation, query={parameter: value})
+
+                    tally.note(
+                        f"{operation.name} ?{parameter} {name}", judged(operation, answer, expected)
+                    )
+
+        assert tally.faults == []
+        assert tally.sent >= AT_LEAST["query"]
+        assert unreadable_rows(world, document) == []
+
+    def test_as_the_cursor_of_every_list(self, world: World, document: Document, tally: Tally):
+        for operation, parameter in operations_with(document, "query"):
+            if parameter == "cursor":
+                for name, value in corpus.CURSORS.items():
+                    answer = world.send(operation, query={"cursor": value})
+
+                    tally.note(f"{operation.name} {name}", judged(operation, answer, 422))
+
+        assert tally.faults == []
+        assert tally.sent > 100
+
+    def test_in_every_header(self, world: World, document: Document, tally: Tally):
+        for operation in document.guarded:
+            others = OTHER_HEADERS if operation.path in EXEMPLARY else ()
+            for header in (*operation.named("header"), *others):
+                for name, value in corpus.HEADERS.items():
+                    answer = world.send(operation, headers={header: value})
+
+                    tally.note(
+                        f"{operation.name} {header}: {name}", judged(operation, answer, None)
+                    )
+
+        assert tally.faults == []
+        assert tally.sent >= AT_LEAST["header"]
+
+    def test_in_every_id_of_every_path(self, world: World, document: Document, tally: Tally):
+        for operation, parameter in operations_with(document, "path"):
+            for name, value in corpus.IDS.items():
+                answer = world.send(operation, ids={parameter: value})
+
+                is_elsewhere = answer.status in ELSEWHERE
+                faults = [] if is_elsewhere else judged(operation, answer, 404)
+                tally.note(f"{operation.name} {parameter} {name}", faults)
+
+        assert tally.faults == []
+        assert tally.sent >= AT_LEAST["path"]
+
+
+def unreadable_rows(world: World, document: Document) -> list[str]:
+    """Lists and single resources that can no longer be read, after all that was accepted."""
+    return [
+        f"{operation.name}: {fault}"
+        for operation in document.guarded
+        if operation.method == "get"
+        for fault in judged(operation, world.send(operation, query=_whole(operation)), 200)
+    ]
+
+
+def _whole(operation: Operation) -> dict[str, Any]:
+    return {"limit": "100"} if "limit" in operation.named("query") else {}

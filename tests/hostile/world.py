@@ -1,0 +1,193 @@
+"""A tenant with one of everything, and everybody who may ask for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count, pairwise
+from typing import Any
+from urllib.parse import quote
+
+from flask import Flask
+
+from app.auth.permissions import PLATFORM_ONLY, Permission, Role
+from app.core.times import utcnow
+from app.custom_fields.models import CustomField, FieldIndex
+from app.emails.models import Suppression
+from app.tenants.models import Tenant
+from app.webhooks.models import WebhookEvent
+from tests import factories
+from tests.hostile.document import Document, Operation, Place
+from tests.hostile.wire import Answer, send
+
+FLAG = "single-sign-on"
+ADDRESS = "bounced@example.com"
+MARK = "@@hostile@@"
+
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class World:
+    """A tenant, a credential per kind of caller, and an id for every path parameter."""
+
+    app: Flask
+    document: Document
+    tenant: Tenant
+    credentials: Mapping[str, str]
+    ids: Mapping[str, str]
+
+    @property
+    def superadmin(self) -> str:
+        return self.credentials["superadmin"]
+
+    def send(
+        self,
+        operation: Operation,
+        *,
+        ids: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        as_: str = "superadmin",
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """A request of the operation, right but for what is given; ids and query are in URL escapes."""
+        path = operation.path
+        for name in operation.named("path"):
+            path = path.replace(f"{{{name}}}", {**self._escaped_ids, **(ids or {})}[name])
+        known = {**operation.required_query, **self._tenant_choice(operation), **(query or {})}
+        text = "&".join(f"{name}={value}" for name, value in known.items())
+        if body is None and operation.body is not None:
+            body = json.dumps(self.body(operation)).encode()
+        return send(
+            self.app,
+            operation.method,
+            f"{path}?{text}",
+            token=self.credentials[as_],
+            body=body,
+            headers=headers,
+        )
+
+    def body(self, operation: Operation) -> dict[str, Any]:
+        """A right body with only what must be there; texts that nothing bounds are new each time."""
+        body = {}
+        for name, value in operation.least_body.items():
+            schema = operation.fields[name]
+            if schema.get("format") == "uuid":
+                value = self.ids.get(name, value)
+            elif isinstance(value, str) and not {"format", "enum", "anyOf", "$ref"} & schema.keys():
+                value = f"{value}_{next(_numbers)}"
+            body[name] = value
+        return body
+
+    def body_with(self, operation: Operation, place: Place, fragment: bytes) -> bytes:
+        """The bytes of a right body that has ``fragment`` at ``place``."""
+        body: Any = self.body(operation)
+        root, schema = body, operation.body or {}
+        for step, below in pairwise(place):
+            schema = self.document.below(schema, step)
+            inside = self.document.example(schema)
+            if not isinstance(inside, dict | list):
+                inside = {} if isinstance(below, str) else []
+            if isinstance(root, dict):
+                root[step] = inside
+            else:
+                root[:] = [inside]
+            root = inside
+        if isinstance(root, list):
+            root[:] = [MARK]
+        else:
+            root[place[-1]] = MARK
+        return json.dumps(body).encode().replace(json.dumps(MARK).encode(), fragment)
+
+    @property
+    def _escaped_ids(self) -> dict[str, str]:
+        return {name: quote(value) for name, value in self.ids.items()}
+
+    def _tenant_choice(self, operation: Operation) -> dict[str, str]:
+        asked = "tenant_id" in operation.named("query") and operation.writes
+        return {"tenant_id": str(self.tenant.id)} if asked else {}
+
+
+def create_world(app: Flask, document: Document) -> World:
+    """Make it; each call makes another tenant with rows of its own."""
+    tenant = factories.create_tenant()
+    preset = factories.create_preset(f"preset-{tenant.slug}", single_sign_on=False, seats=5)
+    credentials = {role.value: factories.create_member(tenant, role)[2] for role in Role}
+    owner = factories.create_user(tenant)
+    credentials["tenant key"] = factories.create_api_key(
+        tenant, sorted(set(Permission) - PLATFORM_ONLY)
+    )
+    credentials["platform key"] = factories.create_api_key(None, sorted(Permission))
+    credentials["superadmin"] = factories.platform_token(tenant=tenant)
+    rows = {
+        "tenant_id": tenant,
+        "user_id": factories.create_user(tenant),
+        "membership_id": factories.create_membership(tenant, owner, Role.OWNER),
+        "subscription_id": factories.create_subscription(tenant),
+        "preset_id": preset,
+        "override_id": factories.create_override(tenant, preset, FLAG, True),
+        "field_id": _custom_field(tenant),
+        "event_id": _webhook_event(),
+    }
+    factories.save(_suppression())
+    ids = {name: str(row.id) for name, row in rows.items()}
+    ids |= {"key": FLAG, "address": ADDRESS}
+    listed = _listed_ids(app, document, credentials["superadmin"])
+    return World(app, document, tenant, credentials, listed | ids)
+
+
+def _listed_ids(app: Flask, document: Document, token: str) -> dict[str, str]:
+    """Of each path with one parameter at its end, the first id that the list above it shows."""
+    found = {}
+    for operation in document.operations:
+        match = re.fullmatch(r"([^{]+)/\{(\w+)\}", operation.path)
+        if match and document.operation("get", match[1]):
+            listed = send(app, "get", match[1], token=token).json["data"]
+            if listed and "id" in listed[0]:
+                found[match[2]] = listed[0]["id"]
+    return found
+
+
+def _custom_field(tenant: Tenant) -> CustomField:
+    field = factories.save(
+        CustomField(
+            tenant_id=tenant.id,
+            idp_org_id=tenant.idp_org_id,
+            entity_type="user",
+            field_key="cost_center",
+            label="Cost center",
+            field_type="text",
+            is_searchable=True,
+        )
+    )
+    factories.save(FieldIndex(tenant_id=tenant.id, field_id=field.id, state="ready"))
+    return field
+
+
+def _webhook_event() -> WebhookEvent:
+    return factories.save(
+        WebhookEvent(
+            source="workos",
+            external_id=f"event-{next(_numbers)}",
+            event_type="user.created",
+            status="failed",
+            headers={"content-type": "application/json"},
+            body=b'{"type": "user.created", "signature": "hidden"}',
+            digest="0" * 64,
+            request_id="",
+        )
+    )
+
+
+def _suppression() -> Suppression:
+    return Suppression(
+        address=ADDRESS,
+        cause="bounced",
+        scope=f"scope-{next(_numbers)}",
+        source="resend",
+        suppressed_at=utcnow(),
+        is_active=True,
+    )
