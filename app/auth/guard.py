@@ -6,6 +6,7 @@ The decorators only mark the view; :class:`app.core.blueprint.Blueprint` runs th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from uuid import UUID
 
 import structlog
 from flask import current_app, request
+from werkzeug.exceptions import HTTPException
 
 from app.auth.permissions import Permission
 from app.auth.principal import KEY_PREFIX, Principal, key_principal, user_principal
@@ -39,6 +41,7 @@ class Requires:
         Raises Unauthenticated (401) or Forbidden (403 ``no_membership``, ``tenant_suspended``,
         ``permission_denied``).
         """
+        _await_body()
         try:
             principal = authenticate()
         except Unauthenticated:
@@ -110,6 +113,15 @@ def authenticate() -> Principal:
         return key_principal(credential)
     verifier: TokenVerifier = current_app.extensions["token_verifier"]
     return user_principal(verifier.verify(credential))
+
+
+def _await_body() -> None:
+    """Take the whole body in first: however slowly it comes, what its sender may is looked up after.
+
+    One that is too large or cut short is refused where it is read, by then of a known sender.
+    """
+    with contextlib.suppress(HTTPException):
+        request.get_data()
 
 
 def current_principal() -> Principal:
