@@ -67,7 +67,8 @@ def user_principal(claims: Claims) -> Principal:
     if found.is_superadmin:
         tenancy.assume(tenancy.PLATFORM)
         actor = Actor(f"platform:{claims.subject}")
-        return Principal(actor, ALL, None, actor.id, home_tenant_id=found.tenant_id)
+        home = "" if found.tenant_id is None else f" {found.tenant_id}"
+        return Principal(actor, ALL, None, actor.id + home, home_tenant_id=found.tenant_id)
     if found.user_id is None:
         raise Forbidden("No active membership in this organization.", code="no_membership")
     tenancy.assume(tenancy.Scope(found.tenant_id))
