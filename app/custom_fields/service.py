@@ -11,6 +11,7 @@ from sqlalchemy import Select, func, select
 from app.audit.service import record, record_creation
 from app.core import rows
 from app.core.actors import Actor
+from app.core.concurrency import check_precondition
 from app.core.errors import Conflict, Invalid, error
 from app.core.pagination import Page, paginate
 from app.core.refusals import MAX_REFUSALS
@@ -84,10 +85,11 @@ def update(field_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> 
 
     Values that are stored stay as they are, whatever the new rules say.
     """
-    field = rows.lock_row(CustomField, field_id)
+    field, _ = rows.lock_with(CustomField, field_id)
     if "options" in values:
         options = clean_options(FieldType(field.field_type), values["options"])
         values = {**values, "options": options}
+    check_precondition(field)
     return _change(field, values, "custom_field.updated", actor)
 
 

@@ -10,9 +10,10 @@ from sqlalchemy import bindparam, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
+from app.core.concurrency import check_precondition
 from app.core.errors import Conflict, Invalid, error
 from app.core.pagination import DEFAULT_LIMIT, Page, paginate
-from app.core.rows import flush, get_row, lock_row
+from app.core.rows import flush, get_row, lock_with
 from app.extensions import db
 from app.flags.models import PlanPreset
 
@@ -57,8 +58,9 @@ def update_preset(preset_id: UUID | str, values: Mapping[str, Any], *, actor: Ac
     An override whose flag is gone, or now of a type it does not fit, stays without effect.
     Raises Conflict ``preset_name_taken``, and Invalid for an id or a time other than the preset's.
     """
-    preset = lock_row(PlanPreset, preset_id)
+    preset, _ = lock_with(PlanPreset, preset_id)
     _check_read_only(preset, values)
+    check_precondition(preset)
     change = preset.assign({name: values[name] for name in ("name", "flags") if name in values})
     if change is not None:
         _flush()
