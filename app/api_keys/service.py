@@ -64,11 +64,11 @@ def create(
     ``permission_beyond_own`` where the creator, who holds ``held``, lacks one of ``permissions``,
     Invalid for a moment in the past and for permissions that no tenant's key can have.
     """
+    _check_expiry(expires_at)
     if tenant_id is not None:
         get_tenant(tenant_id)
     wanted = sorted(set(permissions))
     _check_permissions(wanted, held, of_tenant=tenant_id is not None)
-    _check_expiry(expires_at)
     secret = KEY_PREFIX + secrets.token_urlsafe(32)
     key = ApiKey(
         tenant_id=tenant_id,
