@@ -19,6 +19,7 @@ from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
 from app.cli.records import limit_option, print_list, print_one
 from app.core.actors import SYSTEM_CLI
 from app.webhooks import inbox, processing, samples, service
+from app.webhooks.jobs import push
 from app.webhooks.models import Status
 from app.webhooks.providers import PATHS, PROVIDERS, Receiver
 from app.webhooks.schemas import WebhookEventDetailSchema, WebhookEventSchema
@@ -73,7 +74,7 @@ def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json
         raise click.UsageError("Name the events, or give --failed.")
     chosen: Sequence[Any] = event_ids or service.failed_ids(source)
     events = [service.replay(event_id, actor=SYSTEM_CLI) for event_id in chosen]
-    inbox.ring([event.id for event in events])
+    push([event.id for event in events])
     print_list(events, WebhookEventSchema(), COLUMNS, as_json=as_json)
 
 
@@ -82,9 +83,9 @@ def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json
 @operator
 def sweep(as_json: bool) -> None:
     """Queue pending events whose jobs were lost, as the scheduler does every minute."""
-    swept = processing.sweep()
-    inbox.ring(swept)
-    print_rows([{"swept": len(swept)}], ["swept"], as_json=as_json)
+    lost = processing.lost()
+    push(lost)
+    print_rows([{"swept": len(lost)}], ["swept"], as_json=as_json)
 
 
 @webhooks.command("stats")

@@ -21,6 +21,7 @@ import structlog
 from flask import Flask, current_app
 from redis import Redis
 from rq.serializers import JSONSerializer
+from sqlalchemy.orm import configure_mappers
 
 from app.core import transactions
 from app.core.logging import current_request_id, resume_request
@@ -135,6 +136,7 @@ class Worker(rq.Worker):
 
 def make_worker(app: Flask, queues: list[Queue]) -> Worker:
     """A worker of ``queues``; it also moves delayed jobs to their queue when they are due."""
+    configure_mappers()  # once, before the forks, not anew in each of them
     redis = worker_client(app.extensions["config"].redis_url)
     worker = Worker(
         [queue_named(name, redis) for name in queues],

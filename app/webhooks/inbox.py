@@ -26,7 +26,7 @@ from app.core.times import utcnow
 from app.extensions import db
 from app.webhooks.certificates import CertificateUnavailable
 from app.webhooks.events import Delivery
-from app.webhooks.jobs import process_events
+from app.webhooks.jobs import ring
 from app.webhooks.models import Status, WebhookEvent
 from app.webhooks.payloads import key
 from app.webhooks.providers import PROVIDERS, Receiver, choose
@@ -39,7 +39,6 @@ SETTINGS = {
     Receiver.EMAIL: "email_webhook_secrets",
 }
 SCHEMES = "webhook_schemes"
-EVENTS_PER_JOB = 200
 REDACTED = "[redacted]"
 _CLEAR = frozenset(
     [
@@ -156,12 +155,6 @@ def store(
         ids |= _known_ids(source, missing, replay_key)
     pending = [row["id"] for row in new if row["status"] == Status.PENDING.value]
     return Stored([ids[delivery.external_id] for delivery in deliveries], added, pending)
-
-
-def ring(event_ids: Sequence[UUID]) -> None:
-    """Push the events' job once they are durable; an event whose push is lost is swept up later."""
-    for start in range(0, len(event_ids), EVENTS_PER_JOB):
-        process_events.push(*map(str, event_ids[start : start + EVENTS_PER_JOB]))
 
 
 def _warn(receiver: Receiver, schemes: Sequence[Scheme], setting: str) -> None:

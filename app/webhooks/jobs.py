@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from uuid import UUID
 
+from app.core import transactions
 from app.core.jobs import Queue, job
 from app.core.transactions import transaction
-from app.webhooks import processing
+from app.webhooks import doorbell, processing
+
+EVENTS_PER_JOB = 200
+WORKING_TIME = 60  # seconds after which a job lets others have the worker
 
 
 @job(queue=Queue.WEBHOOKS, timeout=120)
 def process_events(*event_ids: str) -> None:
-    """Apply events, each in a transaction of its own; those that are done are left alone."""
-    for event_id in event_ids:
-        delay = processing.process(UUID(event_id))
-        if delay is not None:
-            process_events.push(event_id, delay=delay)
+    """Apply these events, then whatever else is due, each in a transaction of its own."""
+    deadline = time.monotonic() + WORKING_TIME
+    doorbell.take_down()
+    for named in event_ids:
+        _process(UUID(named))
+    while found := _due():
+        for event_id in found:
+            _process(event_id)
+        if time.monotonic() > deadline:
+            process_events.push()
+            return
 
 
 @job(queue=Queue.WEBHOOKS, every=60)
 def sweep() -> None:
     """Queue the pending events whose jobs were lost."""
-    found = True
-    while found:
-        with transaction():
-            swept = processing.sweep()
-            for event_id in swept:
-                process_events.push(str(event_id))
-        found = bool(swept)
+    with transaction():
+        lost = processing.lost()
+    push(lost)
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)
@@ -35,3 +43,26 @@ def forget_payloads() -> None:
     """Keep only the digest of what was processed long ago."""
     with transaction():
         processing.forget_payloads()
+
+
+def ring(event_ids: Sequence[UUID]) -> None:
+    """Have new events worked off once they are durable; a job that waits already will do."""
+    if event_ids:
+        transactions.on_commit(lambda: push(event_ids) if doorbell.ring() else None)
+
+
+def push(event_ids: Sequence[UUID]) -> None:
+    """Queue a job that begins with these events."""
+    if event_ids:
+        process_events.push(*map(str, event_ids[:EVENTS_PER_JOB]))
+
+
+def _process(event_id: UUID) -> None:
+    delay = processing.process(event_id)
+    if delay is not None:
+        process_events.push(str(event_id), delay=delay)
+
+
+def _due() -> list[UUID]:
+    with transaction():
+        return processing.due()

@@ -37,7 +37,8 @@ RETRY_DELAYS = (10, 60, 300, 1800)  # seconds after the first, second … failed
 STALE = timedelta(seconds=60)
 """A pending event that is overdue by this has lost its job."""
 SLACK = timedelta(seconds=1)  # a delayed job may come a little early
-SWEPT_AT_ONCE = 1000
+LOST_AT_ONCE = 1000
+DUE_AT_ONCE = 20
 RACES = 3  # attempts at once when a row that was not there has just been made by somebody else
 LONGEST_DETAIL = 500
 
@@ -58,24 +59,29 @@ def process(event_id: UUID) -> float | None:
     return None
 
 
-def sweep() -> list[UUID]:
-    """Claim the pending events that have lost their jobs; the caller queues them again."""
-    now = utcnow()
-    lost = (
+def due() -> list[UUID]:
+    """Some of the pending events that are due and that nobody works on, the oldest first."""
+    statement = (
         select(WebhookEvent.id)
         .where(WebhookEvent.status == Status.PENDING.value)
-        .where(WebhookEvent.next_attempt_at < now - STALE)
+        .where(WebhookEvent.next_attempt_at <= utcnow())
         .order_by(WebhookEvent.next_attempt_at)
-        .limit(SWEPT_AT_ONCE)
+        .limit(DUE_AT_ONCE)
         .with_for_update(skip_locked=True)
     )
-    claimed = (
-        update(WebhookEvent)
-        .where(WebhookEvent.id.in_(lost.scalar_subquery()))
-        .values(next_attempt_at=now)
-        .returning(WebhookEvent.id)
+    return list(db.session.execute(statement).scalars())
+
+
+def lost() -> list[UUID]:
+    """Pending events, at most a thousand, whose jobs have been lost."""
+    statement = (
+        select(WebhookEvent.id)
+        .where(WebhookEvent.status == Status.PENDING.value)
+        .where(WebhookEvent.next_attempt_at < utcnow() - STALE)
+        .order_by(WebhookEvent.next_attempt_at)
+        .limit(LOST_AT_ONCE)
     )
-    return list(db.session.execute(claimed).scalars())
+    return list(db.session.execute(statement).scalars())
 
 
 def forget_payloads() -> int:

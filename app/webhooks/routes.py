@@ -13,6 +13,7 @@ from app.core import json
 from app.core.blueprint import Blueprint
 from app.core.pagination import Page
 from app.webhooks import inbox, service
+from app.webhooks.jobs import push
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.schemas import (
@@ -94,7 +95,7 @@ def get_webhook_event(event_id: str) -> WebhookEvent:
 def replay_webhook_event(event_id: str) -> WebhookEvent:
     """Have an event applied again, whatever became of it."""
     event = service.replay(event_id, actor=current_actor())
-    inbox.ring([event.id])
+    push([event.id])
     return event
 
 

@@ -18,7 +18,7 @@ from app.emails.models import EmailEventRecord, EmailMessage
 from app.extensions import db
 from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhooks import jobs, processing
+from app.webhooks import doorbell, jobs, processing
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import Receiver
 from tests import factories
@@ -64,6 +64,47 @@ class TestTheWorker:
         make_worker(app, [Queue.WEBHOOKS]).work(burst=True)
 
         assert [tenant.name for tenant in all_rows(Tenant)] == ["Northwind Labs"]
+
+
+class TestTheBell:
+    """One waiting job is enough for all events that come before it starts."""
+
+    def test_is_rung_once_for_many(self, app, sender):
+        first, _, _ = [post_opened(sender, number) for number in range(3)]
+
+        assert queued(app) == [[first]]
+
+    def test_is_rung_again_once_a_job_has_begun(self, app, sender):
+        post_opened(sender, 1)
+        with app.app_context():
+            jobs.process_events()
+
+        second = post_opened(sender, 2)
+
+        assert queued(app)[-1] == [second]
+
+    def test_is_not_rung_for_a_duplicate(self, app, sender):
+        post_opened(sender)
+        with app.app_context():
+            jobs.process_events()
+        before = queued(app)
+
+        post_opened(sender)
+
+        assert queued(app) == before
+
+    def test_rings_again_by_itself_if_its_job_was_lost(self, app, sender):
+        post_opened(sender, 1)
+        with app.app_context():
+            assert 0 < connection().pttl(doorbell.BELL) <= doorbell.LASTING
+
+    def test_wakes_a_job_that_leaves_nothing_that_is_due(self, app, sender):
+        event_ids = [post_opened(sender, number) for number in range(30)]
+
+        with app.app_context():
+            jobs.process_events(event_ids[-1])
+
+        assert {row.status for row in all_events()} == {"succeeded"}
 
 
 class TestExactlyOnce:
@@ -256,17 +297,6 @@ class TestTheSweeper:
 
         assert fresh
         assert queued(app) == []
-
-    def test_does_not_queue_the_same_event_at_every_run(self, app, sender):
-        event_id = post_opened(sender)
-        change_event(event_id, next_attempt_at=utcnow() - timedelta(hours=1))
-        with app.app_context():
-            connection().flushdb()
-
-            jobs.sweep()
-            jobs.sweep()
-
-        assert queued(app) == [[event_id]]
 
     def test_is_needed_after_redis_was_away(self, app, sender, monkeypatch):
         monkeypatch.setattr(

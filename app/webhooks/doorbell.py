@@ -1,0 +1,38 @@
+"""Telling the worker that there is something to do, once for many.
+
+A job works off everything that is due, so one waiting job is enough for all events that come
+before it starts. The bell is a key in Redis: whoever sets it pushes the job, and the job takes it
+down before it looks at the inbox. An event that found the bell set was durable by then, so the
+job finds it. Without Redis nothing is rung; the next ring, or the sweeper, makes it good.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from redis.exceptions import RedisError
+
+from app.core.jobs import connection
+
+log = logging.getLogger(__name__)
+
+BELL = "webhooks:bell"
+LASTING = 10_000
+"""Milliseconds after which a bell rings again whose job was lost."""
+
+
+def ring() -> bool:
+    """Set the bell; whether it was down, so that a job has to be pushed."""
+    try:
+        return bool(connection().set(BELL, b"1", nx=True, px=LASTING))
+    except RedisError as fault:
+        log.warning("webhook_bell_failed", extra={"reason": type(fault).__name__})
+        return False
+
+
+def take_down() -> None:
+    """Let the next event ring again."""
+    try:
+        connection().delete(BELL)
+    except RedisError as fault:
+        log.warning("webhook_bell_failed", extra={"reason": type(fault).__name__})
