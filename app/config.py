@@ -161,6 +161,9 @@ class Config:
     ratelimit_failed_auth: str = _setting(
         _rate, "1000/minute", "failed authentications from one address"
     )
+    trusted_proxies: int = _setting(
+        _number(0, 10), 0, "proxies in front that add the client to X-Forwarded-For"
+    )
     log_level: str = _setting(_text, "INFO", "DEBUG, INFO, WARNING or ERROR")
 
 

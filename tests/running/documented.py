@@ -1,0 +1,50 @@
+"""What docs/running.md tells to do, taken out of it, so that the tests do just that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+from psycopg2.extensions import connection
+
+from app.dev.instance import APPLICATION_ROLE, DATABASE, Instance
+from app.dev.postgres import SUPERUSER
+from tests.running.serving import PROJECT
+
+DOCS = PROJECT / "docs"
+
+
+def file(name: str) -> str:
+    """An example file of the documentation."""
+    return (DOCS / name).read_text()
+
+
+def blocks(language: str, heading: str) -> list[str]:
+    """The code of one section."""
+    section = file("running.md").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+
+
+def superuser(instance: Instance, database: str = DATABASE) -> connection:
+    """A session that may do everything, with no transaction around its statements."""
+    session = psycopg2.connect(host=str(instance.sockets), user=SUPERUSER, dbname=database)
+    session.autocommit = True
+    return session
+
+
+def execute(instance: Instance, statement: str) -> None:
+    session = superuser(instance)
+    with session.cursor() as cursor:
+        cursor.execute(statement)
+    session.close()
+
+
+@contextmanager
+def role_settings(instance: Instance) -> Iterator[None]:
+    """The settings that PgBouncer needs the role to have, for as long as the block."""
+    (statements,) = blocks("sql", "PgBouncer")
+    execute(instance, statements)
+    yield
+    execute(instance, f"ALTER ROLE {APPLICATION_ROLE} RESET ALL")

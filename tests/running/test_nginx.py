@@ -1,0 +1,144 @@
+"""Behind nginx, as docs/nginx.conf sets it up: slow clients hold nobody up."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.factories import create_member, create_tenant
+from tests.running import documented
+from tests.running.serving import HOST, answers, free_port, program, running, wait_until, web_server
+
+SLOW = 400
+QUICK = 200
+WHOLE = """
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/nginx.log;
+{user}
+worker_processes 1;
+worker_rlimit_nofile 8192;
+events {{ worker_connections 4096; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    {site}
+}}
+"""
+
+
+@contextmanager
+def nginx(web_port: int, folder: Path) -> Iterator[int]:
+    """The documented site before ``web_port``, on the port it gives."""
+    port = free_port()
+    site = documented.file("nginx.conf").replace("127.0.0.1:8000", f"{HOST}:{web_port}")
+    site = site.replace("listen 80;", f"listen {HOST}:{port};")
+    settings = folder / "nginx.conf"
+    settings.write_text(WHOLE.format(folder=folder, user="", site=site))
+    command = [program("nginx"), "-c", str(settings), "-e", str(folder / "nginx.log")]
+    with running(command, log=folder / "nginx.out"):
+        wait_until(lambda: answers(port, "/healthz") == 200)
+        yield port
+
+
+@pytest.fixture
+def served(app, environment, tmp_path: Path) -> Iterator[int]:
+    program("nginx")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    settings = {**environment, "TRUSTED_PROXIES": "1"}
+    settings |= {"RATELIMIT_ENABLED": "1", "RATELIMIT_FAILED_AUTH": "3/minute"}
+    with web_server(settings, tmp_path) as (web_port, _), nginx(web_port, tmp_path) as port:
+        yield port
+
+
+class Slow(threading.Thread):
+    """Connections that send one byte a second of a request that never ends."""
+
+    def __init__(self, port: int, count: int) -> None:
+        super().__init__(daemon=True)
+        self.open = [socket.create_connection((HOST, port)) for _ in range(count)]
+        self._ended = threading.Event()
+        heads = (
+            b"GET /healthz HTTP/1.1\r\nHost: example.com\r\nX-Slow: ",
+            b"POST /v1/users HTTP/1.1\r\nHost: example.com\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 100000\r\n\r\n{",
+        )
+        for number, one in enumerate(self.open):
+            one.sendall(heads[number % 2])
+            one.setblocking(False)
+
+    def run(self) -> None:
+        while not self._ended.wait(1):
+            self.open = [one for one in self.open if _sent(one, b" ")]
+
+    def still_open(self) -> int:
+        """How many the server has not given up."""
+        with selectors.DefaultSelector() as selector:
+            for one in self.open:
+                selector.register(one, selectors.EVENT_READ)
+            return len(self.open) - len(selector.select(timeout=0))
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+        for one in self.open:
+            one.close()
+
+
+class TestNginx:
+    def test_slow_connections_hold_nobody_up(self, served, record_property):
+        _, _, token = create_member(create_tenant())
+        slow = Slow(served, SLOW)
+        slow.start()
+
+        try:
+            time.sleep(1)
+            seconds = sorted(timed_requests(served, token))
+            held = slow.still_open()
+        finally:
+            slow.end()
+
+        p99 = seconds[int(len(seconds) * 0.99) - 1]
+        record_property("p99_ms", round(p99 * 1000))
+        assert held > SLOW * 0.9
+        assert p99 < 0.5
+
+    def test_a_client_counts_by_its_own_address_not_by_one_it_claims(self, served):
+        claims = [{"X-Forwarded-For": f"10.0.0.{number}"} for number in range(5)]
+
+        found = [answers(served, "/v1/users", headers) for headers in claims]
+
+        assert found == [401, 401, 401, 429, 429]
+
+
+def timed_requests(port: int, token: str) -> list[float]:
+    """Seconds of each of many requests, sent one after another."""
+    seconds = []
+    with httpx.Client(base_url=f"http://{HOST}:{port}", timeout=10) as client:
+        client.headers["Authorization"] = f"Bearer {token}"
+        for _ in range(QUICK):
+            start = time.perf_counter()
+            assert client.get("/v1/users").status_code == 200
+            seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def _sent(connection: socket.socket, data: bytes) -> bool:
+    try:
+        connection.send(data)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,100 @@
+"""Behind PgBouncer in transaction mode, as docs/running.md sets it up."""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import psycopg2
+import pytest
+
+from app.dev.instance import APPLICATION_ROLE, DATABASE, Instance
+from tests.factories import create_member, create_tenant
+from tests.running import documented
+from tests.running.serving import HOST, free_port, program, running, wait_until, web_server
+
+SERVER_CONNECTIONS = 3
+
+
+@pytest.fixture
+def pooled(app, instance: Instance, environment, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The service's environment, with PgBouncer before the database."""
+    bouncer, port = program("pgbouncer"), free_port()
+    settings = documented.file("pgbouncer.ini").replace(
+        "host=127.0.0.1", f"host={instance.sockets}"
+    )
+    settings = settings.replace("listen_port = 6432", f"listen_port = {port}")
+    settings = settings.replace(
+        "default_pool_size = 20", f"default_pool_size = {SERVER_CONNECTIONS}"
+    )
+    settings = settings.replace("/etc/pgbouncer/userlist.txt", str(tmp_path / "users"))
+    settings = settings.replace("auth_type = scram-sha-256", "auth_type = trust")
+    (tmp_path / "users").write_text(f'"{APPLICATION_ROLE}" ""\n')
+    (tmp_path / "pgbouncer.ini").write_text(settings + "unix_socket_dir =\n")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    owner = pwd.getpwuid(instance.sockets.stat().st_uid).pw_name
+    command = [bouncer, "--user", owner, str(tmp_path / "pgbouncer.ini")]
+    url = f"postgresql://{APPLICATION_ROLE}@{HOST}:{port}/{DATABASE}"
+    log = tmp_path / "pgbouncer.log"
+    with documented.role_settings(instance), running(command, log=log) as process:
+        wait_until(lambda: "process up" in log.read_text() or process.poll() is not None)
+        assert process.poll() is None, log.read_text()
+        yield {**environment, "DATABASE_URL": url}
+
+
+class TestPgBouncer:
+    def test_sixteen_clients_on_three_connections_see_their_own_rows_only(
+        self, app, pooled, instance, tmp_path
+    ):
+        tenants = [create_tenant() for _ in range(4)]
+        tokens = [create_member(tenant)[2] for tenant in tenants]
+        before = connections(instance)  # of this process, straight to the database
+
+        with web_server(pooled, tmp_path) as (port, _), ThreadPoolExecutor(16) as clients:
+            jobs = [
+                clients.submit(traffic, port, tenants[n % 4], tokens[n % 4], n) for n in range(16)
+            ]
+            answered = sum(job.result() for job in jobs)
+            used = connections(instance) - before
+
+        assert answered == 16 * 20 * 2
+        assert 1 <= used <= SERVER_CONNECTIONS
+
+    def test_time_outs_hold_by_the_roles_settings(self, app, pooled):
+        with psycopg2.connect(pooled["DATABASE_URL"]) as session, session.cursor() as cursor:
+            cursor.execute("SELECT name, setting FROM pg_settings WHERE name LIKE '%\\_timeout'")
+            found = dict(cursor.fetchall())
+
+        assert found["statement_timeout"] == found["lock_timeout"] == "15000"
+        assert found["idle_in_transaction_session_timeout"] == "30000"
+
+
+def traffic(port: int, tenant, token: str, number: int) -> int:
+    """Writes and reads of one client; how many were answered as they have to be."""
+    good = 0
+    with httpx.Client(base_url=f"http://{HOST}:{port}", timeout=30) as client:
+        client.headers["Authorization"] = f"Bearer {token}"
+        for turn in range(20):
+            body = {"idp_user_id": f"u-{number}-{turn}", "email": f"u{number}.{turn}@example.com"}
+            created = client.post("/v1/users", json=body)
+            assert created.status_code == 201, created.text
+            listed = client.get("/v1/users?limit=100").json()["data"]
+            assert {row["tenant_id"] for row in listed} == {str(tenant.id)}
+            good += 2
+    return good
+
+
+def connections(instance: Instance) -> int:
+    """How many connections PgBouncer holds to the database."""
+    session = documented.superuser(instance)
+    with session.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = %s", [APPLICATION_ROLE]
+        )
+        (found,) = cursor.fetchone()
+    session.close()
+    return found
