@@ -33,6 +33,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=5.0, help="of each run of wrk")
     parser.add_argument("--requests", type=int, default=3_000, help="of `layers`")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
+    parser.add_argument("--publish", action="store_true", help="put the table into README.md")
     return parser.parse_args()
 
 
@@ -72,6 +73,8 @@ def compare(arguments: argparse.Namespace) -> None:
     (arguments.output / "results.json").write_text(json.dumps(results, indent=1))
     (arguments.output / "results.md").write_text(text)
     report.plot(results, items, arguments.output / "results.png")
+    if arguments.publish:
+        report.publish(text, arguments.output / "results.png")
     print(text)
 
 

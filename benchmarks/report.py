@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from benchmarks.compare import ratio
 from benchmarks.items import Item
 from benchmarks.stage import Stage
 
+START, END = "<!-- results -->", "<!-- /results -->"
 SERVERS = ("service", "floor", "peer")
 COLORS = {"service": "#2a6f97", "floor": "#b8b8b8", "peer": "#e09f3e"}
 PACKAGES = (
@@ -139,6 +141,15 @@ def plot(results: dict[str, Any], items: Sequence[Item], path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)
+
+
+def publish(text: str, picture: Path) -> None:
+    """Put the table and the picture between the marks of the README."""
+    page = Path(__file__).with_name("README.md")
+    before, _, rest = page.read_text().partition(START)
+    _, _, after = rest.partition(END)
+    image = f"![Requests per second]({os.path.relpath(picture, page.parent)})"
+    page.write_text(f"{before}{START}\n{image}\n\n{text}{END}{after}")
 
 
 def _median(samples: Sequence[dict[str, Any]], server: str, name: str) -> float:
