@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any
 
 import jwt
@@ -57,7 +58,7 @@ class TokenVerifier:
         claims = self._claims(payload)
         if len(self._seen) >= MAX_REMEMBERED:
             self._seen.clear()
-        self._seen[token] = (min(now + REMEMBERED, float(payload["exp"]) + LEEWAY), claims)
+        self._seen[token] = (min(now + REMEMBERED, int(payload["exp"]) + LEEWAY), claims)
         return claims
 
     def _decode(self, token: str) -> dict[str, Any]:
@@ -111,13 +112,14 @@ class PinnedKey:
 class KeySet:
     """The identity provider's published keys (RFC 7517), fetched when a new key id appears.
 
-    At most one fetch in :data:`COOL_DOWN` seconds, two seconds long; while the provider is away
-    the known keys go on working.
+    At most one fetch in :data:`COOL_DOWN` seconds, two seconds long, for which no token of a
+    known key waits; while the provider is away the known keys go on working.
     """
 
     COOL_DOWN = 30.0
     MAX_AGE = 3600.0
     TIMEOUT = 2.0
+    MAX_SIZE = 1 << 20
 
     def __init__(self, url: str, allowed: tuple[str, ...]) -> None:
         self._url = url
@@ -132,8 +134,13 @@ class KeySet:
         Raises Unavailable where no key was ever fetched. ``jku``, ``x5u`` and ``jwk`` are ignored.
         """
         key_id = header.get("kid")
-        if key_id not in self._keys or time.monotonic() - self._fetched > self.MAX_AGE:
-            self._refresh()
+        is_known = key_id in self._keys
+        is_old = time.monotonic() - self._fetched > self.MAX_AGE
+        if (is_old or not is_known) and self._lock.acquire(blocking=not is_known):
+            try:
+                self._refresh()
+            finally:
+                self._lock.release()
         if not self._keys:
             raise Unavailable(
                 "The identity provider's keys cannot be read.", code="keys_unavailable"
@@ -141,28 +148,39 @@ class KeySet:
         return self._keys[key_id]
 
     def _refresh(self) -> None:
-        with self._lock:
-            if time.monotonic() - self._tried < self.COOL_DOWN:
-                return
-            self._tried = time.monotonic()
-            try:
-                with urllib.request.urlopen(self._url, timeout=self.TIMEOUT) as answer:  # noqa: S310 - configured by the operator
-                    document = json.loads(answer.read(1 << 20))
-                self._keys = self._read(document)
-                self._fetched = time.monotonic()
-            except (OSError, ValueError, KeyError, TypeError):
-                log.warning("jwks_fetch_failed", exc_info=True)
+        if time.monotonic() - self._tried < self.COOL_DOWN:
+            return
+        self._tried = time.monotonic()
+        try:
+            self._keys = self._read(json.loads(self._fetch()))
+            self._fetched = time.monotonic()
+        except (OSError, HTTPException, ValueError, LookupError, TypeError, RecursionError):
+            log.warning("jwks_fetch_failed", exc_info=True)
+
+    def _fetch(self) -> bytes:
+        """The document; OSError where it takes too long or is too large."""
+        deadline = time.monotonic() + self.TIMEOUT
+        document = b""
+        with urllib.request.urlopen(self._url, timeout=self.TIMEOUT) as answer:  # noqa: S310 - configured by the operator
+            while part := answer.read1():
+                document += part
+                if time.monotonic() > deadline or len(document) > self.MAX_SIZE:
+                    raise OSError("the key set takes too long or is too large")
+        return document
 
     def _read(self, document: Any) -> dict[str | None, tuple[str, Any]]:
+        """The usable keys; LookupError where there are none."""
         keys: dict[str | None, tuple[str, Any]] = {}
         for entry in document["keys"]:
             try:
                 key = jwt.PyJWK(entry).key
                 algorithm = algorithm_of(key)
-            except (jwt.PyJWTError, LookupError):
-                continue
-            if algorithm in self._allowed and entry.get("use", "sig") == "sig":
-                keys[entry.get("kid")] = (algorithm, key)
+                if algorithm in self._allowed and entry.get("use", "sig") == "sig":
+                    keys[entry.get("kid")] = (algorithm, key)
+            except (jwt.PyJWTError, LookupError, ValueError, TypeError, AttributeError):
+                continue  # one entry that cannot be read takes the others away from nobody
+        if not keys:
+            raise LookupError("the key set has no key that can be used")
         return keys
 
 
