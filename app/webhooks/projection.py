@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import Select, exists, func, or_, select, tuple_
 
+from app.auth.models import ApiKey
 from app.core.actors import SYSTEM_IDP
 from app.core.errors import Conflict
 from app.core.models import Row
@@ -28,6 +29,16 @@ from app.webhooks.objects import Key, Kind, Objects, Pair
 
 R = TypeVar("R", bound=Row)
 REPEATED = ("is_active", True)
+USER_FIELDS = frozenset({"email", "first_name", "last_name", "is_active"})
+END = frozenset({"is_active"})
+MADE_BY_TENANT = or_(
+    User.created_by_user_id.not_like("%:%"),
+    User.created_by_user_id.like("key:%")
+    & exists().where(
+        func.concat("key:", ApiKey.id) == User.created_by_user_id, ApiKey.tenant_id.is_not(None)
+    ),
+)
+"""A column: whether the row was made with a tenant's own credential, a user token or a key."""
 
 
 class Projection:
@@ -79,9 +90,15 @@ class Projection:
         return waiting
 
     def show_user(self, user_id: str) -> None:
-        """Change the person's rows in tenants where the provider knows no membership."""
-        for user in _all(select(User).where(User.idp_user_id == user_id).order_by(User.tenant_id)):
-            self._show_user(user, user_id)
+        """Change the person's rows in tenants where the provider knows no membership.
+
+        A tenant may name anybody as its user: of a row that it made itself only the end follows,
+        so that it learns nothing about other tenants' people.
+        """
+        found = select(User, MADE_BY_TENANT).where(User.idp_user_id == user_id)
+        fresh = found.order_by(User.tenant_id).execution_options(populate_existing=True)
+        for user, is_claimed in db.session.execute(fresh).all():
+            self._show_user(user, user_id, only=END if is_claimed else USER_FIELDS)
 
     def _show_pair(
         self,
@@ -98,6 +115,9 @@ class Projection:
         )
         if after is None:
             return False
+        before = membership_values(
+            [objects.before[k] for k in keys], objects.before[user_key], self._roles
+        )
         if user is None:
             known = user_values(objects.now[user_key])
             if known is None:
@@ -105,25 +125,32 @@ class Projection:
             values = {**known, "idp_user_id": pair.user_id}
             user = users.create(tenant.id, values, actor=SYSTEM_IDP)
         else:
-            self._show_user(user, pair.user_id)
+            self._show_user(user, pair.user_id, anew=before is None)
         if membership is None:
             values = {**after, "user_id": user.id}
             memberships.create(tenant.id, values, actor=SYSTEM_IDP)
             return True
-        before = membership_values(
-            [objects.before[k] for k in keys], objects.before[user_key], self._roles
-        )
         if changes := self._changes(before, after):
             memberships.change(membership.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
         return True
 
-    def _show_user(self, user: User, user_id: str) -> None:
+    def _show_user(
+        self,
+        user: User,
+        user_id: str,
+        *,
+        anew: bool = False,
+        only: Collection[str] = USER_FIELDS,
+    ) -> None:
+        """Change one row of the person; ``anew`` where it was not theirs for certain before."""
         key = Key(Kind.USER, user_id)
         after = user_values(self._objects.now[key])
         if after is None or user.id in self._shown:
             return
         self._shown.add(user.id)
-        if changes := self._changes(user_values(self._objects.before[key]), after):
+        before = None if anew else user_values(self._objects.before[key])
+        changes = {name: v for name, v in self._changes(before, after).items() if name in only}
+        if changes:
             users.update(user.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
 
     def _changes(
