@@ -16,6 +16,7 @@ if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
 metrics_folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
 
 from gunicorn.glogging import Logger  # noqa: E402
+from gunicorn.workers.gthread import ThreadWorker  # noqa: E402
 
 from app.core import logging  # noqa: E402
 
@@ -28,8 +29,36 @@ class ServiceLogger(Logger):
         self.error_log.propagate = True
 
 
+class Worker(ThreadWorker):
+    """gthread that, when told to stop, takes the connections that are made already, then listens no more.
+
+    gunicorn's own leaves its socket open, unattended, until it ends: who connects in the meantime,
+    or stands in the queue, is cut off without an answer.
+    """
+
+    told_to_stop = False
+
+    def handle_exit(self, sig, frame):
+        self.told_to_stop = True
+        super().handle_exit(sig, frame)
+
+    def set_accept_enabled(self, enabled):
+        super().set_accept_enabled(enabled)
+        if self.told_to_stop and not enabled:
+            for listener in self.sockets:
+                self._take_waiting(listener)
+                listener.close()
+            self.sockets = []
+
+    def _take_waiting(self, listener):
+        taken = -1
+        while taken < self.nr_conns:  # which grows with each connection taken
+            taken = self.nr_conns
+            self.accept(listener)
+
+
 logger_class = ServiceLogger
-worker_class = "gthread"
+worker_class = Worker
 workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
 threads = int(os.environ.get("DB_POOL_SIZE") or 8)  # a thread never waits for a connection
 preload_app = True
