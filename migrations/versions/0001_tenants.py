@@ -1,7 +1,7 @@
 """Tenants, users, memberships, credentials, idempotency keys and the audit trail."""
 
-from alembic import op
 import sqlalchemy as sa
+from alembic import op
 from sqlalchemy.dialects import postgresql
 
 from migrations.security import APPEND_ONLY, grant, isolate
