@@ -20,6 +20,7 @@ import rq
 import structlog
 from flask import Flask, current_app
 from redis import Redis
+from redis.exceptions import RedisError
 from rq.serializers import JSONSerializer
 from sqlalchemy.orm import configure_mappers
 
@@ -114,8 +115,10 @@ def _push(pushed: Job, ids: tuple[str, ...], delay: float, request_id: str) -> N
             queue.enqueue_in(timedelta(seconds=delay), pushed.name, *ids, **options)
         else:
             queue.enqueue(pushed.name, *ids, **options)
+    except RedisError as fault:
+        log.warning("job_push_failed", extra={"job": pushed.name, "reason": str(fault)})
     except Exception:
-        log.warning("job_push_failed", extra={"job": pushed.name}, exc_info=True)
+        log.exception("job_push_failed", extra={"job": pushed.name})
 
 
 class Worker(rq.Worker):

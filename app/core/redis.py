@@ -1,24 +1,100 @@
-"""Redis clients, all made here, so that none can hold a request for longer than configured."""
+"""Redis clients, all made here, so that none can hold a request for longer than configured.
+
+Requests need Redis for nothing that PostgreSQL does not know as well. So where it does not answer,
+it is left alone for :data:`PAUSE` seconds: one request waits for one time-out, the others for none.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as Unreachable
+from redis.exceptions import TimeoutError as TooSlow
 from redis.retry import Retry
+
+PAUSE = 5.0
+
+
+class Breaker:
+    """Whether a server may be called: after a failure only by one thread in :data:`PAUSE` seconds."""
+
+    def __init__(self) -> None:
+        self._is_failing = False
+        self._next_try = 0.0
+        self._trier: int | None = None
+        self._lock = threading.Lock()
+
+    def permits(self) -> bool:
+        """Whether the calling thread may call; one that may try may do so until it has failed."""
+        if not self._is_failing:
+            return True
+        with self._lock:
+            me, now = threading.get_ident(), time.monotonic()
+            if now >= self._next_try:
+                self._trier, self._next_try = me, now + PAUSE
+            return self._trier == me
+
+    def note_failure(self) -> None:
+        """Stop calls from here on."""
+        with self._lock:
+            self._is_failing, self._trier = True, None
+            self._next_try = time.monotonic() + PAUSE
+
+    def note_success(self) -> None:
+        """Let everybody call again."""
+        self._is_failing = False
+
+
+class OneTry(Retry):
+    """redis-py's retry policy: never again, and not at all while the breaker says no."""
+
+    def __init__(self, breaker: Breaker) -> None:
+        super().__init__(NoBackoff(), 0)
+        self._breaker = breaker
+
+    def __deepcopy__(self, memo: Any) -> OneTry:
+        return self  # redis-py copies it for each connection, and the breaker is everybody's
+
+    def call_with_retry(
+        self, do: Callable[[], Any], fail: Callable[..., Any], *args: Any, **options: Any
+    ) -> Any:
+        """``do()``; raises redis' ConnectionError at once while the server is left alone."""
+        if not self._breaker.permits():
+            raise Unreachable("Redis did not answer a moment ago.")
+        try:
+            result = super().call_with_retry(do, fail, *args, **options)
+        except (Unreachable, TooSlow, OSError):
+            self._breaker.note_failure()
+            raise
+        self._breaker.note_success()
+        return result
+
+
+@cache
+def _breaker(url: str) -> Breaker:
+    return Breaker()
+
+
+def request_options(url: str, timeout: float) -> dict[str, Any]:
+    """How a client of requests is made: each call answers or fails within ``timeout`` seconds."""
+    return {
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+        "retry": OneTry(_breaker(url)),
+        "health_check_interval": 0,
+    }
 
 
 @cache
 def request_client(url: str, timeout: float) -> Redis:
-    """The client of requests: each call answers, or fails, within ``timeout`` seconds; no retry."""
-    return Redis.from_url(
-        url,
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        retry=Retry(NoBackoff(), 0),
-        health_check_interval=0,
-    )
+    """The client of requests."""
+    return Redis.from_url(url, **request_options(url, timeout))
 
 
 def worker_client(url: str) -> Redis:

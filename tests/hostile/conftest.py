@@ -1,5 +1,8 @@
 """What the hostile tests share."""
 
+import contextlib
+import socket
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -41,3 +44,24 @@ def tally(figure: Callable[[str], None]) -> Iterator[Tally]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for line in terminalreporter.config.stash.get(FIGURES, []):
         terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def frozen_redis(tmp_path) -> Iterator[tuple[str, list[socket.socket]]]:
+    """The URL of a server that takes every connection and never says a word, and the connections."""
+    accepted: list[socket.socket] = []
+    path = tmp_path / "redis.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen(64)
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    accepted.append(server.accept()[0])
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"unix://{path}?db=0", accepted
+        server.shutdown(socket.SHUT_RDWR)
+    for connection in accepted:
+        connection.close()
