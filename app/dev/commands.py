@@ -21,6 +21,7 @@ from app.extensions import db
 def dev(port: int) -> None:
     """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler."""
     app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
+    require_signing_key(app.extensions["config"])
     with stopped_by_signal():
         check_port(port)
         flask_migrate.upgrade()

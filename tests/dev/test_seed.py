@@ -155,7 +155,7 @@ class TestTokensIssue:
         assert refused.exit_code != 0
         assert said in refused.stderr
 
-    @pytest.mark.parametrize("command", [["tokens", "issue", "--superadmin"], ["seed"]])
+    @pytest.mark.parametrize("command", [["tokens", "issue", "--superadmin"], ["seed"], ["dev"]])
     def test_refuses_without_a_development_key(self, environment, app, command):
         platform_token()
         production = create_app({**environment, "JWT_SIGNING_KEY": ""})
