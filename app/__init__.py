@@ -13,7 +13,7 @@ from flask.wrappers import Response
 from app.auth.tokens import TokenVerifier
 from app.config import Config, load_config
 from app.core import jobs, json, logging
-from app.core.connections import Connection
+from app.core.connections import bounded_by
 from app.core.errors import Forbidden
 from app.core.metrics import observe_requests
 from app.core.openapi import Api
@@ -37,6 +37,7 @@ DOMAINS = (
     "operations",
 )
 MAX_BODY = 1024 * 1024  # bytes; the webhook receivers take more
+GRACE = 2.0  # seconds that PostgreSQL gets to end a statement itself, before the connection is cut
 JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
 
 
@@ -91,7 +92,7 @@ def _flask_settings(config: Config) -> dict[str, Any]:
             "pool_pre_ping": False,
             "json_serializer": json.dumps_text,
             "connect_args": {
-                "connection_factory": Connection,
+                "connection_factory": bounded_by(config.db_statement_timeout + GRACE),
                 "connect_timeout": config.db_connect_timeout,
                 "tcp_user_timeout": timeout,
                 "application_name": "controlplane",

@@ -13,23 +13,42 @@ that: ``must_change_one`` fails the transaction (40001, so it is run again) wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from typing import Any
 
+from psycopg2 import OperationalError
 from psycopg2.extensions import connection, cursor
 from sqlalchemy import event, text
 from sqlalchemy.orm import Session
 
+from app.core.breaker import Breaker
+from app.core.watchdog import Watch
+
 NOTHING = text("SELECT")
 WRITES = ("INSERT", "UPDATE", "DELETE")
+SLOW = 1.0  # seconds after which a refused connection is a server that does not answer
+PAUSE = 1.0  # seconds for which such a server is left alone, but for one thread that tries
 CHECKED = b"WITH changed AS (%s RETURNING 1) SELECT must_change_one(count(*)) FROM changed"
 
 
 class Connection(connection):
-    """Give it to SQLAlchemy as ``connect_args={"connection_factory": Connection}``."""
+    """Give it to SQLAlchemy as ``connect_args={"connection_factory": …}``; see :func:`bounded_by`."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, dsn: str, *args: Any, wait_limit: float, **options: Any) -> None:
+        breaker = _breaker(dsn)
+        if not breaker.permits():
+            raise OperationalError("PostgreSQL did not answer a moment ago.")
+        started = time.monotonic()
+        try:
+            super().__init__(dsn, *args, **options)
+        except OperationalError:
+            if time.monotonic() - started > SLOW:
+                breaker.note_failure()
+            raise
+        breaker.note_success()
+        self.watch = Watch(self.fileno(), wait_limit, breaker.note_failure)
         self.autocommit = True
         self.cursor_factory = Cursor
         self.begun = False
@@ -51,7 +70,7 @@ class Connection(connection):
 
     def send(self, *further: bytes) -> None:
         """Send what waits, and ``further`` statements, in one message."""
-        with self.cursor(cursor_factory=cursor) as plain:
+        with self.cursor(cursor_factory=cursor) as plain, self.watch:
             plain.execute(self.before(*further))
 
     def before(self, *further: bytes) -> bytes:
@@ -85,7 +104,8 @@ class Cursor(cursor):
             self._waiting = 1
         else:
             self._waiting = 0
-            super().execute(connection.before(statement))
+            with connection.watch:
+                super().execute(connection.before(statement))
 
     def executemany(self, query: Any, vars_list: Iterable[Any]) -> None:
         """Run ``query`` for each of ``vars_list``."""
@@ -99,6 +119,16 @@ class Cursor(cursor):
     def rowcount(self) -> int:
         """How many rows the last statement gave or changed; one for a write that waits."""
         return self._waiting or super().rowcount
+
+
+def bounded_by(seconds: float) -> Callable[..., Connection]:
+    """The factory of connections whose calls end after ``seconds``, whatever the server does."""
+    return partial(Connection, wait_limit=seconds)
+
+
+@cache
+def _breaker(dsn: str) -> Breaker:
+    return Breaker(PAUSE)
 
 
 def settle(session: Session) -> None:

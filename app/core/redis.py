@@ -6,8 +6,6 @@ it is left alone for :data:`PAUSE` seconds: one request waits for one time-out, 
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -18,37 +16,9 @@ from redis.exceptions import ConnectionError as Unreachable
 from redis.exceptions import TimeoutError as TooSlow
 from redis.retry import Retry
 
+from app.core.breaker import Breaker
+
 PAUSE = 5.0
-
-
-class Breaker:
-    """Whether a server may be called: after a failure only by one thread in :data:`PAUSE` seconds."""
-
-    def __init__(self) -> None:
-        self._is_failing = False
-        self._next_try = 0.0
-        self._trier: int | None = None
-        self._lock = threading.Lock()
-
-    def permits(self) -> bool:
-        """Whether the calling thread may call; one that may try may do so until it has failed."""
-        if not self._is_failing:
-            return True
-        with self._lock:
-            me, now = threading.get_ident(), time.monotonic()
-            if now >= self._next_try:
-                self._trier, self._next_try = me, now + PAUSE
-            return self._trier == me
-
-    def note_failure(self) -> None:
-        """Stop calls from here on."""
-        with self._lock:
-            self._is_failing, self._trier = True, None
-            self._next_try = time.monotonic() + PAUSE
-
-    def note_success(self) -> None:
-        """Let everybody call again."""
-        self._is_failing = False
 
 
 class OneTry(Retry):
@@ -78,7 +48,7 @@ class OneTry(Retry):
 
 @cache
 def _breaker(url: str) -> Breaker:
-    return Breaker()
+    return Breaker(PAUSE)
 
 
 def request_options(url: str, timeout: float) -> dict[str, Any]:

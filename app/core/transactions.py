@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy.exc import DBAPIError
@@ -24,8 +25,15 @@ ATTEMPTS = 4
 RETRIED = {"40001", "40P01"}  # serialization_failure, deadlock_detected
 
 
+@dataclass
+class Unit:
+    """How far a transaction has come; after a failed commit nobody knows whether it happened."""
+
+    is_committing: bool = False
+
+
 @contextmanager
-def transaction() -> Iterator[None]:
+def transaction() -> Iterator[Unit]:
     """Run the block in one transaction: commit at its end, roll back on any error.
 
     Callbacks given to :func:`on_commit` run after the commit, in their order; one
@@ -37,8 +45,10 @@ def transaction() -> Iterator[None]:
         raise RuntimeError("transaction() does not nest")
     session.info.clear()
     session.info["open"] = True
+    unit = Unit()
     try:
-        yield
+        yield unit
+        unit.is_committing = True
         session.commit()
         callbacks = session.info.get("on_commit", ())
     except BaseException:
@@ -58,13 +68,16 @@ def run(work: Callable[[], T]) -> T:
     """Run ``work`` in a transaction; a deadlock or serialization failure runs it again.
 
     At most :data:`ATTEMPTS` times, with a short random pause, then the database's error goes on.
+    A connection that turns out to be lost runs it once more, unless that was at the commit.
     """
+    unit = Unit()
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with transaction():
+            with transaction() as unit:
                 return work()
         except DBAPIError as fault:
-            if attempt == ATTEMPTS or sqlstate(fault) not in RETRIED:
+            is_lost = fault.connection_invalidated and attempt == 1 and not unit.is_committing
+            if attempt == ATTEMPTS or not (is_lost or sqlstate(fault) in RETRIED):
                 raise
             log.info("transaction_retried", extra={"attempt": attempt})
             time.sleep(random.uniform(0.005, 0.02) * attempt)  # noqa: S311 - jitter, no secret

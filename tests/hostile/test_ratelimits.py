@@ -158,7 +158,7 @@ class TestRedisAway:
         assert 0.3 <= seconds < 0.3 * 2 + 0.25
         assert len(accepted) <= 2
 
-    def test_is_asked_again_later(self, app, environment, frozen_redis, monkeypatch):
+    def test_is_asked_again_later(self, frozen_redis, monkeypatch):
         monkeypatch.setattr(redis, "PAUSE", 0.2)
         url, accepted = frozen_redis
         client = redis.request_client(url, 0.1)
