@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, func, select, tuple_
+from sqlalchemy import bindparam, delete, func, select, text
 from sqlalchemy.exc import DBAPIError
 
 from app.core import tenancy, transactions
@@ -28,6 +28,9 @@ from app.users.models import User
 BATCH = 500
 REMOVED_AT_ONCE = 5000
 
+# Or the planner, where it takes a new tenant for a small one, reads and sorts all of it each time.
+IN_ORDER_OF_THE_KEY = text("SET LOCAL enable_sort = off")
+
 # Where the values of each kind of entity are; of other kinds there are none here.
 SOURCES = {"user": (User, User.meta_data)}
 
@@ -40,11 +43,17 @@ _rows_of_field = (
     IndexRow.tenant_id == bindparam("tenant_id"),
     IndexRow.field_id == bindparam("field_id"),
 )
-_key = (IndexRow.entity_id, IndexRow.ordinal)
-REMOVE_SOME = delete(IndexRow).where(
-    *_rows_of_field,
-    tuple_(*_key).in_(select(*_key).where(*_rows_of_field).limit(REMOVED_AT_ONCE)),
+FIND_LAST_OF_SOME = (
+    select(IndexRow.entity_id)
+    .where(*_rows_of_field)
+    .order_by(IndexRow.entity_id, IndexRow.ordinal)
+    .offset(bindparam("number"))
+    .limit(1)
 )
+REMOVE_UP_TO = delete(IndexRow).where(
+    *_rows_of_field, IndexRow.entity_id <= bindparam("last_entity_id")
+)
+REMOVE_ALL = delete(IndexRow).where(*_rows_of_field)
 REMOVE_OF_ENTITIES = delete(IndexRow).where(
     *_rows_of_field, IndexRow.entity_id.in_(bindparam("entity_ids", expanding=True))
 )
@@ -135,8 +144,13 @@ def _build_batch(index: FieldIndex) -> None:
 
 def _remove_batch(index: FieldIndex) -> None:
     place = {"tenant_id": index.tenant_id, "field_id": index.field_id}
-    removed = db.session.execute(REMOVE_SOME, place).rowcount  # type: ignore[attr-defined]
-    index.is_settled = removed < REMOVED_AT_ONCE
+    number = {"number": REMOVED_AT_ONCE - 1}
+    last = db.session.execute(FIND_LAST_OF_SOME, {**place, **number}).scalar()
+    index.is_settled = last is None
+    if last is None:
+        db.session.execute(REMOVE_ALL, place)
+    else:
+        db.session.execute(REMOVE_UP_TO, {**place, "last_entity_id": last})
 
 
 def _count(field: CustomField) -> int:
@@ -157,6 +171,7 @@ def _next_values(field: CustomField, position: UUID | None) -> list[tuple[UUID, 
     )
     if position is not None:
         statement = statement.where(model.id > position)
+    db.session.execute(IN_ORDER_OF_THE_KEY)
     statement = statement.order_by(model.id).limit(BATCH).with_for_update(key_share=True)
     return [(id_, value) for id_, value in db.session.execute(statement)]
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, exists, func, select
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, delete, except_, func, select, true
 
 from app.core import tenancy, transactions
 from app.custom_fields import build
@@ -71,16 +71,18 @@ def _compare(field: CustomField, position: UUID | None) -> list[tuple[UUID, bool
     if position is not None:
         next_ = next_.where(model.id > position)
     entity = next_.order_by(model.id).limit(BATCH).subquery()
-    columns = [getattr(IndexRow, name) for name in Entry._fields]
-    joined = (
-        select(entity.c.id, entity.c.value, IndexRow.ordinal, *columns)
-        .outerjoin(
-            IndexRow,
-            (IndexRow.tenant_id == field.tenant_id)
-            & (IndexRow.field_id == field.id)
-            & (IndexRow.entity_id == entity.c.id),
+    stored = (
+        select(IndexRow.ordinal, *(getattr(IndexRow, name) for name in Entry._fields))
+        .where(
+            IndexRow.tenant_id == field.tenant_id,
+            IndexRow.field_id == field.id,
+            IndexRow.entity_id == entity.c.id,
         )
-        .order_by(entity.c.id, IndexRow.ordinal)
+        .order_by(IndexRow.ordinal)
+        .lateral()  # with its order, so that each entity's rows are looked up by the key
+    )
+    joined = (
+        select(entity, stored).outerjoin(stored, true()).order_by(entity.c.id, stored.c.ordinal)
     )
     field_type = FieldType(field.field_type)
     return [
@@ -131,9 +133,13 @@ def _remove_strays(field: CustomField) -> int:
 
 def _strays(field: CustomField) -> list[ColumnElement[bool]]:
     """The rows of no entity; of a field that is not indexed, all its rows."""
-    conditions = [IndexRow.tenant_id == field.tenant_id, IndexRow.field_id == field.id]
-    if field.is_indexed and field.entity_type in build.SOURCES:
-        model, _ = build.SOURCES[field.entity_type]
-        mine = (model.tenant_id == field.tenant_id) & (model.id == IndexRow.entity_id)
-        conditions.append(~exists().where(mine))
-    return conditions
+    of_field = [IndexRow.tenant_id == field.tenant_id, IndexRow.field_id == field.id]
+    if not field.is_indexed or field.entity_type not in build.SOURCES:
+        return of_field
+    model, _ = build.SOURCES[field.entity_type]
+    unknown = except_(
+        select(IndexRow.entity_id).where(*of_field),
+        select(model.id).where(model.tenant_id == field.tenant_id),
+    )
+    among = func.array(unknown.scalar_subquery(), type_=ARRAY(Uuid))
+    return [*of_field, IndexRow.entity_id == any_(among)]

@@ -28,12 +28,10 @@ ON CONFLICT (tenant_id, field_id, entity_id, ordinal) DO UPDATE SET
     date_value = excluded.date_value
 """)
 
-# Of each field, the rows from the given ordinal on.
-CUT = text("""
-DELETE FROM custom_field_index_rows AS r
-USING unnest(CAST(:field_id AS uuid[]), CAST(:ordinal AS smallint[])) AS cut (field_id, ordinal)
-WHERE r.tenant_id = :tenant_id AND r.field_id = cut.field_id AND r.entity_id = :entity_id
-    AND r.ordinal >= cut.ordinal
+REMOVE = text("""
+DELETE FROM custom_field_index_rows
+WHERE tenant_id = :tenant_id AND entity_id = :entity_id
+    AND field_id = ANY (CAST(:field_ids AS uuid[]))
 """)
 
 Row = tuple[UUID, UUID, int, Entry]  # field, entity, ordinal, values
@@ -52,7 +50,7 @@ def refresh(
     no searchable value differs.
     """
     rows: list[Row] = []
-    cuts: list[tuple[UUID, int]] = []
+    shrunk: list[str] = []
     for rule in rules_of(tenant_id, entity_type):
         if not rule.is_searchable:
             continue
@@ -61,9 +59,10 @@ def refresh(
         if new != old:
             rows += rows_of(rule.field_id, entity_id, new)
         if len(new) < len(old):
-            cuts.append((rule.field_id, len(new)))
-    if cuts:
-        _cut(tenant_id, entity_id, cuts)
+            shrunk.append(str(rule.field_id))
+    if shrunk:
+        place = {"tenant_id": tenant_id, "entity_id": entity_id, "field_ids": shrunk}
+        db.session.execute(REMOVE, place)
     if rows:
         write(tenant_id, rows)
 
@@ -85,17 +84,5 @@ def write(tenant_id: UUID, rows: Sequence[Row]) -> None:
             "entity_id": [str(entity_id) for entity_id in entities],
             "ordinal": list(ordinals),
             **columns,
-        },
-    )
-
-
-def _cut(tenant_id: UUID, entity_id: UUID, cuts: Sequence[tuple[UUID, int]]) -> None:
-    db.session.execute(
-        CUT,
-        {
-            "tenant_id": tenant_id,
-            "entity_id": entity_id,
-            "field_id": [str(field_id) for field_id, _ in cuts],
-            "ordinal": [ordinal for _, ordinal in cuts],
         },
     )

@@ -12,7 +12,18 @@ from typing import Any
 from uuid import UUID
 
 from marshmallow import ValidationError
-from sqlalchemy import ColumnElement, bindparam, select
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    Uuid,
+    any_,
+    bindparam,
+    func,
+    intersect,
+    select,
+)
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.core.errors import Conflict, Invalid, error
@@ -83,14 +94,20 @@ def conditions(
                 f" /v1/custom-fields/{one.field.id}/index.",
                 code="index_not_ready",
             )
-    return [
-        entity_id.in_(
-            select(IndexRow.entity_id).where(
-                IndexRow.tenant_id == tenant_id, IndexRow.field_id == field.id, *compared
-            )
+    found = [
+        select(IndexRow.entity_id).where(
+            IndexRow.tenant_id == tenant_id, IndexRow.field_id == field.id, *compared
         )
         for field, compared in _grouped(filters)
     ]
+    return [_is_among(entity_id, intersect(*found) if len(found) > 1 else found[0])]
+
+
+def _is_among(
+    entity_id: InstrumentedAttribute[UUID], found: Select[Any] | CompoundSelect[Any]
+) -> ColumnElement[bool]:
+    """An array and no join: which tenant is how large, the planner may know badly or not yet."""
+    return entity_id == any_(func.array(found.scalar_subquery(), type_=ARRAY(Uuid)))
 
 
 def _searchable(tenant_id: UUID, entity_type: str) -> dict[str, _Field]:

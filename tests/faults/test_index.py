@@ -1,0 +1,11 @@
+"""The short form of ``python -m tests.faults index``."""
+
+from tests.faults import index
+
+
+class TestKilledIndexWorkers:
+    def test_leave_an_index_that_equals_the_data(self, app, environment):
+        report = index.prove(app, environment, kills=3, users=2500)
+
+        assert report.rows > 0
+        assert report.patches > 0
