@@ -1,0 +1,402 @@
+"""Signed events are posted while the worker is killed every second, Redis is away and comes back
+empty, and PostgreSQL is restarted: every event that was answered 200 is applied exactly once, the
+others were answered 503, and nothing else was answered.
+
+Most events are opens of a few messages, whose counters tell how often each was applied; the others
+each make a tenant, with its row in the audit trail. Some are posted twice.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import random
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import flask_migrate
+import psutil
+from flask import Flask
+from sqlalchemy import func, select, text
+from sqlalchemy.exc import OperationalError
+
+from app import create_app
+from app.audit.models import AuditEvent
+from app.core.jobs import Queue
+from app.dev.defaults import development_environment
+from app.dev.engine import Engine
+from app.dev.folders import engine_account, prepare_folders
+from app.dev.instance import Instance
+from app.dev.postgres import Postgres
+from app.dev.processes import Processes
+from app.dev.redis import Redis
+from app.emails.models import EmailEventRecord, EmailMessage
+from app.extensions import db
+from app.tenants.models import Tenant
+from app.webhooks.jobs import process_events
+from app.webhooks.models import WebhookEvent
+from app.webhooks.providers import PATHS, Receiver
+from app.webhooks.signing import sign
+from tests import factories
+from tests.conftest import TEST_SETTINGS
+from tests.faults import _worker
+
+PROJECT = Path(__file__).parents[2]
+MESSAGES = 50
+THREADS = 6
+PATIENCE = 300  # seconds that the work left may take, and that an answer may
+SECRET = "whsec_ZmF1bHRzIGFyZSBtYWRlIG9uIHB1cnBvc2UgaGVyZQ=="
+
+
+@dataclass
+class Report:
+    answers: Counter[int] = field(default_factory=Counter)
+    accepted: dict[str, str] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    strange: list[Any] = field(default_factory=list)
+    duplicates: int = 0
+    applied: int = 0
+    kills: int = 0
+    postgres_restarts: int = 0
+    redis_outages: int = 0
+    seconds: float = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.accepted)} events answered 200 and applied exactly once"
+            f" ({self.duplicates} of them posted twice), {len(self.refused)} answered 503,"
+            f" {len(self.strange)} answered anything else; {self.kills} kills of the worker,"
+            f" {self.postgres_restarts} restarts of PostgreSQL, {self.redis_outages} outages of"
+            f" Redis, {self.seconds:.0f} s"
+        )
+
+
+def prove(
+    app: Flask,
+    environment: Mapping[str, str],
+    *,
+    events: int = 10_000,
+    per_second: float = 100,
+    redis_away: float = 20,
+    postgres_restarts: int = 2,
+    sweeping: bool = True,
+) -> Report:
+    """Post, break, wait, and count; AssertionError where anything is wrong.
+
+    It runs on engines of its own, which ``app`` does not use. What is left at the end waits for
+    the sweeper, or with ``sweeping`` false for a job that is pushed at once.
+    """
+    report, started = Report(), time.monotonic()
+    with _installation() as installation, installation.worker(report):
+        progress = _Progress(events)
+        with _posting(installation, progress, report, per_second):
+            # In this thread: the engines end with the one that has started them.
+            _break(installation, progress, report, redis_away, postgres_restarts)
+        installation.killing.clear()
+        if not sweeping:
+            _push_once(installation)
+        _wait_for_the_inbox()
+        _count(report)
+    report.seconds = time.monotonic() - started
+    factories.bind(app)
+    assert report.strange == []
+    assert len(report.accepted) + len(report.refused) == events
+    assert report.applied == len(report.accepted)
+    return report
+
+
+@dataclass
+class _Progress:
+    """How many events have been taken to be posted."""
+
+    total: int
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    taken: int = 0
+
+    def wait_for(self, share: float) -> None:
+        while self.taken < share * self.total:
+            time.sleep(0.02)
+
+
+class _Installation:
+    """The service as it runs in production, on engines that can be stopped one by one."""
+
+    def __init__(self, instance: Instance, environment: dict[str, str]) -> None:
+        account = engine_account(instance)
+        self.environment = environment
+        self.postgres = Postgres(instance, account=account, durable=True)
+        self.redis = Redis(instance, account=account, durable=True)
+        self.port = _free_port()
+        self.killing = threading.Event()
+
+    def restart_postgres(self) -> None:
+        self.postgres.stop()
+        _start(self.postgres)
+
+    def lose_redis(self, seconds: float) -> None:
+        """Stop it, forget what it held, and start it later."""
+        self.redis.stop()
+        for path in self.redis.data.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        time.sleep(seconds)
+        _start(self.redis)
+
+    @contextmanager
+    def worker(self, report: Report) -> Iterator[None]:
+        """A worker at all times; while ``killing`` is set it lives for a second."""
+        done = threading.Event()
+        self.killing.set()
+        first = _worker.start(self.environment, list(Queue))  # the imports take their time
+
+        def keep() -> None:
+            process = psutil.Process(first.pid)
+            while not done.is_set():
+                done.wait(1)
+                while not self.killing.is_set() and process.is_running() and not done.is_set():
+                    done.wait(0.2)
+                _kill(process)
+                report.kills += self.killing.is_set()
+                process = psutil.Process(_worker.start(self.environment, list(Queue)).pid)
+            _kill(process)
+
+        thread = threading.Thread(target=keep)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+
+@contextmanager
+def _installation() -> Iterator[_Installation]:
+    folder = Path(tempfile.mkdtemp(prefix="controlplane-faults-"))
+    folder.chmod(0o755)  # the engines' account must get in where root runs this
+    instance = Instance.at(folder)
+    prepare_folders(instance)
+    environment = {
+        **development_environment({"INSTANCE_DIR": str(folder)}),
+        **TEST_SETTINGS,
+        "LOG_LEVEL": "ERROR",
+        "IDP_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
+        "EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
+        "WEB_CONCURRENCY": "2",
+        "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
+    }
+    found = _Installation(instance, environment)
+    try:
+        for engine in (found.postgres, found.redis):
+            _start(engine)
+        found.postgres.create_database()
+        app = create_app(environment)
+        factories.bind(app)
+        with app.app_context():
+            flask_migrate.upgrade()
+        python = [sys.executable, "-m"]
+        with Processes(environment, folder=PROJECT) as processes:
+            address = f"127.0.0.1:{found.port}"
+            processes.start("web server", [*python, "gunicorn", "wsgi:app", f"--bind={address}"])
+            scheduler = [*python, "flask", "--app", "wsgi", "jobs", "scheduler"]
+            processes.start("scheduler", scheduler)
+            processes.watch(until=lambda: _is_open(found.port), seconds=60)
+            yield found
+        with app.app_context():
+            db.engine.dispose()
+    finally:
+        for engine in (found.postgres, found.redis):
+            engine.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(engine: Engine) -> None:
+    engine.start()
+    engine.wait_until_ready()
+
+
+def _break(
+    installation: _Installation,
+    progress: _Progress,
+    report: Report,
+    redis_away: float,
+    postgres_restarts: int,
+) -> None:
+    """PostgreSQL restarts first, Redis goes away, PostgreSQL restarts again."""
+    progress.wait_for(0.15)
+    for number in range(postgres_restarts):
+        installation.restart_postgres()
+        report.postgres_restarts += 1
+        if number == 0:
+            progress.wait_for(0.3)
+            installation.lose_redis(redis_away)
+            report.redis_outages += 1
+            progress.wait_for(0.75)
+
+
+@contextmanager
+def _posting(
+    installation: _Installation, progress: _Progress, report: Report, per_second: float
+) -> Iterator[None]:
+    """Post everything from several threads while the block runs, and after it."""
+    lock, begun = threading.Lock(), time.monotonic()
+
+    def post() -> None:
+        dice = random.Random()
+        while True:
+            with lock:
+                number = next(progress.numbers)
+            if number >= progress.total:
+                return
+            progress.taken = max(progress.taken, number)
+            time.sleep(max(0.0, begun + number / per_second - time.monotonic()))
+            receiver, body = _event(number)
+            again = dice.random() < 0.05
+            for attempt in range(2 if again else 1):
+                status, answer = _send(installation.port, receiver, body, f"msg_{number}")
+                with lock:
+                    _note(report, f"msg_{number}", status, answer, is_second=attempt > 0)
+
+    threads = [threading.Thread(target=post) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.join()
+
+
+def _event(number: int) -> tuple[Receiver, bytes]:
+    now = datetime.now(UTC).isoformat()
+    if number % 10 == 0:
+        data = {"id": f"org_{number}", "name": f"Company {number}"}
+        body = {"type": "organization.created", "timestamp": now, "data": data}
+        return Receiver.IDENTITY, json.dumps(body).encode()
+    data = {"message_id": f"m{number % MESSAGES}", "recipient": "ada@acme.example"}
+    body = {"type": "email.opened", "timestamp": now, "data": data}
+    return Receiver.EMAIL, json.dumps(body).encode()
+
+
+def _send(port: int, receiver: Receiver, body: bytes, message_id: str) -> tuple[int, Any]:
+    signed = sign("standard_webhooks", SECRET, body, time.time(), message_id=message_id)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("POST", PATHS[receiver], signed.body, signed.headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def _note(report: Report, message_id: str, status: int, answer: Any, *, is_second: bool) -> None:
+    """An event counts as accepted once any of its posts was answered 200."""
+    report.answers[status] += 1
+    if status == 200:
+        known = report.accepted.setdefault(message_id, answer["event_id"])
+        report.refused.discard(message_id)
+        report.duplicates += is_second and answer["duplicate"]
+        if known != answer["event_id"]:
+            report.strange.append(("another id", message_id, answer))
+    elif status == 503:
+        if message_id not in report.accepted:
+            report.refused.add(message_id)
+    else:
+        report.strange.append((status, answer))
+
+
+def _push_once(installation: _Installation) -> None:
+    app = create_app(installation.environment)
+    with app.app_context():
+        process_events.push()
+
+
+def _wait_for_the_inbox() -> None:
+    deadline = time.monotonic() + PATIENCE
+    pending = select(func.count()).select_from(WebhookEvent).filter_by(status="pending")
+    while True:
+        try:
+            with factories.platform_transaction():
+                left = db.session.execute(pending).scalar_one()
+        except OperationalError:
+            left = -1  # the first words on a connection that a restart has cut
+        if left == 0:
+            return
+        assert time.monotonic() < deadline, f"{left} events are left"
+        time.sleep(0.5)
+
+
+def _count(report: Report) -> None:
+    """Every effect against the events that it came from."""
+    with factories.platform_transaction():
+        events = select(WebhookEvent.id, WebhookEvent.external_id, WebhookEvent.status)
+        rows = {
+            external_id: (str(id_), status)
+            for id_, external_id, status in db.session.execute(events)
+        }
+        opened = Counter(
+            str(id_)
+            for id_ in db.session.execute(select(EmailEventRecord.webhook_event_id)).scalars()
+        )
+        messages = select(EmailMessage.message_id, EmailMessage.opens)
+        opens = dict(db.session.execute(messages).all())  # type: ignore[arg-type]
+        tenants = Counter(db.session.execute(select(Tenant.idp_org_id)).scalars())
+        created = text(
+            "SELECT after->>'idp_org_id' FROM audit_events WHERE action = 'tenant.created'"
+        )
+        audited = Counter(db.session.execute(created).scalars())
+        audits = db.session.execute(select(func.count()).select_from(AuditEvent)).scalar_one()
+    assert {status for _, status in rows.values()} <= {"succeeded"}
+    assert rows.keys() >= report.accepted.keys()
+    assert rows.keys() <= report.accepted.keys() | report.refused
+    for message_id, event_id in report.accepted.items():
+        number = int(message_id.removeprefix("msg_"))
+        assert rows[message_id][0] == event_id
+        applied = audited[f"org_{number}"] if number % 10 == 0 else opened[event_id]
+        assert applied == 1, (message_id, applied)
+        report.applied += applied
+    expected = Counter(f"m{_number(name) % MESSAGES}" for name in rows if _number(name) % 10)
+    assert opens == dict(expected)
+    assert tenants == audited
+    assert audits == sum(audited.values())
+
+
+def _number(message_id: str) -> int:
+    return int(message_id.removeprefix("msg_"))
+
+
+def _kill(process: psutil.Process) -> None:
+    """SIGKILL to the worker, and by chance to the process of its job."""
+    try:
+        children = process.children(recursive=True)
+        process.kill()
+        process.wait(10)
+    except (psutil.NoSuchProcess, psutil.TimeoutExpired):
+        return
+    for child in children:
+        if random.random() < 0.7:
+            try:
+                child.kill()
+            except psutil.NoSuchProcess:
+                continue
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
