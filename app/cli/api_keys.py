@@ -62,6 +62,7 @@ def list_keys(tenant: str | None, is_active: bool | None, limit: int, as_json: b
 
 @api_keys.command("revoke")
 @click.argument("key_id")
+@click.confirmation_option(prompt="Refuse this key from now on, for good?", help="Do not ask.")
 @json_option
 @operator
 def revoke(key_id: str, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from app.cli.base import json_option, operator, print_rows
 from app.cli.lookup import find_tenant
+from app.core import rows
 from app.custom_fields import build, checking, indexing, service
 from app.custom_fields.models import CustomField
 from app.extensions import db
@@ -34,13 +35,13 @@ def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
 
     Whatever is left when this is interrupted, a worker goes on with.
     """
-    rows = []
+    shown = []
     with _bar() as bar:
         indexed = [field for field in _chosen(tenant, field_id) if field.is_indexed]
         for field in bar.track(indexed, description="Fields"):
             _restart(field)
-            rows.append(_rebuilt(field, bar))
-    print_rows(rows, RESULT, as_json=as_json)
+            shown.append(_rebuilt(field, bar))
+    print_rows(shown, RESULT, as_json=as_json)
 
 
 @click.command("check-index")
@@ -54,12 +55,12 @@ def check_index(tenant: str | None, field_id: str | None, repair: bool, as_json:
 
     An index that is being built, or whose rows are being removed, is reported but not compared.
     """
-    rows = []
+    shown = []
     with _bar() as bar:
         for field in bar.track(_chosen(tenant, field_id), description="Fields"):
-            rows.append(_checked(field, bar, repair))
-    print_rows(rows, COMPARISON, as_json=as_json)
-    if any(row["wrong"] > row["repaired"] for row in rows):
+            shown.append(_checked(field, bar, repair))
+    print_rows(shown, COMPARISON, as_json=as_json)
+    if any(row["wrong"] > row["repaired"] for row in shown):
         raise SystemExit(1)
 
 
@@ -75,7 +76,7 @@ def _chosen(tenant: str | None, field_id: str | None) -> list[CustomField]:
 
 @operator
 def _restart(field: CustomField) -> None:
-    indexing.rebuild(build.reread(field))
+    indexing.rebuild(rows.lock_row(CustomField, field.id))
 
 
 @operator

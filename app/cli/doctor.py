@@ -15,8 +15,10 @@ from rq.serializers import JSONSerializer
 from sqlalchemy import Connection, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.cli.base import json_option, print_rows
+from app.auth.tokens import KeySet
+from app.cli.base import json_option, print_json, print_rows
 from app.config import Config
+from app.core.errors import Unavailable
 from app.core.jobs import Queue, connection, queue_named
 from app.core.times import utcnow
 from app.extensions import db
@@ -24,6 +26,8 @@ from app.operations.service import newest_migration
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
 LONGEST_WAIT = 60.0  # seconds a job may stand in its queue
+
+SEE_POOLING = "see docs/running.md on PgBouncer."
 
 ROLE = text(
     "SELECT current_user AS name, rolsuper, rolbypassrls,"
@@ -53,13 +57,22 @@ class Finding:
 def doctor(as_json: bool) -> None:
     """Look at everything the service needs; exit 1 if something is wrong."""
     config: Config = current_app.extensions["config"]
-    findings = [*_configuration(config), *_database(), *_migrations(config), *_redis()]
-    rows = [
-        {**asdict(finding), "ok": finding.ok if as_json else "ok" if finding.ok else "FAULT"}
-        for finding in findings
+    findings = [
+        *_configuration(config),
+        _token_keys(config),
+        *_database(),
+        *_migrations(config),
+        *_redis(),
     ]
-    print_rows(rows, ["check", "ok", "found", "fix"], as_json=as_json)
-    if not all(finding.ok for finding in findings):
+    faults = [finding for finding in findings if not finding.ok]
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        rows = [{**asdict(one), "ok": "ok" if one.ok else "FAULT"} for one in findings]
+        print_rows(rows, ["check", "ok", "found"], as_json=False)
+        for finding in faults:
+            click.echo(f"{finding.check}: {finding.fix}")
+    if faults:
         raise SystemExit(1)
 
 
@@ -77,11 +90,24 @@ def _configuration(config: Config) -> Iterator[Finding]:
         yield Finding("development key", False, "set", fix)
 
 
+def _token_keys(config: Config) -> Finding:
+    if config.jwt_public_key:
+        return Finding("token keys", True, "a public key is set")
+    try:
+        KeySet(config.jwt_jwks_url, config.jwt_algorithms).find({})
+    except Unavailable:
+        fix = "See that JWT_JWKS_URL is right and can be reached from here; no token is valid until then."
+        return Finding("token keys", False, f"none at {config.jwt_jwks_url}", fix)
+    except LookupError:  # there are keys, and none without a name
+        pass
+    return Finding("token keys", True, f"published at {config.jwt_jwks_url}")
+
+
 def _database() -> Iterator[Finding]:
     try:
         with db.engine.connect() as session:
             yield Finding("database", True, session.scalar(text("SHOW server_version")) or "")
-            for check in (_role, _row_level_security, _migration_state, _clock):
+            for check in (_role, _row_level_security, _migration_state, _time_outs, _clock):
                 yield check(session)
     except SQLAlchemyError as fault:
         fix = "See that PostgreSQL runs and that DATABASE_URL is right."
@@ -119,6 +145,14 @@ def _migration_state(session: Connection) -> Finding:
     version = session.scalar(text("SELECT version_num FROM alembic_version"))
     current = version == newest_migration()
     return Finding("migrations", current, f"at {version}", "" if current else fix)
+
+
+def _time_outs(session: Connection) -> Finding:
+    """PgBouncer ignores the options that set them (docs/running.md)."""
+    found = str(session.scalar(text("SHOW statement_timeout")))
+    good = found != "0"
+    fix = "" if good else f"ALTER ROLE … SET statement_timeout = '15s'; {SEE_POOLING}"
+    return Finding("time-outs", good, f"a statement may take {found if good else 'for ever'}", fix)
 
 
 def _clock(session: Connection) -> Finding:

@@ -161,6 +161,7 @@ def set_override(tenant: str, key: str, value: str, expires_at: str | None, as_j
 
 @flags.command("delete-override")
 @click.argument("override_id")
+@click.confirmation_option(prompt="Delete this override?", help="Do not ask.")
 @operator
 def delete_override(override_id: str) -> None:
     """Delete an override; the preset's value holds again."""

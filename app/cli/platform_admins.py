@@ -10,7 +10,7 @@ from app.platform_admins import service
 
 COLUMNS = ("subject", "created_at")
 
-platform_admins = AppGroup("platform-admins", help="Who is platform superadmin.")
+platform_admins = AppGroup("platform-admins", help="List, add and remove platform superadmins.")
 
 
 @platform_admins.command("list")
@@ -39,7 +39,8 @@ def add(subject: str, as_json: bool) -> None:
 
 @platform_admins.command("remove")
 @click.argument("subject")
+@click.confirmation_option(prompt="Take all platform rights from this subject?", help="Do not ask.")
 @operator
 def remove(subject: str) -> None:
-    """End it, from the next request on."""
+    """Take a subject's platform rights, from the next request on."""
     service.remove(subject, actor=SYSTEM_CLI)

@@ -70,6 +70,7 @@ def update(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
 
 @tenants.command("suspend")
 @click.argument("tenant")
+@click.confirmation_option(prompt="Refuse all credentials of this tenant?", help="Do not ask.")
 @json_option
 @operator
 def suspend(tenant: str, as_json: bool) -> None:

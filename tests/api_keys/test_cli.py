@@ -23,7 +23,7 @@ class TestApiKeys:
         secret = created["secret"]
 
         works = api.get("/v1/tenants", token=secret).status_code
-        answer(app, "revoke", created["id"])
+        answer(app, "revoke", created["id"], "--yes")
         ended = api.get("/v1/tenants", token=secret).status_code
 
         assert (created["tenant_id"], created["created_by_user_id"]) == (None, "system:cli")
@@ -58,7 +58,7 @@ class TestApiKeys:
         create_tenant(slug="acme")
         platform = answer(app, "create", "--name", "p", "--permission", "users:read")
         own = answer(app, "create", "--name", "t", "--tenant", "acme", "--permission", "users:read")
-        answer(app, "revoke", platform["id"])
+        answer(app, "revoke", platform["id"], "--yes")
 
         assert [key["id"] for key in answer(app, "list", "--tenant", "acme")] == [own["id"]]
         assert [key["id"] for key in answer(app, "list", "--ended")] == [platform["id"]]

@@ -52,6 +52,8 @@ class TestDoctor:
             "role",
             "row-level security",
             "migrations",
+            "time-outs",
+            "token keys",
             "clock",
             "migration role",
             "redis",
@@ -102,6 +104,25 @@ class TestDoctor:
         findings, _ = examine(environment, MIGRATION_DATABASE_URL=instance.database_url())
 
         assert not findings["migration role"]["ok"]
+
+    def test_finds_an_identity_provider_that_does_not_answer(self, app, environment):
+        url = "http://127.0.0.1:1/keys"
+
+        findings, code = examine(environment, JWT_PUBLIC_KEY="", JWT_JWKS_URL=url)
+
+        assert (findings["token keys"]["ok"], code) == (False, 1)
+        assert "JWT_JWKS_URL" in findings["token keys"]["fix"]
+
+    def test_tells_people_the_fixes_below_the_table(self, app, environment):
+        broken = create_app({**environment, "IDP_WEBHOOK_SECRETS": ""})
+
+        ended = broken.test_cli_runner().invoke(args=["doctor"])
+        with broken.app_context():
+            db.engine.dispose()
+
+        assert ended.exit_code == 1
+        assert "\nsecret IDP_WEBHOOK_SECRETS: Set IDP_WEBHOOK_SECRETS" in ended.stdout
+        assert max(len(line) for line in ended.stdout.splitlines() if "│" in line) < 120
 
     @pytest.mark.parametrize(
         ("check", "settings"),

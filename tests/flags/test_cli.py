@@ -98,7 +98,7 @@ class TestOverrideCommands:
         run("override", tenant.slug, "limits", "null")
         listed = run("overrides", "--tenant", tenant.slug, "--json")
         effective = {flag["key"]: flag for flag in run("list", tenant.slug, "--json")}
-        run("delete-override", listed[0]["id"])
+        run("delete-override", listed[0]["id"], "--yes")
 
         assert [one["flag_value"] for one in listed] == [None]
         assert effective["limits"]["source"] == "override"

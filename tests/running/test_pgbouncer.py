@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pwd
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,9 @@ import httpx
 import psycopg2
 import pytest
 
+from app import create_app
 from app.dev.instance import APPLICATION_ROLE, DATABASE, Instance
+from app.extensions import db
 from tests.factories import create_member, create_tenant
 from tests.running import documented
 from tests.running.serving import HOST, free_port, program, running, wait_until, web_server
@@ -71,6 +74,20 @@ class TestPgBouncer:
 
         assert found["statement_timeout"] == found["lock_timeout"] == "15000"
         assert found["idle_in_transaction_session_timeout"] == "30000"
+
+    @pytest.mark.parametrize("is_set", [True, False])
+    def test_the_doctor_sees_whether_the_role_has_time_outs(self, app, pooled, instance, is_set):
+        if not is_set:
+            documented.execute(instance, f"ALTER ROLE {APPLICATION_ROLE} RESET ALL")
+        behind = create_app(pooled)
+
+        ended = behind.test_cli_runner().invoke(args=["doctor", "--json"])
+        with behind.app_context():
+            db.engine.dispose()
+
+        findings = {found["check"]: found for found in json.loads(ended.stdout)}
+        assert findings["role"]["ok"]
+        assert findings["time-outs"]["ok"] is is_set
 
 
 def traffic(port: int, tenant, token: str, number: int) -> int:

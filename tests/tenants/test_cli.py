@@ -33,7 +33,7 @@ class TestTenants:
         tenant = create_tenant()
         _, _, token = create_member(tenant)
 
-        suspended = answer(app, "tenants", "suspend", tenant.slug)
+        suspended = answer(app, "tenants", "suspend", tenant.slug, "--yes")
         while_suspended = api.get("/v1/users", token=token).status_code
         active = answer(app, "tenants", "activate", tenant.slug)
 
@@ -80,7 +80,7 @@ class TestPlatformAdmins:
         again = answer(app, "platform-admins", "add", user.idp_user_id)
         as_admin = api.get("/v1/tenants", token=token).status_code
         listed = answer(app, "platform-admins", "list")
-        run(app, "platform-admins", "remove", user.idp_user_id)
+        run(app, "platform-admins", "remove", user.idp_user_id, "--yes")
         after = api.get("/v1/tenants", token=token).status_code
 
         assert [before, as_admin, after] == [403, 200, 403]
@@ -88,7 +88,7 @@ class TestPlatformAdmins:
         assert listed[0]["subject"] == user.idp_user_id
 
     def test_are_audited_once_each(self, app, api):
-        for words in (["add", "ada"], ["add", "ada"], ["remove", "ada"]):
+        for words in (["add", "ada"], ["add", "ada"], ["remove", "ada", "--yes"]):
             run(app, "platform-admins", *words)
 
         events = api.get("/v1/audit-events", token=platform_token()).get_json()["data"]
@@ -98,7 +98,7 @@ class TestPlatformAdmins:
         ]
 
     def test_says_who_is_none_and_what_cannot_be_one(self, app):
-        unknown = run(app, "platform-admins", "remove", "nobody")
+        unknown = run(app, "platform-admins", "remove", "nobody", "--yes")
         unfit = run(app, "platform-admins", "add", "x" * 256)
 
         assert (unknown.exit_code, unfit.exit_code) == (1, 1)
