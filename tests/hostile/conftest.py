@@ -9,6 +9,7 @@ import pytest
 from flask import Flask
 
 from tests.hostile.document import Document
+from tests.hostile.installation import Installation, installation
 from tests.hostile.tally import Tally
 from tests.hostile.world import World, create_world
 
@@ -18,6 +19,13 @@ FIGURES = pytest.StashKey[list[str]]()
 @pytest.fixture(scope="session")
 def document(app: Flask) -> Document:
     return Document.of(app)
+
+
+@pytest.fixture(scope="session")
+def service(app: Flask) -> Iterator[Installation]:
+    """The service behind gunicorn, on engines of its own."""
+    with installation() as found:
+        yield found
 
 
 @pytest.fixture

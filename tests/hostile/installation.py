@@ -1,0 +1,210 @@
+"""The service as it runs in production, on engines of its own that can be stopped and frozen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import flask_migrate
+import psutil
+import psycopg2
+from flask import Flask
+
+from app import create_app
+from app.dev.defaults import development_environment
+from app.dev.engine import Engine
+from app.dev.engines import PROJECT
+from app.dev.folders import engine_account, prepare_folders
+from app.dev.instance import DATABASE, Instance
+from app.dev.launch import end_with_parent
+from app.dev.postgres import SUPERUSER, Postgres
+from app.dev.redis import Redis
+from app.extensions import db
+from tests import factories
+
+SECRET = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
+STATEMENT_TIMEOUT = 1
+REDIS_TIMEOUT = 1
+WORKERS, THREADS = 2, 4
+SETTINGS = {
+    "LOG_LEVEL": "INFO",
+    "WEB_CONCURRENCY": str(WORKERS),
+    "DB_POOL_SIZE": str(THREADS),
+    "DB_POOL_TIMEOUT": "2",
+    "DB_CONNECT_TIMEOUT": "2",
+    "DB_STATEMENT_TIMEOUT": str(STATEMENT_TIMEOUT),
+    "REDIS_TIMEOUT": str(REDIS_TIMEOUT),
+    "RATELIMIT_ENABLED": "1",
+    "RATELIMIT_DEFAULT": "1000000/minute",
+    "RATELIMIT_FAILED_AUTH": "1000000/minute",
+    "IDP_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
+    "EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
+}
+
+
+class Installation:
+    """Engines, a migrated database, gunicorn; each process can be handled by itself."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self.instance = Instance.at(folder)
+        prepare_folders(self.instance)
+        account = engine_account(self.instance)
+        self.postgres = Postgres(self.instance, account=account, durable=False)
+        self.redis = Redis(self.instance, account=account, durable=False)
+        self.port = free_port()
+        self.log = folder / "service.log"
+        self.environment = {
+            **development_environment({"INSTANCE_DIR": str(folder)}),
+            **SETTINGS,
+            "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
+            **settings,
+        }
+        self.app: Flask
+        self.gunicorn: subprocess.Popen[bytes]
+
+    def run(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        """Start a program of the service; it writes to :attr:`log`, and ends with this process."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", *command],
+                env={**self.environment, "PROCESS": name},
+                cwd=PROJECT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=end_with_parent(signal.SIGTERM),
+            )
+
+    def logged(self) -> list[str]:
+        return self.log.read_text(errors="replace").splitlines()
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The log's lines of one event."""
+        lines = (json.loads(line) for line in self.logged() if line.startswith("{"))
+        return [line for line in lines if line.get("event") == name]
+
+    @contextmanager
+    def frozen(self, engine: Engine) -> Iterator[None]:
+        """While the block runs, the engine is there and does nothing."""
+        processes = processes_of(engine)
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+        try:
+            yield
+        finally:
+            for process in reversed(processes):
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
+
+    @contextmanager
+    def stopped(self, engine: Engine) -> Iterator[None]:
+        """While the block runs, the engine is not there."""
+        engine.stop()
+        try:
+            yield
+        finally:
+            start(engine)
+
+    @contextmanager
+    def superuser(self) -> Iterator[Any]:
+        """A cursor of PostgreSQL's superuser."""
+        session = psycopg2.connect(
+            host=str(self.instance.sockets), user=SUPERUSER, dbname=DATABASE, connect_timeout=5
+        )
+        session.autocommit = True
+        try:
+            with session.cursor() as cursor:
+                yield cursor
+        finally:
+            session.close()
+
+    def wait_until_served(self, seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while not is_open(self.port):
+            assert self.gunicorn.poll() is None, self.logged()[-5:]
+            assert time.monotonic() < deadline, self.logged()[-5:]
+            time.sleep(0.05)
+
+
+@contextmanager
+def installation(**settings: str) -> Iterator[Installation]:
+    """A running installation with an empty database; ``settings`` go before :data:`SETTINGS`."""
+    folder = Path(tempfile.mkdtemp(prefix="controlplane-hostile-"))
+    folder.chmod(0o755)  # the engines' account must get in where root runs this
+    found = Installation(folder, settings)
+    started: list[Engine] = []
+    try:
+        for engine in (found.postgres, found.redis):
+            started.append(engine)
+            start(engine)
+        found.postgres.create_database()
+        found.app = create_app({**found.environment, "LOG_LEVEL": "WARNING"})
+        with found.app.app_context():
+            flask_migrate.upgrade()
+        address = f"--bind=127.0.0.1:{found.port}"
+        found.gunicorn = found.run("web", "gunicorn", "wsgi:app", address)
+        try:
+            found.wait_until_served()
+            yield found
+        finally:
+            end(found.gunicorn)
+            with found.app.app_context():
+                db.engine.dispose()
+    finally:
+        for engine in started:
+            engine.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def bound(app: Flask, before: Flask) -> Iterator[None]:
+    """Let the factories make their rows in ``app``'s database while the block runs."""
+    factories.bind(app)
+    try:
+        yield
+    finally:
+        factories.bind(before)
+
+
+def start(engine: Engine) -> None:
+    engine.start()
+    engine.wait_until_ready()
+
+
+def end(process: subprocess.Popen[bytes], seconds: float = 10) -> None:
+    """Ask for a quick end, and SIGKILL one that does not come to it."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def processes_of(engine: Engine) -> list[psutil.Process]:
+    assert engine.process is not None
+    first = psutil.Process(engine.process.pid)
+    return [first, *first.children(recursive=True)]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_open(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False

@@ -1,0 +1,162 @@
+"""Deadlocks, serialization failures and lost connections: run again, but not for ever."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from flask import Blueprint, Flask
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from app import create_app
+from app.auth.guard import public
+from app.core import tenancy, transactions
+from app.core.transactions import ATTEMPTS, context, on_commit, run
+from app.extensions import db
+from tests import factories
+from tests.concurrency import at_once
+
+FAIL = text("DO $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '40001'; END $$")
+END_ME = text("SELECT pg_terminate_backend(pg_backend_pid())")
+RENAME = text("UPDATE tenants SET name = :name WHERE id = :id")
+
+
+class Work:
+    """Counts its runs; ``first`` happens in the first ones."""
+
+    def __init__(self, first=None, *, times: int = 1) -> None:
+        self.runs = 0
+        self._first = first
+        self._times = times
+
+    def __call__(self) -> str:
+        self.runs += 1
+        if self._first is not None and self.runs <= self._times:
+            db.session.execute(self._first)
+        return "done"
+
+
+@pytest.fixture(autouse=True)
+def _context(app: Flask):
+    with app.app_context():
+        yield
+
+
+class TestRunAgain:
+    def test_after_a_deadlock_both_changes_are_there(self, app):
+        tenants = [factories.create_tenant(), factories.create_tenant()]
+        both_hold_one = threading.Barrier(2)
+        runs = []
+
+        def change(name: str, order: list) -> None:
+            def work() -> None:
+                runs.append(name)
+                tenancy.enter(tenancy.PLATFORM)
+                for number, tenant in enumerate(order):
+                    db.session.execute(RENAME, {"name": name, "id": tenant.id})
+                    if number == 0 and len(runs) <= 2:
+                        both_hold_one.wait(10)
+
+            with app.app_context():
+                run(work)
+
+        at_once(
+            [lambda: change("first", tenants), lambda: change("second", list(reversed(tenants)))]
+        )
+
+        with factories.platform_transaction():
+            names = set(db.session.execute(text("SELECT name FROM tenants")).scalars())
+        assert len(runs) == 3  # one of the two was the deadlock's victim, once
+        assert len(names) == 1
+
+    def test_after_serialization_failures(self):
+        work = Work(FAIL, times=ATTEMPTS - 1)
+
+        assert run(work) == "done"
+        assert work.runs == ATTEMPTS
+
+    def test_only_a_few_times(self):
+        work = Work(FAIL, times=100)
+        started = time.monotonic()
+
+        with pytest.raises(DBAPIError):
+            run(work)
+
+        assert work.runs == ATTEMPTS
+        assert time.monotonic() - started < 2
+
+    def test_once_after_a_lost_connection(self):
+        work = Work(END_ME)
+
+        assert run(work) == "done"
+        assert work.runs == 2
+
+    def test_only_once_after_lost_connections(self):
+        work = Work(END_ME, times=100)
+
+        with pytest.raises(DBAPIError):
+            run(work)
+
+        assert work.runs == 2
+
+    def test_never_after_a_connection_lost_at_the_commit(self, monkeypatch):
+        """It may have happened: only who asked can tell whether to ask again."""
+        work = Work()
+        commit = transactions.db.session().commit
+        monkeypatch.setattr(
+            transactions.db.session(), "commit", lambda: (db.session.execute(END_ME), commit())
+        )
+
+        with pytest.raises(DBAPIError):
+            run(work)
+
+        assert work.runs == 1
+
+    def test_never_after_another_error(self):
+        work = Work(text("SELECT 1/0"))
+
+        with pytest.raises(DBAPIError):
+            run(work)
+
+        assert work.runs == 1
+
+    def test_leaves_nothing_of_the_failed_attempts(self):
+        tenant = factories.create_tenant()
+        pushed = []
+        work = Work(FAIL)
+
+        def change() -> str:
+            tenancy.enter(tenancy.PLATFORM)
+            assert "seen" not in context()
+            context()["seen"] = True
+            on_commit(lambda: pushed.append(work.runs))
+            db.session.execute(RENAME, {"name": f"run {work.runs + 1}", "id": tenant.id})
+            return work()
+
+        run(change)
+
+        assert pushed == [2]
+        with factories.platform_transaction():
+            assert db.session.execute(text("SELECT name FROM tenants")).scalar() == "run 2"
+
+
+class TestAnswers:
+    def test_are_503_where_running_again_does_not_help(self, environment):
+        app = create_app(environment)
+        probes = Blueprint("probes", __name__)
+
+        @probes.get("/probe")
+        def probe() -> str:
+            return run(Work(FAIL, times=100))
+
+        app.register_blueprint(probes)
+        app.view_functions["probes.probe"] = public(app.view_functions["probes.probe"])
+
+        answer = app.test_client().get("/probe")
+
+        assert answer.status_code == 503
+        assert int(answer.headers["Retry-After"]) > 0
+        assert answer.get_json()["code"] == "database_unavailable"
+        assert "purpose" not in answer.get_data(as_text=True)
