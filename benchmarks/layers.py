@@ -127,7 +127,7 @@ def _borders(app: Any) -> Iterator[tuple[str, Any, str]]:
     yield TRANSACTION, transactions, "run"
     yield from ((SQLALCHEMY, Session, name) for name in ("execute", "flush", "commit"))
     yield DATABASE, connections.Cursor, "execute"
-    yield DATABASE, connections.Connection, "_end"
+    yield DATABASE, connections.Connection, "send"
 
 
 def _floor_seconds(population: Population, requests: int) -> tuple[float, float]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import psutil
 
@@ -59,7 +64,7 @@ def serving(stage: Stage, name: str) -> Iterator[Server]:
         process = subprocess.Popen(
             command,
             cwd=PROJECT,
-            env=stage.environment,
+            env=stage.environment | {"GUNICORN_SETTINGS": json.dumps(_gunicorn_settings())},
             preexec_fn=os.setpgrp,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -86,6 +91,17 @@ def tree_cpu_seconds(process: psutil.Process) -> float:
         except psutil.NoSuchProcess:
             continue
     return total + sum(process.cpu_times()[2:4])
+
+
+@cache
+def _gunicorn_settings() -> dict[str, Any]:
+    """What gunicorn.conf.py sets; its hooks and its logger are the service's own affair."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        found = runpy.run_path(str(PROJECT / "gunicorn.conf.py"))
+        del os.environ["PROMETHEUS_MULTIPROC_DIR"]
+    plain = (str, int, float, bool)
+    return {name: value for name, value in found.items() if type(value) in plain}
 
 
 def _free_port() -> int:
