@@ -39,6 +39,7 @@ FIELD = (
     .where(CustomField.tenant_id == bindparam("tenant_id"), CustomField.id == bindparam("field_id"))
     .execution_options(populate_existing=True)
 )
+FIELD_HELD = FIELD.with_for_update(read=True, key_share=True)
 _rows_of_field = (
     IndexRow.tenant_id == bindparam("tenant_id"),
     IndexRow.field_id == bindparam("field_id"),
@@ -103,31 +104,29 @@ def replace(field: CustomField, values: Sequence[tuple[UUID, Any]]) -> None:
 
 def reread(field: CustomField) -> CustomField:
     """The field as it is in this transaction, whenever it was loaded."""
-    return _field(field.tenant_id, field.id)
-
-
-def _field(tenant_id: UUID, field_id: UUID) -> CustomField:
-    place = {"tenant_id": tenant_id, "field_id": field_id}
-    field: CustomField = db.session.execute(FIELD, place).scalar_one()
-    return field
+    place = {"tenant_id": field.tenant_id, "field_id": field.id}
+    found: CustomField = db.session.execute(FIELD, place).scalar_one()
+    return found
 
 
 def _step(tenant_id: UUID, field_id: UUID) -> Progress:
+    """One batch. The field is locked before its index, as whoever changes the field does."""
     tenancy.enter(tenancy.Scope(tenant_id))
+    place = {"tenant_id": tenant_id, "field_id": field_id}
+    field = db.session.execute(FIELD_HELD, place).scalar()
     index = lock_index(tenant_id, field_id)
-    if index is None:
+    if field is None or index is None:
         return Progress(IndexState.NONE, 0, 0, is_settled=True)
     if not index.is_settled:
         index.updated_at = utcnow()
         if index.state == IndexState.BUILDING:
-            _build_batch(index)
+            _build_batch(field, index)
         else:
             _remove_batch(index)
     return Progress(IndexState(index.state), index.done, index.total, index.is_settled)
 
 
-def _build_batch(index: FieldIndex) -> None:
-    field = _field(index.tenant_id, index.field_id)
+def _build_batch(field: CustomField, index: FieldIndex) -> None:
     if index.position is None:
         index.total = _count(field)
     values = _next_values(field, index.position)

@@ -307,7 +307,7 @@ class TestBuild:
         monkeypatch.setattr(
             build,
             "_build_batch",
-            lambda _: db.session.execute(text("SELECT pg_terminate_backend(pg_backend_pid())")),
+            lambda *_: db.session.execute(text("SELECT pg_terminate_backend(pg_backend_pid())")),
         )
 
         with pytest.raises(Exception, match="terminat"):
