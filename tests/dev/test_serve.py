@@ -9,10 +9,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from app.dev.engines import PROJECT
@@ -72,9 +73,8 @@ class Dev:
     def curl_lines(self) -> list[str]:
         return [line for line in self.printed.splitlines() if line.startswith("curl ")]
 
-    def is_listening(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", int(self.url.rpartition(":")[2]))) == 0
+    def descendants(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
 
     def end(self, how: signal.Signals) -> int:
         self.process.send_signal(how)
@@ -82,6 +82,12 @@ class Dev:
         self.process.stdout.close()
         self._log.close()
         return code
+
+
+def is_alive(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @contextmanager
@@ -156,21 +162,24 @@ class TestEnding:
                 change = shlex.split(dev.curl_lines[1])
                 subprocess.run(change, capture_output=True, check=True)
 
+                descendants = dev.descendants()
+
                 dev.end(signal.SIGKILL)
 
-                assert eventually(lambda: processes_of(folder) == [], seconds=60)
-                assert eventually(lambda: not dev.is_listening())
+                assert eventually(lambda: not any(map(is_alive, descendants)), seconds=60)
+                assert eventually(lambda: processes_of(folder) == [])
             with running_dev(folder, port) as dev:
                 shown = subprocess.run(
                     shlex.split(dev.curl_lines[0]), capture_output=True, text=True, check=True
                 )
+                descendants = dev.descendants()
                 code = dev.end(signal.SIGTERM)
 
             users = json.loads(shown.stdout)["data"]
             assert any(user["meta_data"].get("nickname") == "Ada" for user in users)
             assert code == 0
+            assert not any(map(is_alive, descendants))
             assert processes_of(folder) == []
-            assert not dev.is_listening()
 
 
 class TestFaults:
