@@ -25,7 +25,13 @@ SHAPE = ApiKeySchema()
 @api_keys.command("create")
 @click.option("--name", required=True, help="What it is for.")
 @click.option(
-    "--permission", "permissions", required=True, multiple=True, type=PERMISSIONS, help="Repeat it."
+    "--permission",
+    "permissions",
+    required=True,
+    multiple=True,
+    type=PERMISSIONS,
+    metavar="PERMISSION",
+    help=f"May be repeated: {', '.join(Permission)}.",
 )
 @click.option("--tenant", help="Of this tenant (slug or id); a platform key without it.")
 @click.option("--days", type=click.IntRange(1, 36_500), help="Ends after so many days.")

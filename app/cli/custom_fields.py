@@ -75,14 +75,18 @@ def show(field_id: str, as_json: bool) -> None:
 @custom_fields.command("create")
 @click.option("--tenant", required=True, help="In this tenant (slug or id).")
 @click.option("--entity-type", default="user", show_default=True)
-@click.option("--field-key", required=True)
-@click.option("--label", required=True)
+@click.option("--field-key", required=True, help="Its name in the JSON object.")
+@click.option("--label", required=True, help="Its name for people.")
 @click.option(
-    "--field-type", required=True, type=click.Choice([type_.value for type_ in FieldType])
+    "--field-type",
+    required=True,
+    type=click.Choice([type_.value for type_ in FieldType]),
+    metavar="TYPE",
+    help=f"One of {', '.join(FieldType)}.",
 )
 @click.option("--option", "options", multiple=True, help="Of a select; may be repeated.")
-@click.option("--required", "is_required", is_flag=True)
-@click.option("--searchable", "is_searchable", is_flag=True)
+@click.option("--required", "is_required", is_flag=True, help="Every entity has to have it.")
+@click.option("--searchable", "is_searchable", is_flag=True, help="Lists filter by it.")
 @click.option("--sort-order", type=int)
 @json_option
 @operator

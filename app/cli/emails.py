@@ -22,7 +22,12 @@ emails = AppGroup("emails", help="Look at e-mail events and the suppression list
 @emails.command("events")
 @click.option("--recipient", help="Of this address.")
 @click.option("--message-id", help="Of this message.")
-@click.option("--kind", type=click.Choice([kind.value for kind in EmailKind]), help="Only these.")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in EmailKind]),
+    metavar="KIND",
+    help=f"Only these: {', '.join(EmailKind)}.",
+)
 @limit_option
 @json_option
 @operator

@@ -1,0 +1,90 @@
+"""What holds for every command: help for strangers, JSON for scripts, a question before harm."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from app.auth.models import ApiKey
+from app.cli import COMMANDS
+from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
+from tests.factories import create_api_key, create_tenant
+from tests.webhooks.sending import all_rows
+
+# They run until they are stopped, print no rows, or print JSON anyway.
+WITHOUT_JSON = {
+    "dev", "flags delete-override", "jobs scheduler", "jobs worker",
+    "platform-admins remove", "tenants export", "users export",
+}  # fmt: skip
+HARMFUL = {
+    "api-keys revoke", "flags delete-override", "platform-admins remove", "tenants suspend",
+    "users erase",
+}  # fmt: skip
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command by its words."""
+    found = {}
+    for command in (*COMMANDS, *DEVELOPMENT_COMMANDS):
+        if isinstance(command, click.Group):
+            found |= {f"{command.name} {one.name}": one for one in command.commands.values()}
+        else:
+            found[command.name] = command
+    return found
+
+
+def options(command: click.Command) -> set[str]:
+    return {name for parameter in command.params for name in parameter.opts}
+
+
+class TestEveryCommand:
+    def test_says_what_it_does(self):
+        silent = [words for words, command in commands().items() if not command.help]
+        silent += [group.name for group in COMMANDS if not group.help]
+
+        assert silent == []
+
+    @pytest.mark.parametrize("words", sorted(commands()))
+    def test_has_a_help_page_that_fits_a_terminal(self, app, words):
+        ended = app.test_cli_runner().invoke(args=[*words.split(), "--help"])
+
+        assert ended.exit_code == 0
+        assert max(len(line) for line in ended.stdout.splitlines()) <= 80
+
+    def test_prints_json_for_scripts(self):
+        without = {words for words, one in commands().items() if "--json" not in options(one)}
+
+        assert without == WITHOUT_JSON
+
+    def test_asks_before_it_does_harm(self):
+        asking = {words for words, one in commands().items() if "--yes" in options(one)}
+
+        assert asking == HARMFUL
+
+    def test_refuses_what_it_does_not_understand_with_exit_code_2(self, app):
+        ended = app.test_cli_runner().invoke(args=["users", "list", "--limit", "none"])
+
+        assert (ended.exit_code, ended.stdout) == (2, "")
+
+
+class TestAsking:
+    @pytest.mark.parametrize("reply", ["n\n", ""])
+    def test_does_nothing_without_a_yes(self, app, reply):
+        create_api_key(create_tenant())
+        (key,) = all_rows(ApiKey)
+
+        ended = app.test_cli_runner().invoke(args=["api-keys", "revoke", str(key.id)], input=reply)
+
+        (left,) = all_rows(ApiKey)
+        assert ended.exit_code == 1
+        assert left.revoked_at is None
+
+    def test_does_it_after_a_yes(self, app):
+        create_api_key(create_tenant())
+        (key,) = all_rows(ApiKey)
+
+        ended = app.test_cli_runner().invoke(args=["api-keys", "revoke", str(key.id)], input="y\n")
+
+        (left,) = all_rows(ApiKey)
+        assert ended.exit_code == 0
+        assert left.revoked_at is not None
