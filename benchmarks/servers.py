@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 
+from app.dev.launch import end_with_parent
 from benchmarks.stage import PROJECT, Stage
 
 WORKERS = 2
@@ -65,7 +66,8 @@ def serving(stage: Stage, name: str) -> Iterator[Server]:
             command,
             cwd=PROJECT,
             env=stage.environment | {"GUNICORN_SETTINGS": json.dumps(_gunicorn_settings())},
-            preexec_fn=os.setpgrp,
+            process_group=0,
+            preexec_fn=end_with_parent(signal.SIGTERM),
             stdout=log,
             stderr=subprocess.STDOUT,
         )
