@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-import structlog
 from flask import current_app, request
 from werkzeug.exceptions import HTTPException
 
@@ -22,6 +21,7 @@ from app.auth.tokens import TokenVerifier
 from app.core import transactions
 from app.core.actors import Actor
 from app.core.errors import Forbidden, Unauthenticated
+from app.core.logging import add_facts
 from app.core.ratelimit import count_failed_authentication
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -49,9 +49,7 @@ class Requires:
             raise
         transactions.context()["principal"] = principal
         transactions.context()["credential"] = principal.credential
-        structlog.contextvars.bind_contextvars(
-            tenant=str(principal.tenant_id or ""), principal=principal.credential
-        )
+        add_facts(tenant=str(principal.tenant_id or ""), principal=principal.credential)
         if principal.is_suspended and not self.while_suspended:
             raise Forbidden("This tenant is suspended.", code="tenant_suspended")
         if self.platform_only and not principal.is_platform:

@@ -17,7 +17,6 @@ from enum import StrEnum
 from typing import Any
 
 import rq
-import structlog
 from flask import Flask, current_app
 from redis import Redis
 from redis.exceptions import RedisError
@@ -25,7 +24,7 @@ from rq.serializers import JSONSerializer
 from sqlalchemy.orm import configure_mappers
 
 from app.core import transactions
-from app.core.logging import current_request_id, resume_request
+from app.core.logging import add_facts, current_request_id, resume_request
 from app.core.metrics import count_job
 from app.core.redis import request_client, worker_client
 from app.extensions import db
@@ -131,7 +130,7 @@ class Worker(rq.Worker):
         with self.app.app_context():
             db.engine.dispose(close=False)
             resume_request(job.meta.get("request_id", ""))
-            structlog.contextvars.bind_contextvars(job=job.func_name, job_id=job.id)
+            add_facts(job=str(job.func_name), job_id=job.id)
             succeeded = super().perform_job(job, queue)
             count_job(self.connection, str(job.func_name), succeeded=succeeded)
             return succeeded

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
 from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
 
-import orjson
-import structlog
 from uuid_utils.compat import uuid7
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
+_facts: ContextVar[dict[str, str] | None] = ContextVar("log_facts", default=None)
 
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
+# What every record has; the rest is what the caller gave as ``extra``.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 def current_request_id() -> str:
@@ -31,39 +35,36 @@ def begin_request(offered: str | None) -> str:
 def resume_request(request_id: str) -> None:
     """Go on under an id that was given earlier: a job goes on for its request."""
     _request_id.set(request_id)
-    structlog.contextvars.clear_contextvars()
-    if request_id:
-        structlog.contextvars.bind_contextvars(request_id=request_id)
+    _facts.set({"request_id": request_id} if request_id else {})
+
+
+def add_facts(**facts: str) -> None:
+    """Have every further line of this request or job say these too."""
+    _facts.set({**(_facts.get() or {}), **facts})
+
+
+class JsonFormatter(logging.Formatter):
+    """One line: the event, the request's facts, what the caller gave as ``extra``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as JSON; what JSON cannot carry is shown as text."""
+        line: dict[str, Any] = {
+            "event": record.getMessage(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            **(_facts.get() or {}),
+        }
+        line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
 
 
 def configure(level: str) -> None:
-    """Send every logger's lines, the standard library's too, through one JSON renderer."""
-    shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-    ]
+    """Send every logger's lines, the libraries' too, to standard error as JSON."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.JSONRenderer(
-                    serializer=lambda event, **_: orjson.dumps(event, default=str).decode()
-                ),
-            ],
-        )
-    )
+    handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
