@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
-from app.core import transactions
+from flask import current_app
+
+from app.core import tenancy, transactions
 from app.core.jobs import Queue, job
 from app.core.transactions import transaction
-from app.webhooks import doorbell, processing
+from app.webhooks import doorbell, lifecycle, processing
 
 EVENTS_PER_JOB = 200
 WORKING_TIME = 60  # seconds after which a job lets others have the worker
@@ -38,6 +41,16 @@ def sweep() -> None:
     push(lost)
 
 
+@job(queue=Queue.WEBHOOKS, every=60)
+def show_waiting_memberships() -> None:
+    """Show memberships that waited for a tenant or a user that was then made by hand."""
+    with transaction():
+        waiting = lifecycle.waiting_memberships()
+    roles = current_app.extensions["config"].idp_role_map
+    for source, object_id in waiting:
+        transactions.run(partial(_show_again, source, object_id, roles))
+
+
 @job(queue=Queue.MAINTENANCE, every=3600)
 def forget_payloads() -> None:
     """Keep only the digest of what was processed long ago."""
@@ -55,6 +68,11 @@ def push(event_ids: Sequence[UUID]) -> None:
     """Queue a job that begins with these events."""
     if event_ids:
         process_events.push(*map(str, event_ids[:EVENTS_PER_JOB]))
+
+
+def _show_again(source: str, object_id: str, roles: Mapping[str, str]) -> None:
+    tenancy.enter(tenancy.PLATFORM)
+    lifecycle.show_again(source, object_id, roles=roles)
 
 
 def _process(event_id: UUID) -> None:

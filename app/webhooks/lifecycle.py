@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import select
+
+from app.extensions import db
+from app.tenants.models import Tenant
 from app.webhooks.events import (
     IdentityEvent,
     MembershipEvent,
@@ -17,8 +21,11 @@ from app.webhooks.events import (
     RoleGrantEvent,
     UserEvent,
 )
+from app.webhooks.models import IdentityObject
 from app.webhooks.objects import Key, Kind, Objects, Pair, pair_of
 from app.webhooks.projection import Projection
+
+WAITING_AT_ONCE = 200
 
 _KINDS: dict[type[IdentityEvent], Kind] = {
     OrganizationEvent: Kind.ORGANIZATION,
@@ -52,7 +59,6 @@ def apply(
     objects = Objects(source)
     pairs = _lock_and_load(objects, events)
     changed = [event for event in events if _merge(objects, event, event_id)]
-    objects.save()
     if not changed and not force:
         return Outcome(changed=False, waiting=False)
     projection = Projection(objects, roles, force=force)
@@ -63,7 +69,39 @@ def apply(
     waiting = projection.show_pairs(pairs)
     for user_id in _ids(events, UserEvent):
         projection.show_user(user_id)
-    return Outcome(changed=True, waiting=waiting)
+    objects.mark_waiting(pairs, waiting)
+    objects.save()
+    return Outcome(changed=True, waiting=bool(waiting))
+
+
+def waiting_memberships() -> Sequence[tuple[str, str]]:
+    """Source and id of waiting memberships whose tenant has come, though not by an event."""
+    statement = (
+        select(IdentityObject.source, IdentityObject.object_id)
+        .join(Tenant, Tenant.idp_org_id == IdentityObject.organization_id)
+        .where(IdentityObject.is_waiting)
+        .order_by(IdentityObject.updated_at)
+        .limit(WAITING_AT_ONCE)
+    )
+    return [(source, object_id) for source, object_id in db.session.execute(statement)]
+
+
+def show_again(source: str, object_id: str, *, roles: Mapping[str, str]) -> None:
+    """Show a membership that had to wait, if what it needs is there now."""
+    objects = Objects(source)
+    key = Key(Kind.MEMBERSHIP, object_id)
+    objects.lock([key])
+    objects.load([key])
+    pair = pair_of(objects.now[key])
+    if pair is None:
+        return
+    objects.lock([Key(Kind.USER, pair.user_id)])
+    objects.memberships_of_pairs([pair])
+    objects.lock([Key(Kind.ORGANIZATION, pair.organization_id)], shared=True)
+    waiting = Projection(objects, roles, force=False).show_pairs([pair])
+    objects.mark_waiting([pair], waiting)
+    objects.mark_changed(key)  # one that goes on waiting goes behind the others
+    objects.save()
 
 
 def _lock_and_load(objects: Objects, events: Sequence[IdentityEvent]) -> list[Pair]:

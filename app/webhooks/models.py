@@ -80,7 +80,8 @@ class IdentityObject(db.Model):  # type: ignore[name-defined]
     """What the events so far say of one organization, user or membership.
 
     A deleted one stays as a tombstone, which a late event cannot undo. Users without a
-    membership, and memberships whose user or organization is not known yet, wait here.
+    membership wait here, and memberships whose user or organization is not known yet
+    (``is_waiting``).
     ``state`` is :class:`app.webhooks.identity.State` as JSON; the two ids are a membership's.
     """
 
@@ -93,6 +94,7 @@ class IdentityObject(db.Model):  # type: ignore[name-defined]
             postgresql_where=text("organization_id IS NOT NULL"),
         ),
         Index(None, "source", "user_id", postgresql_where=text("user_id IS NOT NULL")),
+        Index("ix_identity_objects_waiting", "updated_at", postgresql_where=text("is_waiting")),
     )
 
     source: Mapped[str] = mapped_column(Text, primary_key=True)
@@ -101,6 +103,7 @@ class IdentityObject(db.Model):  # type: ignore[name-defined]
     organization_id: Mapped[str | None] = mapped_column(Text)
     user_id: Mapped[str | None] = mapped_column(Text)
     is_deleted: Mapped[bool]
+    is_waiting: Mapped[bool] = mapped_column(default=False)
     state: Mapped[dict[str, Any]] = mapped_column(JSON)
     created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
     updated_at: Mapped[datetime] = mapped_column(Moment, default=utcnow, onupdate=utcnow)

@@ -61,7 +61,14 @@ _SAVE = _new.on_conflict_do_update(
     index_elements=["source", "kind", "object_id"],
     set_={
         name: _new.excluded[name]
-        for name in ("organization_id", "user_id", "is_deleted", "state", "updated_at")
+        for name in (
+            "organization_id",
+            "user_id",
+            "is_deleted",
+            "is_waiting",
+            "state",
+            "updated_at",
+        )
     },
 )
 
@@ -73,6 +80,7 @@ class Objects:
         self.source = source
         self.before: dict[Key, State] = {}
         self.now: dict[Key, State] = {}
+        self._waiting: set[Key] = set()
         self._changed: set[Key] = set()
 
     def lock(self, keys: Iterable[Key], *, shared: bool = False) -> None:
@@ -127,6 +135,15 @@ class Objects:
         """Have the object written by :meth:`save`."""
         self._changed.add(key)
 
+    def mark_waiting(self, pairs: Collection[Pair], waiting: Collection[Pair]) -> None:
+        """Remember which of these pairs' memberships cannot be shown yet."""
+        connections = self.connections()
+        for pair in pairs:
+            for key in connections.get(pair, []):
+                if (key in self._waiting) is not (pair in waiting):
+                    self._changed.add(key)
+                    self._waiting ^= {key}
+
     def save(self) -> None:
         """Write the objects that changed."""
         if self._changed:
@@ -142,6 +159,7 @@ class Objects:
             "organization_id": pair.organization_id if pair else None,
             "user_id": pair.user_id if pair else None,
             "is_deleted": state.place is not None and not state.exists,
+            "is_waiting": key in self._waiting,
             "state": state.as_json(),
         }
 
@@ -159,6 +177,7 @@ class Objects:
             found.append(key)
             if key not in self.now:
                 self._remember(key, State.from_json(row.state))
+                self._waiting |= {key} if row.is_waiting else set()
         return found
 
     def _remember(self, key: Key, state: State) -> None:

@@ -67,8 +67,8 @@ class Projection:
         _change_tenant(tenant, changes)
         return False
 
-    def show_pairs(self, pairs: Sequence[Pair]) -> bool:
-        """Make or change the users and memberships of these; whether one has to wait."""
+    def show_pairs(self, pairs: Sequence[Pair]) -> set[Pair]:
+        """Make or change the users and memberships of these; those that have to wait."""
         pairs = list(dict.fromkeys(pairs))
         self._objects.load([Key(Kind.USER, pair.user_id) for pair in pairs])
         found = _find_tenants({pair.organization_id for pair in pairs})
@@ -77,16 +77,17 @@ class Projection:
         )
         members = _find_memberships([(user.tenant_id, user.id) for user in people.values()])
         connections = self._objects.connections()
-        waiting = False
+        waiting = set()
         for pair in pairs:
             tenant = found.get(pair.organization_id)
             if tenant is None:
-                waiting = True
+                waiting.add(pair)
                 continue
             user = people.get((tenant.id, pair.user_id))
             membership = members.get((tenant.id, user.id)) if user else None
             keys = connections.get(pair, [])
-            waiting |= not self._show_pair(pair, keys, tenant, user, membership)
+            if not self._show_pair(pair, keys, tenant, user, membership):
+                waiting.add(pair)
         return waiting
 
     def show_user(self, user_id: str) -> None:

@@ -79,6 +79,7 @@ def upgrade():
         sa.Column("organization_id", sa.Text(), nullable=True),
         sa.Column("user_id", sa.Text(), nullable=True),
         sa.Column("is_deleted", sa.Boolean(), nullable=False),
+        sa.Column("is_waiting", sa.Boolean(), nullable=False),
         sa.Column("state", sa.JSON(), nullable=False),
         sa.Column("created_at", postgresql.TIMESTAMP(timezone=True), nullable=False),
         sa.Column("updated_at", postgresql.TIMESTAMP(timezone=True), nullable=False),
@@ -95,6 +96,12 @@ def upgrade():
         "identity_objects",
         ["source", "user_id"],
         postgresql_where=sa.text("user_id IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_identity_objects_waiting",
+        "identity_objects",
+        ["updated_at"],
+        postgresql_where=sa.text("is_waiting"),
     )
     op.create_table(
         "suppressions",

@@ -12,6 +12,7 @@ from app.audit.models import AuditEvent
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
+from app.webhooks import jobs
 from app.webhooks.models import IdentityObject
 from tests import factories
 from tests.conformance.webhook_samples import document
@@ -225,6 +226,29 @@ class TestMemberships:
         generic("organization.created", "09:00", id="o1", name="Acme")
 
         assert one(Membership).is_active is True
+
+    def test_that_wait_are_shown_once_their_tenant_is_made_by_hand(self, app, generic):
+        generic("user.created", "09:00", id="u1", email="ada@acme.example")
+        generic("membership.created", "09:00", organization_id="o1", user_id="u1", role="admin")
+        factories.create_tenant(idp_org_id="o1")
+
+        with app.app_context():
+            jobs.show_waiting_memberships()
+            jobs.show_waiting_memberships()
+
+        assert (one(Membership).role, one(Membership).is_active) == ("admin", True)
+        assert one(User).email == "ada@acme.example"
+        assert not any(row.is_waiting for row in all_rows(IdentityObject))
+
+    def test_that_wait_for_both_go_on_waiting(self, app, generic):
+        generic("membership.created", "09:00", organization_id="o1", user_id="u1")
+        factories.create_tenant(idp_org_id="o1")
+
+        with app.app_context():
+            jobs.show_waiting_memberships()
+
+        assert all_rows(Membership) == []
+        assert one(IdentityObject).is_waiting is True
 
     def test_of_a_tenant_made_by_hand_need_no_event_of_it(self, generic):
         factories.create_tenant(idp_org_id="o1")
