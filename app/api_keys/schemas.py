@@ -46,7 +46,9 @@ class ApiKeyCreatedSchema(ApiKeySchema):
 
     examples = EXAMPLES
 
-    secret = Str(required=True)
+    secret = Str(
+        metadata={"description": "Not in an answer that is replayed for its Idempotency-Key."}
+    )
 
 
 class ApiKeyCreateSchema(Schema):

@@ -10,11 +10,11 @@ from typing import Any
 from flask import Flask, Response, current_app, request
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from werkzeug.exceptions import HTTPException, NotFound
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from app.core.errors import AppError, Invalid, Unavailable
 from app.core.refusals import echo
-from app.core.routing import is_unrouted, redirect_to_slashless
+from app.core.routing import allowed_methods, is_unrouted, redirect_to_slashless
 
 _DETAILS = {413: "The request body is larger than this endpoint takes."}
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
@@ -45,6 +45,8 @@ def _http_exception(error: HTTPException) -> Response:
     status = error.code or 500
     detail = _DETAILS.get(status) or _phrase(status)
     headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
+    if isinstance(error, MethodNotAllowed):
+        headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)
     return _answer(status, {"detail": detail}, headers)
 
 

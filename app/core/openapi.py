@@ -66,6 +66,14 @@ def with_example(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, A
     return {"examples": [examples[field.name]]} if field.name in examples and not has_own else {}
 
 
+def as_described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """Document a field that says itself what it takes (``described_as``) by that alone."""
+    described: dict[str, Any] = getattr(field, "described_as", {})
+    if described:
+        del ret["type"], ret["format"]
+    return described
+
+
 def without_null_default(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
     """Do not document null as the default of a field that refuses null: absent is not null."""
     if "default" in ret and ret["default"] is None and not field.allow_none:
@@ -82,7 +90,7 @@ class Api(flask_smorest.Api):
         """Bind to ``app`` and describe how to authenticate."""
         app.config.from_mapping(OPENAPI_SETTINGS)
         super().init_app(app, **options)
-        for describe in (with_example, choice2component, without_null_default):
+        for describe in (with_example, choice2component, as_described, without_null_default):
             self.ma_plugin.converter.add_attribute_function(describe)
         for name, scheme in SECURITY_SCHEMES.items():
             self.spec.components.security_scheme(name, scheme)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from flask import Flask, Request, Response, request
-from werkzeug.exceptions import HTTPException, NotFound
-from werkzeug.routing import MapAdapter
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.routing import Map, MapAdapter
 
 _IN_PATH = "/:@!$&'()*+,;="
 _IN_QUERY = "%/?:@!$&'()*+,;=[]"
@@ -37,6 +37,12 @@ def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response
 def is_unrouted(error: HTTPException, request: Request) -> bool:
     """Whether ``error`` says that no route matches, rather than that a view found no row."""
     return request.routing_exception is error
+
+
+def allowed_methods(error: MethodNotAllowed, urls: Map, path: str) -> str:
+    """``Allow``: a path that is a rule by itself has no methods of one that merely matches it."""
+    own = [rule.methods or set() for rule in urls.iter_rules() if rule.rule == path]
+    return ", ".join(sorted(set().union(*own) if own else error.valid_methods or ()))
 
 
 def _refuse_odd_path() -> None:

@@ -54,6 +54,8 @@ class TenantSchema(Schema):
 class ContactEmail(Email):
     """An address, or ``""`` where there is none."""
 
+    described_as = {"anyOf": [{"type": "string", "format": "email"}, {"const": ""}]}
+
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> str:
         return "" if value == "" else super()._deserialize(value, *args, **kwargs)
 

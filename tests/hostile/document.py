@@ -152,6 +152,11 @@ class Document:
             part = target
         return part or {}
 
+    def fits(self, value: Any, schema: Mapping[str, Any]) -> bool:
+        """Whether a value is what ``schema`` says."""
+        whole = {"allOf": [schema], "components": self.content["components"]}
+        return jsonschema_rs.validator_for(whole, validate_formats=True).is_valid(value)
+
     def example(self, schema: Mapping[str, Any]) -> Any:
         return example_of(dict(schema), self.content)
 
