@@ -32,12 +32,12 @@ class TestEveryProvider:
         world = history(provider, seed=1)
         expected = deliver(app, provider, world.events)
 
-        for seed in range(5):
+        for seed in range(3):
             assert deliver(app, provider, shuffled(world.events, seed)) == expected, seed
 
     @pytest.mark.parametrize("provider", NAMES)
     def test_backwards_shows_the_same(self, app, provider):
-        for seed in range(10, 12):
+        for seed in (10,):
             world = history(provider, seed=seed)
 
             assert deliver(app, provider, world.events[::-1]) == deliver(
