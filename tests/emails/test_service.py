@@ -95,7 +95,7 @@ class TestRecord:
 
 
 class TestState:
-    @pytest.mark.parametrize("order", itertools.permutations(("sent", "delivered", "bounced")))
+    @pytest.mark.parametrize("order", [*itertools.permutations(("sent", "delivered", "bounced"))])
     def test_is_the_highest_in_any_order(self, order):
         record(*[email_event(EmailKind(name)) for name in order])
 
