@@ -59,7 +59,8 @@ def text(results: Results, *, seconds: float) -> str:
             "",
             f"{users:,} users in {results.tenants:,} tenants, five searchable fields each, on"
             f" {os.cpu_count()} processors ({platform.machine()}, Python"
-            f" {platform.python_version()}). The whole run took {seconds / 60:.1f} minutes.",
+            f" {platform.python_version()}) with a load average of {os.getloadavg()[2]:.1f}."
+            f" The whole run took {seconds / 60:.1f} minutes.",
             "",
             *_searches(results),
             "",
