@@ -115,6 +115,7 @@ def create_world(app: Flask, document: Document) -> World:
     """Make it; each call makes another tenant with rows of its own."""
     tenant = factories.create_tenant()
     preset = factories.create_preset(f"preset-{tenant.slug}", single_sign_on=False, seats=5)
+    factories.create_api_key(tenant)  # the first one listed, which may be revoked
     credentials = {role.value: factories.create_member(tenant, role)[2] for role in Role}
     owner = factories.create_user(tenant)
     credentials["tenant key"] = factories.create_api_key(

@@ -1,0 +1,54 @@
+"""schemathesis with every check, as every kind of caller: the short form of ``tests.soak``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hostile.document import Document
+from tests.hostile.fuzzing import fuzz
+from tests.hostile.installation import bound
+from tests.hostile.world import create_world
+
+CALLERS = (
+    "owner",
+    "admin",
+    "billing",
+    "member",
+    "viewer",
+    "tenant key",
+    "platform key",
+    "superadmin",
+)
+
+
+@pytest.fixture
+def fuzzed(app, service, document):
+    with bound(service.app, before=app):
+        return create_world(service.app, document)
+
+
+def share(document: Document, caller: str) -> list[str]:
+    """A third of the operations; whichever it is for one caller, the next ones have the others."""
+    names = [operation.definition["operationId"] for operation in document.operations]
+    return names[CALLERS.index(caller) % 3 :: 3]
+
+
+class TestEveryOperation:
+    @pytest.mark.parametrize("caller", CALLERS)
+    def test_answers_as_documented(self, service, document, fuzzed, caller, figure):
+        findings = fuzz(
+            service.port,
+            fuzzed,
+            caller,
+            examples=4,
+            seed=7,
+            phases=("examples", "fuzzing"),
+            operation_ids=share(document, caller),
+        )
+
+        figure(str(findings))
+        assert findings.faults == {}
+        assert findings.errors == []
+        assert findings.cases > 50
+        assert findings.statuses[401] < findings.cases / 2
+        assert not any(status >= 500 for status in findings.statuses)
