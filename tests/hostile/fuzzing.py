@@ -178,6 +178,8 @@ def _is_rule(entry: Mapping[str, Any]) -> bool:
     loc = entry["loc"]
     if entry["type"] == "value_error":
         return True
+    if len(loc) > 2 and loc[1] in ("meta_data", "patches", "values"):
+        return True  # the tenant's custom fields
     if loc[-1] in ("flag_value", "default_value"):
         return entry["type"] in ("bool_type", "string_type", "float_type")  # the flag's own type
     if loc == ["query", "tenant_id"]:
