@@ -90,6 +90,7 @@ def _flask_settings(config: Config) -> dict[str, Any]:
             "max_overflow": 0,
             "pool_timeout": config.db_pool_timeout,
             "pool_pre_ping": False,
+            "hide_parameters": True,  # an error's text goes to the log, and they are personal data
             "json_serializer": json.dumps_text,
             "connect_args": {
                 "connection_factory": bounded_by(config.db_statement_timeout + GRACE),

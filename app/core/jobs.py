@@ -131,7 +131,16 @@ class Worker(rq.Worker):
             db.engine.dispose(close=False)
             resume_request(job.meta.get("request_id", ""))
             add_facts(job=str(job.func_name), job_id=job.id)
+            started = time.perf_counter()
             succeeded = super().perform_job(job, queue)
+            log.info(
+                "job",
+                extra={
+                    "queue": queue.name,
+                    "succeeded": succeeded,
+                    "duration_ms": round((time.perf_counter() - started) * 1000, 2),
+                },
+            )
             count_job(self.connection, str(job.func_name), succeeded=succeeded)
             return succeeded
 
