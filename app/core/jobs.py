@@ -129,10 +129,10 @@ class Worker(rq.Worker):
         """Run one job in an application context of its own, under its request's id."""
         with self.app.app_context():
             db.engine.dispose(close=False)
-            resume_request(job.meta.get("request_id", ""))
-            add_facts(job=str(job.func_name), job_id=job.id)
+            _resume_request_of(job)
             started = time.perf_counter()
             succeeded = super().perform_job(job, queue)
+            _resume_request_of(job)  # the job may have worked for other requests as well
             log.info(
                 "job",
                 extra={
@@ -143,6 +143,11 @@ class Worker(rq.Worker):
             )
             count_job(self.connection, str(job.func_name), succeeded=succeeded)
             return succeeded
+
+
+def _resume_request_of(job: rq.job.Job) -> None:
+    resume_request(job.meta.get("request_id", ""))
+    add_facts(job=str(job.func_name), job_id=job.id)
 
 
 def make_worker(app: Flask, queues: list[Queue]) -> Worker:

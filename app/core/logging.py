@@ -16,6 +16,7 @@ _request_id: ContextVar[str] = ContextVar("request_id", default="")
 _facts: ContextVar[dict[str, str] | None] = ContextVar("log_facts", default=None)
 
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
+_VALUES = re.compile(r"^DETAIL:.*", re.MULTILINE)  # where PostgreSQL names the offending values
 # What every record has; the rest is what the caller gave as ``extra``.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
@@ -57,7 +58,7 @@ class JsonFormatter(logging.Formatter):
         }
         line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = _VALUES.sub("DETAIL", self.formatException(record.exc_info))
         return json.dumps(line, default=str)
 
 

@@ -1,4 +1,4 @@
-"""What is counted: requests by route and status, their duration, and the results of jobs.
+"""What is counted: requests by route and status, their duration, connections, results of jobs.
 
 Requests are counted by prometheus_client, correct under several gunicorn workers when
 ``PROMETHEUS_MULTIPROC_DIR`` is set (``gunicorn.conf.py`` sets it). Each job runs in a process of
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import cast
+from typing import Any, cast
 
 from flask import Flask, Response, g, request
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +26,12 @@ DURATION = Histogram(
     "Time from a request's arrival at the application to its answer.",
     ["method", "route"],
     buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+CONNECTIONS = Gauge(
+    "db_pool_connections",
+    "Connections to PostgreSQL of the live processes: open, and of these in use.",
+    ["state"],
+    multiprocess_mode="livesum",
 )
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
@@ -55,6 +63,26 @@ def _observe(response: Response) -> Response:
         },
     )
     return response
+
+
+@event.listens_for(Pool, "connect")
+def _opened(*_: Any) -> None:
+    CONNECTIONS.labels("open").inc()
+
+
+@event.listens_for(Pool, "close")
+def _closed(*_: Any) -> None:
+    CONNECTIONS.labels("open").dec()
+
+
+@event.listens_for(Pool, "checkout")
+def _taken(*_: Any) -> None:
+    CONNECTIONS.labels("in_use").inc()
+
+
+@event.listens_for(Pool, "checkin")
+def _given_back(*_: Any) -> None:
+    CONNECTIONS.labels("in_use").dec()
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:

@@ -15,7 +15,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.core import transactions
 from app.core.jobs import Queue, connection, queue_named
 from app.core.metrics import job_results
-from app.extensions import db
 from app.operations import service
 
 
@@ -38,7 +37,6 @@ class _Live(Collector):
     """Read anew at each visit."""
 
     def collect(self) -> Iterator[Metric]:
-        yield _pool()
         try:
             yield from _inbox()
         except SQLAlchemyError:
@@ -47,16 +45,6 @@ class _Live(Collector):
             yield from _queues()
         except RedisError:
             return
-
-
-def _pool() -> Metric:
-    gauge = GaugeMetricFamily(
-        "db_pool_connections", "Connections of this process.", labels=["state"]
-    )
-    pool = db.engine.pool
-    gauge.add_metric(["in_use"], pool.checkedout())  # type: ignore[attr-defined]
-    gauge.add_metric(["idle"], pool.checkedin())  # type: ignore[attr-defined]
-    return gauge
 
 
 def _inbox() -> Iterator[Metric]:

@@ -130,6 +130,7 @@ def _apply(event_id: UUID) -> None:
             "processed_at": utcnow(),
         }
     )
+    log.info("webhook_processed", extra={"event_id": str(event_id), "status": status.value})
 
 
 def _claim(event_id: UUID) -> WebhookEvent | None:

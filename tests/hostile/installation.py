@@ -66,7 +66,6 @@ class Installation:
         self.environment = {
             **development_environment({"INSTANCE_DIR": str(folder)}),
             **SETTINGS,
-            "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
             **settings,
         }
         self.app: Flask

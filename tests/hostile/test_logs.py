@@ -1,0 +1,309 @@
+"""What the service shows of itself: no secret, one JSON object per line, the request's id throughout."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+import httpx
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from app.core.logging import JsonFormatter
+from app.emails.models import Suppression
+from tests import factories
+from tests.hostile.document import Document, Operation
+from tests.hostile.installation import SECRET, THREADS, WORKERS, Installation, bound, end
+from tests.hostile.load import requests_of
+from tests.hostile.world import World, create_world
+
+CANARY = "canary7f3a"
+EMAIL = f"{CANARY}@example.com"
+PROCESSES = ("worker", "scheduler")
+
+
+@pytest.fixture(scope="module")
+def deployed(service: Installation) -> Iterator[Installation]:
+    """With a worker and a scheduler."""
+    started = [service.run(name, "flask", "--app", "wsgi", "jobs", name) for name in PROCESSES]
+    yield service
+    for process in started:
+        end(process)
+
+
+@pytest.fixture
+def shown(app, deployed: Installation, document: Document) -> World:
+    """A world in the installation's database."""
+    with bound(deployed.app, before=app):
+        return create_world(deployed.app, document)
+
+
+@pytest.fixture
+def http(deployed: Installation) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=f"http://127.0.0.1:{deployed.port}", timeout=30) as client:
+        yield client
+
+
+def with_canary(world: World, operation: Operation) -> bytes | None:
+    """A body whose every text holds the canary."""
+    if operation.body is None:
+        return None
+    body = dict(world.body(operation))
+    for name, schema in operation.fields.items():
+        if schema.get("type") == "object":
+            body[name] = {"secret": f"{CANARY} in an object", CANARY: [CANARY]}
+        elif schema.get("format") == "email" or "email" in name:
+            body[name] = EMAIL
+        elif schema.get("type") == "string" and not {"enum", "format", "pattern"} & schema.keys():
+            body[name] = f"{CANARY} {body.get(name, '')}"[: schema.get("maxLength", 1000)]
+    return json.dumps(body).encode()
+
+
+def ask_everything(
+    http: httpx.Client, world: World, caller: str, request_id: str
+) -> dict[int, int]:
+    """One request of each operation with the canary in each place; how many had which status."""
+    statuses: dict[int, int] = {}
+    for operation in world.document.operations:
+        path = operation.path
+        for name in operation.named("path"):
+            path = path.replace(f"{{{name}}}", quote(world.ids[name]))
+        query = {**operation.required_query, "email": EMAIL, "unknown": CANARY, "cursor": CANARY}
+        if operation.writes:
+            query["tenant_id"] = str(world.tenant.id)
+        answer = http.request(
+            operation.method,
+            path,
+            params=query,
+            content=with_canary(world, operation),
+            headers={
+                "Authorization": f"Bearer {world.credentials[caller]}",
+                "Content-Type": "application/json",
+                "X-Request-Id": request_id,
+                "User-Agent": CANARY,
+                "Cookie": f"session={CANARY}",
+                "Referer": f"https://example.com/?token={CANARY}",
+                "Idempotency-Key": f"{CANARY}-{operation.method}-{operation.path}",
+            },
+        )
+        statuses[answer.status_code] = statuses.get(answer.status_code, 0) + 1
+    return statuses
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 30) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+class TestLogs:
+    def test_tell_no_secret_and_nothing_personal(self, deployed, shown, http):
+        for caller in ("superadmin", "owner", "tenant key"):
+            statuses = ask_everything(http, shown, caller, f"run-{caller[:5]}")
+            assert not any(status >= 500 for status in statuses), statuses
+        http.get("/v1/users", headers={"Authorization": f"Bearer {CANARY}.{CANARY}.{CANARY}"})
+        http.get("/v1/users", headers={"Authorization": f"Bearer sk_{CANARY}"})
+        http.get(f"/v1/users/{CANARY}")
+        http.get(f"/{CANARY}?secret={CANARY}")
+        post_webhooks(http, shown)
+        with deployed.superuser() as cursor:
+            cursor.execute("BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+            ask_everything_of_users(http, shown)
+            cursor.execute("ROLLBACK")
+        assert eventually(
+            lambda: any(line["logger"] == "app.core.jobs" for line in lines(deployed))
+        )
+
+        log = deployed.log.read_text()
+
+        secrets = [CANARY, SECRET, SECRET.removeprefix("whsec_"), *shown.credentials.values()]
+        secrets += [deployed.environment["JWT_SIGNING_KEY"].splitlines()[1]]
+        assert [secret for secret in secrets if secret in log] == []
+        assert "Bearer" not in log
+        assert "@example.com" not in log
+        assert log.count('"request"') > 150
+
+    def test_are_one_json_object_per_line(self, deployed, http):
+        http.get("/healthz")
+
+        wrong = [line for line in deployed.logged() if not is_object(line)]
+
+        assert wrong == []
+        assert len(deployed.logged()) > 10
+
+    def test_name_request_tenant_principal_route_status_and_duration(self, deployed, shown, http):
+        token = shown.credentials["owner"]
+        headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "asked-by-an-owner"}
+
+        answer = http.get(f"/v1/users/{shown.ids['user_id']}?email=x", headers=headers)
+
+        assert answer.headers["X-Request-Id"] == "asked-by-an-owner"
+        assert eventually(lambda: of_request(deployed, "asked-by-an-owner") != [])
+        (line,) = of_request(deployed, "asked-by-an-owner")
+        assert line["event"] == "request"
+        assert (line["method"], line["route"], line["status"]) == (
+            "GET",
+            "/v1/users/<user_id>",
+            200,
+        )
+        assert line["tenant"] == str(shown.tenant.id)
+        assert line["principal"].startswith(f"user:{shown.tenant.id}:")
+        assert line["duration_ms"] > 0
+
+    def test_carry_the_requests_id_into_its_jobs(self, app, deployed, shown, http):
+        request = post_webhook(shown)
+        headers = {**request.headers, "X-Request-Id": "sent-by-a-provider"}
+
+        answer = http.post("/webhooks/idp", content=request.body, headers=headers)
+
+        assert answer.status_code == 200
+        assert eventually(lambda: len(of_request(deployed, "sent-by-a-provider")) >= 2)
+        by_event = {line["event"]: line for line in of_request(deployed, "sent-by-a-provider")}
+        assert by_event["request"]["route"] == "/webhooks/idp"
+        assert by_event["webhook_processed"]["event_id"] == answer.json()["event_id"]
+
+    def test_carry_it_to_the_jobs_end(self, deployed, shown, http):
+        headers = {"Authorization": f"Bearer {shown.superadmin}", "X-Request-Id": "built-by-me"}
+        path = f"/v1/custom-fields/{shown.ids['field_id']}"
+
+        http.post(f"{path}/archive", headers=headers)
+        http.post(f"{path}/restore", json={"confirm": True}, headers=headers)
+
+        assert eventually(lambda: jobs_of(deployed, "built-by-me") != [])
+        line = jobs_of(deployed, "built-by-me")[0]
+        assert line["job"].startswith("app.custom_fields.jobs.")
+        assert line["queue"] == "indexes"
+        assert line["succeeded"] is True
+        assert line["duration_ms"] > 0
+
+    def test_show_no_values_that_the_database_complains_about(self, app):
+        with pytest.raises(IntegrityError) as caught:
+            factories.save(suppression_of(EMAIL)) and factories.save(suppression_of(EMAIL))
+        fault = caught.value
+        record = logging.makeLogRecord({"exc_info": (type(fault), fault, fault.__traceback__)})
+
+        line = JsonFormatter().format(record)
+
+        assert "uq_suppressions" in line
+        assert CANARY not in line
+
+    def test_make_up_an_id_for_one_that_is_not_fit(self, deployed, http):
+        unfit = ("", "a b", "a" * 129, "\u00e9", '{"a":1}', "a\tb")
+        given = [
+            http.get("/healthz", headers={"X-Request-Id": value.encode()}).headers["X-Request-Id"]
+            for value in unfit
+        ]
+
+        assert not set(given) & set(unfit)
+        assert len(set(given)) == len(unfit)
+
+
+def suppression_of(address: str) -> Suppression:
+    values = {"cause": "bounced", "scope": "", "source": "resend", "is_active": True}
+    return Suppression(address=address, **values)
+
+
+def jobs_of(service: Installation, request_id: str) -> list[dict]:
+    return [line for line in of_request(service, request_id) if line["event"] == "job"]
+
+
+def post_webhook(world: World):
+    kinds = requests_of(world.tenant, "", "")
+    return kinds[2](time.monotonic_ns())
+
+
+def post_webhooks(http: httpx.Client, world: World) -> None:
+    request = post_webhook(world)
+    http.post("/webhooks/idp", content=request.body, headers=dict(request.headers))
+    http.post("/webhooks/idp", content=request.body + b" ", headers=dict(request.headers))
+    http.post("/webhooks/idp", content=CANARY, headers={"Authorization": f"Bearer {CANARY}"})
+
+
+def ask_everything_of_users(http: httpx.Client, world: World) -> None:
+    """What fails in the database shows none of the values that it failed with."""
+    answer = http.patch(
+        f"/v1/users/{world.ids['user_id']}",
+        json={"email": EMAIL, "first_name": CANARY},
+        headers={"Authorization": f"Bearer {world.superadmin}"},
+    )
+    assert answer.status_code == 503
+    assert CANARY not in answer.text
+
+
+def is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def lines(service: Installation) -> list[dict]:
+    return [json.loads(line) for line in service.logged() if is_object(line)]
+
+
+def of_request(service: Installation, request_id: str) -> list[dict]:
+    return [line for line in lines(service) if line.get("request_id") == request_id]
+
+
+class TestMetrics:
+    def test_are_the_sum_of_all_processes(self, deployed, shown, http):
+        """Each page shows every request of every worker, whichever worker makes the page."""
+        headers = {"Authorization": f"Bearer {shown.superadmin}"}
+        before = metric(http, 'http_requests_total{method="GET",route="/v1/tenants",status="200"}')
+
+        for _ in range(40):  # connections of their own, so that every worker gets some
+            httpx.get(f"{http.base_url}/v1/tenants", headers=headers, timeout=30)
+
+        pages = {
+            metric(http, 'http_requests_total{method="GET",route="/v1/tenants",status="200"}')
+            for _ in range(5)
+        }
+        assert pages == {before + 40}
+        assert (
+            metric(
+                http,
+                'http_request_duration_seconds_count{method="GET",route="/v1/tenants"}',
+            )
+            >= before + 40
+        )
+
+    def test_tell_the_connections_of_all_processes(self, deployed, http):
+        with deployed.superuser() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'controlplane'"
+            )
+            (connected,) = cursor.fetchone()
+        opened = metric(http, 'db_pool_connections{state="open"}')
+
+        assert 0 <= metric(http, 'db_pool_connections{state="in_use"}') <= WORKERS * THREADS
+        assert 1 <= opened <= min(connected, WORKERS * THREADS)
+
+    def test_tell_the_inbox_the_queues_and_the_jobs(self, app, deployed, shown, http):
+        request = post_webhook(shown)
+        name = 'jobs_total{job="app.webhooks.jobs.process_events",result="succeeded"}'
+        before = metric(http, name)
+
+        http.post("/webhooks/idp", content=request.body, headers=dict(request.headers))
+
+        assert eventually(lambda: metric(http, name) > before)
+        assert metric(http, 'inbox_events{state="failed"}') >= 1
+        assert metric(http, 'inbox_oldest_seconds{state="failed"}') >= 0
+        assert metric(http, 'jobs_waiting{queue="webhooks"}') >= 0
+
+    def test_name_no_tenant_and_nobody(self, http, shown):
+        page = http.get("/metrics").text
+
+        assert str(shown.tenant.id) not in page
+        assert "@" not in page
+
+
+def metric(http: httpx.Client, name: str) -> float:
+    page = http.get("/metrics").text
+    found = [line.rpartition(" ")[2] for line in page.splitlines() if line.startswith(f"{name} ")]
+    return float(found[0]) if found else 0.0
