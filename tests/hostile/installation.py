@@ -71,12 +71,12 @@ class Installation:
         self.app: Flask
         self.gunicorn: subprocess.Popen[bytes]
 
-    def run(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+    def run(self, *command: str, **settings: str) -> subprocess.Popen[bytes]:
         """Start a program of the service; it writes to :attr:`log`, and ends with this process."""
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", *command],
-                env={**self.environment, "PROCESS": name},
+                env={**self.environment, **settings},
                 cwd=PROJECT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -128,12 +128,22 @@ class Installation:
         finally:
             session.close()
 
-    def wait_until_served(self, seconds: float = 60) -> None:
-        deadline = time.monotonic() + seconds
-        while not is_open(self.port):
-            assert self.gunicorn.poll() is None, self.logged()[-5:]
-            assert time.monotonic() < deadline, self.logged()[-5:]
-            time.sleep(0.05)
+    @contextmanager
+    def served(
+        self, port: int, *options: str, **settings: str
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """gunicorn at ``port`` while the block runs; ``options`` and settings are its own."""
+        command = ("gunicorn", "wsgi:app", f"--bind=127.0.0.1:{port}", *options)
+        process = self.run(*command, **settings)
+        try:
+            deadline = time.monotonic() + 60
+            while not is_open(port):
+                assert process.poll() is None, self.logged()[-5:]
+                assert time.monotonic() < deadline, self.logged()[-5:]
+                time.sleep(0.05)
+            yield process
+        finally:
+            end(process)
 
 
 @contextmanager
@@ -151,15 +161,10 @@ def installation(**settings: str) -> Iterator[Installation]:
         found.app = create_app({**found.environment, "LOG_LEVEL": "WARNING"})
         with found.app.app_context():
             flask_migrate.upgrade()
-        address = f"--bind=127.0.0.1:{found.port}"
-        found.gunicorn = found.run("web", "gunicorn", "wsgi:app", address)
-        try:
-            found.wait_until_served()
+        with found.served(found.port) as found.gunicorn:
             yield found
-        finally:
-            end(found.gunicorn)
-            with found.app.app_context():
-                db.engine.dispose()
+        with found.app.app_context():
+            db.engine.dispose()
     finally:
         for engine in started:
             engine.stop()

@@ -28,7 +28,7 @@ PROCESSES = ("worker", "scheduler")
 @pytest.fixture(scope="module")
 def deployed(service: Installation) -> Iterator[Installation]:
     """With a worker and a scheduler."""
-    started = [service.run(name, "flask", "--app", "wsgi", "jobs", name) for name in PROCESSES]
+    started = [service.run("flask", "--app", "wsgi", "jobs", name) for name in PROCESSES]
     yield service
     for process in started:
         end(process)

@@ -1,0 +1,20 @@
+"""Tenants see nothing of one another under load: the short form of ``tests.soak``."""
+
+from __future__ import annotations
+
+from tests.hostile import isolation
+from tests.hostile.installation import bound
+
+
+class TestIsolation:
+    def test_holds_amid_errors_time_outs_and_aborts(self, app, service, figure):
+        with bound(service.app, before=app):
+            report = isolation.prove(service, requests=1500, tenants=12)
+
+        figure(str(report))
+        assert report.foreign == []
+        assert report.strange == []
+        assert report.requests >= 1500
+        assert report.marks_seen > 1500
+        assert report.answers[503] > 0
+        assert report.aborted > 30
