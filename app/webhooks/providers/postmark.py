@@ -86,7 +86,7 @@ def _kind(event: dict[str, Any]) -> EmailKind:
             return EmailKind.CLICKED
         case "SpamComplaint":
             return EmailKind.COMPLAINED
-        case "Bounce" if event.get("Type") in _BOUNCES:
+        case "Bounce" if str(event.get("Type")) in _BOUNCES:
             return _BOUNCES[event["Type"]]
         case "SubscriptionChange":
             suppressed = event.get("SuppressSending") is True
