@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from flask import g
 from flask_migrate import Migrate
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import MetaData
+from flask_sqlalchemy.session import Session as FlaskSession
+from sqlalchemy import Connection, Engine, MetaData
 from sqlalchemy.orm import DeclarativeBase
 
 NAMING_CONVENTION = {
@@ -22,5 +26,19 @@ class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
 
 
-db = SQLAlchemy(model_class=Base, session_options={"expire_on_commit": False})
+class Session(FlaskSession):
+    """The ORM's session, on the connection of the current transaction where there is one.
+
+    :mod:`app.core.transactions` keeps that in ``g`` and commits it; the session joins in.
+    """
+
+    def get_bind(self, mapper: Any = None, **options: Any) -> Engine | Connection:
+        """Where a statement of the session goes."""
+        unit = g.get("transaction")
+        if unit is None:
+            return super().get_bind(mapper, **options)
+        return unit.connection()  # type: ignore[no-any-return]
+
+
+db = SQLAlchemy(model_class=Base, session_options={"class_": Session, "expire_on_commit": False})
 migrate = Migrate()
