@@ -32,11 +32,13 @@ class Session(FlaskSession):
     :mod:`app.core.transactions` keeps that in ``g`` and commits it; the session joins in.
     """
 
-    def get_bind(self, mapper: Any = None, **options: Any) -> Engine | Connection:
+    def get_bind(
+        self, mapper: Any = None, clause: Any = None, bind: Any = None, **options: Any
+    ) -> Engine | Connection:
         """Where a statement of the session goes."""
         unit = g.get("transaction")
         if unit is None:
-            return super().get_bind(mapper, **options)
+            return super().get_bind(mapper, clause, bind, **options)
         return unit.connection()  # type: ignore[no-any-return]
 
 

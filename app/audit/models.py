@@ -8,9 +8,11 @@ from uuid import UUID
 
 from sqlalchemy import JSON, Index, Text
 from sqlalchemy.orm import Mapped, mapped_column
+from uuid_utils.compat import uuid7
 
 from app.core.models import Moment
 from app.core.tenancy import PLATFORM_TENANT_ID
+from app.core.times import utcnow
 from app.extensions import db
 
 
@@ -30,15 +32,15 @@ class AuditEvent(db.Model):  # type: ignore[name-defined]
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    id: Mapped[UUID] = mapped_column(primary_key=True)
-    created_at: Mapped[datetime] = mapped_column(Moment)
+    id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid7)
+    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
     actor: Mapped[str] = mapped_column(Text)
     action: Mapped[str] = mapped_column(Text)
     target_type: Mapped[str] = mapped_column(Text)
     target_id: Mapped[str] = mapped_column(Text)
     before: Mapped[dict[str, Any]] = mapped_column(JSON)
     after: Mapped[dict[str, Any]] = mapped_column(JSON)
-    request_id: Mapped[str] = mapped_column(Text)
+    request_id: Mapped[str] = mapped_column(Text, default="")
 
     @property
     def owner_id(self) -> UUID | None:

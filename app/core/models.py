@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import (
@@ -93,7 +93,7 @@ class Row(db.Model):  # type: ignore[name-defined]
         key = self.__table__.primary_key
         place = {f"old_{column.name}": getattr(self, column.name) for column in key}
         statements.write(
-            _update(type(self), tuple(values)),
+            _update(cast("Any", type(self)), tuple(values)),
             {**values, **place, "old_version": self.version},
             changes_one=True,
         )

@@ -68,10 +68,10 @@ def flush(conflicts: Mapping[str, Conflict]) -> None:
 
 def remove(row: Row) -> None:
     """Delete a row that is locked; together with the next statement, or with the COMMIT."""
-    statement = _delete(type(row))
+    model: Any = type(row)
     key = row.__table__.primary_key
     place = {column.name: getattr(row, column.name) for column in key}
-    statements.write(statement, place, changes_one=True)
+    statements.write(_delete(model), place, changes_one=True)
 
 
 def parse_id(row_id: UUID | str) -> UUID:

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg2
 from sqlalchemy import Column, Connection, Dialect, Executable
+from sqlalchemy.orm import Mapper
 from sqlalchemy.util import LRUCache
 
 from app.core import connections, transactions
@@ -104,9 +105,7 @@ class _Plan(NamedTuple):
 class _Shape:
     """What the columns of an answer mean: values, and rows of models."""
 
-    def __init__(
-        self, statement: Any, plan: _Plan, dialect: Dialect, description: Sequence[Any]
-    ) -> None:
+    def __init__(self, statement: Any, plan: _Plan, dialect: Dialect, description: Any) -> None:
         columns = plan.compiled._result_columns
         self._conversions = [
             (place, convert)
@@ -115,9 +114,11 @@ class _Shape:
         ]
         names, self._parts, place = [], [], 0
         for one in getattr(statement, "column_descriptions", None) or description:
-            model = one["expr"] if isinstance(one, dict) and isinstance(one["expr"], type) else None
-            count = 1 if model is None else len(model.__mapper__.column_attrs)
-            attributes = [_attribute(column) for column in columns[place : place + count]]
+            model: Any = one["expr"] if isinstance(one, dict) else None
+            if not isinstance(model, type):
+                model = None
+            count = 1 if model is None else len(_mapper(model).column_attrs)
+            attributes = [_attribute(model, column) for column in columns[place : place + count]]
             names.append((one["name"] if isinstance(one, dict) else one.name) or "")
             self._parts.append((place, place + count, model, attributes))
             place += count
@@ -191,15 +192,22 @@ def _plan(statement: Any, dialect: Dialect) -> _Plan:
     return plan
 
 
-def _named(names: Sequence[str]) -> Any:
+def _named(names: list[str]) -> Any:
     """What makes a named tuple of a sequence; a name that is none is a number."""
-    made: Any = namedtuple("Row", names, rename=True)
-    return made._make
+    make: Any = namedtuple
+    return make("Row", names, rename=True)._make
 
 
-def _attribute(column: Any) -> str | None:
-    """The attribute of its model that a column of an answer is."""
-    return next((one.key for one in column[2] if isinstance(one, Column)), None)
+def _attribute(model: Any, column: Any) -> str | None:
+    """The attribute that a column of an answer is, where it is one of a model."""
+    if model is None:
+        return None
+    known = next(one for one in column[2] if isinstance(one, Column))
+    return _mapper(model).get_property_by_column(known).key
+
+
+def _mapper(model: Any) -> Mapper[Any]:
+    return cast("Mapper[Any]", model.__mapper__)
 
 
 def _value(found: Sequence[Any], part: tuple[int, int, Any, Any]) -> Any:

@@ -12,7 +12,8 @@ from sqlalchemy.exc import DBAPIError
 
 from app import create_app
 from app.auth.guard import public
-from app.core import tenancy, transactions
+from app.core import tenancy
+from app.core.connections import Connection
 from app.core.transactions import ATTEMPTS, context, on_commit, run
 from app.extensions import db
 from tests import factories
@@ -36,6 +37,11 @@ class Work:
         if self._first is not None and self.runs <= self._times:
             db.session.execute(self._first)
         return "done"
+
+
+def end_backend(connection: Connection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(str(END_ME))
 
 
 @pytest.fixture(autouse=True)
@@ -103,11 +109,8 @@ class TestRunAgain:
 
     def test_never_after_a_connection_lost_at_the_commit(self, monkeypatch):
         """It may have happened: only who asked can tell whether to ask again."""
-        work = Work()
-        commit = transactions.db.session().commit
-        monkeypatch.setattr(
-            transactions.db.session(), "commit", lambda: (db.session.execute(END_ME), commit())
-        )
+        work = Work(text("SELECT 1"))
+        monkeypatch.setattr(Connection, "commit", end_backend)
 
         with pytest.raises(DBAPIError):
             run(work)
