@@ -18,7 +18,7 @@ from app.core.errors import Forbidden
 from app.core.metrics import observe_requests
 from app.core.openapi import Api
 from app.core.ratelimit import limit_requests
-from app.core.requests import Request
+from app.core.requests import Application, Request
 from app.core.routing import configure_routing
 from app.extensions import db, migrate
 from app.operations.routes import open_documentation
@@ -57,7 +57,7 @@ def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
         environ = development_environment(environ)
     config = load_config(environ)
     logging.configure(config.log_level)
-    app = Flask(__name__, static_folder=None)
+    app = Application(__name__, static_folder=None)
     app.request_class = Request
     configure_routing(app)
     app.extensions["config"] = config
@@ -92,6 +92,7 @@ def _flask_settings(config: Config) -> dict[str, Any]:
             "pool_pre_ping": False,
             "hide_parameters": True,  # an error's text goes to the log, and they are personal data
             "json_serializer": json.dumps_text,
+            "json_deserializer": json.loads,
             "connect_args": {
                 "connection_factory": bounded_by(config.db_statement_timeout + GRACE),
                 "connect_timeout": config.db_connect_timeout,

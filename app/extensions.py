@@ -32,6 +32,12 @@ class Session(FlaskSession):
     :mod:`app.core.transactions` keeps that in ``g`` and commits it; the session joins in.
     """
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        unit = g.get("transaction")
+        if unit is not None:
+            unit.session = self
+
     def get_bind(
         self, mapper: Any = None, clause: Any = None, bind: Any = None, **options: Any
     ) -> Engine | Connection:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from flask import g
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from app.extensions import db
 
@@ -34,6 +35,7 @@ class Unit:
     is_committing: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
+    session: Session | None = None  # the ORM's, where somebody uses one
     _connection: Connection | None = None
 
     def connection(self) -> Connection:
@@ -53,8 +55,9 @@ class Unit:
 
     def end(self) -> None:
         """Give the connection back; what was not committed is rolled back."""
-        if db.session.registry.has():
+        if self.session is not None:
             db.session.remove()
+            self.session = None
         opened, self._connection = self._connection, None
         if opened is not None:
             opened.close()
@@ -70,6 +73,7 @@ def transaction() -> Iterator[Unit]:
     """
     if is_open():
         raise RuntimeError("transaction() does not nest")
+    db.session.remove()  # what was read before belongs to no transaction
     unit = g.transaction = Unit()
     try:
         yield unit
@@ -132,8 +136,9 @@ def context() -> dict[str, Any]:
 
 def flush_session() -> None:
     """Send what the ORM's session has pending, where somebody uses one."""
-    if db.session.registry.has():
-        db.session.flush()
+    unit = g.get("transaction")
+    if unit is not None and unit.session is not None:
+        unit.session.flush()
 
 
 def _current() -> Unit:
