@@ -9,11 +9,12 @@ from typing import Any
 
 from flask import Flask, current_app, request
 from flask.wrappers import Response
+from sqlalchemy import event
 
 from app.auth.tokens import TokenVerifier
 from app.config import Config, load_config
 from app.core import jobs, json, logging
-from app.core.connections import bounded_by
+from app.core.connections import bounded_by, read_ids
 from app.core.errors import Forbidden
 from app.core.metrics import observe_requests
 from app.core.openapi import Api
@@ -64,6 +65,8 @@ def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
     app.extensions["token_verifier"] = TokenVerifier(config)
     app.config.update(_flask_settings(config))
     db.init_app(app)
+    with app.app_context():
+        event.listen(db.engine, "connect", read_ids)
     jobs.load(list(JOB_MODULES))
     _register_domains(app)
     migrate.init_app(app, db, directory="migrations", compare_type=True)
@@ -92,7 +95,6 @@ def _flask_settings(config: Config) -> dict[str, Any]:
             "pool_pre_ping": False,
             "hide_parameters": True,  # an error's text goes to the log, and they are personal data
             "json_serializer": json.dumps_text,
-            "json_deserializer": json.loads,
             "connect_args": {
                 "connection_factory": bounded_by(config.db_statement_timeout + GRACE),
                 "connect_timeout": config.db_connect_timeout,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
-from flask import g
 from flask_migrate import Migrate
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session as FlaskSession
@@ -26,15 +26,19 @@ class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
 
 
+# The running transaction, an app.core.transactions.Unit; None outside one.
+current_unit: ContextVar[Any] = ContextVar("transaction", default=None)
+
+
 class Session(FlaskSession):
     """The ORM's session, on the connection of the current transaction where there is one.
 
-    :mod:`app.core.transactions` keeps that in ``g`` and commits it; the session joins in.
+    :mod:`app.core.transactions` commits it; the session joins in.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        unit = g.get("transaction")
+        unit = current_unit.get()
         if unit is not None:
             unit.session = self
 
@@ -42,7 +46,7 @@ class Session(FlaskSession):
         self, mapper: Any = None, clause: Any = None, bind: Any = None, **options: Any
     ) -> Engine | Connection:
         """Where a statement of the session goes."""
-        unit = g.get("transaction")
+        unit = current_unit.get()
         if unit is None:
             return super().get_bind(mapper, clause, bind, **options)
         return unit.connection()  # type: ignore[no-any-return]

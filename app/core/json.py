@@ -1,14 +1,11 @@
-"""JSON: orjson, and the standard library where orjson refuses or would round (long numbers)."""
+"""JSON out: orjson, and the standard library where orjson refuses (integers beyond 64 bits)."""
 
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import orjson
-
-LONG_NUMBER = re.compile(r"\d{19}")  # an integer beyond 64 bits has that many digits, or more
 
 
 def dumps(value: Any) -> bytes:
@@ -19,16 +16,6 @@ def dumps(value: Any) -> bytes:
         return json.dumps(
             value, ensure_ascii=False, separators=(",", ":"), allow_nan=False
         ).encode()
-
-
-def loads(text: str) -> Any:
-    """The value of a JSON column; integers of any length stay exact."""
-    if LONG_NUMBER.search(text) is None:
-        try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError:
-            pass  # a lone surrogate, say, which PostgreSQL's json type takes
-    return json.loads(text)
 
 
 def dumps_text(value: Any) -> str:

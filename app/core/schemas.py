@@ -150,7 +150,7 @@ class _RowWriter:
         written = dict(zip(self._keys, values, strict=True))
         for key, convert in self._conversions:
             written[key] = convert(written[key])
-        if None in values:
+        if None in written.values():
             for key, convert in self._texts:
                 written[key] = convert(written[key])
         return written

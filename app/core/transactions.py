@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from flask import g
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app.extensions import db
+from app.extensions import current_unit, db
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -59,7 +58,13 @@ class Unit:
             db.session.remove()
             self.session = None
         opened, self._connection = self._connection, None
-        if opened is not None:
+        if opened is None:
+            return
+        begun = opened.get_transaction()
+        try:
+            if begun is not None:
+                begun.rollback()  # one whose commit failed is still there, open in the database
+        finally:
             opened.close()
 
 
@@ -74,12 +79,13 @@ def transaction() -> Iterator[Unit]:
     if is_open():
         raise RuntimeError("transaction() does not nest")
     db.session.remove()  # what was read before belongs to no transaction
-    unit = g.transaction = Unit()
+    unit = Unit()
+    outside = current_unit.set(unit)
     try:
         yield unit
         unit.commit()
     finally:
-        del g.transaction
+        current_unit.reset(outside)
         unit.end()
     for callback in unit.callbacks:
         try:
@@ -120,7 +126,7 @@ def on_commit(callback: Callable[[], Any]) -> None:
 
 def is_open() -> bool:
     """Whether a transaction is running."""
-    return "transaction" in g
+    return current_unit.get() is not None
 
 
 def connection() -> Connection:
@@ -130,19 +136,19 @@ def connection() -> Connection:
 
 def context() -> dict[str, Any]:
     """Facts that hold for the current transaction only (scope, precondition); empty outside one."""
-    unit = g.get("transaction")
+    unit = current_unit.get()
     return {} if unit is None else unit.facts
 
 
 def flush_session() -> None:
     """Send what the ORM's session has pending, where somebody uses one."""
-    unit = g.get("transaction")
+    unit = current_unit.get()
     if unit is not None and unit.session is not None:
         unit.session.flush()
 
 
 def _current() -> Unit:
-    unit: Unit | None = g.get("transaction")
+    unit: Unit | None = current_unit.get()
     if unit is None:
         raise RuntimeError("this needs an open transaction")
     return unit

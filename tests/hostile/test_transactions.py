@@ -16,6 +16,7 @@ from app.core import tenancy
 from app.core.connections import Connection
 from app.core.transactions import ATTEMPTS, context, on_commit, run
 from app.extensions import db
+from app.tenants.models import Tenant
 from tests import factories
 from tests.concurrency import at_once
 
@@ -143,6 +144,16 @@ class TestRunAgain:
         assert pushed == [2]
         with factories.platform_transaction():
             assert db.session.execute(text("SELECT name FROM tenants")).scalar() == "run 2"
+
+
+class TestCleanUp:
+    def test_gives_a_clean_connection_back_after_a_commit_that_failed(self):
+        tenant = factories.create_tenant()
+        with pytest.raises(DBAPIError), factories.platform_transaction():
+            db.session.add(Tenant(id=tenant.id, idp_org_id="x", name="x", slug="x", plan_name="x"))
+
+        for _ in range(db.engine.pool.size()):
+            assert run(Work(text("SELECT 1"), times=1)) == "done"
 
 
 class TestAnswers:
