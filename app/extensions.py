@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
-from flask_migrate import Migrate
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session as FlaskSession
 from sqlalchemy import Connection, Engine, MetaData
@@ -53,4 +52,3 @@ class Session(FlaskSession):
 
 
 db = SQLAlchemy(model_class=Base, session_options={"class_": Session, "expire_on_commit": False})
-migrate = Migrate()
