@@ -134,9 +134,10 @@ def _begin() -> None:
 
 
 def _deny_by_default() -> None:
-    if request.endpoint is None or request.routing_exception is not None:
+    rule = request.url_rule
+    if rule is None:
         return
-    view = current_app.view_functions[request.endpoint]
+    view = current_app.view_functions[rule.endpoint]
     if not hasattr(view, "access"):
         raise Forbidden("This endpoint names no permission.", code="permission_denied")
 

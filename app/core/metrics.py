@@ -50,9 +50,13 @@ def _start() -> None:
 
 
 def _observe(response: Response) -> Response:
-    route = request.url_rule.rule if request.url_rule else "unrouted"
-    seconds = time.perf_counter() - g.get("started", time.perf_counter())
-    method = request.method if request.method in METHODS else "other"
+    rule = request.url_rule
+    route = rule.rule if rule else "unrouted"
+    now = time.perf_counter()
+    seconds = now - g.get("started", now)
+    method = request.method
+    if method not in METHODS:
+        method = "other"
     count, duration = _of_request(method, route, response.status_code)
     count.inc()
     duration.observe(seconds)

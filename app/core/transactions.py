@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from flask import g
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
@@ -79,13 +80,12 @@ def transaction() -> Iterator[Unit]:
     if is_open():
         raise RuntimeError("transaction() does not nest")
     db.session.remove()  # what was read before belongs to no transaction
-    unit = Unit()
-    outside = current_unit.set(unit)
+    unit = g.transaction = Unit()
     try:
         yield unit
         unit.commit()
     finally:
-        current_unit.reset(outside)
+        del g.transaction
         unit.end()
     for callback in unit.callbacks:
         try:
@@ -126,7 +126,7 @@ def on_commit(callback: Callable[[], Any]) -> None:
 
 def is_open() -> bool:
     """Whether a transaction is running."""
-    return current_unit.get() is not None
+    return current_unit() is not None
 
 
 def connection() -> Connection:
@@ -136,19 +136,19 @@ def connection() -> Connection:
 
 def context() -> dict[str, Any]:
     """Facts that hold for the current transaction only (scope, precondition); empty outside one."""
-    unit = current_unit.get()
+    unit = current_unit()
     return {} if unit is None else unit.facts
 
 
 def flush_session() -> None:
     """Send what the ORM's session has pending, where somebody uses one."""
-    unit = current_unit.get()
+    unit = current_unit()
     if unit is not None and unit.session is not None:
         unit.session.flush()
 
 
 def _current() -> Unit:
-    unit: Unit | None = current_unit.get()
+    unit: Unit | None = current_unit()
     if unit is None:
         raise RuntimeError("this needs an open transaction")
     return unit
