@@ -69,7 +69,7 @@ def write(statement: Executable, values: Values = NONE, *, changes_one: bool = F
     With ``changes_one`` the transaction fails, and is run again, where it does not change exactly
     one row. Other faults show where the statement is sent: call :func:`settle` to have that here.
     """
-    connection = _connection()
+    connection = transactions.connection()
     plan = _plan(statement, connection.dialect)
     parameters = plan.parameters(values)
     driver = _driver(connection)
@@ -80,7 +80,7 @@ def write(statement: Executable, values: Values = NONE, *, changes_one: bool = F
 
 def settle() -> None:
     """Send what waits, the ORM session's too, so that a fault of it shows here."""
-    connection = _connection()
+    connection = transactions.connection()
     try:
         _driver(connection).settle()
     except psycopg2.Error as fault:
@@ -149,7 +149,7 @@ _shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
 
 
 def _run(statement: Executable, values: Values) -> tuple[_Shape, list[tuple[Any, ...]]]:
-    connection = _connection()
+    connection = transactions.connection()
     plan = _plan(statement, connection.dialect)
     parameters = plan.parameters(values)
     with _driver(connection).cursor() as cursor:
@@ -164,12 +164,6 @@ def _run(statement: Executable, values: Values) -> tuple[_Shape, list[tuple[Any,
             shape = _Shape(statement, plan, connection.dialect, cursor.description)
             _shapes[plan.compiled] = shape
     return shape, found
-
-
-def _connection() -> Connection:
-    """The transaction's, everything sent that the session has pending."""
-    transactions.flush_session()
-    return transactions.connection()
 
 
 def _driver(connection: Connection) -> connections.Connection:

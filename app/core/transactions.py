@@ -130,8 +130,11 @@ def is_open() -> bool:
 
 
 def connection() -> Connection:
-    """The current transaction's connection."""
-    return _current().connection()
+    """The current transaction's connection, what the ORM's session has pending sent over it."""
+    unit = _current()
+    if unit.session is not None:
+        unit.session.flush()
+    return unit.connection()
 
 
 def context() -> dict[str, Any]:
