@@ -77,5 +77,5 @@ def configure(level: str) -> None:
     root.setLevel(level)
     logging.captureWarnings(True)
     # No line shows where in the code it is from, so nobody has to find that out.
-    logging._srcfile = None  # type: ignore[attr-defined]  # as its manual says
+    logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
