@@ -8,11 +8,12 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from app.core import statements
 from app.custom_fields.entries import Entry, entries_of
 from app.custom_fields.rules import rules_of
-from app.extensions import db
 
-WRITE = text("""
+WRITE = statements.prepare(
+    text("""
 INSERT INTO custom_field_index_rows (
     tenant_id, field_id, entity_id, ordinal,
     text_key, text_rest, number_value, exact_value, date_value
@@ -27,12 +28,15 @@ ON CONFLICT (tenant_id, field_id, entity_id, ordinal) DO UPDATE SET
     number_value = excluded.number_value, exact_value = excluded.exact_value,
     date_value = excluded.date_value
 """)
+)
 
-REMOVE = text("""
+REMOVE = statements.prepare(
+    text("""
 DELETE FROM custom_field_index_rows
 WHERE tenant_id = :tenant_id AND entity_id = :entity_id
     AND field_id = ANY (CAST(:field_ids AS uuid[]))
 """)
+)
 
 Row = tuple[UUID, UUID, int, Entry]  # field, entity, ordinal, values
 
@@ -62,7 +66,7 @@ def refresh(
             shrunk.append(str(rule.field_id))
     if shrunk:
         place = {"tenant_id": tenant_id, "entity_id": entity_id, "field_ids": shrunk}
-        db.session.execute(REMOVE, place)
+        statements.write(REMOVE, place)
     if rows:
         write(tenant_id, rows)
 
@@ -76,7 +80,7 @@ def write(tenant_id: UUID, rows: Sequence[Row]) -> None:
     """Insert rows, or replace the values of those that are there."""
     fields, entities, ordinals, entries = zip(*rows, strict=True)
     columns = dict(zip(Entry._fields, map(list, zip(*entries, strict=True)), strict=True))
-    db.session.execute(
+    statements.write(
         WRITE,
         {
             "tenant_id": tenant_id,

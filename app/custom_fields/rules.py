@@ -9,9 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import JSON, ColumnElement, bindparam, func, select
 
-from app.core import transactions
+from app.core import statements, transactions
 from app.custom_fields.models import CustomField, FieldType
-from app.extensions import db
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,9 @@ def rules_column(tenant_id: Any, entity_type: str) -> ColumnElement[Any]:
     return func.custom_field_rules(tenant_id, entity_type, type_=JSON)
 
 
-READ = select(func.custom_field_rules(bindparam("tenant_id"), bindparam("entity_type"), type_=JSON))
+READ = statements.prepare(
+    select(func.custom_field_rules(bindparam("tenant_id"), bindparam("entity_type"), type_=JSON))
+)
 
 
 def rules_of(tenant_id: UUID, entity_type: str) -> tuple[Rule, ...]:
@@ -54,7 +55,7 @@ def rules_of(tenant_id: UUID, entity_type: str) -> tuple[Rule, ...]:
     known: tuple[Rule, ...] | None = transactions.context().get(_place(tenant_id, entity_type))
     if known is None:
         place = {"tenant_id": tenant_id, "entity_type": entity_type}
-        known = remember(tenant_id, entity_type, db.session.execute(READ, place).scalar())
+        known = remember(tenant_id, entity_type, statements.scalar(READ, place))
     return known
 
 

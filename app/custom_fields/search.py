@@ -26,15 +26,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute
 
+from app.core import statements
 from app.core.errors import Conflict, Invalid, error
 from app.core.refusals import refusals
 from app.custom_fields import comparisons
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
-from app.extensions import db
 
 PREFIX = "meta_data."
 
-SEARCHABLE = (
+SEARCHABLE = statements.prepare(
     select(CustomField.id, CustomField.field_key, CustomField.field_type, FieldIndex.state)
     .outerjoin(
         FieldIndex,
@@ -114,7 +114,7 @@ def _searchable(tenant_id: UUID, entity_type: str) -> dict[str, _Field]:
     place = {"tenant_id": tenant_id, "entity_type": entity_type}
     return {
         row.field_key: _Field(row.id, row.field_key, FieldType(row.field_type), row.state)
-        for row in db.session.execute(SEARCHABLE, place)
+        for row in statements.rows(SEARCHABLE, place)
     }
 
 
