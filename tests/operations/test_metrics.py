@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import create_engine
+from sqlalchemy.exc import OperationalError
 
 from app.core.jobs import JOBS, connection
 from app.core.metrics import count_job, job_results
@@ -61,3 +64,15 @@ class TestMetrics:
         assert counted == {(name, "succeeded"): 1, (name, "failed"): 1}
         assert found["jobs_total", ("job", name), ("result", "failed")] == 1
         assert found["jobs_waiting", ("queue", "webhooks")] == 0
+
+    def test_does_not_count_a_connection_that_could_not_be_opened(self, api, tmp_path):
+        unreachable = create_engine(f"postgresql+psycopg2://u@/d?host={tmp_path}")
+        before = samples(api.get("/metrics").text)
+
+        with pytest.raises(OperationalError):
+            unreachable.connect()
+        after = samples(api.get("/metrics").text)
+
+        for state in ("open", "in_use"):
+            name = ("db_pool_connections", ("state", state))
+            assert after[name] == before[name] >= 0
