@@ -63,7 +63,7 @@ class Job:
         ``delay``: seconds until a worker may take it.
         """
         request_id = current_request_id()
-        if transactions.context().get("open"):
+        if transactions.is_open():
             transactions.on_commit(lambda: _push(self, ids, delay, request_id))
         else:
             _push(self, ids, delay, request_id)
