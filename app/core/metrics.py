@@ -88,13 +88,15 @@ def _closed(*_: Any) -> None:
 
 
 @event.listens_for(Pool, "checkout")
-def _taken(*_: Any) -> None:
+def _taken(connection: Any, record: Any, *_: Any) -> None:
+    record.record_info["taken"] = True
     IN_USE.inc()
 
 
 @event.listens_for(Pool, "checkin")
-def _given_back(*_: Any) -> None:
-    IN_USE.dec()
+def _given_back(connection: Any, record: Any) -> None:
+    if record.record_info.pop("taken", False):  # one that could not be opened was never taken
+        IN_USE.dec()
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import psycopg2
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import create_engine
 
 from app.core.jobs import JOBS, connection
 from app.core.metrics import count_job, job_results
+from app.dev.instance import APPLICATION_ROLE, DATABASE
 from app.webhooks.models import WebhookEvent
 from tests.factories import create_member, create_tenant, save
 
@@ -61,3 +65,19 @@ class TestMetrics:
         assert counted == {(name, "succeeded"): 1, (name, "failed"): 1}
         assert found["jobs_total", ("job", name), ("result", "failed")] == 1
         assert found["jobs_waiting", ("queue", "webhooks")] == 0
+
+    def test_does_not_count_a_connection_that_could_not_be_opened_again(self, instance, api):
+        options = {"host": str(instance.sockets), "user": APPLICATION_ROLE, "dbname": DATABASE}
+        connections = [psycopg2.connect(**options)]
+        engine = create_engine("postgresql+psycopg2://", creator=connections.pop)
+        before = samples(api.get("/metrics").text)
+
+        with engine.connect() as connection:
+            connection.invalidate()
+        with pytest.raises(IndexError):
+            engine.connect()
+        after = samples(api.get("/metrics").text)
+
+        for state in ("open", "in_use"):
+            name = ("db_pool_connections", ("state", state))
+            assert after[name] == before[name] >= 0
