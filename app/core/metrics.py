@@ -34,7 +34,6 @@ CONNECTIONS = Gauge(
     ["state"],
     multiprocess_mode="livesum",
 )
-OPEN, IN_USE = CONNECTIONS.labels("open"), CONNECTIONS.labels("in_use")
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
 
@@ -77,26 +76,31 @@ def _of_request(method: str, route: str, status: int) -> tuple[Counter, Histogra
     return REQUESTS.labels(method, route, status), DURATION.labels(method, route)
 
 
+@cache
+def _connections(state: str) -> Gauge:
+    return CONNECTIONS.labels(state)
+
+
 @event.listens_for(Pool, "connect")
 def _opened(*_: Any) -> None:
-    OPEN.inc()
+    _connections("open").inc()
 
 
 @event.listens_for(Pool, "close")
 def _closed(*_: Any) -> None:
-    OPEN.dec()
+    _connections("open").dec()
 
 
 @event.listens_for(Pool, "checkout")
 def _taken(connection: Any, record: Any, *_: Any) -> None:
     record.record_info["taken"] = True
-    IN_USE.inc()
+    _connections("in_use").inc()
 
 
 @event.listens_for(Pool, "checkin")
 def _given_back(connection: Any, record: Any) -> None:
     if record.record_info.pop("taken", False):  # one that could not be opened was never taken
-        IN_USE.dec()
+        _connections("in_use").dec()
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:
