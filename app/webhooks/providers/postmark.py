@@ -112,7 +112,7 @@ def _suppressions(event: dict[str, Any], kind: EmailKind) -> tuple[Suppression, 
 def _own_id(event: dict[str, Any]) -> str | None:
     """RecordType and ID, else RecordType, message, recipient, time and link."""
     record_type = event.get("RecordType")
-    if record_type not in _TIMES:
+    if not isinstance(record_type, str) or record_type not in _TIMES:
         return None
     if isinstance(event.get("ID"), int):
         return f"{record_type}:{event['ID']}"
