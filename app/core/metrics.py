@@ -16,7 +16,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import event
-from sqlalchemy.pool import Pool
+from sqlalchemy.pool import ConnectionPoolEntry, Pool
 
 log = logging.getLogger(__name__)
 
@@ -76,13 +76,15 @@ def _closed(*_: Any) -> None:
 
 
 @event.listens_for(Pool, "checkout")
-def _taken(*_: Any) -> None:
+def _taken(_: Any, record: ConnectionPoolEntry, *__: Any) -> None:
+    record.info["in_use"] = True
     CONNECTIONS.labels("in_use").inc()
 
 
 @event.listens_for(Pool, "checkin")
-def _given_back(*_: Any) -> None:
-    CONNECTIONS.labels("in_use").dec()
+def _given_back(_: Any, record: ConnectionPoolEntry) -> None:
+    if record.info.pop("in_use", False):  # one that could not be opened was never taken
+        CONNECTIONS.labels("in_use").dec()
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:
