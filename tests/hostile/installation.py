@@ -173,7 +173,12 @@ def installation(**settings: str) -> Iterator[Installation]:
 
 @contextmanager
 def bound(app: Flask, before: Flask) -> Iterator[None]:
-    """Let the factories make their rows in ``app``'s database while the block runs."""
+    """Let the factories make their rows in ``app``'s database while the block runs.
+
+    Over fresh connections: the engines may have been restarted since the old ones.
+    """
+    with app.app_context():
+        db.engine.dispose()
     factories.bind(app)
     try:
         yield

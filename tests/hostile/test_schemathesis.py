@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from app.extensions import db
 from tests.hostile.document import Document
 from tests.hostile.fuzzing import fuzz
 from tests.hostile.installation import bound
@@ -24,8 +23,6 @@ CALLERS = (
 
 @pytest.fixture
 def fuzzed(app, service, document):
-    with service.app.app_context():
-        db.engine.dispose()  # the engines may have been restarted since these connections
     with bound(service.app, before=app):
         return create_world(service.app, document)
 
