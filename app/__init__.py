@@ -12,7 +12,7 @@ from flask.wrappers import Response
 
 from app.auth.tokens import TokenVerifier
 from app.config import Config, load_config
-from app.core import jobs, json, logging
+from app.core import jobs, json, logging, telemetry
 from app.core.connections import bounded_by
 from app.core.errors import Forbidden
 from app.core.metrics import observe_requests
@@ -68,6 +68,7 @@ def create_app(overrides: Mapping[str, str] | None = None) -> Flask:
     _register_domains(app)
     migrate.init_app(app, db, directory="migrations", compare_type=True)
     _register_commands(app)
+    telemetry.start(app, config)
     observe_requests(app)
     limit_requests(app, config)
     app.before_request(_begin)
