@@ -16,7 +16,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import event
-from sqlalchemy.pool import ConnectionPoolEntry, Pool
+from sqlalchemy.pool import Pool
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +76,14 @@ def _closed(*_: Any) -> None:
 
 
 @event.listens_for(Pool, "checkout")
-def _taken(_: Any, record: ConnectionPoolEntry, *__: Any) -> None:
-    record.info["in_use"] = True
+def _taken(connection: Any, record: Any, *_: Any) -> None:
+    record.record_info["taken"] = True
     CONNECTIONS.labels("in_use").inc()
 
 
 @event.listens_for(Pool, "checkin")
-def _given_back(_: Any, record: ConnectionPoolEntry) -> None:
-    if record.info.pop("in_use", False):  # one that could not be opened was never taken
+def _given_back(connection: Any, record: Any) -> None:
+    if record.record_info.pop("taken", False):  # one that could not be opened was never taken
         CONNECTIONS.labels("in_use").dec()
 
 

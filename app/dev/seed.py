@@ -7,7 +7,6 @@ from typing import Any, TypedDict, TypeVar
 from flask import current_app
 from sqlalchemy import func, select
 
-from app.auth.models import PlatformAdmin
 from app.core import tenancy
 from app.core.actors import SYSTEM_CLI
 from app.core.models import Row
@@ -21,6 +20,7 @@ from app.flags import overrides, presets
 from app.flags.models import FeatureOverride, PlanPreset
 from app.memberships import service as memberships
 from app.memberships.models import Membership
+from app.platform_admins import service as platform_admins
 from app.subscriptions import service as subscriptions
 from app.subscriptions.models import Subscription
 from app.tenants import service as tenants
@@ -82,7 +82,7 @@ def seed_demo(*, only_if_new: bool = False) -> Demo:
 
 
 def _make_platform() -> None:
-    db.session.merge(PlatformAdmin(subject=demo.PLATFORM_SUBJECT))
+    platform_admins.add(demo.PLATFORM_SUBJECT, actor=SYSTEM_CLI)
     for name in demo.PRESETS:
         _preset(name)
 

@@ -13,7 +13,7 @@ from tests.hostile.installation import Installation, installation
 from tests.hostile.tally import Tally
 from tests.hostile.world import World, create_world
 
-FIGURES = pytest.StashKey[list[str]]()
+FIGURE = "figure"
 
 
 @pytest.fixture(scope="session")
@@ -37,9 +37,8 @@ def world(app: Flask, document: Document) -> World:
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Show a line at the end of the run: what a proof has counted."""
-    lines = request.config.stash.setdefault(FIGURES, [])
     name = request.node.name.removeprefix("test_").replace("_", " ")
-    return lambda text: lines.append(f"{name}: {text}")
+    return lambda text: request.node.user_properties.append((FIGURE, f"{name}: {text}"))
 
 
 @pytest.fixture
@@ -50,8 +49,12 @@ def tally(figure: Callable[[str], None]) -> Iterator[Tally]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in terminalreporter.config.stash.get(FIGURES, []):
-        terminalreporter.write_line(line)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "teardown":
+                for name, value in report.user_properties:
+                    if name == FIGURE:
+                        terminalreporter.write_line(value)
 
 
 @pytest.fixture

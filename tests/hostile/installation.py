@@ -173,12 +173,9 @@ def installation(**settings: str) -> Iterator[Installation]:
 
 @contextmanager
 def bound(app: Flask, before: Flask) -> Iterator[None]:
-    """Let the factories make their rows in ``app``'s database while the block runs.
-
-    Over fresh connections: the engines may have been restarted since the old ones.
-    """
+    """Let the factories make their rows in ``app``'s database while the block runs."""
     with app.app_context():
-        db.engine.dispose()
+        db.engine.dispose()  # the engines may have been restarted since these connections
     factories.bind(app)
     try:
         yield
