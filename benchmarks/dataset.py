@@ -35,7 +35,7 @@ def row_id(kind: int, number: int) -> UUID:
 
 
 def org_id(tenant: int) -> str:
-    return f"org_{tenant}"
+    return f"org_company_{tenant}"
 
 
 def subject(user: int) -> str:
@@ -78,7 +78,7 @@ TENANT_COLUMNS = (
 def tenant_row(number: int) -> Row:
     return (
         *(row_id(TENANT, number), *_stamps(number), org_id(number)),
-        *(f"Tenant {number}", f"tenant-{number}", PLAN, "Ada Lovelace"),
+        *(f"Tenant {number}", f"company-{number}", PLAN, "Ada Lovelace"),
         *(f"ada@tenant-{number}.example", "+44 20 7946 0000", "12 St James's Square", ""),
         *("London", "", "SW1Y 4JH", "GB", True),
     )
@@ -172,7 +172,7 @@ SUBSCRIPTION_COLUMNS = (
 def subscription_row(number: int) -> Row:
     return (
         *(row_id(SUBSCRIPTION, number), *_stamps(number), row_id(TENANT, number)),
-        *(f"sub_{number}", f"cus_{number}", "plan_pro_monthly", "active", "live", PLAN, False),
+        *(f"sub_company_{number}", f"cus_company_{number}", "plan_pro_monthly", "active", "live", PLAN, False),
         *(START, True, "monthly", 4900, "12 St James's Square", "London", "", "SW1Y 4JH", "GB"),
         *(f"billing@tenant-{number}.example", "+44 20 7946 0000", "Ada Lovelace", 7, True, False),
     )
@@ -222,7 +222,7 @@ def _members(numbers: Iterable[int], users_per_tenant: int) -> Iterator[Row]:
         tenant, place = divmod(number, users_per_tenant)
         yield (
             *(row_id(MEMBERSHIP, number), *_stamps(number), row_id(TENANT, tenant), org_id(tenant)),
-            *("system:idp", "system:idp", row_id(USER, number), f"om_{number}"),
+            *("system:idp", "system:idp", row_id(USER, number), f"om_company_{number}"),
             *("owner" if place == 0 else ROLES[-1], True),
         )
 

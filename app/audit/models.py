@@ -27,8 +27,10 @@ class AuditEvent(db.Model):  # type: ignore[name-defined]
     __table_args__ = (
         Index(None, "id"),
         Index(None, "tenant_id", "created_at", "id"),
-        Index(None, "tenant_id", "target_type", "target_id", "created_at"),
         Index(None, "created_at", "id"),
+        Index(None, "target_id", "created_at", "id"),
+        Index(None, "actor", "created_at", "id"),
+        Index(None, "action", "created_at", "id"),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, Text
+from sqlalchemy import ForeignKey, Index, Text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -18,8 +18,9 @@ class ApiKey(Attributed, Row):
     """A service's credential; the secret itself is never stored, only its SHA-256 digest."""
 
     __tablename__ = "api_keys"
+    __table_args__ = (Index(None, "created_at", "id"), Index(None, "tenant_id", "created_at", "id"))
 
-    tenant_id: Mapped[UUID | None] = mapped_column(ForeignKey("tenants.id"), index=True)
+    tenant_id: Mapped[UUID | None] = mapped_column(ForeignKey("tenants.id"))
     name: Mapped[str] = mapped_column(Text)
     digest: Mapped[str] = mapped_column(Text, unique=True)
     prefix: Mapped[str] = mapped_column(Text)  # the first characters, to recognise a key by

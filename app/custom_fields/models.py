@@ -79,6 +79,7 @@ class CustomField(OrganizationRow):
             UniqueConstraint("tenant_id", "entity_type", "field_key"),
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "created_at", "id"),
+            Index(None, "field_type", "created_at", "id"),
         )
 
     @property
@@ -97,6 +98,11 @@ class FieldIndex(db.Model):  # type: ignore[name-defined]
     __tablename__ = "custom_field_indexes"
     __table_args__ = (
         ForeignKeyConstraint(["tenant_id", "field_id"], [CustomField.tenant_id, CustomField.id]),
+        Index(
+            "ix_custom_field_indexes_unsettled",
+            "updated_at",
+            postgresql_where=text("is_settled IS false"),
+        ),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -49,4 +49,6 @@ class FeatureOverride(TenantRow):
             UniqueConstraint("tenant_id", "plan_preset_id", "flag_key"),
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "created_at", "id"),
+            Index(None, "plan_preset_id", "created_at", "id"),
+            Index(None, "flag_key", "created_at", "id"),
         )

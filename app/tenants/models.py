@@ -16,7 +16,11 @@ class Tenant(Row):
 
     __tablename__ = "tenants"
     # What the composite foreign keys of rows that carry the organization's id refer to.
-    __table_args__ = (UniqueConstraint("id", "idp_org_id"), Index(None, "created_at", "id"))
+    __table_args__ = (
+        UniqueConstraint("id", "idp_org_id"),
+        Index(None, "created_at", "id"),
+        Index(None, "plan_name", "created_at", "id"),
+    )
 
     idp_org_id: Mapped[str] = mapped_column(Text, unique=True)
     name: Mapped[str] = mapped_column(Text)

@@ -121,12 +121,12 @@ def upgrade():
         ["tenant_id", "created_at", "id"],
         unique=False,
     )
-    op.create_index(
-        op.f("ix_audit_events_tenant_id_target_type_target_id_created_at"),
-        "audit_events",
-        ["tenant_id", "target_type", "target_id", "created_at"],
-        unique=False,
-    )
+    for column in ("target_id", "actor", "action"):
+        op.create_index(
+            op.f(f"ix_audit_events_{column}_created_at_id"),
+            "audit_events",
+            [column, "created_at", "id"],
+        )
     op.create_table(
         "idempotency_keys",
         sa.Column("scope", sa.Text(), nullable=False),
@@ -173,6 +173,9 @@ def upgrade():
         sa.UniqueConstraint("slug", name=op.f("uq_tenants_slug")),
     )
     op.create_index(op.f("ix_tenants_created_at_id"), "tenants", ["created_at", "id"], unique=False)
+    op.create_index(
+        op.f("ix_tenants_plan_name_created_at_id"), "tenants", ["plan_name", "created_at", "id"]
+    )
     op.create_table(
         "api_keys",
         sa.Column("tenant_id", sa.UUID(), nullable=True),
@@ -193,7 +196,10 @@ def upgrade():
         sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
         sa.UniqueConstraint("digest", name=op.f("uq_api_keys_digest")),
     )
-    op.create_index(op.f("ix_api_keys_tenant_id"), "api_keys", ["tenant_id"], unique=False)
+    op.create_index(op.f("ix_api_keys_created_at_id"), "api_keys", ["created_at", "id"])
+    op.create_index(
+        op.f("ix_api_keys_tenant_id_created_at_id"), "api_keys", ["tenant_id", "created_at", "id"]
+    )
     op.create_table(
         "users",
         sa.Column("idp_user_id", sa.Text(), nullable=False),
@@ -310,17 +316,17 @@ def downgrade():
     op.drop_index(op.f("ix_users_id"), table_name="users")
     op.drop_index(op.f("ix_users_created_at_id"), table_name="users")
     op.drop_table("users")
-    op.drop_index(op.f("ix_api_keys_tenant_id"), table_name="api_keys")
+    op.drop_index(op.f("ix_api_keys_tenant_id_created_at_id"), table_name="api_keys")
+    op.drop_index(op.f("ix_api_keys_created_at_id"), table_name="api_keys")
     op.drop_table("api_keys")
+    op.drop_index(op.f("ix_tenants_plan_name_created_at_id"), table_name="tenants")
     op.drop_index(op.f("ix_tenants_created_at_id"), table_name="tenants")
     op.drop_table("tenants")
     op.drop_table("platform_admins")
     op.drop_index(op.f("ix_idempotency_keys_created_at"), table_name="idempotency_keys")
     op.drop_table("idempotency_keys")
-    op.drop_index(
-        op.f("ix_audit_events_tenant_id_target_type_target_id_created_at"),
-        table_name="audit_events",
-    )
+    for column in ("target_id", "actor", "action"):
+        op.drop_index(op.f(f"ix_audit_events_{column}_created_at_id"), table_name="audit_events")
     op.drop_index(op.f("ix_audit_events_tenant_id_created_at_id"), table_name="audit_events")
     op.drop_index(op.f("ix_audit_events_id"), table_name="audit_events")
     op.drop_index(op.f("ix_audit_events_created_at_id"), table_name="audit_events")

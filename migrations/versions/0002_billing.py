@@ -55,6 +55,12 @@ def upgrade():
     op.create_index(
         op.f("ix_feature_overrides_created_at_id"), "feature_overrides", ["created_at", "id"]
     )
+    for column in ("plan_preset_id", "flag_key"):
+        op.create_index(
+            op.f(f"ix_feature_overrides_{column}_created_at_id"),
+            "feature_overrides",
+            [column, "created_at", "id"],
+        )
     op.create_index(op.f("ix_feature_overrides_id"), "feature_overrides", ["id"])
     op.create_index(
         op.f("ix_feature_overrides_tenant_id_created_at_id"),

@@ -83,6 +83,11 @@ def upgrade():
         ),
     )
     op.create_index(op.f("ix_custom_fields_created_at_id"), "custom_fields", ["created_at", "id"])
+    op.create_index(
+        op.f("ix_custom_fields_field_type_created_at_id"),
+        "custom_fields",
+        ["field_type", "created_at", "id"],
+    )
     op.create_index(op.f("ix_custom_fields_id"), "custom_fields", ["id"])
     op.create_index(
         op.f("ix_custom_fields_tenant_id_created_at_id"),
@@ -107,6 +112,12 @@ def upgrade():
             name=op.f("fk_custom_field_indexes_tenant_id_field_id"),
         ),
         sa.PrimaryKeyConstraint("tenant_id", "field_id", name=op.f("pk_custom_field_indexes")),
+    )
+    op.create_index(
+        "ix_custom_field_indexes_unsettled",
+        "custom_field_indexes",
+        ["updated_at"],
+        postgresql_where=sa.text("is_settled IS false"),
     )
     op.create_table(
         "custom_field_index_rows",

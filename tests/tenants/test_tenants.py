@@ -1,7 +1,7 @@
 """/v1/tenants."""
 
 from functools import partial
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -192,7 +192,7 @@ class TestGetTenant:
         assert own.get_json()["data"]["id"] == str(tenant.id)
         assert (others.status_code, others.get_json()) == (404, {"detail": "Not Found"})
 
-    @pytest.mark.parametrize("unknown", [str(uuid4()), "x", "%00", "%ff", "1" * 300])
+    @pytest.mark.parametrize("unknown", [str(UUID(int=7)), "x", "%00", "%ff", "1" * 300])
     def test_knows_no_other_ids(self, api, superadmin, unknown):
         answer = api.get(f"/v1/tenants/{unknown}", token=superadmin)
 

@@ -1,0 +1,1 @@
+"""How PostgreSQL runs every statement that the service sends, on large tables."""

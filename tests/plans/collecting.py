@@ -1,0 +1,195 @@
+"""Have the service do everything it can on large tables, and read what PostgreSQL did for it.
+
+PostgreSQL itself tells the plans (``auto_explain``), of every statement that the application's role
+runs, those inside its functions and foreign keys included.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import flask_migrate
+from flask import Flask
+from psycopg2.extensions import connection
+
+from app import create_app
+from app.core.jobs import JOBS
+from app.dev.defaults import development_environment
+from app.dev.engines import engines
+from app.dev.instance import APPLICATION_ROLE, Instance
+from app.extensions import db
+from app.webhooks.providers import PATHS, Receiver
+from app.webhooks.signing import sign
+from benchmarks.dataset import fill
+from benchmarks.stage import connect
+from tests import factories
+from tests.conformance.webhook_samples import sample_files
+from tests.conftest import TEST_SETTINGS
+from tests.hostile.document import Document, as_text
+from tests.hostile.world import World, create_world
+from tests.webhooks.sending import SECRETS
+
+USERS_PER_TENANT = 10
+CALLERS = ("superadmin", "owner", "tenant key", "platform key")
+PROVIDERS = {"workos": Receiver.IDENTITY, "resend": Receiver.EMAIL}
+ENVIRONMENT = {
+    "IDP_WEBHOOK_SECRETS": f"workos:{SECRETS['workos']}",
+    "EMAIL_WEBHOOK_SECRETS": f"resend:{SECRETS['resend']}",
+}
+SETTINGS = {
+    "session_preload_libraries": "auto_explain",
+    "auto_explain.log_min_duration": "0",
+    "auto_explain.log_nested_statements": "on",
+    "auto_explain.log_format": "json",
+}
+# What the benchmarks' data set lacks.
+FURTHER = """
+INSERT INTO audit_events
+    (tenant_id, id, created_at, actor, action, target_type, target_id, before, after, request_id)
+SELECT tenant_id, id, created_at, 'system:idp', 'user.created', 'user', id::text, '{}', '{}', ''
+FROM users;
+INSERT INTO api_keys (id, created_at, updated_at, version, tenant_id, name, digest, prefix,
+    permissions, created_by_user_id, updated_by_user_id)
+SELECT id, created_at, updated_at, 1, tenant_id, 'key', md5(id::text), 'sk_', '{}', 'x', 'x'
+FROM users;
+INSERT INTO idempotency_keys (scope, key, fingerprint, created_at)
+SELECT 'user:' || id, 'key', '', created_at FROM users;
+INSERT INTO webhook_events (id, created_at, updated_at, version, source, external_id, event_type,
+    status, detail, attempts, replays, headers, digest, request_id)
+SELECT id, created_at, updated_at, 1, 'workos', id::text, 'user.created', 'succeeded', '', 1, 0,
+    '{}', '', '' FROM users;
+INSERT INTO email_events (id, created_at, webhook_event_id, ordinal, source, message_id, recipient,
+    address, kind, occurred_at, reason, response, url, tags, metadata)
+SELECT id, created_at, id, 0, 'resend', id::text, email, email, 'delivered', created_at, '', '', '',
+    '[]', '{}' FROM users;
+INSERT INTO email_messages (id, created_at, updated_at, version, source, message_id, address, state,
+    rank, opens, clicks)
+SELECT id, created_at, updated_at, 1, 'resend', id::text, email, 'delivered', 1, 0, 0 FROM users;
+INSERT INTO suppressions (id, created_at, updated_at, version, address, cause, scope, source,
+    is_active)
+SELECT id, created_at, updated_at, 1, email, 'bounced', '', 'resend', true FROM users;
+INSERT INTO identity_objects (source, kind, object_id, organization_id, user_id, is_deleted,
+    is_waiting, state, created_at, updated_at)
+SELECT 'workos', 'membership', id::text, idp_org_id, idp_user_id, false, false, '{}', created_at,
+    updated_at FROM users;
+"""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What was sent, and how PostgreSQL ran it."""
+
+    text: str
+    plan: Mapping[str, Any]
+
+    @cached_property
+    def nodes(self) -> list[Mapping[str, Any]]:
+        return list(_nodes(self.plan))
+
+    @property
+    def scanned(self) -> set[str]:
+        """The tables that were read from one end to the other."""
+        return {node["Relation Name"] for node in self.nodes if node["Node Type"] == "Seq Scan"}
+
+    @property
+    def shape(self) -> str:
+        """The plan in one line: its nodes, with tables and indexes."""
+        return " ← ".join(
+            " ".join(str(node[name]) for name in ("Node Type", "Index Name") if name in node)
+            + (f" ({node['Relation Name']})" if "Relation Name" in node else "")
+            for node in self.nodes
+        )
+
+
+def collect(tenants: int) -> list[Statement]:
+    """Fill a database of its own, use the whole service, and list what PostgreSQL ran for it.
+
+    Statements that differ only in their values are listed once for each plan they had.
+    """
+    with private_application() as (app, instance), closing(connect(instance)) as session:
+        fill(session, tenants=tenants, users_per_tenant=USERS_PER_TENANT)
+        _run(session, FURTHER, "ANALYZE")
+        world = create_world(app, Document.of(app))
+        _run(
+            session,
+            *(f"ALTER ROLE {APPLICATION_ROLE} SET {n} = '{v}'" for n, v in SETTINGS.items()),
+        )
+        with app.app_context():
+            db.engine.dispose()  # the settings are those of new connections
+        use_everything(app, world)
+        with app.app_context():
+            db.engine.dispose()
+        return list(_read(instance.log("postgres").read_text()))
+
+
+@contextmanager
+def private_application() -> Iterator[tuple[Flask, Instance]]:
+    """The application on engines of its own, where the factories make their rows from now on."""
+    with tempfile.TemporaryDirectory(prefix="controlplane-plans-") as folder:
+        Path(folder).chmod(0o755)  # the engines' account must get in where root runs this
+        environment = development_environment({"INSTANCE_DIR": folder})
+        with engines(folder, durable=False):
+            app = create_app({**environment, **TEST_SETTINGS, **ENVIRONMENT})
+            with app.app_context():
+                flask_migrate.upgrade()
+            factories.bind(app)
+            yield app, Instance.at(folder)
+
+
+def use_everything(app: Flask, world: World) -> None:
+    """Each operation as each kind of caller, with each parameter; webhooks; every job."""
+    operations = sorted(world.document.operations, key=lambda one: one.method == "delete")
+    for caller in CALLERS:
+        world = create_world(app, world.document)
+        for operation in operations:
+            world.send(operation, as_=caller)
+            for name, schema in operation.named("query").items():
+                value = as_text(world.document.example(schema))
+                world.send(operation, as_=caller, query={name: quote(value)})
+    for provider, receiver in PROVIDERS.items():
+        for file in sample_files(provider).values():
+            signed = sign(provider, SECRETS[provider], file.read_bytes(), time.time())
+            app.test_client().post(PATHS[receiver], data=signed.body, headers=signed.headers)
+    with app.app_context():
+        for job in JOBS.values():
+            if job.every:
+                job()
+
+
+def _run(session: connection, *statements: str) -> None:
+    session.autocommit = True
+    with session.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+PLAN = re.compile(r"plan:\n(\t\{.*?\n\t\})", re.DOTALL)
+VALUE = re.compile(r"E?'(?:[^']|'')*'(?:::[a-z\[\]]+)?|\b\d+(?:\.\d+)?\b")
+LIST = re.compile(r"\?(?:, *\?)+")
+
+
+def _read(log: str) -> Iterator[Statement]:
+    seen = set()
+    for found in PLAN.finditer(log):
+        entry = json.loads(found[1].replace("\n\t", "\n"))
+        text = LIST.sub("?, …", VALUE.sub("?", " ".join(entry["Query Text"].split())))
+        statement = Statement(text, entry["Plan"])
+        if (text, statement.shape) not in seen:
+            seen.add((text, statement.shape))
+            yield statement
+
+
+def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from _nodes(part)
