@@ -172,7 +172,15 @@ SUBSCRIPTION_COLUMNS = (
 def subscription_row(number: int) -> Row:
     return (
         *(row_id(SUBSCRIPTION, number), *_stamps(number), row_id(TENANT, number)),
-        *(f"sub_company_{number}", f"cus_company_{number}", "plan_pro_monthly", "active", "live", PLAN, False),
+        *(
+            f"sub_company_{number}",
+            f"cus_company_{number}",
+            "plan_pro_monthly",
+            "active",
+            "live",
+            PLAN,
+            False,
+        ),
         *(START, True, "monthly", 4900, "12 St James's Square", "London", "", "SW1Y 4JH", "GB"),
         *(f"billing@tenant-{number}.example", "+44 20 7946 0000", "Ada Lovelace", 7, True, False),
     )

@@ -98,7 +98,9 @@ class TestKeys:
         assert first.external_id == again.external_id != other.external_id
 
     def test_of_postmark_are_the_deliverys_where_the_event_is_of_no_known_type(self):
-        (delivery,) = get_provider("postmark").split(b'{"RecordType": "New", "ID": 7}', "delivery-1")
+        (delivery,) = get_provider("postmark").split(
+            b'{"RecordType": "New", "ID": 7}', "delivery-1"
+        )
 
         assert delivery.external_id == "delivery-1"
 
