@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from app.auth.tokens import TokenVerifier
 from app.config import Config, ConfigError, load_config
 
 NEEDED = {
@@ -23,6 +28,12 @@ def refusal(**settings: str) -> str:
     with pytest.raises(ConfigError) as refused:
         loaded(**settings)
     return refused.value.message
+
+
+def pem(key: Any) -> str:
+    """The public half of a key."""
+    spki = serialization.PublicFormat.SubjectPublicKeyInfo
+    return key.public_key().public_bytes(serialization.Encoding.PEM, spki).decode()
 
 
 class TestConfig:
@@ -88,3 +99,19 @@ class TestConfig:
         path.write_text("-----BEGIN PRIVATE KEY-----\n")
 
         assert loaded(JWT_SIGNING_KEY=str(path)).jwt_signing_key == path.read_text()
+
+
+class TestPinnedKey:
+    @pytest.mark.parametrize(
+        ("pem", "fault"),
+        [
+            ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "Could not deserialize"),
+            (pem(rsa.generate_private_key(65537, 2048)), "RS256 keys are not accepted"),
+            (pem(ec.generate_private_key(ec.SECP384R1())), "not a key for RS256, ES256 or EdDSA"),
+        ],
+    )
+    def test_that_cannot_verify_an_accepted_token_is_refused_at_start(self, pem, fault):
+        config = loaded(JWT_PUBLIC_KEY=pem, JWT_JWKS_URL="", JWT_ALGORITHMS="ES256")
+
+        with pytest.raises(ConfigError, match=f"JWT_PUBLIC_KEY is not usable: .*{fault}"):
+            TokenVerifier(config)
