@@ -44,7 +44,6 @@ class Findings:
     errors: list[str] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     beyond_schema: Counter[str] = field(default_factory=Counter)
-    is_cut_short: bool = False
     seconds: float = 0
 
     def __str__(self) -> str:
@@ -94,8 +93,7 @@ def fuzz(
     schema.hook("filter_failure")(_filter(findings, document))
     stream = from_schema(schema).execute()
     for event in stream:
-        if time.monotonic() > deadline and not findings.is_cut_short:
-            findings.is_cut_short = True
+        if time.monotonic() > deadline:
             stream.stop()
         match event:
             case events.ScenarioFinished():
