@@ -102,7 +102,24 @@ def receiver(arguments: argparse.Namespace) -> None:
         )
 
 
-COMMANDS = {"compare": compare, "layers": layers, "receiver": receiver}
+def settings(arguments: argparse.Namespace) -> None:
+    """Print how the service does with other numbers of workers and threads."""
+    from benchmarks.settings import report
+
+    with opened(arguments) as (ready, population):
+        print(
+            report(
+                ready,
+                population,
+                connections=arguments.connections,
+                rounds=arguments.rounds,
+                seconds=arguments.seconds,
+                say=print,
+            )
+        )
+
+
+COMMANDS = {"compare": compare, "layers": layers, "receiver": receiver, "settings": settings}
 
 
 if __name__ == "__main__":
