@@ -12,8 +12,8 @@ from tests.soak.verdict import Verdict
 
 PARTS: dict[str, tuple[Callable[[float], Verdict], float]] = {  # with the seconds that it may take
     "schemathesis": (fuzzing.prove, 300),
-    "isolation": (isolation.prove, 170),
-    "engines": (engines.prove, 115),
+    "isolation": (isolation.prove, 190),
+    "engines": (engines.prove, 110),
 }
 
 
