@@ -1,10 +1,13 @@
 """The WSGI entry point: ``gunicorn wsgi:app``; ``flask`` commands find the app here too."""
 
+import os
+
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import create_app
 
-app = create_app()
+# Flask's own variable: it is set where a `flask …` command imports this.
+app = create_app(with_commands=os.environ.get("FLASK_RUN_FROM_CLI") == "true")
 
 if hops := app.extensions["config"].trusted_proxies:
     # Whoever is further away than the proxies counted here can put anything in these headers.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from flask_migrate import Migrate
+from typing import Any
+
+from flask import g
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import MetaData
+from flask_sqlalchemy.session import Session as FlaskSession
+from sqlalchemy import Connection, Engine, MetaData
 from sqlalchemy.orm import DeclarativeBase
 
 NAMING_CONVENTION = {
@@ -22,5 +25,31 @@ class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
 
 
-db = SQLAlchemy(model_class=Base, session_options={"expire_on_commit": False})
-migrate = Migrate()
+def current_unit() -> Any:
+    """This application context's transaction, an :class:`app.core.transactions.Unit`, or None."""
+    return vars(g._get_current_object()).get("transaction")
+
+
+class Session(FlaskSession):
+    """The ORM's session, on the connection of the current transaction where there is one.
+
+    :mod:`app.core.transactions` commits it; the session joins in.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        unit = current_unit()
+        if unit is not None:
+            unit.session = self
+
+    def get_bind(
+        self, mapper: Any = None, clause: Any = None, bind: Any = None, **options: Any
+    ) -> Engine | Connection:
+        """Where a statement of the session goes."""
+        unit = current_unit()
+        if unit is None:
+            return super().get_bind(mapper, clause, bind, **options)
+        return unit.connection()  # type: ignore[no-any-return]
+
+
+db = SQLAlchemy(model_class=Base, session_options={"class_": Session, "expire_on_commit": False})

@@ -7,16 +7,21 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, insert, select
+from uuid_utils.compat import uuid7
 
 from app.audit.models import AuditEvent
+from app.core import statements
 from app.core.actors import Actor
 from app.core.logging import current_request_id
 from app.core.models import Change
 from app.core.pagination import Page, paginate
 from app.core.tenancy import PLATFORM_TENANT_ID, narrow
-from app.core.times import rfc3339
-from app.extensions import db
+from app.core.times import rfc3339, utcnow
+
+ADD = statements.prepare(
+    insert(AuditEvent).values({name: bindparam(name) for name in AuditEvent.__table__.c.keys()})  # noqa: SIM118 - columns
+)
 
 
 def record(action: str, target: Any, change: Change, *, actor: Actor) -> None:
@@ -56,17 +61,20 @@ def add_event(
     actor: Actor,
 ) -> None:
     """The general form, for targets that are no row with an id."""
-    db.session.add(
-        AuditEvent(
-            tenant_id=tenant_id or PLATFORM_TENANT_ID,
-            actor=actor.id,
-            action=action,
-            target_type=target_type,
-            target_id=target_id,
-            before=_plain(change.before),
-            after=_plain(change.after),
-            request_id=current_request_id(),
-        )
+    statements.write(
+        ADD,
+        {
+            "tenant_id": tenant_id or PLATFORM_TENANT_ID,
+            "id": uuid7(),
+            "created_at": utcnow(),
+            "actor": actor.id,
+            "action": action,
+            "target_type": target_type,
+            "target_id": target_id,
+            "before": _plain(change.before),
+            "after": _plain(change.after),
+            "request_id": current_request_id(),
+        },
     )
 
 

@@ -47,8 +47,9 @@ class Requires:
         except Unauthenticated:
             count_failed_authentication()
             raise
-        transactions.context()["principal"] = principal
-        transactions.context()["credential"] = principal.credential
+        facts = transactions.context()
+        facts["principal"] = principal
+        facts["credential"] = principal.credential
         add_facts(tenant=str(principal.tenant_id or ""), principal=principal.credential)
         if principal.is_suspended and not self.while_suspended:
             raise Forbidden("This tenant is suspended.", code="tenant_suspended")
@@ -118,8 +119,10 @@ def _await_body() -> None:
 
     One that is too large or cut short is refused where it is read, by then of a known sender.
     """
-    with contextlib.suppress(HTTPException):
-        request.get_data()
+    environ = request.environ
+    if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
+        with contextlib.suppress(HTTPException):
+            request.get_data()
 
 
 def current_principal() -> Principal:

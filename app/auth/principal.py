@@ -12,21 +12,18 @@ import hashlib
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import bindparam, text
+from sqlalchemy import text
 
 from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Permission, Role
 from app.auth.tokens import Claims
-from app.core import tenancy
+from app.core import statements, tenancy
 from app.core.actors import Actor
 from app.core.errors import Forbidden, Unauthenticated
-from app.extensions import db
 
 KEY_PREFIX = "sk_"
 
-AUTHENTICATE_USER = text("SELECT * FROM authenticate_user(:subject, :org_id)").bindparams(
-    bindparam("subject"), bindparam("org_id")
-)
-AUTHENTICATE_KEY = text("SELECT * FROM authenticate_key(:digest)").bindparams(bindparam("digest"))
+AUTHENTICATE_USER = statements.prepare(text("SELECT * FROM authenticate_user(:subject, :org_id)"))
+AUTHENTICATE_KEY = statements.prepare(text("SELECT * FROM authenticate_key(:digest)"))
 
 
 @dataclass(frozen=True)
@@ -61,9 +58,9 @@ def user_principal(claims: Claims) -> Principal:
     Raises Forbidden ``no_membership`` where its organization, active user or active membership
     does not exist here.
     """
-    found = db.session.execute(
+    found = statements.first(
         AUTHENTICATE_USER, {"subject": claims.subject, "org_id": claims.org_id}
-    ).one()
+    )
     if found.is_superadmin:
         tenancy.assume(tenancy.PLATFORM)
         actor = Actor(f"platform:{claims.subject}")
@@ -84,7 +81,7 @@ def user_principal(claims: Claims) -> Principal:
 
 def key_principal(secret: str) -> Principal:
     """The principal of an API key; raises Unauthenticated for an unknown, expired or revoked one."""
-    found = db.session.execute(AUTHENTICATE_KEY, {"digest": digest_of(secret)}).one_or_none()
+    found = statements.first(AUTHENTICATE_KEY, {"digest": digest_of(secret)})
     if found is None:
         raise Unauthenticated
     granted = frozenset(Permission(name) for name in found.permissions)

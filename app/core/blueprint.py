@@ -21,7 +21,6 @@ from app.core import concurrency, contract, idempotency, json, transactions
 from app.core.errors import Forbidden
 from app.core.pagination import Page
 from app.core.parser import PARSER
-from app.extensions import db
 
 View = Callable[..., Any]
 
@@ -118,7 +117,7 @@ def _response(
     headers: Mapping[str, str] | None,
     shown_once: tuple[str, ...],
 ) -> Response:
-    db.session.flush()  # ids, timestamps and versions as they will be committed
+    transactions.flush_session()  # ids, timestamps and versions as they will be committed
     if result is None:
         return Response(status=status, headers=dict(headers or {}))
     response = Response(status=status, content_type="application/json", headers=dict(headers or {}))

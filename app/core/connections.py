@@ -1,11 +1,11 @@
 """psycopg2 with fewer messages: a round trip to PostgreSQL costs more than most statements.
 
 Stock psycopg2 sends BEGIN, every statement and COMMIT each as a message of its own and waits for
-each answer. Here BEGIN travels with the first statement, and what a flush writes waits until
-something is read, or for COMMIT, and travels with that; PostgreSQL runs the statements of one
-message in order (simple query protocol). A request that locks a row, changes it and records the
-change so takes three messages instead of six. For SQLAlchemy nothing differs but when a fault of
-a write shows: at the next statement, at :func:`settle`, or at the commit.
+each answer. Here BEGIN travels with the first statement, and what a flush or
+:func:`app.core.statements.write` writes waits until something is read, or for COMMIT, and travels
+with that; PostgreSQL runs the statements of one message in order (simple query protocol). A
+request that locks a row, changes it and records the change so takes three messages instead of
+six. A fault of a write shows at the next statement, at :meth:`Connection.settle`, or at the commit.
 
 A write that waits is taken to have changed one row, as the unit of work expects. The server checks
 that: ``must_change_one`` fails the transaction (40001, so it is run again) where it did not.
@@ -17,19 +17,22 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
+from uuid import UUID, SafeUUID
 
 from psycopg2 import OperationalError
-from psycopg2.extensions import connection, cursor
-from sqlalchemy import event, text
+from psycopg2.extensions import connection, cursor, new_type, register_type
+from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from app.core.breaker import Breaker
 from app.core.watchdog import Watch
 
-NOTHING = text("SELECT")
 WRITES = ("INSERT", "UPDATE", "DELETE")
 SLOW = 1.0  # seconds after which a refused connection is a server that does not answer
 PAUSE = 1.0  # seconds for which such a server is left alone, but for one thread that tries
+UUID_OID = 2950
+# A UUID refuses to be changed; these write its two slots all the same.
+_set_int, _set_is_safe = (getattr(UUID, name).__set__ for name in ("int", "is_safe"))
 CHECKED = b"WITH changed AS (%s RETURNING 1) SELECT must_change_one(count(*)) FROM changed"
 
 
@@ -73,6 +76,22 @@ class Connection(connection):
         with self.cursor(cursor_factory=cursor) as plain, self.watch:
             plain.execute(self.before(*further))
 
+    def defer(self, statement: bytes, *, changes_one: bool) -> None:
+        """Have a write wait; with ``changes_one`` the transaction fails where it is not one row."""
+        self.begin()
+        self.waiting.append(CHECKED % statement if changes_one else statement)
+
+    def begin(self) -> None:
+        """Have BEGIN travel with the next statement, unless it has already."""
+        if not self.begun:
+            self.begun = True
+            self.waiting.append(b"BEGIN")
+
+    def settle(self) -> None:
+        """Send the writes that wait, so that a fault of theirs shows here."""
+        if self.waiting:
+            self.send()
+
     def before(self, *further: bytes) -> bytes:
         """What waits and then ``further`` as one text; nothing waits any more."""
         message = b";".join([*self.waiting, *further])
@@ -94,13 +113,9 @@ class Cursor(cursor):
         """Send ``query`` after what waits; the plain writes of a flush wait themselves."""
         connection = self.connection
         statement = self.mogrify(query, vars)
-        if not connection.begun:
-            connection.begun = True
-            connection.waiting.append(b"BEGIN")
+        connection.begin()
         if connection.flushing and query.startswith(WRITES) and "RETURNING" not in query:
-            connection.waiting.append(
-                statement if query.startswith("INSERT") else CHECKED % statement
-            )
+            connection.defer(statement, changes_one=not query.startswith("INSERT"))
             self._waiting = 1
         else:
             self._waiting = 0
@@ -126,14 +141,23 @@ def bounded_by(seconds: float) -> Callable[..., Connection]:
     return partial(Connection, wait_limit=seconds)
 
 
+def read_ids(opened: Any, *_: Any) -> None:
+    """Have UUIDs of a new connection made without the constructor's many checks."""
+    register_type(new_type((UUID_OID,), "UUID", _read_id), opened)
+
+
+def _read_id(text: Any, _cursor: Any) -> UUID | None:
+    if text is None:
+        return None
+    made = object.__new__(UUID)
+    _set_int(made, int(text.replace("-", ""), 16))
+    _set_is_safe(made, SafeUUID.unknown)
+    return made
+
+
 @cache
 def _breaker(dsn: str) -> Breaker:
     return Breaker(PAUSE)
-
-
-def settle(session: Session) -> None:
-    """Send the writes that wait, so that a fault of theirs shows here."""
-    session.execute(NOTHING)
 
 
 def _connection_of(session: Session) -> Connection | None:

@@ -63,7 +63,7 @@ class Job:
         ``delay``: seconds until a worker may take it.
         """
         meta = {"request_id": current_request_id(), **telemetry.carried()}
-        if transactions.context().get("open"):
+        if transactions.is_open():
             transactions.on_commit(lambda: _push(self, ids, delay, meta))
         else:
             _push(self, ids, delay, meta)

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from uuid_utils.compat import uuid7
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -71,7 +72,12 @@ class JsonFormatter(logging.Formatter):
         line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
         if record.exc_info:
             line["exception"] = _VALUES.sub("DETAIL", self.formatException(record.exc_info))
-        return json.dumps(line, default=str)
+        try:
+            text = orjson.dumps(line, default=str).decode()
+        except TypeError:  # an integer beyond 64 bits, a lone surrogate
+            return json.dumps(line, default=str)
+        # No letter that a terminal, or who splits lines, could take for something else.
+        return text if text.isascii() else json.dumps(line, default=str)
 
 
 def configure(level: str) -> None:
@@ -82,3 +88,6 @@ def configure(level: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level)
     logging.captureWarnings(True)
+    # No line shows where in the code it is from, so nobody has to find that out.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import cache
 from typing import Any, cast
 
 from flask import Flask, Response, g, request
@@ -33,6 +34,7 @@ CONNECTIONS = Gauge(
     ["state"],
     multiprocess_mode="livesum",
 )
+OPEN, IN_USE = CONNECTIONS.labels("open"), CONNECTIONS.labels("in_use")
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
 
@@ -48,11 +50,16 @@ def _start() -> None:
 
 
 def _observe(response: Response) -> Response:
-    route = request.url_rule.rule if request.url_rule else "unrouted"
-    seconds = time.perf_counter() - g.get("started", time.perf_counter())
-    method = request.method if request.method in METHODS else "other"
-    REQUESTS.labels(method, route, response.status_code).inc()
-    DURATION.labels(method, route).observe(seconds)
+    rule = request.url_rule
+    route = rule.rule if rule else "unrouted"
+    now = time.perf_counter()
+    seconds = now - g.get("started", now)
+    method = request.method
+    if method not in METHODS:
+        method = "other"
+    count, duration = _of_request(method, route, response.status_code)
+    count.inc()
+    duration.observe(seconds)
     log.info(
         "request",
         extra={
@@ -65,26 +72,31 @@ def _observe(response: Response) -> Response:
     return response
 
 
+@cache
+def _of_request(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels(method, route, status), DURATION.labels(method, route)
+
+
 @event.listens_for(Pool, "connect")
 def _opened(*_: Any) -> None:
-    CONNECTIONS.labels("open").inc()
+    OPEN.inc()
 
 
 @event.listens_for(Pool, "close")
 def _closed(*_: Any) -> None:
-    CONNECTIONS.labels("open").dec()
+    OPEN.dec()
 
 
 @event.listens_for(Pool, "checkout")
 def _taken(connection: Any, record: Any, *_: Any) -> None:
     record.record_info["taken"] = True
-    CONNECTIONS.labels("in_use").inc()
+    IN_USE.inc()
 
 
 @event.listens_for(Pool, "checkin")
 def _given_back(connection: Any, record: Any) -> None:
     if record.record_info.pop("taken", False):  # one that could not be opened was never taken
-        CONNECTIONS.labels("in_use").dec()
+        IN_USE.dec()
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:

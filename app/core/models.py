@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, Text
+from sqlalchemy import (
+    BigInteger,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Text,
+    Update,
+    bindparam,
+    update,
+)
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
-from sqlalchemy.orm.attributes import flag_modified
 from uuid_utils.compat import uuid7
 
-from app.core import json
+from app.core import json, statements, transactions
 from app.core.times import utcnow
 from app.extensions import db
 
@@ -32,8 +41,9 @@ class Change:
 class Row(db.Model):  # type: ignore[name-defined]
     """A row with an id (UUIDv7), timestamps and a version.
 
-    ``version`` starts at 1 and grows by one with each change; it is the ETag. An
-    UPDATE names the version it read, so a change that was lost raises instead.
+    ``version`` starts at 1 and grows by one with each change; it is the ETag. Rows change by
+    :meth:`assign` alone, whose UPDATE names the version it read: a change that would be lost
+    fails the transaction instead.
     """
 
     __abstract__ = True
@@ -43,14 +53,18 @@ class Row(db.Model):  # type: ignore[name-defined]
     updated_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
     version: Mapped[int] = mapped_column(BigInteger, default=1)
 
-    @declared_attr.directive
-    def __mapper_args__(cls) -> dict[str, Any]:  # noqa: N805 - declarative calls it on the class
-        return {"version_id_col": cls.__table__.c.version}
-
-    def assign(self, values: Mapping[str, Any], *, actor_id: str | None = None) -> Change | None:
+    def assign(
+        self,
+        values: Mapping[str, Any],
+        *,
+        actor_id: str | None = None,
+        beside: Mapping[str, Any] | None = None,
+    ) -> Change | None:
         """Set the fields that differ; None where nothing does (the row is then untouched).
 
-        Also moves ``updated_at`` and, where the row has it, ``updated_by_user_id``.
+        With a change go, without being part of it: ``updated_at``, ``updated_by_user_id`` where
+        the row has it, what follows from the values (:meth:`consequences`), and ``beside``.
+        The UPDATE travels with the next statement, or with the COMMIT.
         """
         changed = {
             name: value for name, value in values.items() if differs(getattr(self, name), value)
@@ -58,13 +72,32 @@ class Row(db.Model):  # type: ignore[name-defined]
         if not changed:
             return None
         before = {name: getattr(self, name) for name in changed}
-        for name, value in changed.items():
-            setattr(self, name, value)
-            flag_modified(self, name)  # or 1 → 1.0 in a JSON column would pass for no change
-        self.updated_at = utcnow()
-        if actor_id is not None and hasattr(self, "updated_by_user_id"):
-            self.updated_by_user_id = actor_id
+        written = {
+            **changed,
+            **self.consequences(changed),
+            **(beside or {}),
+            "updated_at": utcnow(),
+        }
+        if actor_id is not None and isinstance(self, Attributed):
+            written["updated_by_user_id"] = actor_id
+        self._write(written)
         return Change(before, changed)
+
+    @classmethod
+    def consequences(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The columns that always follow from others, where ``values`` has those."""
+        return {}
+
+    def _write(self, values: Mapping[str, Any]) -> None:
+        transactions.flush_session()  # a row that is being created gets its id and version
+        key = self.__table__.primary_key
+        place = {f"old_{column.name}": getattr(self, column.name) for column in key}
+        statements.write(
+            _update(cast("Any", type(self)), tuple(values)),
+            {**values, **place, "old_version": self.version},
+            changes_one=True,
+        )
+        self.__dict__.update(values, version=self.version + 1)
 
 
 class TenantRow(Row):
@@ -116,6 +149,15 @@ class Attributed:
 
     created_by_user_id: Mapped[str] = mapped_column(Text)
     updated_by_user_id: Mapped[str] = mapped_column(Text)
+
+
+@cache
+def _update(model: Any, names: tuple[str, ...]) -> Update:
+    table = model.__table__
+    place = [column == bindparam(f"old_{column.name}") for column in table.primary_key]
+    statement = update(table).where(*place, table.c.version == bindparam("old_version"))
+    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    return statements.prepare(statement.values(**values, version=table.c.version + 1))
 
 
 def differs(old: Any, new: Any) -> bool:

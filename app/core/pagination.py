@@ -16,11 +16,11 @@ from uuid import UUID
 
 from sqlalchemy import Select, literal, tuple_
 
+from app.core import statements
 from app.core.errors import Invalid, error
 from app.core.fields import Int, Str
 from app.core.models import Moment
 from app.core.schemas import Schema
-from app.extensions import db
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,7 +58,7 @@ def paginate(
         place = tuple_(literal(created_at, Moment), literal(row_id))
         statement = statement.where(tuple_(model.created_at, model.id) > place)
     statement = statement.order_by(model.created_at, model.id).limit(limit + 1)
-    rows = db.session.execute(statement).scalars().all()
+    rows = statements.scalars(statement)
     page = rows[:limit]
     return Page(page, make_cursor(page[-1].created_at, page[-1].id) if len(rows) > limit else None)
 

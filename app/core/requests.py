@@ -1,15 +1,24 @@
-"""The request as views get it: its body is whole and not too large, or there is none."""
+"""The application's and the request's classes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import flask
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 
 
+class Application(flask.Flask):
+    """Flask's application, whose views are all plain functions."""
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """The function itself: Flask looks at each one in each request whether it is a coroutine."""
+        return func
+
+
 class Request(flask.Request):
-    """Flask's request, without silently shortened bodies.
+    """Flask's request: its body is whole and not too large, or there is none.
 
     Werkzeug cuts a body of unknown length (chunked) off at the limit, and takes what a client sent
     before it went away for the whole body.

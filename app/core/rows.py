@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, bindparam, select
+from sqlalchemy import ColumnElement, Delete, Select, bindparam, delete, select
 from sqlalchemy.exc import IntegrityError
 
+from app.core import statements
 from app.core.concurrency import check_precondition
-from app.core.connections import settle
 from app.core.errors import Conflict, NotFound
 from app.core.models import Row, TenantRow
 from app.core.tenancy import current_scope
-from app.extensions import db
 
 R = TypeVar("R", bound=Row)
 
@@ -59,13 +58,20 @@ def flush(conflicts: Mapping[str, Conflict]) -> None:
     two requests at once cannot both pass.
     """
     try:
-        db.session.flush()
-        settle(db.session())
+        statements.settle()
     except IntegrityError as fault:
         name = getattr(getattr(fault.orig, "diag", None), "constraint_name", None)
         if name is None or name not in conflicts:
             raise
         raise conflicts[name] from None
+
+
+def remove(row: Row) -> None:
+    """Delete a row that is locked; together with the next statement, or with the COMMIT."""
+    model: Any = type(row)
+    key = row.__table__.primary_key
+    place = {column.name: getattr(row, column.name) for column in key}
+    statements.write(_delete(model), place, changes_one=True)
 
 
 def parse_id(row_id: UUID | str) -> UUID:
@@ -79,7 +85,7 @@ def parse_id(row_id: UUID | str) -> UUID:
 
 def _one(model: Any, row_id: UUID | str, *, lock: bool) -> Any:
     values = _place(model, row_id)
-    row = db.session.execute(_statement(model, "tenant_id" in values, lock), values).scalar()
+    row = statements.scalar(_statement(model, "tenant_id" in values, lock), values)
     if row is None:
         raise NotFound
     return row
@@ -90,7 +96,7 @@ def _one_with(
 ) -> Sequence[Any]:
     values = _place(model, row_id)
     statement = _locking_statement(model, "tenant_id" in values, *beside)
-    found = db.session.execute(statement, values).one_or_none()
+    found: Sequence[Any] | None = statements.first(statement, values)
     if found is None:
         raise NotFound
     return found
@@ -105,15 +111,23 @@ def _place(model: Any, row_id: UUID | str) -> dict[str, UUID]:
 
 @cache
 def _statement(model: Any, of_tenant: bool, lock: bool) -> Select[Any]:
-    statement = select(model).where(model.id == bindparam("id"))
-    if of_tenant:
-        statement = statement.where(model.tenant_id == bindparam("tenant_id"))
-    if lock:
-        statement = statement.with_for_update().execution_options(populate_existing=True)
-    return statement
+    statement = _by_id(model, of_tenant)
+    return statements.prepare(statement.with_for_update() if lock else statement)
 
 
-@lru_cache(maxsize=64)
+@cache
 def _locking_statement(model: Any, of_tenant: bool, *beside: Any) -> Select[Any]:
-    statement = _statement(model, of_tenant, False).add_columns(*beside)
-    return statement.with_for_update(of=model).execution_options(populate_existing=True)
+    statement = _by_id(model, of_tenant).add_columns(*beside)
+    return statements.prepare(statement.with_for_update(of=model))
+
+
+def _by_id(model: Any, of_tenant: bool) -> Select[Any]:
+    statement = select(model).where(model.id == bindparam("id"))
+    return statement.where(model.tenant_id == bindparam("tenant_id")) if of_tenant else statement
+
+
+@cache
+def _delete(model: Any) -> Delete:
+    table = model.__table__
+    place = [column == bindparam(column.name) for column in table.primary_key]
+    return statements.prepare(delete(table).where(*place))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import marshmallow as ma
 
 from app.core.coercions import has_surrogate
-from app.core.fields import Field
+from app.core.fields import Field, Str
 from app.core.refusals import MAX_REFUSALS, Refusal, refusal, refusals
 
 _LOAD_HOOKS = ("pre_load", "post_load", "validates", "validates_schema")
@@ -125,25 +125,43 @@ class _ObjectReader:
 
 
 class _RowWriter:
-    """Dumps one row: reads its attributes in one go, converts only what JSON spells otherwise."""
+    """Dumps one row: reads its values in one go, converts only what JSON spells otherwise."""
 
     def __init__(self, fields: Mapping[str, ma.fields.Field]) -> None:
         names = [field.attribute or name for name, field in fields.items()]
         self._keys = [field.data_key or name for name, field in fields.items()]
         self._attributes = _getter(attrgetter, names)
         self._items = _getter(itemgetter, names)
+        writers = [
+            (key, field, type(field).to_json)
+            for key, field in zip(self._keys, fields.values(), strict=True)
+            if isinstance(field, Field)
+        ]
+        # Most values are texts, which differ only where they are None.
+        self._texts = [(key, field.to_json) for key, field, how in writers if how is Str.to_json]
         self._conversions = [
             (key, field.to_json)
-            for key, field in zip(self._keys, fields.values(), strict=True)
-            if isinstance(field, Field) and type(field).to_json is not Field.to_json
+            for key, field, how in writers
+            if how is not Field.to_json and how is not Str.to_json
         ]
 
     def __call__(self, row: Any) -> dict[str, Any]:
-        read = self._items if isinstance(row, Mapping) else self._attributes
-        written = dict(zip(self._keys, read(row), strict=True))
+        values = self._values(row)
+        written = dict(zip(self._keys, values, strict=True))
         for key, convert in self._conversions:
             written[key] = convert(written[key])
+        if None in written.values():
+            for key, convert in self._texts:
+                written[key] = convert(written[key])
         return written
+
+    def _values(self, row: Any) -> tuple[Any, ...]:
+        if isinstance(row, dict):
+            return self._items(row)
+        try:
+            return self._items(vars(row))  # past SQLAlchemy's attributes, which cost more
+        except (KeyError, TypeError):
+            return self._attributes(row)
 
 
 def _are_ours(fields: Mapping[str, ma.fields.Field]) -> bool:

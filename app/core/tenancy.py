@@ -13,15 +13,16 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, func, select
 
-from app.core import transactions
-from app.extensions import db
+from app.core import statements, transactions
 
 # Audit rows of what belongs to no tenant (presets, platform keys) carry this id.
 PLATFORM_TENANT_ID = UUID(int=0)
 
-SET_SCOPE = select(
-    func.set_config("app.tenant_id", bindparam("tenant"), True),
-    func.set_config("app.platform", bindparam("platform"), True),
+SET_SCOPE = statements.prepare(
+    select(
+        func.set_config("app.tenant_id", bindparam("tenant"), True),
+        func.set_config("app.platform", bindparam("platform"), True),
+    )
 )
 
 
@@ -41,7 +42,7 @@ def enter(scope: Scope) -> None:
         "tenant": str(scope.tenant_id) if scope.tenant_id else "",
         "platform": "" if scope.tenant_id else "on",
     }
-    db.session.execute(SET_SCOPE, settings)
+    statements.first(SET_SCOPE, settings)
     assume(scope)
 
 

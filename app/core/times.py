@@ -12,4 +12,5 @@ def utcnow() -> datetime:
 
 def rfc3339(moment: datetime) -> str:
     """``2026-01-31T12:00:00.5Z`` style text: UTC, ``Z``, microseconds only where there are any."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    there = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return f"{there.isoformat()[:-6]}Z"  # without +00:00

@@ -11,12 +11,15 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from flask import g
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
-from app.extensions import db
+from app.extensions import current_unit, db
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -27,9 +30,43 @@ RETRIED = {"40001", "40P01"}  # serialization_failure, deadlock_detected
 
 @dataclass
 class Unit:
-    """How far a transaction has come; after a failed commit nobody knows whether it happened."""
+    """What belongs to one transaction; after a failed commit nobody knows whether it happened."""
 
     is_committing: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+    callbacks: list[Callable[[], Any]] = field(default_factory=list)
+    session: Session | None = None  # the ORM's, where somebody uses one
+    _connection: Connection | None = None
+
+    def connection(self) -> Connection:
+        """Its connection, taken from the pool when somebody first asks for it."""
+        if self._connection is None:
+            self._connection = db.engine.connect()
+            self._connection.begin()
+        return self._connection
+
+    def commit(self) -> None:
+        """Make it durable: first what the ORM's session has pending, if there is one."""
+        flush_session()
+        self.is_committing = True
+        begun = None if self._connection is None else self._connection.get_transaction()
+        if begun is not None:
+            begun.commit()
+
+    def end(self) -> None:
+        """Give the connection back; what was not committed is rolled back."""
+        if self.session is not None:
+            db.session.remove()
+            self.session = None
+        opened, self._connection = self._connection, None
+        if opened is None:
+            return
+        begun = opened.get_transaction()
+        try:
+            if begun is not None:
+                begun.rollback()  # one whose commit failed is still there, open in the database
+        finally:
+            opened.close()
 
 
 @contextmanager
@@ -40,24 +77,17 @@ def transaction() -> Iterator[Unit]:
     that fails is logged and stops nothing, since the change is already durable.
     Transactions do not nest: an inner one is a programming error.
     """
-    session = db.session()
-    if session.info.get("open"):
+    if is_open():
         raise RuntimeError("transaction() does not nest")
-    session.info.clear()
-    session.info["open"] = True
-    unit = Unit()
+    db.session.remove()  # what was read before belongs to no transaction
+    unit = g.transaction = Unit()
     try:
         yield unit
-        unit.is_committing = True
-        session.commit()
-        callbacks = session.info.get("on_commit", ())
-    except BaseException:
-        session.expunge_all()
-        session.rollback()
-        raise
+        unit.commit()
     finally:
-        session.info.clear()
-    for callback in callbacks:
+        del g.transaction
+        unit.end()
+    for callback in unit.callbacks:
         try:
             callback()
         except Exception:
@@ -86,20 +116,45 @@ def run(work: Callable[[], T]) -> T:
 
 def discard() -> None:
     """Give up what the current transaction did so far, after a database error that is tolerated."""
-    db.session.rollback()
+    _current().end()
 
 
 def on_commit(callback: Callable[[], Any]) -> None:
     """Call ``callback`` once the current transaction is durable; never if it rolls back."""
-    info = db.session().info
-    if not info.get("open"):
-        raise RuntimeError("on_commit() needs an open transaction")
-    info.setdefault("on_commit", []).append(callback)
+    _current().callbacks.append(callback)
+
+
+def is_open() -> bool:
+    """Whether a transaction is running."""
+    return current_unit() is not None
+
+
+def connection() -> Connection:
+    """The current transaction's connection, what the ORM's session has pending sent over it."""
+    unit = _current()
+    if unit.session is not None:
+        unit.session.flush()
+    return unit.connection()
 
 
 def context() -> dict[str, Any]:
     """Facts that hold for the current transaction only (scope, precondition); empty outside one."""
-    return db.session().info
+    unit = current_unit()
+    return {} if unit is None else unit.facts
+
+
+def flush_session() -> None:
+    """Send what the ORM's session has pending, where somebody uses one."""
+    unit = current_unit()
+    if unit is not None and unit.session is not None:
+        unit.session.flush()
+
+
+def _current() -> Unit:
+    unit: Unit | None = current_unit()
+    if unit is None:
+        raise RuntimeError("this needs an open transaction")
+    return unit
 
 
 def sqlstate(fault: BaseException) -> str | None:

@@ -14,11 +14,11 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Row, Select, and_, bindparam, func, literal, or_, select
+from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from app.core import statements
 from app.core.errors import NotFound
-from app.extensions import db
 from app.flags.flag_types import fits
 from app.flags.models import FeatureOverride, PlanPreset
 from app.tenants.models import Tenant
@@ -103,7 +103,7 @@ def _overrides(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
 
 
 def _of_tenant(*columns: Any) -> Select[Any]:
-    return (
+    return statements.prepare(
         select(*columns)
         .outerjoin_from(Tenant, PlanPreset, PlanPreset.name == Tenant.plan_name)
         .where(Tenant.id == bindparam("tenant_id"))
@@ -118,7 +118,7 @@ ONE = _of_tenant(*_state, _overrides(FeatureOverride.flag_key == bindparam("flag
 
 def fingerprint(tenant_id: UUID) -> str:
     """The fingerprint of a tenant's flags, without reading them."""
-    found: str | None = db.session.execute(FINGERPRINT, {"tenant_id": tenant_id}).scalar()
+    found: str | None = statements.scalar(FINGERPRINT, {"tenant_id": tenant_id})
     if found is None:
         raise NotFound
     return found
@@ -126,16 +126,16 @@ def fingerprint(tenant_id: UUID) -> str:
 
 def evaluate_all(tenant_id: UUID) -> FlagSet:
     """All flags of a tenant, in the preset's order, by one statement."""
-    return _flag_set(db.session.execute(ALL, {"tenant_id": tenant_id}).one_or_none())
+    return _flag_set(statements.first(ALL, {"tenant_id": tenant_id}))
 
 
 def evaluate(tenant_id: UUID, flag_key: str) -> FlagSet:
     """The same for one flag; none where the tenant's plan has no flag of that key."""
     values = {"tenant_id": tenant_id, "flag_key": flag_key}
-    return _flag_set(db.session.execute(ONE, values).one_or_none(), flag_key)
+    return _flag_set(statements.first(ONE, values), flag_key)
 
 
-def _flag_set(state: Row[Any] | None, flag_key: str | None = None) -> FlagSet:
+def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
     if state is None:
         raise NotFound
     overrides = {override["flag_key"]: override for override in state.overrides or ()}

@@ -16,7 +16,7 @@ from app.core.concurrency import check_precondition
 from app.core.errors import Conflict, Forbidden, Invalid, error
 from app.core.models import Change
 from app.core.pagination import DEFAULT_LIMIT, Page, paginate
-from app.core.rows import flush, get_row, lock_row, lock_with
+from app.core.rows import flush, get_row, lock_row, lock_with, remove
 from app.extensions import db
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset
@@ -122,7 +122,7 @@ def delete_override(override_id: UUID | str, *, actor: Actor) -> None:
         for name in ("plan_preset_id", "flag_key", "flag_value", "expires_at")
     }
     audit.record("override.deleted", override, Change(before, {}), actor=actor)
-    db.session.delete(override)
+    remove(override)
 
 
 def _preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:

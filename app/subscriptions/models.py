@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -65,6 +66,12 @@ class Subscription(TenantRow):
     def _follow_status(self, _name: str, bp_status: str) -> str:
         self.status_class = class_of(bp_status).value
         return bp_status
+
+    @classmethod
+    def consequences(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``status_class`` follows ``bp_status``."""
+        known = values.get("bp_status")
+        return {} if known is None else {"status_class": class_of(known).value}
 
     @property
     def is_ended(self) -> bool:

@@ -8,22 +8,19 @@ from flask import current_app
 from sqlalchemy import bindparam, select
 
 from app.audit import service as audit
+from app.core import statements
 from app.core.actors import Actor
-from app.extensions import db
 from app.subscriptions.models import Subscription
-from app.subscriptions.statuses import StatusClass, class_of
+from app.subscriptions.statuses import StatusClass
 from app.tenants.models import Tenant
 
 DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "start_date"})
 """The fields of a subscription that a tenant's plan depends on."""
 
-LOCK_TENANT = (
-    select(Tenant)
-    .where(Tenant.id == bindparam("tenant_id"))
-    .with_for_update(key_share=True)
-    .execution_options(populate_existing=True)
+LOCK_TENANT = statements.prepare(
+    select(Tenant).where(Tenant.id == bindparam("tenant_id")).with_for_update(key_share=True)
 )
-CURRENT_PLAN = (
+CURRENT_PLAN = statements.prepare(
     select(Subscription.plan_name)
     .where(
         Subscription.tenant_id == bindparam("tenant_id"),
@@ -41,8 +38,8 @@ def follow_plan(tenant_id: UUID, *, actor: Actor) -> bool:
     tenant's row is locked before the subscriptions are read, so of two transactions that change two
     subscriptions of one tenant the second sees what the first did.
     """
-    tenant = db.session.execute(LOCK_TENANT, {"tenant_id": tenant_id}).scalar_one()
-    current = db.session.execute(CURRENT_PLAN, {"tenant_id": tenant_id}).scalar()
+    tenant = statements.scalar(LOCK_TENANT, {"tenant_id": tenant_id})
+    current = statements.scalar(CURRENT_PLAN, {"tenant_id": tenant_id})
     plan_name = current or current_app.extensions["config"].default_plan
     change = tenant.assign({"plan_name": plan_name})
     if change is not None:
@@ -57,8 +54,7 @@ def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
     """
     of_tenant = select(Subscription).where(Subscription.tenant_id == tenant_id)
     changed = 0
-    for subscription in db.session.execute(of_tenant.with_for_update()).scalars():
-        known = subscription.status_class
-        subscription.status_class = class_of(subscription.bp_status).value
-        changed += subscription.status_class != known
+    for subscription in statements.scalars(of_tenant.with_for_update()):
+        values = Subscription.consequences({"bp_status": subscription.bp_status})
+        changed += subscription.assign(values) is not None
     return changed + follow_plan(tenant_id, actor=actor)

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import select, update
 
 from app.audit import service as audit
-from app.core import tenancy
+from app.core import statements, tenancy
 from app.core.actors import Actor
 from app.core.errors import Conflict, Forbidden
 from app.core.models import Change
@@ -103,9 +103,10 @@ def update_subscription(
         return subscription, False
     if _revives(subscription, values):
         values = {**values, **NO_CANCELLATION}
-    change = subscription.assign(values, actor_id=actor.id)
-    if source_timestamp is not None:
-        _remember(subscription, source_timestamp, is_changed=change is not None)
+    moment = {} if source_timestamp is None else {"source_timestamp": source_timestamp}
+    change = subscription.assign(values, actor_id=actor.id, beside=moment)
+    if change is None and source_timestamp is not None:
+        _remember(subscription, source_timestamp)
     _record(subscription, change, "subscription.updated", actor=actor)
     return subscription, True
 
@@ -175,13 +176,9 @@ def _is_news(subscription: Subscription, source_timestamp: datetime) -> bool:
     return applied is None or source_timestamp > applied
 
 
-def _remember(subscription: Subscription, moment: datetime, *, is_changed: bool) -> None:
-    """Keep the moment of the newest update; by itself it is no change, and no new version."""
-    if is_changed:
-        subscription.source_timestamp = moment
-        return
-    db.session.execute(
-        update(Subscription.__table__)
-        .where(Subscription.tenant_id == subscription.tenant_id, Subscription.id == subscription.id)
-        .values(source_timestamp=moment)
+def _remember(subscription: Subscription, moment: datetime) -> None:
+    """Keep the moment of an update that changed nothing: by itself it is no new version."""
+    of_subscription = update(Subscription.__table__).where(
+        Subscription.tenant_id == subscription.tenant_id, Subscription.id == subscription.id
     )
+    statements.write(of_subscription.values(source_timestamp=moment), changes_one=True)

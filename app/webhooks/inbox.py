@@ -15,15 +15,14 @@ from typing import Any
 from uuid import UUID
 
 from flask import Flask, current_app
-from sqlalchemy import bindparam, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ARRAY, Text, any_, bindparam, select, text
 from uuid_utils.compat import uuid7
 
 from app.config import ConfigError
+from app.core import json, statements
 from app.core.errors import Unauthenticated, Unavailable
 from app.core.logging import current_request_id
 from app.core.times import utcnow
-from app.extensions import db
 from app.webhooks.certificates import CertificateUnavailable
 from app.webhooks.events import Delivery
 from app.webhooks.jobs import ring
@@ -61,13 +60,33 @@ _CLEAR = frozenset(
     ]
 )
 
-_STORE = insert(WebhookEvent).on_conflict_do_nothing().returning(WebhookEvent.id)
-_FIND = select(WebhookEvent.id, WebhookEvent.external_id).where(
-    WebhookEvent.source == bindparam("source"),
-    WebhookEvent.external_id.in_(bindparam("external_ids", expanding=True)),
+_STORE = statements.prepare(
+    text("""
+INSERT INTO webhook_events (
+    id, external_id, event_type, body, digest, status, detail, next_attempt_at, processed_at,
+    source, headers, replay_key, request_id, created_at, updated_at, version, attempts, replays
 )
-_FIND_BY_REPLAY_KEY = select(WebhookEvent.id).where(
-    WebhookEvent.source == bindparam("source"), WebhookEvent.replay_key == bindparam("replay_key")
+SELECT new.*, :source, CAST(:headers AS json), :replay_key, :request_id, :now, :now, 1, 0, 0
+FROM unnest(
+    CAST(:id AS uuid[]), CAST(:external_id AS text[]), CAST(:event_type AS text[]),
+    CAST(:body AS bytea[]), CAST(:digest AS text[]), CAST(:status AS text[]),
+    CAST(:detail AS text[]), CAST(:next_attempt_at AS timestamptz[]),
+    CAST(:processed_at AS timestamptz[])
+) AS new
+ON CONFLICT DO NOTHING RETURNING id
+""")
+)
+_FIND = statements.prepare(
+    select(WebhookEvent.id, WebhookEvent.external_id).where(
+        WebhookEvent.source == bindparam("source"),
+        WebhookEvent.external_id == any_(bindparam("external_ids", type_=ARRAY(Text))),
+    )
+)
+_FIND_BY_REPLAY_KEY = statements.prepare(
+    select(WebhookEvent.id).where(
+        WebhookEvent.source == bindparam("source"),
+        WebhookEvent.replay_key == bindparam("replay_key"),
+    )
 )
 
 
@@ -142,12 +161,14 @@ def store(
         return Stored([], set(), [])
     common = {
         "source": source,
-        "headers": dict(headers),
+        "headers": json.dumps_text(headers),
         "replay_key": replay_key,
         "request_id": current_request_id(),
+        "now": utcnow(),
     }
-    rows = [{**common, **_row(delivery)} for delivery in deliveries]
-    added = set(db.session.execute(_STORE, rows).scalars())
+    rows = [_row(delivery) for delivery in deliveries]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    added = set(statements.scalars(_STORE, {**common, **columns}))
     new = [row for row in rows if row["id"] in added]
     ids: dict[str, UUID] = {row["external_id"]: row["id"] for row in new}
     missing = {delivery.external_id for delivery in deliveries} - ids.keys()
@@ -200,11 +221,11 @@ def _row(delivery: Delivery) -> dict[str, Any]:
 
 def _known_ids(source: str, external_ids: set[str], replay_key: str | None) -> dict[str, UUID]:
     """The rows that were in the way: of the same event, or of the same signature."""
-    found = db.session.execute(_FIND, {"source": source, "external_ids": list(external_ids)})
+    found = statements.rows(_FIND, {"source": source, "external_ids": list(external_ids)})
     ids = {external_id: id_ for id_, external_id in found}
     if replay_key is not None and external_ids - ids.keys():
         values = {"source": source, "replay_key": replay_key}
-        holder = db.session.execute(_FIND_BY_REPLAY_KEY, values).scalar_one()
+        holder = statements.scalar(_FIND_BY_REPLAY_KEY, values)
         ids |= dict.fromkeys(external_ids - ids.keys(), holder)
     return ids
 

@@ -12,9 +12,11 @@ from sqlalchemy.exc import DBAPIError
 
 from app import create_app
 from app.auth.guard import public
-from app.core import tenancy, transactions
+from app.core import tenancy
+from app.core.connections import Connection
 from app.core.transactions import ATTEMPTS, context, on_commit, run
 from app.extensions import db
+from app.tenants.models import Tenant
 from tests import factories
 from tests.concurrency import at_once
 
@@ -36,6 +38,11 @@ class Work:
         if self._first is not None and self.runs <= self._times:
             db.session.execute(self._first)
         return "done"
+
+
+def end_backend(connection: Connection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(str(END_ME))
 
 
 @pytest.fixture(autouse=True)
@@ -103,11 +110,8 @@ class TestRunAgain:
 
     def test_never_after_a_connection_lost_at_the_commit(self, monkeypatch):
         """It may have happened: only who asked can tell whether to ask again."""
-        work = Work()
-        commit = transactions.db.session().commit
-        monkeypatch.setattr(
-            transactions.db.session(), "commit", lambda: (db.session.execute(END_ME), commit())
-        )
+        work = Work(text("SELECT 1"))
+        monkeypatch.setattr(Connection, "commit", end_backend)
 
         with pytest.raises(DBAPIError):
             run(work)
@@ -140,6 +144,16 @@ class TestRunAgain:
         assert pushed == [2]
         with factories.platform_transaction():
             assert db.session.execute(text("SELECT name FROM tenants")).scalar() == "run 2"
+
+
+class TestCleanUp:
+    def test_gives_a_clean_connection_back_after_a_commit_that_failed(self):
+        tenant = factories.create_tenant()
+        with pytest.raises(DBAPIError), factories.platform_transaction():
+            db.session.add(Tenant(id=tenant.id, idp_org_id="x", name="x", slug="x", plan_name="x"))
+
+        for _ in range(db.engine.pool.size()):
+            assert run(Work(text("SELECT 1"), times=1)) == "done"
 
 
 class TestAnswers:

@@ -1,0 +1,227 @@
+"""Statements as requests run them: built with SQLAlchemy, compiled once, sent without its Session.
+
+On a statement about one row the ORM's session spends several times what PostgreSQL does. Here the
+compiled text goes straight to the transaction's own psycopg2 connection, and the answer becomes
+plain rows: of a model the attributes can be read, not set (:meth:`app.core.models.Row.assign`
+changes a row), and the session knows nothing of them.
+
+The session stays for what is rare. Both use one connection, and what the session has pending goes
+first, so everything happens in the order in which it was written down.
+
+Build statements once, with ``bindparam``, and :func:`prepare` them; one that is built anew each
+time finds its compiled form by its shape, which costs more. ``IN`` of a list is not for here.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+import psycopg2
+from sqlalchemy import Column, Connection, Dialect, Executable
+from sqlalchemy.orm import Mapper
+from sqlalchemy.util import LRUCache
+
+from app.core import connections, transactions
+
+S = TypeVar("S", bound=Executable)
+Values = Mapping[str, Any]
+Convert = Callable[[Any], Any]
+NONE: Values = {}
+
+
+def prepare(statement: S) -> S:
+    """The statement itself, which from its first use on keeps its compiled form, for good."""
+    _plans[statement] = None
+    return statement
+
+
+def rows(statement: Executable, values: Values = NONE) -> list[Any]:
+    """All rows, as named tuples; in ``select(User, …)`` the user is one value."""
+    shape, found = _run(statement, values)
+    return [shape.row(row) for row in found]
+
+
+def first(statement: Executable, values: Values = NONE) -> Any:
+    """The first row, or None."""
+    shape, found = _run(statement, values)
+    return shape.row(found[0]) if found else None
+
+
+def scalars(statement: Executable, values: Values = NONE) -> list[Any]:
+    """The first value of each row."""
+    shape, found = _run(statement, values)
+    return [shape.scalar(row) for row in found]
+
+
+def scalar(statement: Executable, values: Values = NONE) -> Any:
+    """The first value of the first row; None where there is no row."""
+    shape, found = _run(statement, values)
+    return shape.scalar(found[0]) if found else None
+
+
+def write(statement: Executable, values: Values = NONE, *, changes_one: bool = False) -> None:
+    """Run a statement without an answer, together with the next one or with the COMMIT.
+
+    With ``changes_one`` the transaction fails, and is run again, where it does not change exactly
+    one row. Other faults show where the statement is sent: call :func:`settle` to have that here.
+    """
+    connection = transactions.connection()
+    plan = _plan(statement, connection.dialect)
+    parameters = plan.parameters(values)
+    driver = _driver(connection)
+    with driver.cursor() as cursor:
+        _announce(connection, cursor, plan.text, parameters)
+        driver.defer(cursor.mogrify(plan.text, parameters), changes_one=changes_one)
+
+
+def settle() -> None:
+    """Send what waits, the ORM session's too, so that a fault of it shows here."""
+    connection = transactions.connection()
+    try:
+        _driver(connection).settle()
+    except psycopg2.Error as fault:
+        _raise(connection, fault)
+
+
+class _Plan(NamedTuple):
+    """A statement, ready to be sent: the text, the values in it, and how values are spelt."""
+
+    text: str
+    given: Values
+    spelling: Sequence[tuple[str, Convert]]
+    compiled: Any
+
+    def parameters(self, values: Values) -> dict[str, Any]:
+        parameters = {**self.given, **values}
+        for name, spell in self.spelling:
+            parameters[name] = spell(parameters[name])
+        return parameters
+
+
+class _Shape:
+    """What the columns of an answer mean: values, and rows of models."""
+
+    def __init__(self, statement: Any, plan: _Plan, dialect: Dialect, description: Any) -> None:
+        columns = plan.compiled._result_columns
+        self._conversions = [
+            (place, convert)
+            for place, column in enumerate(columns)
+            if (convert := column[3]._cached_result_processor(dialect, description[place][1]))
+        ]
+        names, self._parts, place = [], [], 0
+        for one in getattr(statement, "column_descriptions", None) or description:
+            model: Any = one["expr"] if isinstance(one, dict) else None
+            if not isinstance(model, type):
+                model = None
+            count = 1 if model is None else len(_mapper(model).column_attrs)
+            attributes = [_attribute(model, column) for column in columns[place : place + count]]
+            names.append((one["name"] if isinstance(one, dict) else one.name) or "")
+            self._parts.append((place, place + count, model, attributes))
+            place += count
+        self._is_plain = not any(model for *_, model, _ in self._parts)
+        self._named: Any = _named(names)
+
+    def row(self, found: tuple[Any, ...]) -> Any:
+        values = self._converted(found)
+        if self._is_plain:
+            return self._named(values)
+        return self._named([_value(values, part) for part in self._parts])
+
+    def scalar(self, found: tuple[Any, ...]) -> Any:
+        return _value(self._converted(found), self._parts[0])
+
+    def _converted(self, found: tuple[Any, ...]) -> Sequence[Any]:
+        if not self._conversions:
+            return found
+        values = list(found)
+        for place, convert in self._conversions:
+            values[place] = convert(values[place])
+        return values
+
+
+_compiled: Any = LRUCache(500)
+_plans: dict[Any, _Plan | None] = {}
+_shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
+
+
+def _run(statement: Executable, values: Values) -> tuple[_Shape, list[tuple[Any, ...]]]:
+    connection = transactions.connection()
+    plan = _plan(statement, connection.dialect)
+    parameters = plan.parameters(values)
+    with _driver(connection).cursor() as cursor:
+        _announce(connection, cursor, plan.text, parameters)
+        try:
+            cursor.execute(plan.text, parameters)
+            found = cursor.fetchall()
+        except psycopg2.Error as fault:
+            _raise(connection, fault, plan.text, parameters)
+        shape = _shapes.get(plan.compiled)
+        if shape is None:
+            shape = _Shape(statement, plan, connection.dialect, cursor.description)
+            _shapes[plan.compiled] = shape
+    return shape, found
+
+
+def _driver(connection: Connection) -> connections.Connection:
+    return cast("connections.Connection", connection.connection.dbapi_connection)
+
+
+def _plan(statement: Any, dialect: Dialect) -> _Plan:
+    plan = _plans.get(statement)
+    if plan is None:
+        compiled, extracted, _ = statement._compile_w_cache(
+            dialect, compiled_cache=_compiled, column_keys=[]
+        )
+        if compiled.post_compile_params or compiled.escaped_bind_names:
+            raise NotImplementedError("a statement whose text depends on its values")
+        given = compiled.construct_params(extracted_parameters=extracted, _check=False)
+        spelling = tuple(compiled._bind_processors.items())
+        plan = _Plan(compiled.string, given, spelling, compiled)
+        if statement in _plans:
+            _plans[statement] = plan
+    return plan
+
+
+def _named(names: list[str]) -> Any:
+    """What makes a named tuple of a sequence; a name that is none is a number."""
+    make: Any = namedtuple
+    return make("Row", names, rename=True)._make
+
+
+def _attribute(model: Any, column: Any) -> str | None:
+    """The attribute that a column of an answer is, where it is one of a model."""
+    if model is None:
+        return None
+    known = next(one for one in column[2] if isinstance(one, Column))
+    return _mapper(model).get_property_by_column(known).key
+
+
+def _mapper(model: Any) -> Mapper[Any]:
+    return cast("Mapper[Any]", model.__mapper__)
+
+
+def _value(found: Sequence[Any], part: tuple[int, int, Any, Any]) -> Any:
+    start, stop, model, attributes = part
+    if model is None:
+        return found[start]
+    row = object.__new__(model)
+    row.__dict__.update(zip(attributes, found[start:stop], strict=True))
+    return row
+
+
+def _announce(connection: Connection, cursor: Any, text: str, parameters: Values) -> None:
+    """Tell who listens for ``before_cursor_execute``, as SQLAlchemy would."""
+    if connection._has_events or connection.engine._has_events:
+        for listener in connection.dispatch.before_cursor_execute:
+            listener(connection, cursor, text, parameters, SimpleNamespace(), False)
+
+
+def _raise(
+    connection: Connection, fault: Exception, text: str = "", parameters: Values = NONE
+) -> NoReturn:
+    """SQLAlchemy's error for a driver's; a connection that is lost is not used again."""
+    connection._handle_dbapi_exception(fault, text, parameters, None, None)

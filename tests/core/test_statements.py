@@ -1,0 +1,214 @@
+"""Statements beside the ORM's session: one connection, one order, SQLAlchemy's errors."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import bindparam, event, select, text, update
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+
+from app.audit.models import AuditEvent
+from app.auth.models import ApiKey
+from app.core import rows, statements, transactions
+from app.extensions import db
+from app.tenants.models import Tenant
+from app.users.models import User
+from app.webhooks.models import WebhookEvent
+from tests import factories
+
+NAME = statements.prepare(select(Tenant.name).where(Tenant.id == bindparam("id")))
+RENAME = statements.prepare(
+    update(Tenant.__table__).where(Tenant.id == bindparam("of")).values(name=bindparam("to"))
+)
+
+
+def new_tenant(slug: str = "new") -> Tenant:
+    return Tenant(idp_org_id=f"org_{slug}", name="New", slug=slug, plan_name="free")
+
+
+@pytest.fixture
+def tenant(app) -> Tenant:
+    return factories.create_tenant(name="Before")
+
+
+@pytest.fixture
+def unit(tenant):
+    with factories.platform_transaction():
+        yield
+
+
+class TestAnswers:
+    def test_are_named_and_typed(self, unit, tenant):
+        found = statements.first(select(Tenant.id, Tenant.name, Tenant.created_at))
+
+        assert (found.id, found.name) == (tenant.id, "Before")
+        assert found.created_at == tenant.created_at
+
+    def test_are_rows_of_models_with_values_beside(self, unit, tenant):
+        user = factories.create_user(tenant, meta_data={"a": [1.0, {"b": None}]})
+
+        found = statements.first(
+            select(User, Tenant.name).join(Tenant, Tenant.id == User.tenant_id)
+        )
+
+        row, name = found
+        assert (row.id, row.meta_data, row.version, name) == (user.id, user.meta_data, 1, "Before")
+
+    def test_are_in_the_types_of_their_columns(self, unit, tenant):
+        factories.create_api_key(tenant, ["users:read", "users:write"])
+
+        assert statements.scalar(select(ApiKey.permissions)) == ["users:read", "users:write"]
+        assert statements.scalar(select(ApiKey)).permissions == ["users:read", "users:write"]
+        assert statements.scalars(select(WebhookEvent)) == []
+
+    def test_of_no_row_are_none(self, unit):
+        nothing = select(User)
+
+        assert statements.first(nothing) is None
+        assert statements.scalar(nothing) is None
+        assert statements.rows(nothing) == statements.scalars(nothing) == []
+
+    def test_of_statements_that_differ_in_values_only_differ(self, unit, tenant):
+        other = factories.create_tenant(name="Other")
+        asked = [select(Tenant.name).where(Tenant.id == one.id) for one in (tenant, other, tenant)]
+
+        assert [statements.scalar(one) for one in asked] == ["Before", "Other", "Before"]
+
+    def test_cannot_be_set(self, unit, tenant):
+        row = rows.get_row(Tenant, tenant.id)
+
+        with pytest.raises(AttributeError):
+            row.name = "After"
+
+    def test_are_none_of_a_list_of_values(self, unit, tenant):
+        with pytest.raises(NotImplementedError):
+            statements.scalars(select(Tenant).where(Tenant.id.in_([tenant.id])))
+
+
+class TestOrder:
+    def test_what_was_written_is_read(self, unit, tenant):
+        statements.write(RENAME, {"of": tenant.id, "to": "After"}, changes_one=True)
+
+        assert statements.scalar(NAME, {"id": tenant.id}) == "After"
+        assert db.session.execute(NAME, {"id": tenant.id}).scalar() == "After"
+
+    def test_what_the_session_has_pending_goes_first(self, unit):
+        made = new_tenant()
+        db.session.add(made)
+
+        assert statements.scalar(select(Tenant.name).where(Tenant.slug == "new")) == "New"
+        assert made.version == 1
+
+    def test_a_row_just_added_can_be_changed_at_once(self, unit):
+        made = new_tenant()
+        db.session.add(made)
+
+        made.assign({"name": "Newer"})
+
+        assert (made.name, made.version) == ("Newer", 2)
+        assert statements.scalar(NAME, {"id": made.id}) == "Newer"
+        assert db.session.execute(NAME, {"id": made.id}).scalar() == "Newer"
+
+    def test_a_row_of_the_sessions_follows_its_own_changes(self, unit, tenant):
+        row = db.session.get_one(Tenant, tenant.id)
+
+        row.assign({"name": "After"})
+        row.assign({"name": "Later"})
+
+        db.session.refresh(row)
+        assert (row.name, row.version) == ("Later", 3)
+
+    def test_a_removed_row_is_gone(self, unit, tenant):
+        user = factories.create_user(tenant)
+
+        rows.remove(rows.lock_row(User, user.id))
+
+        assert statements.scalars(select(User)) == []
+
+    def test_nothing_is_left_of_what_was_rolled_back(self, tenant):
+        def change() -> None:
+            with factories.platform_transaction():
+                rows.lock_row(Tenant, tenant.id).assign({"name": "After"})
+                db.session.add(new_tenant())
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            change()
+
+        with factories.platform_transaction():
+            assert statements.scalars(select(Tenant.name)) == ["Before"]
+
+    def test_nothing_is_left_of_what_was_discarded(self, unit, tenant):
+        rows.lock_row(Tenant, tenant.id).assign({"name": "After"})
+        db.session.add(new_tenant())
+
+        transactions.discard()
+
+        assert statements.scalars(select(Tenant.name)) == ["Before"]
+        assert db.session.execute(select(Tenant.name)).scalars().all() == ["Before"]
+
+
+class TestFaults:
+    def test_are_those_of_sqlalchemy(self, unit, tenant):
+        db.session.add(new_tenant(tenant.slug))
+
+        with pytest.raises(IntegrityError):
+            statements.settle()
+
+    def test_of_a_read_are_those_of_sqlalchemy(self, unit):
+        with pytest.raises(DBAPIError) as caught:
+            statements.first(text("SELECT 1/0"))
+
+        assert transactions.sqlstate(caught.value) == "22012"
+        assert not caught.value.connection_invalidated
+
+    def test_of_a_lost_connection_say_so(self, unit):
+        with pytest.raises(OperationalError) as caught:
+            statements.first(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+        assert caught.value.connection_invalidated
+        transactions.discard()
+        assert statements.scalar(text("SELECT 1")) == 1
+
+    def test_a_change_that_would_be_lost_fails(self, tenant):
+        def change() -> None:
+            with factories.platform_transaction():
+                row = rows.get_row(Tenant, tenant.id)
+                with factories.platform_transaction():
+                    rows.lock_row(Tenant, tenant.id).assign({"name": "Theirs"})
+                row.assign({"name": "Mine"})
+
+        with pytest.raises(DBAPIError) as caught:
+            change()
+
+        assert transactions.sqlstate(caught.value) in transactions.RETRIED
+        with factories.platform_transaction():
+            assert statements.scalar(NAME, {"id": tenant.id}) == "Theirs"
+
+
+class TestListeners:
+    def test_hear_of_reads_and_writes(self, unit, tenant):
+        heard = []
+        note = lambda _connection, _cursor, statement, *_: heard.append(statement)  # noqa: E731
+        event.listen(db.engine, "before_cursor_execute", note)
+        try:
+            rows.lock_row(Tenant, tenant.id).assign({"name": "After"})
+        finally:
+            event.remove(db.engine, "before_cursor_execute", note)
+
+        assert [statement.split()[0] for statement in heard] == ["SELECT", "UPDATE"]
+
+
+class TestConnections:
+    def test_are_taken_by_who_asks_something(self, app):
+        with app.app_context(), transactions.transaction():
+            taken = db.engine.pool.checkedout()
+            statements.first(text("SELECT 1"))
+
+            assert db.engine.pool.checkedout() == taken + 1
+
+    def test_read_ids_that_are_none(self, unit, tenant):
+        assert statements.first(text("SELECT NULL::uuid AS a, id FROM tenants")) == (
+            None,
+            tenant.id,
+        )
+        assert statements.scalars(select(AuditEvent)) == []
