@@ -13,7 +13,7 @@ from sqlalchemy import event
 
 from app.auth.tokens import TokenVerifier
 from app.config import Config, load_config
-from app.core import jobs, json, logging
+from app.core import jobs, json, logging, telemetry
 from app.core.connections import bounded_by, read_ids
 from app.core.errors import Forbidden
 from app.core.metrics import observe_requests
@@ -72,6 +72,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     _register_domains(app)
     if with_commands:
         _register_commands(app)
+    telemetry.start(app, config)
     observe_requests(app)
     limit_requests(app, config)
     app.before_request(_begin)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from limits import parse as parse_rate
@@ -68,6 +69,20 @@ def _postgres(value: str) -> str:
 def _redis(value: str) -> str:
     if not value.strip().startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("must be a redis://, rediss:// or unix:// URL")
+    return value.strip()
+
+
+def _http(value: str) -> str:
+    url = urlsplit(value.strip())
+    if url.scheme not in {"http", "https"} or not url.hostname:
+        raise ValueError("must be an http:// or https:// URL")
+    return value.strip()
+
+
+def _dsn(value: str) -> str:
+    url = urlsplit(_http(value))
+    if not url.username or not url.path.strip("/"):
+        raise ValueError("must be https://key@host/project, as Sentry shows it")
     return value.strip()
 
 
@@ -163,6 +178,10 @@ class Config:
         _number(0, 10), 0, "proxies in front that add the client to X-Forwarded-For"
     )
     log_level: str = _setting(_text, "INFO", "DEBUG, INFO, WARNING or ERROR")
+    otel_exporter_otlp_endpoint: str = _setting(
+        _http, "", "OpenTelemetry collector (OTLP over HTTP) for traces; none are made if unset"
+    )
+    sentry_dsn: str = _setting(_dsn, "", "Sentry project for faults; none are sent if unset")
 
 
 SETTINGS = {setting.name.upper(): setting for setting in fields(Config)}

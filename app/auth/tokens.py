@@ -13,12 +13,13 @@ from http.client import HTTPException
 from typing import Any
 
 import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from app.config import Config
+from app.config import Config, ConfigError
 from app.core.errors import Unauthenticated, Unavailable
 
 log = logging.getLogger(__name__)
@@ -198,5 +199,8 @@ def algorithm_of(key: Any) -> str:
 
 def _keys(config: Config) -> PinnedKey | KeySet:
     if config.jwt_public_key:
-        return PinnedKey(config.jwt_public_key, config.jwt_algorithms)
+        try:
+            return PinnedKey(config.jwt_public_key, config.jwt_algorithms)
+        except (ValueError, LookupError, UnsupportedAlgorithm) as fault:
+            raise ConfigError(f"JWT_PUBLIC_KEY is not usable: {fault}.") from None
     return KeySet(config.jwt_jwks_url, config.jwt_algorithms)

@@ -24,12 +24,18 @@ def register_error_handlers(app: Flask) -> None:
     """Answer every error of ``app`` with one of the two bodies.
 
     Database faults that may pass are 503; whether to try again first is the transaction's affair.
-    Anything unforeseen is logged by Flask and answered with a 500 that says nothing.
+    Anything unforeseen is logged and answered with a 500 that says nothing.
     """
+    app.log_exception = _log  # type: ignore[method-assign]
     app.register_error_handler(AppError, _app_error)
     app.register_error_handler(HTTPException, _http_exception)
     app.register_error_handler(DBAPIError, _database_error)
     app.register_error_handler(PoolTimeout, _database_unavailable)
+
+
+def _log(exc_info: Any) -> None:
+    """As Flask does, but for the path, which may hold what is personal."""
+    current_app.logger.error("request_failed", exc_info=exc_info)
 
 
 def _app_error(error: AppError) -> Response:

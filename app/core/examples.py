@@ -43,12 +43,8 @@ def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
         return schema["examples"][0]
     if schema.get("enum"):
         return schema["enum"][0]
-    if schema.get("allOf"):
-        parts = [example_of(part, document) for part in schema["allOf"]]
-        return {name: value for part in parts for name, value in part.items()}
-    for key in ("anyOf", "oneOf"):
-        if schema.get(key):
-            return example_of(schema[key][0], document)
+    if schema.get("anyOf"):
+        return example_of(schema["anyOf"][0], document)
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = kind[0]
@@ -56,11 +52,7 @@ def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
         return {name: example_of(part, document) for name, part in schema["properties"].items()}
     if kind == "array" and "items" in schema:
         return [example_of(schema["items"], document)]
-    if schema.get("format") in FORMATS:
-        return FORMATS[schema["format"]]
-    if kind == "integer":
-        return schema.get("minimum", PLAIN["integer"])
-    return PLAIN.get(str(kind))
+    return FORMATS.get(schema.get("format", ""), PLAIN.get(str(kind)))
 
 
 def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:

@@ -84,6 +84,8 @@ def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
     response = answer()
     if 200 <= response.status_code < 300:
         _store(place, response)
+    else:  # returned, not raised, so this commits: a 304
+        db.session.execute(delete(IdempotencyKey).filter_by(**place))
     return response
 
 

@@ -23,7 +23,7 @@ from redis.exceptions import RedisError
 from rq.serializers import JSONSerializer
 from sqlalchemy.orm import configure_mappers
 
-from app.core import transactions
+from app.core import telemetry, transactions
 from app.core.logging import add_facts, current_request_id, resume_request
 from app.core.metrics import count_job
 from app.core.redis import request_client, worker_client
@@ -62,11 +62,11 @@ class Job:
 
         ``delay``: seconds until a worker may take it.
         """
-        request_id = current_request_id()
+        meta = {"request_id": current_request_id(), **telemetry.carried()}
         if transactions.is_open():
-            transactions.on_commit(lambda: _push(self, ids, delay, request_id))
+            transactions.on_commit(lambda: _push(self, ids, delay, meta))
         else:
-            _push(self, ids, delay, request_id)
+            _push(self, ids, delay, meta)
 
 
 JOBS: dict[str, Job] = {}
@@ -100,13 +100,13 @@ def connection() -> Redis:
     return request_client(config.redis_url, config.redis_timeout)
 
 
-def _push(pushed: Job, ids: tuple[str, ...], delay: float, request_id: str) -> None:
+def _push(pushed: Job, ids: tuple[str, ...], delay: float, meta: dict[str, str]) -> None:
     queue = queue_named(pushed.queue, connection())
     options: dict[str, Any] = {
         "job_timeout": pushed.timeout,
         "result_ttl": 60,
         "failure_ttl": 86_400,
-        "meta": {"request_id": request_id},
+        "meta": meta,
         "description": pushed.name,
     }
     try:
@@ -129,20 +129,31 @@ class Worker(rq.Worker):
         """Run one job in an application context of its own, under its request's id."""
         with self.app.app_context():
             db.engine.dispose(close=False)
-            _resume_request_of(job)
-            started = time.perf_counter()
-            succeeded = super().perform_job(job, queue)
-            _resume_request_of(job)  # the job may have worked for other requests as well
-            log.info(
-                "job",
-                extra={
-                    "queue": queue.name,
-                    "succeeded": succeeded,
-                    "duration_ms": round((time.perf_counter() - started) * 1000, 2),
-                },
-            )
-            count_job(self.connection, str(job.func_name), succeeded=succeeded)
+            with telemetry.job_span(str(job.func_name), job.meta, queue=queue.name, job_id=job.id):
+                succeeded = self._perform(job, queue)
+            telemetry.flush()
             return succeeded
+
+    def _perform(self, job: rq.job.Job, queue: rq.Queue) -> bool:
+        _resume_request_of(job)
+        started = time.perf_counter()
+        succeeded = super().perform_job(job, queue)
+        _resume_request_of(job)  # the job may have worked for other requests as well
+        log.info(
+            "job",
+            extra={
+                "queue": queue.name,
+                "succeeded": succeeded,
+                "duration_ms": round((time.perf_counter() - started) * 1000, 2),
+            },
+        )
+        count_job(self.connection, str(job.func_name), succeeded=succeeded)
+        return succeeded
+
+    def handle_exception(self, job: rq.job.Job, *exc_info: Any) -> None:
+        """Log what a job failed of, as everything is logged; RQ's own line would show its values."""
+        log.error("job_failed", exc_info=exc_info)
+        telemetry.note_failure(exc_info[1])
 
 
 def _resume_request_of(job: rq.job.Job) -> None:

@@ -15,6 +15,7 @@ from uuid_utils.compat import uuid7
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
 _facts: ContextVar[dict[str, str] | None] = ContextVar("log_facts", default=None)
+_trace_id: ContextVar[str] = ContextVar("trace_id", default="")
 
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
 _VALUES = re.compile(r"^DETAIL:.*", re.MULTILINE)  # where PostgreSQL names the offending values
@@ -45,6 +46,17 @@ def add_facts(**facts: str) -> None:
     _facts.set({**(_facts.get() or {}), **facts})
 
 
+def name_trace(trace_id: str) -> None:
+    """Have every further line name this trace, whichever request it is for; ``""`` names none."""
+    _trace_id.set(trace_id)
+
+
+def current_facts() -> dict[str, str]:
+    """What every line of this request or job says."""
+    trace_id = _trace_id.get()
+    return {**(_facts.get() or {}), **({"trace_id": trace_id} if trace_id else {})}
+
+
 class JsonFormatter(logging.Formatter):
     """One line: the event, the request's facts, what the caller gave as ``extra``."""
 
@@ -55,7 +67,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            **(_facts.get() or {}),
+            **current_facts(),
         }
         line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
         if record.exc_info:

@@ -107,6 +107,14 @@ class TestReplay:
 
         assert [event["id"] for event in replayed] == [str(failed.id)]
 
+    def test_queues_the_failed_ones_of_one_source(self, run, sender):
+        failed = sender.deliver("standard_webhooks", {"type": "user.created", "data": {}})
+
+        assert run("replay", "--failed", "--source", "workos") == []
+        replayed = run("replay", "--failed", "--source", failed.source)
+
+        assert [event["id"] for event in replayed] == [str(failed.id)]
+
     def test_wants_to_know_which(self, run):
         run("replay", code=2)
 

@@ -19,7 +19,6 @@ from schemathesis.engine import Status, events, from_schema
 from schemathesis.openapi.checks import RejectedPositiveData
 
 from tests.hostile.document import Document
-from tests.hostile.world import World
 
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
 PRECONDITION = "If-Match"
@@ -69,30 +68,33 @@ class Findings:
 
 def fuzz(
     port: int,
-    world: World,
-    caller: str,
+    document: Document,
+    token: str,
+    ids: Mapping[str, str],
     *,
     examples: int,
     seed: int,
     phases: tuple[str, ...] = PHASES,
     operation_ids: Sequence[str] = (),
+    deadline: float = float("inf"),
 ) -> Findings:
     """Run the phases with every check; ``examples`` cases of each operation in the fuzzing phase.
 
-    Most ids are those of rows that exist, or nearly everything would be 404. ``operation_ids``
-    leave the others out.
+    Most ids are ``ids``, of rows that exist, or nearly everything would be 404. ``operation_ids``
+    leave the others out. What is not asked until ``deadline`` (monotonic) is not asked.
     """
     findings, started = Findings(), time.monotonic()
-    config = schemathesis.Config.from_dict(
-        _settings(world.credentials[caller], examples, seed, phases)
-    )
+    config = schemathesis.Config.from_dict(_settings(token, examples, seed, phases))
     url = f"http://127.0.0.1:{port}/openapi.json"
     schema = schemathesis.openapi.from_url(url, config=config)
     if operation_ids:
         schema = schema.include(operation_id=list(operation_ids))
-    schema.hook("map_path_parameters")(_with_ids(world.ids))
-    schema.hook("filter_failure")(_filter(findings, world.document))
-    for event in from_schema(schema).execute():
+    schema.hook("map_path_parameters")(_with_ids(ids))
+    schema.hook("filter_failure")(_filter(findings, document))
+    stream = from_schema(schema).execute()
+    for event in stream:
+        if time.monotonic() > deadline:
+            stream.stop()
         match event:
             case events.ScenarioFinished():
                 findings.note(event.recorder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -76,7 +77,7 @@ class Installation:
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", *command],
-                env={**self.environment, **settings},
+                env={**os.environ, **self.environment, **settings},
                 cwd=PROJECT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -73,8 +73,10 @@ class Report:
         )
 
 
-def prove(service: Installation, *, requests: int, tenants: int) -> Report:
-    """Send so many requests; the factories must be bound to the installation."""
+def prove(
+    service: Installation, *, requests: int, tenants: int, deadline: float = float("inf")
+) -> Report:
+    """Send so many requests, or what the time allows; the factories must be bound to ``service``."""
     residents = [create_resident(number) for number in range(tenants)]
     platform = factories.platform_token()
     report, started = Report(), time.monotonic()
@@ -86,7 +88,7 @@ def prove(service: Installation, *, requests: int, tenants: int) -> Report:
 
         def work(seed: int) -> None:
             client = Client(port, random.Random(seed), residents, platform, report, lock)
-            while next(numbers) < requests:
+            while next(numbers) < requests and time.monotonic() < deadline - 10:
                 client.ask()
             client.close()
 

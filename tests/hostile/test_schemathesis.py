@@ -38,8 +38,9 @@ class TestEveryOperation:
     def test_answers_as_documented(self, service, document, fuzzed, caller, figure):
         findings = fuzz(
             service.port,
-            fuzzed,
-            caller,
+            document,
+            fuzzed.credentials[caller],
+            fuzzed.ids,
             examples=4,
             seed=7,
             phases=("examples", "fuzzing"),

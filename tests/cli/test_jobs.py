@@ -1,0 +1,49 @@
+"""``flask jobs``: what is queued, and by what."""
+
+from __future__ import annotations
+
+import json
+
+from app.core.jobs import JOBS, Queue
+
+BUILD = "app.custom_fields.jobs.sync_search_index"
+
+
+class TestStats:
+    def test_counts_the_jobs_of_each_queue(self, app):
+        runner = app.test_cli_runner()
+        with app.app_context():
+            JOBS[BUILD].push("a", "b")
+            JOBS[BUILD].push("a", "b", delay=60)
+
+        rows = json.loads(runner.invoke(args=["jobs", "stats", "--json"]).stdout)
+
+        assert [row["queue"] for row in rows] == list(Queue)
+        assert rows[list(Queue).index(Queue.INDEXES)] == {
+            "queue": "indexes",
+            "waiting": 1,
+            "delayed": 1,
+            "running": 0,
+            "failed": 0,
+        }
+
+    def test_counts_what_a_worker_has_failed_with(self, app):
+        runner = app.test_cli_runner()
+        with app.app_context():
+            JOBS[BUILD].push("no id", "b")
+
+        worked = runner.invoke(args=["jobs", "worker", "--queue", "indexes", "--burst"])
+        rows = json.loads(runner.invoke(args=["jobs", "stats", "--json"]).stdout)
+
+        assert worked.exit_code == 0
+        assert {row["queue"]: row["failed"] for row in rows}["indexes"] == 1
+
+
+class TestList:
+    def test_has_every_job_with_its_queue_and_period(self, app):
+        listed = app.test_cli_runner().invoke(args=["jobs", "list", "--json"])
+
+        rows = {row["job"]: row for row in json.loads(listed.stdout)}
+        assert rows.keys() == JOBS.keys()
+        assert rows[BUILD] == {"job": BUILD, "queue": "indexes", "every_seconds": None}
+        assert any(row["every_seconds"] for row in rows.values())

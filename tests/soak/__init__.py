@@ -1,0 +1,1 @@
+"""The long proofs: ``python -m tests.soak [--part NAME]``, ten minutes in all at most."""

@@ -1,0 +1,117 @@
+"""The environment: read once, and every fault of it told in one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from app.auth.tokens import TokenVerifier
+from app.config import Config, ConfigError, load_config
+
+NEEDED = {
+    "DATABASE_URL": "postgresql://app@db/controlplane",
+    "REDIS_URL": "redis://cache",
+    "JWT_ISSUER": "https://id.example.com/",
+    "JWT_AUDIENCE": "controlplane",
+    "JWT_JWKS_URL": "https://id.example.com/jwks",
+}
+
+
+def loaded(**settings: str) -> Config:
+    return load_config({**NEEDED, **settings})
+
+
+def refusal(**settings: str) -> str:
+    with pytest.raises(ConfigError) as refused:
+        loaded(**settings)
+    return refused.value.message
+
+
+def pem(key: Any) -> str:
+    """The public half of a key."""
+    spki = serialization.PublicFormat.SubjectPublicKeyInfo
+    return key.public_key().public_bytes(serialization.Encoding.PEM, spki).decode()
+
+
+class TestConfig:
+    def test_has_defaults_for_what_is_unset_or_blank(self):
+        assert loaded(DB_POOL_SIZE=" ", UNKNOWN="x") == loaded()
+        assert loaded().db_pool_size == 8
+        assert loaded().migration_database_url == loaded().database_url
+
+    def test_lists_every_fault_at_once(self):
+        with pytest.raises(ConfigError) as refused:
+            load_config(
+                {"REDIS_URL": "http://cache", "DB_POOL_SIZE": "many", "TRUSTED_PROXIES": "11"}
+            )
+
+        assert refused.value.message == (
+            "The configuration is not usable: REDIS_URL must be a redis://, rediss:// or unix:// URL;"
+            " DB_POOL_SIZE must be a number, not 'many'; TRUSTED_PROXIES must be between 0 and 10;"
+            " DATABASE_URL is not set; REDIS_URL is not set; JWT_ISSUER is not set;"
+            " JWT_AUDIENCE is not set; exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set."
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "value", "fault"),
+        [
+            ("DATABASE_URL", "mysql://db/x", "must be a postgresql:// URL"),
+            ("DATABASE_URL", "db", "must be a postgresql:// URL"),
+            ("RATELIMIT_ENABLED", "perhaps", "must be 1 or 0"),
+            ("RATELIMIT_DEFAULT", "often", "must be a rate such as 100/minute"),
+            ("DB_STATEMENT_TIMEOUT", "0", "must be between 1 and 600"),
+            ("IDP_ROLE_MAP", "admin=admin owner=", "must be name=value pairs, 'owner=' is none"),
+            ("JWT_ALGORITHMS", "RS256 HS256", "may name RS256, ES256 and EdDSA only"),
+            ("JWT_ALGORITHMS", ",", "may name RS256, ES256 and EdDSA only"),
+            ("JWT_SIGNING_KEY", "/nowhere/key.pem", "is neither PEM text nor a readable file"),
+        ],
+    )
+    def test_refuses(self, name, value, fault):
+        assert f"{name} {fault}" in refusal(**{name: value})
+
+    @pytest.mark.parametrize("given", [{"JWT_PUBLIC_KEY": "-----BEGIN X"}, {"JWT_JWKS_URL": ""}])
+    def test_takes_the_identity_providers_keys_from_one_place(self, given):
+        assert "exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY" in refusal(**given)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "meaning"),
+        [
+            ("DATABASE_URL", "postgres://a@db/x", "postgresql+psycopg2://a@db/x"),
+            ("DATABASE_URL", "postgresql+psycopg2://a@db/x", "postgresql+psycopg2://a@db/x"),
+            ("REDIS_URL", " unix:///run/redis.sock ", "unix:///run/redis.sock"),
+            ("RATELIMIT_ENABLED", "Off", False),
+            ("RATELIMIT_ENABLED", "yes", True),
+            ("RATELIMIT_DEFAULT", "5/second", "5/second"),
+            ("DB_STATEMENT_TIMEOUT", "2.5", 2.5),
+            ("IDP_ROLE_MAP", "org:admin=admin,boss=owner", {"org:admin": "admin", "boss": "owner"}),
+            ("JWT_ALGORITHMS", "ES256, EdDSA", ("ES256", "EdDSA")),
+            ("JWT_SIGNING_KEY", "-----BEGIN X\\nY", "-----BEGIN X\nY"),
+        ],
+    )
+    def test_understands(self, name, value, meaning):
+        assert getattr(loaded(**{name: value}), name.lower()) == meaning
+
+    def test_reads_a_key_from_a_file(self, tmp_path):
+        path = tmp_path / "key.pem"
+        path.write_text("-----BEGIN PRIVATE KEY-----\n")
+
+        assert loaded(JWT_SIGNING_KEY=str(path)).jwt_signing_key == path.read_text()
+
+
+class TestPinnedKey:
+    @pytest.mark.parametrize(
+        ("pem", "fault"),
+        [
+            ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "Could not deserialize"),
+            (pem(rsa.generate_private_key(65537, 2048)), "RS256 keys are not accepted"),
+            (pem(ec.generate_private_key(ec.SECP384R1())), "not a key for RS256, ES256 or EdDSA"),
+        ],
+    )
+    def test_that_cannot_verify_an_accepted_token_is_refused_at_start(self, pem, fault):
+        config = loaded(JWT_PUBLIC_KEY=pem, JWT_JWKS_URL="", JWT_ALGORITHMS="ES256")
+
+        with pytest.raises(ConfigError, match=f"JWT_PUBLIC_KEY is not usable: .*{fault}"):
+            TokenVerifier(config)
