@@ -29,11 +29,11 @@ SERVICE = "service: merge, rules, change"
 AUDIT = "audit row"
 OUTPUT = "output: dump and JSON"
 TRANSACTION = "transaction: open, close, connection"
-SQLALCHEMY = "SQLAlchemy: statements, rows, unit of work"
+STATEMENTS = "statements: their text, their rows"
 DATABASE = "psycopg2 and PostgreSQL"
 LAYERS = (
     *(FLASK, HOOKS, GUARD, INPUT, SERVICE, AUDIT, OUTPUT),
-    *(TRANSACTION, SQLALCHEMY, DATABASE),
+    *(TRANSACTION, STATEMENTS, DATABASE),
 )
 
 
@@ -111,10 +111,8 @@ def _service() -> tuple[Application, Clock]:
 
 def _borders(app: Any) -> Iterator[tuple[str, Any, str]]:
     """Where one layer calls the next."""
-    from sqlalchemy.orm import Session
-
     from app.auth.guard import Requires
-    from app.core import connections, json, parser, transactions
+    from app.core import connections, json, parser, statements, transactions
     from app.core.schemas import Schema
     from app.users import service
 
@@ -125,7 +123,8 @@ def _borders(app: Any) -> Iterator[tuple[str, Any, str]]:
     yield OUTPUT, Schema, "dump"
     yield OUTPUT, json, "dumps"
     yield TRANSACTION, transactions, "run"
-    yield from ((SQLALCHEMY, Session, name) for name in ("execute", "flush", "commit"))
+    for name in ("rows", "first", "scalars", "scalar", "write"):
+        yield STATEMENTS, statements, name
     yield DATABASE, connections.Cursor, "execute"
     yield DATABASE, connections.Connection, "send"
 
