@@ -3,6 +3,7 @@
 PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE is the service's.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -76,6 +77,17 @@ def on_starting(server):
     """Start counting at nought."""
     shutil.rmtree(metrics_folder, ignore_errors=True)
     metrics_folder.mkdir(mode=0o700, parents=True)
+
+
+def when_ready(server):
+    """Let the workers' garbage collection leave alone what was loaded before they were forked.
+
+    A collection for each 10,000 new objects instead of 700: 16 connections got 13 to 24 % more
+    answers per second so (`python -m benchmarks`, two cores).
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
 
 
 def post_fork(server, worker):
