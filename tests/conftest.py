@@ -26,7 +26,8 @@ from app.dev.postgres import SUPERUSER
 from app.extensions import db
 from tests import factories
 
-TEST_SETTINGS = {"RATELIMIT_ENABLED": "0", "LOG_LEVEL": "WARNING"}
+# Races need more connections than a server process has.
+TEST_SETTINGS = {"RATELIMIT_ENABLED": "0", "LOG_LEVEL": "WARNING", "DB_POOL_SIZE": "8"}
 
 
 @pytest.fixture(scope="session")
