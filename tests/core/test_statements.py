@@ -147,6 +147,24 @@ class TestOrder:
         assert db.session.execute(select(Tenant.name)).scalars().all() == ["Before"]
 
 
+class TestSavepoints:
+    def test_a_fault_undoes_what_was_written_in_them_alone(self, unit, tenant):
+        statements.write(RENAME, {"of": tenant.id, "to": "Kept"})
+
+        with pytest.raises(IntegrityError):
+            _take_slug(tenant, factories.create_tenant().slug)
+
+        assert rows.get_row(Tenant, tenant.id).name == "Kept"
+        assert rows.get_row(Tenant, tenant.id).slug == tenant.slug
+
+
+def _take_slug(tenant: Tenant, slug: str) -> None:
+    with transactions.savepoint():
+        rows.lock_row(Tenant, tenant.id).assign({"name": "Undone"})
+        rows.lock_row(Tenant, tenant.id).assign({"slug": slug})
+        statements.settle()
+
+
 class TestFaults:
     def test_are_those_of_sqlalchemy(self, unit, tenant):
         db.session.add(new_tenant(tenant.slug))
