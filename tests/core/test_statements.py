@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import combinations, islice
+
 import pytest
 from sqlalchemy import bindparam, event, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
-from app.core import rows, statements, transactions
+from app.core import models, rows, statements, transactions
 from app.extensions import db
+from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhooks.models import WebhookEvent
@@ -201,6 +204,20 @@ class TestFaults:
         assert transactions.sqlstate(caught.value) in transactions.RETRIED
         with factories.platform_transaction():
             assert statements.scalar(NAME, {"id": tenant.id}) == "Theirs"
+
+
+class TestPlans:
+    def test_of_every_set_of_columns_that_changes_are_not_all_kept(self, unit):
+        connection = transactions.connection()
+        columns = [name for name in Subscription.__table__.columns.keys() if name != "version"]  # noqa: SIM118 - columns
+        sets = islice(combinations(columns, 5), 2000)
+        kept = len(statements._plans)
+
+        for names in sets:
+            statements._plan(models._update(Subscription, names), connection.dialect)
+
+        assert len(statements._plans) == kept
+        assert len(statements._recent) < 1000
 
 
 class TestListeners:
