@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import lru_cache
 from typing import Any, cast
 from uuid import UUID
 
@@ -151,13 +151,15 @@ class Attributed:
     updated_by_user_id: Mapped[str] = mapped_column(Text)
 
 
-@cache
+@lru_cache(maxsize=500)
 def _update(model: Any, names: tuple[str, ...]) -> Update:
+    """There is one for each set of columns, and a request chooses the set: not all are kept."""
     table = model.__table__
     place = [column == bindparam(f"old_{column.name}") for column in table.primary_key]
     statement = update(table).where(*place, table.c.version == bindparam("old_version"))
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
-    return statements.prepare(statement.values(**values, version=table.c.version + 1))
+    statement = statement.values(**values, version=table.c.version + 1)
+    return statements.prepare(statement, for_good=False)
 
 
 def differs(old: Any, new: Any) -> bool:

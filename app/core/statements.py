@@ -33,9 +33,12 @@ Convert = Callable[[Any], Any]
 NONE: Values = {}
 
 
-def prepare(statement: S) -> S:
-    """The statement itself, which from its first use on keeps its compiled form, for good."""
-    _plans[statement] = None
+def prepare(statement: S, *, for_good: bool = True) -> S:
+    """The statement itself, which from its first use on keeps its compiled form, for good.
+
+    Without ``for_good``, for what is one of very many, as long as it is among the last used.
+    """
+    (_plans if for_good else _recent)[statement] = None
     return statement
 
 
@@ -145,6 +148,7 @@ class _Shape:
 
 _compiled: Any = LRUCache(500)
 _plans: dict[Any, _Plan | None] = {}
+_recent: Any = LRUCache(500)
 _shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
 
 
@@ -171,7 +175,7 @@ def _driver(connection: Connection) -> connections.Connection:
 
 
 def _plan(statement: Any, dialect: Dialect) -> _Plan:
-    plan = _plans.get(statement)
+    plan: _Plan | None = _plans.get(statement) or _recent.get(statement)
     if plan is None:
         compiled, extracted, _ = statement._compile_w_cache(
             dialect, compiled_cache=_compiled, column_keys=[]
@@ -181,8 +185,9 @@ def _plan(statement: Any, dialect: Dialect) -> _Plan:
         given = compiled.construct_params(extracted_parameters=extracted, _check=False)
         spelling = tuple(compiled._bind_processors.items())
         plan = _Plan(compiled.string, given, spelling, compiled)
-        if statement in _plans:
-            _plans[statement] = plan
+        for kept in (_plans, _recent):
+            if statement in kept:
+                kept[statement] = plan
     return plan
 
 

@@ -119,6 +119,14 @@ def discard() -> None:
     _current().end()
 
 
+@contextmanager
+def savepoint() -> Iterator[None]:
+    """Run the block so that an error in it undoes the block alone, whoever sent its statements."""
+    with db.session.begin_nested():
+        db.session.connection()  # or SAVEPOINT waits until the session itself sends something
+        yield
+
+
 def on_commit(callback: Callable[[], Any]) -> None:
     """Call ``callback`` once the current transaction is durable; never if it rolls back."""
     _current().callbacks.append(callback)

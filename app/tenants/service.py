@@ -10,7 +10,7 @@ from flask import current_app
 from sqlalchemy import select
 
 from app.audit.service import record, record_creation
-from app.core import rows
+from app.core import rows, transactions
 from app.core.actors import Actor
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, error
 from app.core.pagination import Page, paginate
@@ -65,7 +65,7 @@ def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
         return _insert(values, actor)
     for slug in slugs.candidates(values["name"]):
         try:
-            with db.session.begin_nested():
+            with transactions.savepoint():
                 return _insert({**values, "slug": slug}, actor)
         except Conflict as taken:
             if taken.code != "slug_taken":

@@ -13,6 +13,7 @@ from uuid import UUID
 from sqlalchemy import Select, exists, func, or_, select, tuple_
 
 from app.auth.models import ApiKey
+from app.core import transactions
 from app.core.actors import SYSTEM_IDP
 from app.core.errors import Conflict
 from app.core.models import Row
@@ -185,7 +186,7 @@ def _with_free_slug(values: Mapping[str, Any], write: Callable[[dict[str, Any]],
     """Write ``values`` with the first slug, made of the text they have for it, that is free."""
     for slug in slugs.candidates(values["slug"]):
         try:
-            with db.session.begin_nested():
+            with transactions.savepoint():
                 write({**values, "slug": slug})
                 return
         except Conflict as taken:

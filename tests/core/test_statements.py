@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import combinations, islice
+
 import pytest
 from sqlalchemy import bindparam, event, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
-from app.core import rows, statements, transactions
+from app.core import models, rows, statements, transactions
 from app.extensions import db
+from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhooks.models import WebhookEvent
@@ -147,6 +150,24 @@ class TestOrder:
         assert db.session.execute(select(Tenant.name)).scalars().all() == ["Before"]
 
 
+class TestSavepoints:
+    def test_a_fault_undoes_what_was_written_in_them_alone(self, unit, tenant):
+        statements.write(RENAME, {"of": tenant.id, "to": "Kept"})
+
+        with pytest.raises(IntegrityError):
+            _take_slug(tenant, factories.create_tenant().slug)
+
+        assert rows.get_row(Tenant, tenant.id).name == "Kept"
+        assert rows.get_row(Tenant, tenant.id).slug == tenant.slug
+
+
+def _take_slug(tenant: Tenant, slug: str) -> None:
+    with transactions.savepoint():
+        rows.lock_row(Tenant, tenant.id).assign({"name": "Undone"})
+        rows.lock_row(Tenant, tenant.id).assign({"slug": slug})
+        statements.settle()
+
+
 class TestFaults:
     def test_are_those_of_sqlalchemy(self, unit, tenant):
         db.session.add(new_tenant(tenant.slug))
@@ -183,6 +204,20 @@ class TestFaults:
         assert transactions.sqlstate(caught.value) in transactions.RETRIED
         with factories.platform_transaction():
             assert statements.scalar(NAME, {"id": tenant.id}) == "Theirs"
+
+
+class TestPlans:
+    def test_of_every_set_of_columns_that_changes_are_not_all_kept(self, unit):
+        connection = transactions.connection()
+        columns = [name for name in Subscription.__table__.columns.keys() if name != "version"]  # noqa: SIM118 - columns
+        sets = islice(combinations(columns, 5), 2000)
+        kept = len(statements._plans)
+
+        for names in sets:
+            statements._plan(models._update(Subscription, names), connection.dialect)
+
+        assert len(statements._plans) == kept
+        assert len(statements._recent) < 1000
 
 
 class TestListeners:

@@ -110,6 +110,13 @@ class TestOrganizations:
 
         assert one(Tenant).slug == "acme-group"
 
+    def test_that_are_given_the_slug_of_another_get_a_numbered_one(self, generic):
+        generic("organization.created", "09:00", id="o1", name="Acme", slug="acme")
+        generic("organization.created", "09:00", id="o2", name="Birch", slug="birch")
+        generic("organization.updated", "10:00", id="o2", slug="acme")
+
+        assert [tenant.slug for tenant in all_rows(Tenant)] == ["acme", "acme-2"]
+
     def test_with_the_name_of_another_get_a_numbered_slug(self, generic):
         generic("organization.created", "09:00", id="o1", name="Acme")
         generic("organization.created", "09:00", id="o2", name="Acme")
