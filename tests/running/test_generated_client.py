@@ -112,7 +112,7 @@ class TestFirstSteps:
             overridden = owner.call(
                 "flags.flags_update_override",
                 tenant["override_id"],
-                body=models.OverrideUpdate(flag_value=True),
+                body=models.OverrideUpdate(flag_value={"primary": "#c2410c"}),
             )
 
         assert (updated.bp_status, updated.auto_renew) == ("past_due", True)
@@ -122,4 +122,4 @@ class TestFirstSteps:
         assert patched.meta_data.additional_properties["address"] == {"city": "Oslo"}
         assert patched.meta_data["favourite_colour"] == "teal"
         assert str(promoted.role) == "billing"
-        assert overridden.flag_value is True
+        assert overridden.flag_value == {"primary": "#c2410c"}
