@@ -101,10 +101,10 @@ SUBSCRIPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 
-# The first is what `flask seed` names as the tenant's override: one that takes any JSON value.
+# The last is what `flask seed` names as the tenant's override: one that takes any JSON value.
 OVERRIDES: list[dict[str, Any]] = [
-    {"flag_key": "theme", "flag_value": {"primary": "#d6336c", "density": "comfortable"}},
     {"flag_key": "advanced-reports", "flag_value": True},
+    {"flag_key": "theme", "flag_value": {"primary": "#d6336c", "density": "comfortable"}},
 ]
 
 PEOPLE: dict[str, dict[str, Any]] = {

@@ -146,7 +146,7 @@ def _read_tenant(idp_org_id: str) -> DemoTenant:
         "idp_org_id": idp_org_id,
         "subscription_id": _id(_subscription(tenant)),
         "field_id": _id(_find(CustomField, tenant_id=tenant.id, field_key=key)),
-        "override_id": _id(_override(tenant, demo.OVERRIDES[0]["flag_key"])),
+        "override_id": _id(_override(tenant, demo.OVERRIDES[-1]["flag_key"])),
         "users": [_read_member(tenant, role) for role in demo.PEOPLE],
     }
 
