@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, false, func, not_, or_, select
+from sqlalchemy import ColumnElement, and_, false, func, not_, or_
 
 from app.audit.service import record, record_creation
 from app.auth.models import ApiKey
@@ -39,14 +39,14 @@ def list_keys(
     is_active: bool | None = None,
 ) -> Page:
     """One page of a tenant's keys (of all keys, for the platform), revoked ones included."""
-    statement = select(ApiKey).where(*_visible(tenant_id))
+    fits = _visible(tenant_id)
     if is_active is not None:
         usable = and_(
             ApiKey.revoked_at.is_(None),
             or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > func.now()),
         )
-        statement = statement.where(usable if is_active else not_(usable))
-    return paginate(statement, ApiKey, limit=limit, cursor=cursor)
+        fits = [*fits, usable if is_active else not_(usable)]
+    return paginate(ApiKey, *fits, limit=limit, cursor=cursor)
 
 
 def create(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, insert
 from uuid_utils.compat import uuid7
 
 from app.audit.models import AuditEvent
@@ -15,7 +15,7 @@ from app.core import statements
 from app.core.actors import Actor
 from app.core.logging import current_request_id
 from app.core.models import Change
-from app.core.pagination import Page, paginate
+from app.core.pagination import Page, between, paginate
 from app.core.tenancy import PLATFORM_TENANT_ID, narrow
 from app.core.times import rfc3339, utcnow
 
@@ -91,17 +91,14 @@ def list_events(
 
     ``since`` is included, ``until`` is not; ``filters`` narrow by equality on columns.
     """
-    statement = select(AuditEvent)
-    shown = narrow(tenant_id)
-    if shown is not None:
-        statement = statement.where(AuditEvent.tenant_id == shown)
-    if since is not None:
-        statement = statement.where(AuditEvent.created_at >= since)
-    if until is not None:
-        statement = statement.where(AuditEvent.created_at < until)
-    for name, value in (filters or {}).items():
-        statement = statement.where(getattr(AuditEvent, name) == value)
-    return paginate(statement, AuditEvent, limit=limit, cursor=cursor)
+    return paginate(
+        AuditEvent,
+        *between(AuditEvent.created_at, since, until),
+        equal=filters,
+        tenant_id=narrow(tenant_id),
+        limit=limit,
+        cursor=cursor,
+    )
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from types import SimpleNamespace
-from typing import Any, NamedTuple, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import psycopg2
+from psycopg2.extensions import AsIs
 from sqlalchemy import Column, Connection, Dialect, Executable
 from sqlalchemy.orm import Mapper
 from sqlalchemy.util import LRUCache
@@ -74,11 +76,10 @@ def write(statement: Executable, values: Values = NONE, *, changes_one: bool = F
     """
     connection = transactions.connection()
     plan = _plan(statement, connection.dialect)
-    parameters = plan.parameters(values)
     driver = _driver(connection)
-    with driver.cursor() as cursor:
-        _announce(connection, cursor, plan.text, parameters)
-        driver.defer(cursor.mogrify(plan.text, parameters), changes_one=changes_one)
+    with driver.cursor(cursor_factory=connections.Cursor) as cursor:
+        _announce(connection, cursor, plan.text, values)
+        driver.defer(plan.message(cursor, values, changes_one=changes_one))
 
 
 def settle() -> None:
@@ -90,19 +91,42 @@ def settle() -> None:
         _raise(connection, fault)
 
 
-class _Plan(NamedTuple):
-    """A statement, ready to be sent: the text, the values in it, and how values are spelt."""
+class _Plan:
+    """A statement, ready to be sent: the text, the values in it, and how values are spelt.
 
-    text: str
-    given: Values
-    spelling: Sequence[tuple[str, Convert]]
-    compiled: Any
+    Under its ``name``, where it has one, connections may prepare it as a function of what it asks for.
+    """
+
+    def __init__(self, compiled: Any, given: Values, name: str) -> None:
+        self.compiled = compiled
+        self.text: str = compiled.string
+        self._given = given
+        self._spelling = tuple(compiled._bind_processors.items())
+        self._name = name
+        asked = [name for name, bind in compiled.binds.items() if bind.required]
+        self._places = {name: AsIs(f"${place}") for place, name in enumerate(asked, 1)}
+        self._arguments = f"({', '.join(f'%({name})s' for name in asked)})" if asked else ""
 
     def parameters(self, values: Values) -> dict[str, Any]:
-        parameters = {**self.given, **values}
-        for name, spell in self.spelling:
+        parameters = {**self._given, **values}
+        for name, spell in self._spelling:
             parameters[name] = spell(parameters[name])
         return parameters
+
+    def message(
+        self, cursor: connections.Cursor, values: Values, *, changes_one: bool = False
+    ) -> bytes:
+        """What is sent: the whole text, or the name of what the connection has prepared."""
+        parameters = self.parameters(values)
+        if self._name and values.keys() == self._places.keys():
+            name = f"{self._name}_one" if changes_one else self._name
+            if cursor.connection.knows(name, lambda: self._definition(cursor, changes_one)):
+                return cursor.mogrify(f"EXECUTE {name}{self._arguments}", parameters)
+        return connections.framed(cursor.mogrify(self.text, parameters), changes_one=changes_one)
+
+    def _definition(self, cursor: connections.Cursor, changes_one: bool) -> bytes:
+        parameters = {**self.parameters(NONE), **self._places}
+        return connections.framed(cursor.mogrify(self.text, parameters), changes_one=changes_one)
 
 
 class _Shape:
@@ -146,6 +170,7 @@ class _Shape:
         return values
 
 
+_numbers = count(1)
 _compiled: Any = LRUCache(500)
 _plans: dict[Any, _Plan | None] = {}
 _recent: Any = LRUCache(500)
@@ -155,14 +180,15 @@ _shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
 def _run(statement: Executable, values: Values) -> tuple[_Shape, list[tuple[Any, ...]]]:
     connection = transactions.connection()
     plan = _plan(statement, connection.dialect)
-    parameters = plan.parameters(values)
-    with _driver(connection).cursor() as cursor:
-        _announce(connection, cursor, plan.text, parameters)
+    driver = _driver(connection)
+    with driver.cursor(cursor_factory=connections.Cursor) as cursor:
+        _announce(connection, cursor, plan.text, values)
         try:
-            cursor.execute(plan.text, parameters)
+            driver.begin()
+            cursor.send(plan.message(cursor, values))
             found = cursor.fetchall()
         except psycopg2.Error as fault:
-            _raise(connection, fault, plan.text, parameters)
+            _raise(connection, fault, plan.text, values)
         shape = _shapes.get(plan.compiled)
         if shape is None:
             shape = _Shape(statement, plan, connection.dialect, cursor.description)
@@ -183,11 +209,10 @@ def _plan(statement: Any, dialect: Dialect) -> _Plan:
         if compiled.post_compile_params or compiled.escaped_bind_names:
             raise NotImplementedError("a statement whose text depends on its values")
         given = compiled.construct_params(extracted_parameters=extracted, _check=False)
-        spelling = tuple(compiled._bind_processors.items())
-        plan = _Plan(compiled.string, given, spelling, compiled)
-        for kept in (_plans, _recent):
-            if statement in kept:
-                kept[statement] = plan
+        kept = next((kept for kept in (_plans, _recent) if statement in kept), None)
+        plan = _Plan(compiled, given, "" if kept is None else f"statement_{next(_numbers)}")
+        if kept is not None:
+            kept[statement] = plan
     return plan
 
 

@@ -54,7 +54,7 @@ def refresh(
     no searchable value differs.
     """
     rows: list[Row] = []
-    shrunk: list[str] = []
+    shrunk: list[UUID] = []
     for rule in rules_of(tenant_id, entity_type):
         if not rule.is_searchable:
             continue
@@ -63,7 +63,7 @@ def refresh(
         if new != old:
             rows += rows_of(rule.field_id, entity_id, new)
         if len(new) < len(old):
-            shrunk.append(str(rule.field_id))
+            shrunk.append(rule.field_id)
     if shrunk:
         place = {"tenant_id": tenant_id, "entity_id": entity_id, "field_ids": shrunk}
         statements.write(REMOVE, place)
@@ -84,8 +84,8 @@ def write(tenant_id: UUID, rows: Sequence[Row]) -> None:
         WRITE,
         {
             "tenant_id": tenant_id,
-            "field_id": [str(field_id) for field_id in fields],
-            "entity_id": [str(entity_id) for entity_id in entities],
+            "field_id": list(fields),
+            "entity_id": list(entities),
             "ordinal": list(ordinals),
             **columns,
         },

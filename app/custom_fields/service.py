@@ -39,13 +39,9 @@ def list_fields(
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
     """One page of a tenant's fields (a platform scope without ``tenant_id``: everybody's)."""
-    statement = select(CustomField)
-    tenant_id = narrow(tenant_id)
-    if tenant_id is not None:
-        statement = statement.where(CustomField.tenant_id == tenant_id)
-    for name, value in (filters or {}).items():
-        statement = statement.where(getattr(CustomField, name) == value)
-    return paginate(statement, CustomField, limit=limit, cursor=cursor)
+    return paginate(
+        CustomField, equal=filters, tenant_id=narrow(tenant_id), limit=limit, cursor=cursor
+    )
 
 
 def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:

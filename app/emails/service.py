@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import case, func, select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.audit import service as audit
 from app.core.actors import SYSTEM_EMAIL, Actor
 from app.core.errors import NotFound
-from app.core.pagination import Page, paginate
+from app.core.pagination import Page, between, paginate
 from app.core.times import utcnow
 from app.emails import events
 from app.emails.events import STATES, EmailEvent, EmailKind
@@ -104,19 +104,13 @@ def list_events(
 ) -> Page:
     """Stored events, oldest first; ``filters`` compare columns, the times bound ``occurred_at``."""
     model = EmailEventRecord
-    statement = select(model).filter_by(**(filters or {}))
-    if recipient is not None:
-        statement = statement.where(model.address == normalized(recipient))
+    fits = [*_address(model, recipient), *between(model.occurred_at, since, until)]
     if message_id is not None:
-        statement = statement.where(
+        fits += [
             func.left(model.message_id, MAX_KEY) == message_id[:MAX_KEY],
             model.message_id == message_id,
-        )
-    if since is not None:
-        statement = statement.where(model.occurred_at >= since)
-    if until is not None:
-        statement = statement.where(model.occurred_at < until)
-    return paginate(statement, model, limit=limit, cursor=cursor)
+        ]
+    return paginate(model, *fits, equal=filters, limit=limit, cursor=cursor)
 
 
 def list_messages(
@@ -128,12 +122,10 @@ def list_messages(
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
     """What became of messages, oldest first."""
-    statement = select(EmailMessage).filter_by(**(filters or {}))
-    if recipient is not None:
-        statement = statement.where(EmailMessage.address == normalized(recipient))
+    fits = _address(EmailMessage, recipient)
     if message_id is not None:
-        statement = statement.where(EmailMessage.message_id == message_id[:MAX_KEY])
-    return paginate(statement, EmailMessage, limit=limit, cursor=cursor)
+        fits.append(EmailMessage.message_id == message_id[:MAX_KEY])
+    return paginate(EmailMessage, *fits, equal=filters, limit=limit, cursor=cursor)
 
 
 def list_suppressions(
@@ -144,10 +136,12 @@ def list_suppressions(
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
     """The reasons that hold now, oldest first."""
-    statement = select(Suppression).where(Suppression.is_active).filter_by(**(filters or {}))
-    if address is not None:
-        statement = statement.where(Suppression.address == normalized(address))
-    return paginate(statement, Suppression, limit=limit, cursor=cursor)
+    fits = [Suppression.is_active, *_address(Suppression, address)]
+    return paginate(Suppression, *fits, equal=filters, limit=limit, cursor=cursor)
+
+
+def _address(model: Any, address: str | None) -> list[ColumnElement[bool]]:
+    return [] if address is None else [model.address == normalized(address)]
 
 
 def is_suppressed(address: str) -> bool:

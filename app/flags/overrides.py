@@ -51,11 +51,8 @@ def list_overrides(
     **equal: Any,
 ) -> Page:
     """One page of the overrides that fit every filter given; ``equal`` are columns."""
-    statement = select(FeatureOverride).filter_by(**equal)
-    tenant_id = tenancy.narrow(tenant_id)
-    if tenant_id is not None:
-        statement = statement.where(FeatureOverride.tenant_id == tenant_id)
-    return paginate(statement, FeatureOverride, limit=limit, cursor=cursor)
+    shown = tenancy.narrow(tenant_id)
+    return paginate(FeatureOverride, equal=equal, tenant_id=shown, limit=limit, cursor=cursor)
 
 
 def create_override(

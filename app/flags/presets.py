@@ -37,10 +37,8 @@ def list_presets(
     *, name: str | None = None, limit: int = DEFAULT_LIMIT, cursor: str | None = None
 ) -> Page:
     """One page of the presets, of that name alone where it is given."""
-    statement = select(PlanPreset)
-    if name is not None:
-        statement = statement.where(PlanPreset.name == name)
-    return paginate(statement, PlanPreset, limit=limit, cursor=cursor)
+    equal = {} if name is None else {"name": name}
+    return paginate(PlanPreset, equal=equal, limit=limit, cursor=cursor)
 
 
 def create_preset(name: str, flags: list[dict[str, Any]], *, actor: Actor) -> PlanPreset:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
-
 from app.audit.service import record, record_creation
 from app.auth.permissions import Role
 from app.core import rows
@@ -37,13 +35,9 @@ def list_memberships(
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
     """One page of a tenant's memberships (of all, for the platform), narrowed by equality."""
-    statement = select(Membership)
-    shown = narrow(tenant_id)
-    if shown is not None:
-        statement = statement.where(Membership.tenant_id == shown)
-    for name, value in (filters or {}).items():
-        statement = statement.where(getattr(Membership, name) == value)
-    return paginate(statement, Membership, limit=limit, cursor=cursor)
+    return paginate(
+        Membership, equal=filters, tenant_id=narrow(tenant_id), limit=limit, cursor=cursor
+    )
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membership:

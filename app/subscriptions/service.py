@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, update
+from sqlalchemy import update
 
 from app.audit import service as audit
 from app.core import statements, tenancy
@@ -54,15 +54,12 @@ def list_subscriptions(
     **equal: str,
 ) -> Page:
     """One page of the subscriptions that fit every filter given; ``equal`` are columns."""
-    statement = select(Subscription)
-    tenant_id = tenancy.narrow(tenant_id)
-    if tenant_id is not None:
-        statement = statement.where(Subscription.tenant_id == tenant_id)
     if status_class is None and "bp_status" in equal:
         status_class = class_of(equal["bp_status"]).value  # which is indexed, unlike the word
     if status_class is not None:
-        statement = statement.where(Subscription.status_class == status_class)
-    return paginate(statement.filter_by(**equal), Subscription, limit=limit, cursor=cursor)
+        equal["status_class"] = status_class
+    shown = tenancy.narrow(tenant_id)
+    return paginate(Subscription, equal=equal, tenant_id=shown, limit=limit, cursor=cursor)
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:

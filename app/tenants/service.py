@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from flask import current_app
-from sqlalchemy import select
 
 from app.audit.service import record, record_creation
 from app.core import rows, transactions
@@ -32,10 +31,7 @@ def list_tenants(
     *, limit: int, cursor: str | None = None, filters: Mapping[str, Any] | None = None
 ) -> Page:
     """One page of every tenant, narrowed by equality on :data:`FILTERS`."""
-    statement = select(Tenant)
-    for name, value in (filters or {}).items():
-        statement = statement.where(getattr(Tenant, name) == value)
-    return paginate(statement, Tenant, limit=limit, cursor=cursor)
+    return paginate(Tenant, equal=filters, limit=limit, cursor=cursor)
 
 
 def target_id(tenant_id: UUID | None, *, home: UUID | None) -> UUID:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
-
 from app.audit.service import record, record_creation
 from app.core import json, rows
 from app.core.actors import Actor
@@ -50,16 +48,11 @@ def list_users(
     ``filters`` narrow by equality on columns, ``meta_data`` by searchable custom fields (see
     :mod:`app.custom_fields.search`), which needs a tenant: Invalid where there is none.
     """
-    statement = select(User)
-    shown = narrow(tenant_id)
+    shown, found = narrow(tenant_id), []
     if meta_data:
         shown = tenants.target_id(tenant_id, home=shown)
-        statement = statement.where(*search.conditions(shown, ENTITY, meta_data, User.id))
-    if shown is not None:
-        statement = statement.where(User.tenant_id == shown)
-    for name, value in (filters or {}).items():
-        statement = statement.where(getattr(User, name) == value)
-    return paginate(statement, User, limit=limit, cursor=cursor)
+        found = search.conditions(shown, ENTITY, meta_data, User.id)
+    return paginate(User, *found, equal=filters, tenant_id=shown, limit=limit, cursor=cursor)
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:

@@ -14,7 +14,7 @@ from app.core import rows
 from app.core.actors import Actor
 from app.core.errors import Conflict
 from app.core.models import Change
-from app.core.pagination import Page, paginate
+from app.core.pagination import Page, between, paginate
 from app.core.times import utcnow
 from app.extensions import db
 from app.webhooks.models import Status, WebhookEvent
@@ -33,12 +33,8 @@ def list_events(
     until: datetime | None = None,
 ) -> Page:
     """Events in the order they came; ``filters`` compare columns, the times bound the arrival."""
-    statement = select(WebhookEvent).filter_by(**(filters or {}))
-    if since is not None:
-        statement = statement.where(WebhookEvent.created_at >= since)
-    if until is not None:
-        statement = statement.where(WebhookEvent.created_at < until)
-    return paginate(statement, WebhookEvent, limit=limit, cursor=cursor)
+    arrived = between(WebhookEvent.created_at, since, until)
+    return paginate(WebhookEvent, *arrived, equal=filters, limit=limit, cursor=cursor)
 
 
 def get_event(event_id: str) -> WebhookEvent:
