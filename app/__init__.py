@@ -97,6 +97,7 @@ def _flask_settings(config: Config) -> dict[str, Any]:
             "pool_pre_ping": False,
             "hide_parameters": True,  # an error's text goes to the log, and they are personal data
             "json_serializer": json.dumps_text,
+            "json_deserializer": json.loads,
             "connect_args": {
                 "connection_factory": bounded_by(config.db_statement_timeout + GRACE),
                 "connect_timeout": config.db_connect_timeout,

@@ -17,7 +17,7 @@ from app.core.logging import current_request_id
 from app.core.models import Change
 from app.core.pagination import Page, between, paginate
 from app.core.tenancy import PLATFORM_TENANT_ID, narrow
-from app.core.times import rfc3339, utcnow
+from app.core.times import utcnow
 
 ADD = statements.prepare(
     insert(AuditEvent).values({name: bindparam(name) for name in AuditEvent.__table__.c.keys()})  # noqa: SIM118 - columns
@@ -71,8 +71,8 @@ def add_event(
             "action": action,
             "target_type": target_type,
             "target_id": target_id,
-            "before": _plain(change.before),
-            "after": _plain(change.after),
+            "before": change.before,
+            "after": change.after,
             "request_id": current_request_id(),
         },
     )
@@ -99,16 +99,3 @@ def list_events(
         limit=limit,
         cursor=cursor,
     )
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _json(value) for name, value in values.items()}
-
-
-def _json(value: Any) -> Any:
-    match value:
-        case datetime():
-            return rfc3339(value)
-        case UUID():
-            return str(value)
-    return value

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
 from typing import Any, TypeVar
-from uuid import UUID
 
 import click
 from flask.cli import AppGroup
@@ -20,8 +19,7 @@ from rich.text import Text
 
 from app.core import tenancy
 from app.core.errors import AppError, Invalid
-from app.core.json import dumps_text
-from app.core.times import rfc3339
+from app.core.json import dumps_text, plain
 from app.core.transactions import transaction
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,7 +48,7 @@ def operator(command: F) -> F:
 
 def print_json(value: Any) -> None:
     """Print ``value`` as indented JSON; dates RFC 3339, ids as text."""
-    click.echo(json.dumps(value, default=_plain, ensure_ascii=False, indent=2))
+    click.echo(json.dumps(value, default=plain, ensure_ascii=False, indent=2))
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
@@ -76,14 +74,8 @@ def _cell(value: Any) -> Text:
         case bool() | dict() | list():
             text = dumps_text(value)
         case _:
-            text = str(_plain(value))
+            text = plain(value) if isinstance(value, datetime) else str(value)
     return Text("".join(one if one.isprintable() else " " for one in text))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return rfc3339(value)
-    return str(value) if isinstance(value, UUID) else value
 
 
 __all__ = ["AppGroup", "json_option", "operator", "print_json", "print_rows"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import flask_smorest
 import marshmallow as ma
@@ -21,6 +21,7 @@ from app.core import concurrency, contract, idempotency, json, transactions
 from app.core.errors import Forbidden
 from app.core.pagination import Page
 from app.core.parser import PARSER
+from app.core.schemas import Schema
 
 View = Callable[..., Any]
 
@@ -72,7 +73,7 @@ class Blueprint(flask_smorest.Blueprint):
 
         ``shown_once`` names fields that a replay of the stored answer must not contain.
         """
-        schema = resolve_schema_instance(schema)
+        schema = cast("Schema | None", resolve_schema_instance(schema))
         document = super().response(status_code, schema, **documentation)
 
         def decorate(view: View) -> View:
@@ -112,7 +113,7 @@ def _endpoint(view: View) -> View:
 
 def _response(
     result: Any,
-    schema: ma.Schema | None,
+    schema: Schema | None,
     status: int,
     headers: Mapping[str, str] | None,
     shown_once: tuple[str, ...],
@@ -122,7 +123,7 @@ def _response(
         return Response(status=status, headers=dict(headers or {}))
     response = Response(status=status, content_type="application/json", headers=dict(headers or {}))
     if isinstance(result, Page):
-        items = schema.dump(result.items, many=True) if schema else result.items
+        items = schema.dump_native(result.items, many=True) if schema else result.items
         response.data = json.dumps({"data": items, "next_cursor": result.next_cursor})
         return response
     if hasattr(result, "version"):
@@ -134,7 +135,7 @@ def _response(
             return response
     if status == 201:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
-    data = schema.dump(result) if schema else result
+    data = schema.dump_native(result) if schema else result
     response.data = json.dumps({"data": data})
     if shown_once:
         kept = {name: value for name, value in data.items() if name not in shown_once}

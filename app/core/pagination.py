@@ -11,8 +11,8 @@ import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, Uuid, bindparam, select, tuple_
@@ -37,6 +37,13 @@ class Page:
     next_cursor: str | None
 
 
+class Kept(NamedTuple):
+    """A condition that is built once and kept, and the values that it holds rows to now."""
+
+    condition: ColumnElement[bool]
+    values: Mapping[str, Any]
+
+
 class PageQuerySchema(Schema):
     """The query of every list; a list's own filters are fields of a subclass."""
 
@@ -50,6 +57,7 @@ class PageQuerySchema(Schema):
 def paginate(
     model: Any,
     *conditions: ColumnElement[bool],
+    among: Kept | None = None,
     equal: Mapping[str, Any] | None = None,
     tenant_id: UUID | None = None,
     limit: int = DEFAULT_LIMIT,
@@ -57,16 +65,17 @@ def paginate(
 ) -> Page:
     """One page (1..100) of ``model``'s rows, oldest first.
 
-    Those of one tenant where ``tenant_id`` is given, whose columns ``equal`` their values and that
-    fit all ``conditions``. Raises Invalid at ``["query", "cursor"]`` for a cursor that this service
+    Those of one tenant where ``tenant_id`` is given, that are ``among`` those of a kept condition,
+    whose columns ``equal`` their values and that fit all ``conditions``. Raises Invalid at ``["query", "cursor"]`` for a cursor that this service
     did not make.
     """
-    values: dict[str, Any] = {"limit": limit + 1}
+    values: dict[str, Any] = {"limit": limit + 1, **(among.values if among else {})}
     if tenant_id is not None:
         values["tenant_id"] = tenant_id
     if cursor is not None:
         values["after_moment"], values["after_id"] = read_cursor(cursor)
-    statement = _walk(model, of_tenant=tenant_id is not None, onwards=cursor is not None)
+    kept = among.condition if among else None
+    statement = _walk(model, kept, of_tenant=tenant_id is not None, onwards=cursor is not None)
     if conditions or equal:
         statement = statement.where(*conditions).filter_by(**(equal or {}))
     rows = statements.scalars(statement, values)
@@ -82,8 +91,10 @@ def between(
     return conditions if until is None else [*conditions, moment < until]
 
 
-@cache
-def _walk(model: Any, *, of_tenant: bool, onwards: bool) -> Select[Any]:
+@lru_cache(maxsize=500)
+def _walk(
+    model: Any, condition: ColumnElement[bool] | None, *, of_tenant: bool, onwards: bool
+) -> Select[Any]:
     """Kept as it is; what narrows a list by other values is not, whose best plan depends on them."""
     statement = select(model).order_by(model.created_at, model.id).limit(bindparam("limit"))
     if of_tenant:
@@ -91,7 +102,9 @@ def _walk(model: Any, *, of_tenant: bool, onwards: bool) -> Select[Any]:
     if onwards:
         place = tuple_(bindparam("after_moment", type_=Moment), bindparam("after_id", type_=Uuid))
         statement = statement.where(tuple_(model.created_at, model.id) > place)
-    return statements.prepare(statement)
+    if condition is not None:
+        statement = statement.where(condition)
+    return statements.prepare(statement, for_good=False)
 
 
 def make_cursor(created_at: datetime, row_id: UUID) -> str:

@@ -6,10 +6,13 @@ security would keep the index from being used; what that leaves open is compared
 
 from __future__ import annotations
 
+import operator as operators
 import sys
-from typing import Any
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, or_, true
+from sqlalchemy import ColumnElement, and_, bindparam, func, or_
 
 from app.core.coercions import to_bool, to_int
 from app.custom_fields import types
@@ -27,6 +30,7 @@ from app.custom_fields.models import FieldType, IndexRow
 
 EQUAL, AT_LEAST, AT_MOST, PREFIX = "eq", "gte", "lte", "prefix"
 OPERATORS = frozenset({AT_LEAST, AT_MOST, PREFIX})
+Condition = Callable[..., ColumnElement[bool]]
 SURROGATES = range(0xD800, 0xE000)
 
 
@@ -37,8 +41,15 @@ def operators_of(field_type: FieldType) -> frozenset[str]:
     return frozenset({EQUAL, PREFIX}) if field_type in TEXTS else frozenset({EQUAL})
 
 
-def compare(field_type: FieldType, operator: str, text: str) -> ColumnElement[bool]:
-    """The condition on an index row of such a field.
+class Comparison(NamedTuple):
+    """Which of :data:`CONDITIONS` holds, with which values."""
+
+    condition: str
+    values: tuple[Any, ...]
+
+
+def compare(field_type: FieldType, operator: str, text: str) -> Comparison:
+    """What rows of such a field are held to.
 
     Raises :class:`marshmallow.ValidationError` for a text that is no value of the type.
     """
@@ -46,10 +57,20 @@ def compare(field_type: FieldType, operator: str, text: str) -> ColumnElement[bo
         return _begins_with(text)
     entry = _entry(field_type, text)
     if entry.text_key is not None:
-        return _is_text(entry)
+        if entry.text_rest is None:
+            return Comparison("text", (entry.text_key,))
+        return Comparison("long text", (entry.text_key, entry.text_rest))
     if entry.number_value is not None:
-        return _number(operator, entry, entry.number_value)
-    return _ordered(operator, IndexRow.date_value, entry.date_value)
+        usual = plain(entry.number_value)
+        wanted = usual if entry.exact_value is None else entry.exact_value
+        return Comparison(f"number {operator}", (entry.number_value, usual, wanted))
+    return Comparison(f"date {operator}", (entry.date_value,))
+
+
+def condition(name: str, next_place: Callable[[], str]) -> ColumnElement[bool]:
+    """One of :data:`CONDITIONS` on values that are given later, each at a place named now."""
+    build = CONDITIONS[name]
+    return build(*(bindparam(next_place()) for _ in signature(build).parameters))
 
 
 def after_all_with(prefix: str) -> str | None:
@@ -76,40 +97,42 @@ def _entry(field_type: FieldType, text: str) -> Entry:
     return entries_of(field_type, value)[0]
 
 
-def _is_text(entry: Entry) -> ColumnElement[bool]:
-    rest = IndexRow.text_rest
-    return and_(
-        IndexRow.text_key == entry.text_key,
-        rest.is_(None) if entry.text_rest is None else rest == entry.text_rest,
+def _begins_with(prefix: str) -> Comparison:
+    if len(prefix) <= TEXT_KEY:
+        return _up_to_end("beginning", (), prefix)
+    return _up_to_end("long beginning", (prefix[:TEXT_KEY],), prefix[TEXT_KEY:])
+
+
+def _up_to_end(condition: str, before: tuple[str, ...], prefix: str) -> Comparison:
+    end = after_all_with(prefix)
+    if end is None:
+        return Comparison(f"{condition} to the last", (*before, prefix))
+    return Comparison(condition, (*before, prefix, end))
+
+
+def _number(compared: Callable[[Any, Any], Any]) -> Condition:
+    """The float finds the rows; of those with the very same float, the exact number decides."""
+    found, exact = IndexRow.number_value, IndexRow.exact_value
+    return lambda nearest, usual, wanted: and_(
+        compared(found, nearest),
+        or_(found != nearest, compared(func.coalesce(exact, usual), wanted)),
     )
 
 
-def _begins_with(prefix: str) -> ColumnElement[bool]:
-    if len(prefix) <= TEXT_KEY:
-        return _between(IndexRow.text_key, prefix)
-    rest = _between(IndexRow.text_rest, prefix[TEXT_KEY:])
-    return and_(IndexRow.text_key == prefix[:TEXT_KEY], rest)
+def _date(compared: Callable[[Any, Any], Any]) -> Condition:
+    return lambda moment: compared(IndexRow.date_value, moment)
 
 
-def _between(column: Any, prefix: str) -> ColumnElement[bool]:
-    end = after_all_with(prefix)
-    return and_(column >= prefix, true() if end is None else column < end)
-
-
-def _number(operator: str, entry: Entry, nearest: float) -> ColumnElement[bool]:
-    """The float finds the rows; of those with the very same float, the exact number decides."""
-    wanted = plain(nearest) if entry.exact_value is None else entry.exact_value
-    exact = _ordered(operator, func.coalesce(IndexRow.exact_value, plain(nearest)), wanted)
-    found = _ordered(operator, IndexRow.number_value, nearest)
-    return and_(found, or_(IndexRow.number_value != nearest, exact))
-
-
-def _ordered(operator: str, column: Any, value: Any) -> ColumnElement[bool]:
-    match operator:
-        case "gte":
-            condition: ColumnElement[bool] = column >= value
-        case "lte":
-            condition = column <= value
-        case _:
-            condition = column == value
-    return condition
+_KEY, _REST = IndexRow.text_key, IndexRow.text_rest
+_COMPARED = {EQUAL: operators.eq, AT_LEAST: operators.ge, AT_MOST: operators.le}
+CONDITIONS: dict[str, Condition] = {
+    "text": lambda key: and_(key == _KEY, _REST.is_(None)),
+    "long text": lambda key, rest: and_(key == _KEY, rest == _REST),
+    "beginning": lambda start, end: and_(start <= _KEY, end > _KEY),
+    "beginning to the last": lambda start: start <= _KEY,
+    "long beginning": lambda key, start, end: and_(key == _KEY, start <= _REST, end > _REST),
+    "long beginning to the last": lambda key, start: and_(key == _KEY, start <= _REST),
+    **{f"number {name}": _number(compared) for name, compared in _COMPARED.items()},
+    **{f"date {name}": _date(compared) for name, compared in _COMPARED.items()},
+}
+"""What a row of the index is held to, as a function of the values."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +17,6 @@ from marshmallow import ValidationError
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
-    CompoundSelect,
     Select,
     Uuid,
     any_,
@@ -28,8 +29,10 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.core import statements
 from app.core.errors import Conflict, Invalid, error
+from app.core.pagination import Kept
 from app.core.refusals import refusals
 from app.custom_fields import comparisons
+from app.custom_fields.comparisons import Comparison
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
 
 PREFIX = "meta_data."
@@ -62,7 +65,7 @@ class _Filter:
     parameter: str
     field: _Field
     operator: str
-    condition: ColumnElement[bool]
+    compared: Comparison
 
 
 def has_filters(query: Mapping[str, Any]) -> bool:
@@ -70,22 +73,22 @@ def has_filters(query: Mapping[str, Any]) -> bool:
     return any(name.startswith(PREFIX) for name in query)
 
 
-def conditions(
+def among(
     tenant_id: UUID,
     entity_type: str,
     query: Mapping[str, Any],
     entity_id: InstrumentedAttribute[UUID],
-) -> list[ColumnElement[bool]]:
-    """The conditions on ``entity_id`` that the ``meta_data.…`` parameters of ``query`` ask for.
+) -> Kept | None:
+    """The condition on ``entity_id`` that the ``meta_data.…`` parameters of ``query`` ask for.
 
-    Other parameters are not looked at. Raises Invalid at ``["query", parameter]`` for a key that
+    Other parameters are not looked at; None where there are no such. Raises Invalid at ``["query", parameter]`` for a key that
     is no searchable active field, an operator that its type does not have, a value that is not of
     its type, and a second range or prefix; Conflict ``index_not_ready`` while the index of one of
     the fields is not complete.
     """
     asked = {name: text for name, text in query.items() if name.startswith(PREFIX)}
     if not asked:
-        return []
+        return None
     filters = _read(asked, _searchable(tenant_id, entity_type))
     for one in filters:
         if one.field.state != IndexState.READY:
@@ -94,20 +97,42 @@ def conditions(
                 f" /v1/custom-fields/{one.field.id}/index.",
                 code="index_not_ready",
             )
-    found = [
-        select(IndexRow.entity_id).where(
-            IndexRow.tenant_id == tenant_id, IndexRow.field_id == field.id, *compared
-        )
-        for field, compared in _grouped(filters)
-    ]
-    return [_is_among(entity_id, intersect(*found) if len(found) > 1 else found[0])]
+    groups = list(_grouped(filters))
+    values: dict[str, Any] = {"index_tenant_id": tenant_id}
+    for number, (field, compared) in enumerate(groups):
+        values[_field(number)] = field.id
+        for place, value in enumerate(value for one in compared for value in one.values):
+            values[_value(number, place)] = value
+    names = tuple(tuple(one.condition for one in compared) for _, compared in groups)
+    return Kept(_condition(entity_id, names), values)
 
 
-def _is_among(
-    entity_id: InstrumentedAttribute[UUID], found: Select[Any] | CompoundSelect[Any]
+@lru_cache(maxsize=100)
+def _condition(
+    entity_id: InstrumentedAttribute[UUID], groups: tuple[tuple[str, ...], ...]
 ) -> ColumnElement[bool]:
     """An array and no join: which tenant is how large, the planner may know badly or not yet."""
-    return entity_id == any_(func.array(found.scalar_subquery(), type_=ARRAY(Uuid)))
+    found = [_found(number, names) for number, names in enumerate(groups)]
+    ids = intersect(*found) if len(found) > 1 else found[0]
+    return entity_id == any_(func.array(ids.scalar_subquery(), type_=ARRAY(Uuid)))
+
+
+def _found(number: int, names: tuple[str, ...]) -> Select[Any]:
+    """The entities of which one row of the field's index fulfils all the named conditions."""
+    places = count()
+    return select(IndexRow.entity_id).where(
+        IndexRow.tenant_id == bindparam("index_tenant_id"),
+        IndexRow.field_id == bindparam(_field(number)),
+        *(comparisons.condition(name, lambda: _value(number, next(places))) for name in names),
+    )
+
+
+def _field(number: int) -> str:
+    return f"field_{number}"
+
+
+def _value(number: int, place: int) -> str:
+    return f"value_{number}_{place}"
 
 
 def _searchable(tenant_id: UUID, entity_type: str) -> dict[str, _Field]:
@@ -130,14 +155,14 @@ def _read(asked: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filte
             errors.append(_fault(parameter, text, reason))
         else:
             try:
-                condition = comparisons.compare(field.type, operator, text)
+                compared = comparisons.compare(field.type, operator, text)
             except ValidationError as fault:
                 loc = ("query", parameter)
                 errors += [
                     {**one.under(*loc).entry(), "input": text} for one in refusals(fault, text)
                 ]
             else:
-                filters.append(_Filter(parameter, field, operator, condition))
+                filters.append(_Filter(parameter, field, operator, compared))
     errors = errors or list(_too_many(filters, asked))
     if errors:
         raise Invalid(*errors)
@@ -164,14 +189,14 @@ def _too_many(filters: list[_Filter], asked: Mapping[str, str]) -> Iterator[dict
             yield _fault(one.parameter, asked[one.parameter], reason)
 
 
-def _grouped(filters: list[_Filter]) -> Iterator[tuple[_Field, list[ColumnElement[bool]]]]:
+def _grouped(filters: list[_Filter]) -> Iterator[tuple[_Field, list[Comparison]]]:
     """Each equality by itself; the two ends of a range together, for one scan of the index."""
     between = [one for one in filters if one.operator != comparisons.EQUAL]
     for one in filters:
         if one.operator == comparisons.EQUAL:
-            yield one.field, [one.condition]
+            yield one.field, [one.compared]
     if between:
-        yield between[0].field, [one.condition for one in between]
+        yield between[0].field, [one.compared for one in between]
 
 
 def _fault(parameter: str, text: str, reason: str) -> dict[str, Any]:

@@ -136,8 +136,9 @@ def list_suppressions(
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
     """The reasons that hold now, oldest first."""
-    fits = [Suppression.is_active, *_address(Suppression, address)]
-    return paginate(Suppression, *fits, equal=filters, limit=limit, cursor=cursor)
+    equal = {**(filters or {}), "is_active": True}
+    fits = _address(Suppression, address)
+    return paginate(Suppression, *fits, equal=equal, limit=limit, cursor=cursor)
 
 
 def _address(model: Any, address: str | None) -> list[ColumnElement[bool]]:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, Select, Table, and_, cast, func, or_, se
 from sqlalchemy.dialects import postgresql
 
 from app.auth.models import PlatformAdmin
-from app.core.times import rfc3339
+from app.core.json import plain
 from app.custom_fields.models import IndexRow
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.extensions import db
@@ -173,9 +173,9 @@ def shown(row: Row | Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     match value:
-        case datetime():
-            return rfc3339(value)
-        case UUID() | Decimal():
+        case datetime() | UUID():
+            return plain(value)
+        case Decimal():
             return str(value)
         case bytes() | memoryview():
             return _text(bytes(value))

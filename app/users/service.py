@@ -48,11 +48,11 @@ def list_users(
     ``filters`` narrow by equality on columns, ``meta_data`` by searchable custom fields (see
     :mod:`app.custom_fields.search`), which needs a tenant: Invalid where there is none.
     """
-    shown, found = narrow(tenant_id), []
+    shown, among = narrow(tenant_id), None
     if meta_data:
         shown = tenants.target_id(tenant_id, home=shown)
-        found = search.conditions(shown, ENTITY, meta_data, User.id)
-    return paginate(User, *found, equal=filters, tenant_id=shown, limit=limit, cursor=cursor)
+        among = search.among(shown, ENTITY, meta_data, User.id)
+    return paginate(User, among=among, equal=filters, tenant_id=shown, limit=limit, cursor=cursor)
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:

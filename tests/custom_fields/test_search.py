@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select
 
 from app.core import tenancy
 from app.core.transactions import transaction
@@ -356,11 +356,12 @@ class TestPlans:
         with app.app_context(), transaction():
             tenancy.enter(tenancy.Scope(tenant.id))
             query = {f"meta_data.{name}": value for name, value in query.items()}
-            wanted = search.conditions(tenant.id, "user", query, User.id)
-            statement = select(User.id).where(User.tenant_id == tenant.id, *wanted)
-            literal = statement.compile(db.engine, compile_kwargs={"literal_binds": True})
-            explain = "EXPLAIN (FORMAT JSON) " + str(literal).replace(":", "\\:")
-            plan = db.session.execute(text(explain)).scalar()[0]["Plan"]
+            among = search.among(tenant.id, "user", query, User.id)
+            statement = select(User.id).where(User.tenant_id == tenant.id, among.condition)
+            compiled = statement.params(among.values).compile(db.engine)
+            explain = f"EXPLAIN (FORMAT JSON) {compiled}"
+            connection = db.session.connection()
+            plan = connection.exec_driver_sql(explain, compiled.params).scalar()[0]["Plan"]
 
         scans = dict(index_scans(plan))
         of_rows = {name for name in scans if "custom_field_index_rows" in name}
