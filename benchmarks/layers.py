@@ -125,8 +125,7 @@ def _borders(app: Any) -> Iterator[tuple[str, Any, str]]:
     yield TRANSACTION, transactions, "run"
     for name in ("rows", "first", "scalars", "scalar", "write"):
         yield STATEMENTS, statements, name
-    yield DATABASE, connections.Cursor, "execute"
-    yield DATABASE, connections.Connection, "send"
+    yield DATABASE, connections.Cursor, "send"
 
 
 def _floor_seconds(population: Population, requests: int) -> tuple[float, float]:

@@ -22,8 +22,15 @@ from app.core.errors import Forbidden, Unauthenticated
 
 KEY_PREFIX = "sk_"
 
-AUTHENTICATE_USER = statements.prepare(text("SELECT * FROM authenticate_user(:subject, :org_id)"))
-AUTHENTICATE_KEY = statements.prepare(text("SELECT * FROM authenticate_key(:digest)"))
+AUTHENTICATE_USER = statements.prepare(
+    text(
+        "SELECT is_superadmin, tenant_id, tenant_is_active, user_id, role"
+        " FROM authenticate_user(:subject, :org_id)"
+    )
+)
+AUTHENTICATE_KEY = statements.prepare(
+    text("SELECT key_id, tenant_id, permissions, tenant_is_active FROM authenticate_key(:digest)")
+)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 4
-RETRIED = {"40001", "40P01"}  # serialization_failure, deadlock_detected
+# serialization_failure, deadlock_detected, and what a prepared statement is refused with
+RETRIED = {"40001", "40P01", "26000", "0A000"}
 
 
 @dataclass
@@ -95,7 +96,7 @@ def transaction() -> Iterator[Unit]:
 
 
 def run(work: Callable[[], T]) -> T:
-    """Run ``work`` in a transaction; a deadlock or serialization failure runs it again.
+    """Run ``work`` in a transaction; what is :data:`RETRIED` runs it again.
 
     At most :data:`ATTEMPTS` times, with a short random pause, then the database's error goes on.
     A connection that turns out to be lost runs it once more, unless that was at the commit.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import combinations, islice
 
 import pytest
-from sqlalchemy import bindparam, event, select, text, update
+from sqlalchemy import bindparam, event, literal, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from uuid_utils.compat import uuid7
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
-from app.core import models, rows, statements, transactions
+from app.core import connections, models, rows, statements, transactions
 from app.extensions import db
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
@@ -218,6 +219,91 @@ class TestPlans:
 
         assert len(statements._plans) == kept
         assert len(statements._recent) < 1000
+
+
+class TestPrepared:
+    """What a connection is asked for again, it prepares."""
+
+    def ask_often(self, tenant, times=connections.PREPARED_AT):
+        return [statements.scalar(NAME, {"id": tenant.id}) for _ in range(times)]
+
+    def test_answers_as_before(self, unit, tenant):
+        other = factories.create_tenant(name="Other")
+
+        assert self.ask_often(tenant) == ["Before"] * connections.PREPARED_AT
+        assert "FROM tenants" in str(prepared())
+        assert self.ask_often(other, 2) == ["Other"] * 2
+
+    def test_is_not_before_it_is_asked_for_again(self, unit, tenant):
+        before = prepared()
+
+        self.ask_often(tenant, connections.PREPARED_AT - 1)
+
+        assert [one for one in prepared() if one not in before and "tenants.name" in one] == []
+
+    def test_holds_a_write_to_one_row(self, tenant):
+        for name in "abc":
+            with factories.platform_transaction():
+                statements.write(RENAME, {"of": tenant.id, "to": name}, changes_one=True)
+        assert self.renames() == ["c"]
+
+        with pytest.raises(DBAPIError) as caught, factories.platform_transaction():
+            statements.write(RENAME, {"of": uuid7(), "to": "d"}, changes_one=True)
+
+        assert transactions.sqlstate(caught.value) in transactions.RETRIED
+        with factories.platform_transaction():  # as any other write, it may change none
+            statements.write(RENAME, {"of": uuid7(), "to": "e"})
+        assert self.renames() == ["c"]
+
+    def renames(self):
+        with factories.platform_transaction():
+            return db.session.execute(select(Tenant.name)).scalars().all()
+
+    def test_keeps_the_values_of_the_statement_itself(self, unit, tenant):
+        kept = statements.prepare(
+            select(text("json_build_object('a', 1)"), bindparam("b", 2), Tenant.name).where(
+                Tenant.name.in_(select(literal("Before"))), Tenant.id == bindparam("id")
+            )
+        )
+
+        found = [tuple(statements.first(kept, {"id": tenant.id})) for _ in range(4)]
+        another = statements.first(kept, {"id": tenant.id, "b": 3})
+
+        assert found == [({"a": 1}, 2, "Before")] * 4
+        assert tuple(another) == ({"a": 1}, 3, "Before")
+
+    @pytest.mark.parametrize("change", ["DEALLOCATE ALL", "ALTER TABLE changing ALTER a TYPE bigint"])
+    def test_is_run_again_in_full_where_the_server_cannot_use_it_any_more(self, app, change):
+        asked = statements.prepare(text("SELECT a FROM changing WHERE a = :a"))
+        once = lambda: statements.first(asked, {"a": 1})  # noqa: E731
+
+        with app.app_context():
+            db.engine.dispose()  # from here on there is one connection
+            with transactions.transaction():
+                db.session.execute(text("CREATE TEMP TABLE changing (a int)"))
+                db.session.execute(text("INSERT INTO changing VALUES (1)"))
+            before = [transactions.run(once)[0] for _ in range(3)]
+            with transactions.transaction():
+                db.session.execute(text(change))
+            after = [transactions.run(once)[0] for _ in range(3)]
+            names = transactions.run(prepared)
+            db.engine.dispose()
+
+        assert before == after == [1, 1, 1]
+        assert change != "DEALLOCATE ALL" or names == []
+
+    def test_are_not_without_end(self, unit, tenant, monkeypatch):
+        monkeypatch.setattr(connections, "MOST_PREPARED", len(prepared()))
+        new = statements.prepare(select(Tenant.slug).where(Tenant.id == bindparam("id")))
+
+        assert [statements.scalar(new, {"id": tenant.id}) for _ in range(3)] == [tenant.slug] * 3
+        assert [one for one in prepared() if "tenants.slug" in one.partition("WHERE")[0]] == []
+
+
+def prepared() -> list[str]:
+    """What this transaction's connection has prepared."""
+    found = db.session.execute(text("SELECT statement FROM pg_prepared_statements"))
+    return list(found.scalars())
 
 
 class TestListeners:

@@ -47,6 +47,7 @@ ENVIRONMENT = {
     "EMAIL_WEBHOOK_SECRETS": f"resend:{SECRETS['resend']}",
 }
 SETTINGS = {
+    "plan_cache_mode": "force_generic_plan",  # of what is prepared; the first use is not
     "session_preload_libraries": "auto_explain",
     "auto_explain.log_min_duration": "0",
     "auto_explain.log_nested_statements": "on",
