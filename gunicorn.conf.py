@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 RAM_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - only temporary files
@@ -30,14 +31,39 @@ class ServiceLogger(Logger):
         self.error_log.propagate = True
 
 
-class Worker(ThreadWorker):
-    """gthread that, when told to stop, takes the connections that are made already, then listens no more.
+PAUSE = 0.005  # seconds that a busy worker leaves a new connection to another one
 
-    gunicorn's own leaves its socket open, unattended, until it ends: who connects in the meantime,
-    or stands in the queue, is cut off without an answer.
+
+class Worker(ThreadWorker):
+    """gthread that leaves connections to workers with less to do, and stops in order.
+
+    A connection that is kept open stays with its worker. gunicorn's own takes all it can get, so one
+    worker may end with most of them while another idles. Told to stop, it leaves its socket open,
+    unattended, until it ends: who connects in the meantime, or stands in the queue, is cut off
+    without an answer. This one takes the connections that are made already, then listens no more.
     """
 
     told_to_stop = False
+    last_taken = 0.0
+
+    @property
+    def worker_connections(self):
+        """How many connections there may be for a further one to be taken; asked before each wait."""
+        is_busy = self.tpool is not None and self.tpool._work_queue.qsize() > 0
+        if is_busy and time.monotonic() - self.last_taken < PAUSE:
+            return 0
+        return self.cfg.worker_connections
+
+    @worker_connections.setter
+    def worker_connections(self, most):
+        """gunicorn says what is configured."""
+
+    def accept(self, listener):
+        super().accept(listener)
+        self.last_taken = time.monotonic()
+
+    def wait_for_and_dispatch_events(self, timeout):
+        super().wait_for_and_dispatch_events(timeout if self._accepting else min(timeout, PAUSE))
 
     def handle_exit(self, sig, frame):
         self.told_to_stop = True
