@@ -48,9 +48,9 @@ class Worker(ThreadWorker):
 
     @property
     def worker_connections(self):
-        """How many connections there may be for a further one to be taken; asked before each wait."""
-        is_busy = self.tpool is not None and self.tpool._work_queue.qsize() > 0
-        if is_busy and time.monotonic() - self.last_taken < PAUSE:
+        """How many there may be for a further one to be taken; gunicorn asks before each wait."""
+        at_work = self.nr_conns - len(self.keepalived_conns) - len(self.pending_conns)
+        if at_work >= self.cfg.threads and time.monotonic() - self.last_taken < PAUSE:
             return 0
         return self.cfg.worker_connections
 

@@ -272,7 +272,9 @@ class TestPrepared:
         assert found == [({"a": 1}, 2, "Before")] * 4
         assert tuple(another) == ({"a": 1}, 3, "Before")
 
-    @pytest.mark.parametrize("change", ["DEALLOCATE ALL", "ALTER TABLE changing ALTER a TYPE bigint"])
+    @pytest.mark.parametrize(
+        "change", ["DEALLOCATE ALL", "ALTER TABLE changing ALTER a TYPE bigint"]
+    )
     def test_is_run_again_in_full_where_the_server_cannot_use_it_any_more(self, app, change):
         asked = statements.prepare(text("SELECT a FROM changing WHERE a = :a"))
         once = lambda: statements.first(asked, {"a": 1})  # noqa: E731
