@@ -88,16 +88,17 @@ logger_class = ServiceLogger
 worker_class = Worker
 # Requests per second and p99 on two cores, PostgreSQL on the same ones (`python -m benchmarks settings`):
 #   workers x threads | PATCH subscription, 16 and 64 connections | GET one user, 16 and 64 connections
-#   1 x 8             | 380, 125 ms      396, 226 ms              |   486, 54 ms       545, 283 ms
-#   2 x 2             | 521, 110 ms      559, 189 ms              | 1,005, 35 ms     1,122, 109 ms
-#   2 x 4             | 394, 129 ms      475, 219 ms              |   998, 35 ms       896, 135 ms
-#   2 x 8             | 440, 142 ms      427, 244 ms              |   807, 56 ms       889, 163 ms
-#   2 x 16            | 353, 233 ms      384, 349 ms              |   486, 69 ms       568, 186 ms
-#   4 x 2             | 426, 156 ms      442, 355 ms              |   823, 54 ms       877, 211 ms
-# One worker per core. Two threads are the quickest while PostgreSQL answers at once; with four, some
+#   1 x 8             | 616,  90 ms      652, 382 ms              |   886, 37 ms       687, 532 ms
+#   2 x 2             | 636,  78 ms      699, 207 ms              | 1,409, 26 ms     1,386, 140 ms
+#   2 x 3             | 493,  78 ms      620, 217 ms              | 1,160, 29 ms     1,240, 133 ms
+#   2 x 4             | 449, 119 ms      609, 246 ms              |   975, 33 ms     1,125, 167 ms
+#   2 x 8             | 524, 135 ms      601, 271 ms              | 1,180, 36 ms     1,068, 173 ms
+#   2 x 16            | 578, 151 ms      597, 326 ms              | 1,232, 35 ms     1,023, 141 ms
+#   4 x 2             | 531, 142 ms      568, 194 ms              | 1,137, 34 ms     1,251,  95 ms
+# One worker per core. Two threads are the quickest while PostgreSQL answers at once; with three, two
 # that wait for a lock do not stop the others. Preloaded, a worker shares most of its 90 MB.
 workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
-threads = int(os.environ.get("DB_POOL_SIZE") or 4)  # a thread never waits for a connection
+threads = int(os.environ.get("DB_POOL_SIZE") or 3)  # a thread never waits for a connection
 preload_app = True
 worker_tmp_dir = RAM_DISK  # a slow disk would look like a worker that hangs
 control_socket_disable = True

@@ -11,7 +11,7 @@ from benchmarks.items import ITEMS, Population
 from benchmarks.servers import serving
 from benchmarks.stage import Stage
 
-CHOICES = [(1, 8), (2, 1), (2, 2), (2, 4), (2, 8), (2, 16), (3, 4), (4, 2), (4, 8)]
+CHOICES = [(1, 8), (2, 2), (2, 3), (2, 4), (2, 8), (2, 16), (4, 2)]
 NAMES = ("user", "subscription")
 FASTEST = 5_000  # requests per second that no choice exceeds here
 
