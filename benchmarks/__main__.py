@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from benchmarks.items import ITEMS, Population
 from benchmarks.stage import PROJECT, Stage, stage
@@ -62,9 +63,7 @@ def compare(arguments: argparse.Namespace) -> None:
             ready,
             population,
             items,
-            connections=arguments.connections,
-            rounds=arguments.rounds,
-            seconds=arguments.seconds,
+            **_load(arguments),
             say=print,
         )
         results["circumstances"] = report.circumstances(ready)
@@ -91,15 +90,7 @@ def receiver(arguments: argparse.Namespace) -> None:
     from benchmarks.receiver import report
 
     with opened(arguments) as (ready, population):
-        print(
-            report(
-                ready,
-                population,
-                connections=arguments.connections,
-                rounds=arguments.rounds,
-                seconds=arguments.seconds,
-            )
-        )
+        print(report(ready, population, **_load(arguments)))
 
 
 def settings(arguments: argparse.Namespace) -> None:
@@ -107,16 +98,11 @@ def settings(arguments: argparse.Namespace) -> None:
     from benchmarks.settings import report
 
     with opened(arguments) as (ready, population):
-        print(
-            report(
-                ready,
-                population,
-                connections=arguments.connections,
-                rounds=arguments.rounds,
-                seconds=arguments.seconds,
-                say=print,
-            )
-        )
+        print(report(ready, population, **_load(arguments), say=print))
+
+
+def _load(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in ("connections", "rounds", "seconds")}
 
 
 COMMANDS = {"compare": compare, "layers": layers, "receiver": receiver, "settings": settings}

@@ -69,6 +69,8 @@ class Connection(connection):
         self.waiting: list[bytes] = []
         self._uses: dict[str, int] = {}
         self._prepared: set[str] = set()
+        self._being_prepared: set[str] = set()  # by the next message
+        self._tried: set[str] = set()  # the server may know these; a name is not given twice
         self._may_prepare: bool | None = None  # not known before it is asked for
 
     def commit(self) -> None:
@@ -95,25 +97,33 @@ class Connection(connection):
         self.waiting.append(statement)
 
     def knows(self, name: str, text: Callable[[], bytes]) -> bool:
-        """Whether the statement ``name`` is prepared; it is when this is asked often enough.
+        """Whether the statement ``name`` is prepared, or will be by the message that it travels with.
 
-        Never behind a pooler such as PgBouncer, where the next transaction may meet another server.
+        It is when this is asked often enough; never behind a pooler such as PgBouncer, where the
+        next transaction may meet another server.
         """
         if name in self._prepared:
             return True
         if len(self._uses) > MOST_COUNTED:
             self._uses.clear()
         uses = self._uses[name] = self._uses.get(name, 0) + 1
-        if uses < PREPARED_AT or len(self._prepared) >= MOST_PREPARED or not self._is_direct():
+        is_due = uses >= PREPARED_AT and name not in self._tried
+        if not is_due or len(self._tried) >= MOST_PREPARED or not self._is_direct():
             return False
-        self.send(b"PREPARE %s AS %s" % (name.encode(), text()))
-        self._prepared.add(name)
+        self.begin()
+        self.waiting.append(b"PREPARE %s AS %s" % (name.encode(), text()))
+        self._being_prepared.add(name)
+        self._tried.add(name)
         return True
 
-    def forget(self) -> None:
-        """Use what was prepared no more, and prepare nothing else."""
-        self._prepared.clear()
-        self._may_prepare = False
+    def note_sent(self, fault: BaseException | None = None) -> None:
+        """What was being prepared is, unless there was a fault; then nobody knows, and it is left."""
+        if fault is None:
+            self._prepared |= self._being_prepared
+        elif isinstance(fault, FORGOTTEN):
+            self._prepared.clear()
+            self._may_prepare = False
+        self._being_prepared.clear()
 
     def begin(self) -> None:
         """Have BEGIN travel with the next statement, unless it has already."""
@@ -133,15 +143,18 @@ class Connection(connection):
         return message
 
     def _is_direct(self) -> bool:
-        if self._may_prepare is None:
+        """Whether the server is the one connected to; not asked while a write waits, which may fail."""
+        if self._may_prepare is None and self.waiting in ([], [b"BEGIN"]):
             with self.cursor(cursor_factory=Cursor) as plain:
                 plain.send(b"SELECT pg_backend_pid()")
                 self._may_prepare = plain.fetchone() == (self.info.backend_pid,)
-        return self._may_prepare
+        return bool(self._may_prepare)
 
     def _ended(self) -> None:
         self.begun = self.flushing = False
         self.waiting = []
+        self._tried -= self._being_prepared  # which was not sent
+        self._being_prepared.clear()
 
 
 class Cursor(cursor):
@@ -169,9 +182,10 @@ class Cursor(cursor):
         try:
             with connection.watch:
                 super().execute(connection.before(*statements))
-        except FORGOTTEN:
-            connection.forget()
+        except BaseException as fault:
+            connection.note_sent(fault)
             raise
+        connection.note_sent()
 
     def executemany(self, query: Any, vars_list: Iterable[Any]) -> None:
         """Run ``query`` for each of ``vars_list``."""

@@ -66,8 +66,9 @@ def paginate(
     """One page (1..100) of ``model``'s rows, oldest first.
 
     Those of one tenant where ``tenant_id`` is given, that are ``among`` those of a kept condition,
-    whose columns ``equal`` their values and that fit all ``conditions``. Raises Invalid at ``["query", "cursor"]`` for a cursor that this service
-    did not make.
+    whose columns ``equal`` their values and that fit all ``conditions``.
+
+    Raises Invalid at ``["query", "cursor"]`` for a cursor that this service did not make.
     """
     values: dict[str, Any] = {"limit": limit + 1, **(among.values if among else {})}
     if tenant_id is not None:

@@ -79,7 +79,10 @@ def write(statement: Executable, values: Values = NONE, *, changes_one: bool = F
     driver = _driver(connection)
     with driver.cursor(cursor_factory=connections.Cursor) as cursor:
         _announce(connection, cursor, plan.text, values)
-        driver.defer(plan.message(cursor, values, changes_one=changes_one))
+        try:
+            driver.defer(plan.message(cursor, values, changes_one=changes_one))
+        except psycopg2.Error as fault:
+            _raise(connection, fault, plan.text, values)
 
 
 def settle() -> None:

@@ -24,6 +24,8 @@ RENAME = statements.prepare(
     update(Tenant.__table__).where(Tenant.id == bindparam("of")).values(name=bindparam("to"))
 )
 
+AGAIN = statements.prepare(RENAME.where(Tenant.slug != "again"))
+
 
 def new_tenant(slug: str = "new") -> Tenant:
     return Tenant(idp_org_id=f"org_{slug}", name="New", slug=slug, plan_name="free")
@@ -293,6 +295,25 @@ class TestPrepared:
 
         assert before == after == [1, 1, 1]
         assert change != "DEALLOCATE ALL" or names == []
+
+    def test_leaves_a_write_that_waits_where_its_fault_is_looked_for(self, app, tenant):
+        with app.app_context():
+            db.engine.dispose()  # from here on there is one connection
+        of_nobody = {"of": uuid7(), "to": "x"}
+        for _ in range(connections.PREPARED_AT - 1):
+            with factories.platform_transaction():
+                statements.write(AGAIN, of_nobody)
+
+        with factories.platform_transaction():
+            db.session.add(new_tenant(tenant.slug))
+            statements.write(AGAIN, of_nobody)  # due to be prepared, in the message of the insert
+            with pytest.raises(IntegrityError):
+                statements.settle()
+
+        for _ in range(2):  # in full for good: nobody knows whether it was prepared
+            with factories.platform_transaction():
+                statements.write(AGAIN, of_nobody)
+                assert not any("again" in one for one in prepared())
 
     def test_are_not_without_end(self, unit, tenant, monkeypatch):
         monkeypatch.setattr(connections, "MOST_PREPARED", len(prepared()))
