@@ -24,7 +24,11 @@ from typing import Any
 from uuid import UUID, SafeUUID
 
 from psycopg2 import OperationalError
-from psycopg2.errors import FeatureNotSupported, InvalidSqlStatementName
+from psycopg2.errors import (
+    DuplicatePreparedStatement,
+    FeatureNotSupported,
+    InvalidSqlStatementName,
+)
 from psycopg2.extensions import connection, cursor, new_type, register_type
 from sqlalchemy import event
 from sqlalchemy.orm import Session
@@ -38,12 +42,15 @@ PAUSE = 1.0  # seconds for which such a server is left alone, but for one thread
 PREPARED_AT = 5  # uses of a statement on one connection, from which on it is prepared there
 MOST_PREPARED = 200  # statements of one connection; PostgreSQL keeps some 10 KB for each
 MOST_COUNTED = 1000
-# The server no longer knows what was prepared, or a table has other columns since.
-FORGOTTEN = (InvalidSqlStatementName, FeatureNotSupported)
+# The server does not know what was prepared, or a table's columns have other types since.
+FORGOTTEN = (InvalidSqlStatementName, DuplicatePreparedStatement, FeatureNotSupported)
 UUID_OID = 2950
 # A UUID refuses to be changed; these write its two slots all the same.
 _set_int, _set_is_safe = (getattr(UUID, name).__set__ for name in ("int", "is_safe"))
 CHECKED = b"WITH changed AS (%s RETURNING 1) SELECT must_change_one(count(*)) FROM changed"
+
+
+_faults = 0  # how often a server refused what was prepared
 
 
 class Connection(connection):
@@ -64,9 +71,13 @@ class Connection(connection):
         self.watch = Watch(self.fileno(), wait_limit, breaker.note_failure)
         self.autocommit = True
         self.cursor_factory = Cursor
+        if self.info.parameter_status("TimeZone") != "UTC":  # a pooler ignores start-up options
+            with self.cursor(cursor_factory=cursor) as plain:
+                plain.execute("SET TIME ZONE 'UTC'")
         self.begun = False
         self.flushing = False
         self.waiting: list[bytes] = []
+        self._faults = _faults
         self._uses: dict[str, int] = {}
         self._prepared: set[str] = set()
         self._being_prepared: set[str] = set()  # by the next message
@@ -102,6 +113,9 @@ class Connection(connection):
         It is when this is asked often enough; never behind a pooler such as PgBouncer, where the
         next transaction may meet another server.
         """
+        if self._faults != _faults:
+            self._prepared.clear()
+            self._may_prepare = False
         if name in self._prepared:
             return True
         if len(self._uses) > MOST_COUNTED:
@@ -117,12 +131,15 @@ class Connection(connection):
         return True
 
     def note_sent(self, fault: BaseException | None = None) -> None:
-        """What was being prepared is, unless there was a fault; then nobody knows, and it is left."""
+        """What was being prepared is, unless there was a fault; then nobody knows, and it is left.
+
+        Where the server refuses what was prepared, no connection that there is uses it any more.
+        """
+        global _faults
         if fault is None:
             self._prepared |= self._being_prepared
         elif isinstance(fault, FORGOTTEN):
-            self._prepared.clear()
-            self._may_prepare = False
+            _faults += 1
         self._being_prepared.clear()
 
     def begin(self) -> None:

@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -75,8 +75,8 @@ def paginate(
         values["tenant_id"] = tenant_id
     if cursor is not None:
         values["after_moment"], values["after_id"] = read_cursor(cursor)
-    kept = among.condition if among else None
-    statement = _walk(model, kept, of_tenant=tenant_id is not None, onwards=cursor is not None)
+    shape = {"of_tenant": tenant_id is not None, "onwards": cursor is not None}
+    statement = _among(model, among.condition, **shape) if among else _walk(model, **shape)
     if conditions or equal:
         statement = statement.where(*conditions).filter_by(**(equal or {}))
     rows = statements.scalars(statement, values)
@@ -93,19 +93,23 @@ def between(
 
 
 @lru_cache(maxsize=500)
-def _walk(
-    model: Any, condition: ColumnElement[bool] | None, *, of_tenant: bool, onwards: bool
+def _among(
+    model: Any, condition: ColumnElement[bool], *, of_tenant: bool, onwards: bool
 ) -> Select[Any]:
-    """Kept as it is; what narrows a list by other values is not, whose best plan depends on them."""
+    walk = _walk(model, of_tenant=of_tenant, onwards=onwards)
+    return statements.keep(walk.where(condition))
+
+
+@cache
+def _walk(model: Any, *, of_tenant: bool, onwards: bool) -> Select[Any]:
+    """Prepared; what narrows a list by values is not, since its best plan depends on them."""
     statement = select(model).order_by(model.created_at, model.id).limit(bindparam("limit"))
     if of_tenant:
         statement = statement.where(model.tenant_id == bindparam("tenant_id"))
     if onwards:
         place = tuple_(bindparam("after_moment", type_=Moment), bindparam("after_id", type_=Uuid))
         statement = statement.where(tuple_(model.created_at, model.id) > place)
-    if condition is not None:
-        statement = statement.where(condition)
-    return statements.prepare(statement, for_good=False)
+    return statements.prepare(statement)
 
 
 def make_cursor(created_at: datetime, row_id: UUID) -> str:

@@ -14,9 +14,9 @@ time finds its compiled form by its shape, which costs more. ``IN`` of a list is
 
 from __future__ import annotations
 
+import hashlib
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
 from types import SimpleNamespace
 from typing import Any, NoReturn, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -39,8 +39,15 @@ def prepare(statement: S, *, for_good: bool = True) -> S:
     """The statement itself, which from its first use on keeps its compiled form, for good.
 
     Without ``for_good``, for what is one of very many, as long as it is among the last used.
+    Connections prepare it, so its plan should be the same whatever its values are.
     """
     (_plans if for_good else _recent)[statement] = None
+    return statement
+
+
+def keep(statement: S) -> S:
+    """The same for one of very many whose plan depends on its values: nothing prepares it."""
+    _kept[statement] = None
     return statement
 
 
@@ -97,15 +104,16 @@ def settle() -> None:
 class _Plan:
     """A statement, ready to be sent: the text, the values in it, and how values are spelt.
 
-    Under its ``name``, where it has one, connections may prepare it as a function of what it asks for.
+    Where it ``is_prepared``, connections know it as a function of what it asks for, by a name that
+    no other statement has in any process.
     """
 
-    def __init__(self, compiled: Any, given: Values, name: str) -> None:
+    def __init__(self, compiled: Any, given: Values, *, is_prepared: bool) -> None:
         self.compiled = compiled
         self.text: str = compiled.string
         self._given = given
         self._spelling = tuple(compiled._bind_processors.items())
-        self._name = name
+        self._name = _name(self.text, given) if is_prepared else ""
         asked = [name for name, bind in compiled.binds.items() if bind.required]
         self._places = {name: AsIs(f"${place}") for place, name in enumerate(asked, 1)}
         self._arguments = f"({', '.join(f'%({name})s' for name in asked)})" if asked else ""
@@ -173,10 +181,10 @@ class _Shape:
         return values
 
 
-_numbers = count(1)
 _compiled: Any = LRUCache(500)
 _plans: dict[Any, _Plan | None] = {}
 _recent: Any = LRUCache(500)
+_kept: Any = LRUCache(500)
 _shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
 
 
@@ -204,7 +212,7 @@ def _driver(connection: Connection) -> connections.Connection:
 
 
 def _plan(statement: Any, dialect: Dialect) -> _Plan:
-    plan: _Plan | None = _plans.get(statement) or _recent.get(statement)
+    plan: _Plan | None = _plans.get(statement) or _recent.get(statement) or _kept.get(statement)
     if plan is None:
         compiled, extracted, _ = statement._compile_w_cache(
             dialect, compiled_cache=_compiled, column_keys=[]
@@ -212,11 +220,15 @@ def _plan(statement: Any, dialect: Dialect) -> _Plan:
         if compiled.post_compile_params or compiled.escaped_bind_names:
             raise NotImplementedError("a statement whose text depends on its values")
         given = compiled.construct_params(extracted_parameters=extracted, _check=False)
-        kept = next((kept for kept in (_plans, _recent) if statement in kept), None)
-        plan = _Plan(compiled, given, "" if kept is None else f"statement_{next(_numbers)}")
-        if kept is not None:
-            kept[statement] = plan
+        plan = _Plan(compiled, given, is_prepared=statement in _plans or statement in _recent)
+        for plans in (_plans, _recent, _kept):
+            if statement in plans:
+                plans[statement] = plan
     return plan
+
+
+def _name(text: str, given: Values) -> str:
+    return f"statement_{hashlib.sha256(repr((text, given)).encode()).hexdigest()[:24]}"
 
 
 def _named(names: list[str]) -> Any:

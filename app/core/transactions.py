@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 ATTEMPTS = 4
 # serialization_failure, deadlock_detected, and what a prepared statement is refused with
-RETRIED = {"40001", "40P01", "26000", "0A000"}
+RETRIED = {"40001", "40P01", "26000", "42P05", "0A000"}
 
 
 @dataclass

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from itertools import combinations, islice
 
+import psycopg2
 import pytest
 from sqlalchemy import bindparam, event, literal, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
@@ -12,6 +16,9 @@ from uuid_utils.compat import uuid7
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
 from app.core import connections, models, rows, statements, transactions
+from app.core.pagination import Kept, paginate
+from app.dev.instance import DATABASE
+from app.dev.postgres import SUPERUSER
 from app.extensions import db
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
@@ -296,6 +303,42 @@ class TestPrepared:
         assert before == after == [1, 1, 1]
         assert change != "DEALLOCATE ALL" or names == []
 
+    def test_is_run_again_whichever_connection_is_met(self, app, instance):
+        clean_up = "DROP TABLE IF EXISTS changing"
+        asked = statements.prepare(text("SELECT a FROM changing WHERE a = :a"))
+        together = threading.Barrier(6)
+
+        def warm() -> None:
+            with app.app_context():
+                for _ in range(connections.PREPARED_AT):
+                    with transactions.transaction():
+                        statements.first(asked, {"a": 1})
+                        together.wait(20)  # so that each thread has a connection of its own
+
+        with owner(instance) as session:
+            session.execute(f"{clean_up}; CREATE TABLE changing (a int)")
+            session.execute("INSERT INTO changing VALUES (1); GRANT SELECT ON changing TO PUBLIC")
+            try:
+                with ThreadPoolExecutor(6) as threads:
+                    for job in [threads.submit(warm) for _ in range(6)]:
+                        job.result()
+                session.execute("ALTER TABLE changing ALTER a TYPE bigint")
+                with app.app_context():
+                    once = lambda: statements.first(asked, {"a": 1})  # noqa: E731
+                    found = [transactions.run(once)[0] for _ in range(12)]
+            finally:
+                session.execute(clean_up)
+
+        assert found == [1] * 12
+
+    def test_is_not_what_has_the_best_plan_by_its_values(self, unit, tenant):
+        for _ in range(connections.PREPARED_AT + 1):
+            among = Kept(User.email == bindparam("email"), {"email": "a@example.com"})
+            assert paginate(User, among=among, tenant_id=tenant.id).items == []
+            assert paginate(User, equal={"email": "a@example.com"}, tenant_id=tenant.id).items == []
+
+        assert [one for one in prepared() if "users.email =" in one] == []
+
     def test_leaves_a_write_that_waits_where_its_fault_is_looked_for(self, app, tenant):
         with app.app_context():
             db.engine.dispose()  # from here on there is one connection
@@ -323,6 +366,15 @@ class TestPrepared:
         assert [one for one in prepared() if "tenants.slug" in one.partition("WHERE")[0]] == []
 
 
+@contextmanager
+def owner(instance):
+    """The database's owner, with no transaction around statements."""
+    place = {"host": str(instance.sockets), "user": SUPERUSER, "dbname": DATABASE}
+    with closing(psycopg2.connect(**place)) as session, session.cursor() as cursor:
+        session.autocommit = True
+        yield cursor
+
+
 def prepared() -> list[str]:
     """What this transaction's connection has prepared."""
     found = db.session.execute(text("SELECT statement FROM pg_prepared_statements"))
@@ -343,6 +395,15 @@ class TestListeners:
 
 
 class TestConnections:
+    def test_are_in_utc_whatever_the_role_or_a_pooler_says(self, instance):
+        place = f"host={instance.sockets} user={SUPERUSER} dbname={DATABASE}"
+        opened = connections.bounded_by(5)(f"{place} options='-c timezone=Europe/Oslo'")
+        with closing(opened), opened.cursor() as cursor:
+            cursor.execute("SELECT '2026-01-01 00:00+00'::timestamptz")
+            (moment,) = cursor.fetchone()
+
+        assert moment.isoformat() == "2026-01-01T00:00:00+00:00"
+
     def test_are_taken_by_who_asks_something(self, app):
         with app.app_context(), transactions.transaction():
             taken = db.engine.pool.checkedout()
