@@ -12,7 +12,7 @@ that: ``must_change_one`` fails the transaction (40001, so it is run again) wher
 
 A statement that a connection is asked for again and again is prepared there (:meth:`Connection.knows`),
 as psycopg 3 does: PostgreSQL then neither reads its text nor, as a rule, plans it any more, which
-halves its work for a request that finds a row by its id.
+spares it a third of its work for a request.
 """
 
 from __future__ import annotations
