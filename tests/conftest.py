@@ -19,7 +19,7 @@ from redis import Redis
 from werkzeug.test import TestResponse
 
 from app import create_app
-from app.core import connections
+from app.core import preparing
 from app.dev.defaults import development_environment
 from app.dev.engines import engines
 from app.dev.instance import DATABASE, Instance
@@ -27,7 +27,7 @@ from app.dev.postgres import SUPERUSER
 from app.extensions import db
 from tests import factories
 
-connections.PREPARED_AT = 2  # each statement is tested both ways, in full and by its name
+preparing.PREPARED_AT = 2  # each statement is tested both ways, in full and by its name
 # Races need more connections than a server process has.
 TEST_SETTINGS = {"RATELIMIT_ENABLED": "0", "LOG_LEVEL": "WARNING", "DB_POOL_SIZE": "8"}
 

@@ -10,9 +10,7 @@ six. A fault of a write shows at the next statement, at :meth:`Connection.settle
 A write that waits is taken to have changed one row, as the unit of work expects. The server checks
 that: ``must_change_one`` fails the transaction (40001, so it is run again) where it did not.
 
-A statement that a connection is asked for again and again is prepared there (:meth:`Connection.knows`),
-as psycopg 3 does: PostgreSQL then neither reads its text nor, as a rule, plans it any more, which
-spares it a third of its work for a request.
+What is asked for often is prepared (:mod:`app.core.preparing`), in the message that asks for it.
 """
 
 from __future__ import annotations
@@ -24,33 +22,21 @@ from typing import Any
 from uuid import UUID, SafeUUID
 
 from psycopg2 import OperationalError
-from psycopg2.errors import (
-    DuplicatePreparedStatement,
-    FeatureNotSupported,
-    InvalidSqlStatementName,
-)
 from psycopg2.extensions import connection, cursor, new_type, register_type
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from app.core.breaker import Breaker
+from app.core.preparing import Prepared
 from app.core.watchdog import Watch
 
 WRITES = ("INSERT", "UPDATE", "DELETE")
 SLOW = 1.0  # seconds after which a refused connection is a server that does not answer
 PAUSE = 1.0  # seconds for which such a server is left alone, but for one thread that tries
-PREPARED_AT = 5  # uses of a statement on one connection, from which on it is prepared there
-MOST_PREPARED = 200  # statements of one connection; PostgreSQL keeps some 10 KB for each
-MOST_COUNTED = 1000
-# The server does not know what was prepared, or a table's columns have other types since.
-FORGOTTEN = (InvalidSqlStatementName, DuplicatePreparedStatement, FeatureNotSupported)
 UUID_OID = 2950
 # A UUID refuses to be changed; these write its two slots all the same.
 _set_int, _set_is_safe = (getattr(UUID, name).__set__ for name in ("int", "is_safe"))
 CHECKED = b"WITH changed AS (%s RETURNING 1) SELECT must_change_one(count(*)) FROM changed"
-
-
-_faults = 0  # how often a server refused what was prepared
 
 
 class Connection(connection):
@@ -77,11 +63,7 @@ class Connection(connection):
         self.begun = False
         self.flushing = False
         self.waiting: list[bytes] = []
-        self._faults = _faults
-        self._uses: dict[str, int] = {}
-        self._prepared: set[str] = set()
-        self._being_prepared: set[str] = set()  # by the next message
-        self._tried: set[str] = set()  # the server may know these; a name is not given twice
+        self.prepared = Prepared()
         self._may_prepare: bool | None = None  # not known before it is asked for
 
     def commit(self) -> None:
@@ -113,34 +95,14 @@ class Connection(connection):
         It is when this is asked often enough; never behind a pooler such as PgBouncer, where the
         next transaction may meet another server.
         """
-        if self._faults != _faults:
-            self._prepared.clear()
-            self._may_prepare = False
-        if name in self._prepared:
+        if name in self.prepared:
             return True
-        if len(self._uses) > MOST_COUNTED:
-            self._uses.clear()
-        uses = self._uses[name] = self._uses.get(name, 0) + 1
-        is_due = uses >= PREPARED_AT and name not in self._tried
-        if not is_due or len(self._tried) >= MOST_PREPARED or not self._is_direct():
+        if not self.prepared.is_due(name) or not self._is_direct():
             return False
         self.begin()
         self.waiting.append(b"PREPARE %s AS %s" % (name.encode(), text()))
-        self._being_prepared.add(name)
-        self._tried.add(name)
+        self.prepared.give(name)
         return True
-
-    def note_sent(self, fault: BaseException | None = None) -> None:
-        """What was being prepared is, unless there was a fault; then nobody knows, and it is left.
-
-        Where the server refuses what was prepared, no connection that there is uses it any more.
-        """
-        global _faults
-        if fault is None:
-            self._prepared |= self._being_prepared
-        elif isinstance(fault, FORGOTTEN):
-            _faults += 1
-        self._being_prepared.clear()
 
     def begin(self) -> None:
         """Have BEGIN travel with the next statement, unless it has already."""
@@ -170,8 +132,7 @@ class Connection(connection):
     def _ended(self) -> None:
         self.begun = self.flushing = False
         self.waiting = []
-        self._tried -= self._being_prepared  # which was not sent
-        self._being_prepared.clear()
+        self.prepared.note_unsent()
 
 
 class Cursor(cursor):
@@ -200,9 +161,9 @@ class Cursor(cursor):
             with connection.watch:
                 super().execute(connection.before(*statements))
         except BaseException as fault:
-            connection.note_sent(fault)
+            connection.prepared.note_sent(fault)
             raise
-        connection.note_sent()
+        connection.prepared.note_sent()
 
     def executemany(self, query: Any, vars_list: Iterable[Any]) -> None:
         """Run ``query`` for each of ``vars_list``."""

@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
-from app.core import connections, models, rows, statements, transactions
+from app.core import connections, models, preparing, rows, statements, transactions
 from app.core.pagination import Kept, paginate
 from app.dev.instance import DATABASE
 from app.dev.postgres import SUPERUSER
@@ -233,20 +233,20 @@ class TestPlans:
 class TestPrepared:
     """What a connection is asked for again, it prepares."""
 
-    def ask_often(self, tenant, times=connections.PREPARED_AT):
+    def ask_often(self, tenant, times=preparing.PREPARED_AT):
         return [statements.scalar(NAME, {"id": tenant.id}) for _ in range(times)]
 
     def test_answers_as_before(self, unit, tenant):
         other = factories.create_tenant(name="Other")
 
-        assert self.ask_often(tenant) == ["Before"] * connections.PREPARED_AT
+        assert self.ask_often(tenant) == ["Before"] * preparing.PREPARED_AT
         assert "FROM tenants" in str(prepared())
         assert self.ask_often(other, 2) == ["Other"] * 2
 
     def test_is_not_before_it_is_asked_for_again(self, unit, tenant):
         before = prepared()
 
-        self.ask_often(tenant, connections.PREPARED_AT - 1)
+        self.ask_often(tenant, preparing.PREPARED_AT - 1)
 
         assert [one for one in prepared() if one not in before and "tenants.name" in one] == []
 
@@ -310,7 +310,7 @@ class TestPrepared:
 
         def warm() -> None:
             with app.app_context():
-                for _ in range(connections.PREPARED_AT):
+                for _ in range(preparing.PREPARED_AT):
                     with transactions.transaction():
                         statements.first(asked, {"a": 1})
                         together.wait(20)  # so that each thread has a connection of its own
@@ -332,7 +332,7 @@ class TestPrepared:
         assert found == [1] * 12
 
     def test_is_not_what_has_the_best_plan_by_its_values(self, unit, tenant):
-        for _ in range(connections.PREPARED_AT + 1):
+        for _ in range(preparing.PREPARED_AT + 1):
             among = Kept(User.email == bindparam("email"), {"email": "a@example.com"})
             assert paginate(User, among=among, tenant_id=tenant.id).items == []
             assert paginate(User, equal={"email": "a@example.com"}, tenant_id=tenant.id).items == []
@@ -343,7 +343,7 @@ class TestPrepared:
         with app.app_context():
             db.engine.dispose()  # from here on there is one connection
         of_nobody = {"of": uuid7(), "to": "x"}
-        for _ in range(connections.PREPARED_AT - 1):
+        for _ in range(preparing.PREPARED_AT - 1):
             with factories.platform_transaction():
                 statements.write(AGAIN, of_nobody)
 
@@ -359,7 +359,7 @@ class TestPrepared:
                 assert not any("again" in one for one in prepared())
 
     def test_are_not_without_end(self, unit, tenant, monkeypatch):
-        monkeypatch.setattr(connections, "MOST_PREPARED", len(prepared()))
+        monkeypatch.setattr(preparing, "MOST_PREPARED", len(prepared()))
         new = statements.prepare(select(Tenant.slug).where(Tenant.id == bindparam("id")))
 
         assert [statements.scalar(new, {"id": tenant.id}) for _ in range(3)] == [tenant.slug] * 3
