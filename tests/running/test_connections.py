@@ -22,12 +22,15 @@ def settings(monkeypatch, tmp_path):
 
 @pytest.fixture
 def worker(settings):
-    """A worker of two threads, one of which has just begun with a connection."""
+    """A worker of two threads, one of which has just begun with a connection.
+
+    Its clock of connections is ahead, so that "just" lasts as long as the test.
+    """
     config = Config()
     config.set("threads", 2)
     config.set("worker_connections", MOST)
     worker = settings["Worker"](1, 1, [], None, 30, config, logging.getLogger())
-    worker.nr_conns, worker.last_taken = 1, time.monotonic()
+    worker.nr_conns, worker.last_taken = 1, time.monotonic() + 3600
     yield worker
     worker.tmp.close()
 
@@ -40,7 +43,7 @@ class TestWorker:
         worker.nr_conns = 2
 
         assert worker.worker_connections == 0
-        worker.last_taken -= settings["PAUSE"]
+        worker.last_taken = time.monotonic() - settings["PAUSE"]
         assert worker.worker_connections == MOST
 
     def test_does_not_count_those_that_only_stay_open(self, worker):
