@@ -5,9 +5,9 @@ PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE is the servi
 
 import gc
 import os
+import select
 import shutil
 import tempfile
-import time
 from pathlib import Path
 
 RAM_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - only temporary files
@@ -18,7 +18,6 @@ if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
 metrics_folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
 
 from gunicorn.glogging import Logger  # noqa: E402
-from gunicorn.workers.gthread import ThreadWorker  # noqa: E402
 
 from app.core import logging  # noqa: E402
 
@@ -31,61 +30,8 @@ class ServiceLogger(Logger):
         self.error_log.propagate = True
 
 
-PAUSE = 0.005  # seconds that a busy worker leaves a new connection to another one
-
-
-class Worker(ThreadWorker):
-    """gthread that leaves connections to workers with less to do, and stops in order.
-
-    A connection that is kept open stays with its worker. gunicorn's own takes all it can get, so one
-    worker may end with most of them while another idles. Told to stop, it leaves its socket open,
-    unattended, until it ends: who connects in the meantime, or stands in the queue, is cut off
-    without an answer. This one takes the connections that are made already, then listens no more.
-    """
-
-    told_to_stop = False
-    last_taken = 0.0
-
-    @property
-    def worker_connections(self):
-        """How many there may be for a further one to be taken; gunicorn asks before each wait."""
-        at_work = self.nr_conns - len(self.keepalived_conns) - len(self.pending_conns)
-        if at_work >= self.cfg.threads and time.monotonic() - self.last_taken < PAUSE:
-            return 0
-        return self.cfg.worker_connections
-
-    @worker_connections.setter
-    def worker_connections(self, most):
-        """gunicorn says what is configured."""
-
-    def accept(self, listener):
-        super().accept(listener)
-        self.last_taken = time.monotonic()
-
-    def wait_for_and_dispatch_events(self, timeout):
-        super().wait_for_and_dispatch_events(timeout if self._accepting else min(timeout, PAUSE))
-
-    def handle_exit(self, sig, frame):
-        self.told_to_stop = True
-        super().handle_exit(sig, frame)
-
-    def set_accept_enabled(self, enabled):
-        super().set_accept_enabled(enabled)
-        if self.told_to_stop and not enabled:
-            for listener in self.sockets:
-                self._take_waiting(listener)
-                listener.close()
-            self.sockets = []
-
-    def _take_waiting(self, listener):
-        taken = -1
-        while taken < self.nr_conns:  # which grows with each connection taken
-            taken = self.nr_conns
-            self.accept(listener)
-
-
 logger_class = ServiceLogger
-worker_class = Worker
+worker_class = "app.core.worker.Worker" if hasattr(select, "epoll") else "gthread"
 # Requests per second and p99 on two cores, PostgreSQL on the same ones (`python -m benchmarks settings`):
 #   workers x threads | PATCH subscription, 16 and 64 connections | GET one user, 16 and 64 connections
 #   1 x 8             | 616,  90 ms      652, 382 ms              |   886, 37 ms       687, 532 ms

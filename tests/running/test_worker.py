@@ -1,0 +1,277 @@
+"""The web server's worker, with a listening socket of its own and a small application."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+from gunicorn.config import Config
+
+from app.core import worker as module
+from app.core.worker import Worker
+from tests.running.serving import HOST, wait_until
+
+LONG = 3600.0
+SHORT = 0.2
+REQUEST = b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+class Program:
+    """A WSGI application; ``/wait`` answers when it is released, ``/exit`` not at all."""
+
+    def __init__(self) -> None:
+        self.waiting = threading.Semaphore(0)
+        self.released = threading.Semaphore(0)
+
+    def __call__(self, environ, start_response):
+        if environ["PATH_INFO"] == "/wait":
+            self.waiting.release()
+            self.released.acquire(timeout=60)
+        if environ["PATH_INFO"] == "/exit":
+            raise SystemExit
+        start_response("200 OK", [("Content-Length", "2")])
+        return [b"ok"]
+
+
+class Running:
+    """A worker that runs in this process."""
+
+    def __init__(self, threads: int, most: int) -> None:
+        config = Config()
+        for name, value in {
+            "threads": threads,
+            "worker_connections": most,
+            "keepalive": 5,
+            "graceful_timeout": 20,
+        }.items():
+            config.set(name, value)
+        self.listener = socket.create_server((HOST, 0))
+        self.program = Program()
+        quiet = logging.Logger("quiet")
+        quiet.access = lambda *_: None
+        self.worker = Worker(1, os.getppid(), [self.listener], None, 30, config, quiet)
+        self.worker.PIPE = os.pipe()
+        self.worker.poller = module.selectors.DefaultSelector()
+        self.worker.wsgi = self.program
+        self.thread = threading.Thread(target=self.worker.run, daemon=True)
+        self.thread.start()
+        self.clients: list[socket.socket] = []
+
+    def client(self, *paths: str) -> socket.socket:
+        """A connection that has asked for ``paths``."""
+        client = socket.create_connection(self.listener.getsockname(), 20)
+        self.clients.append(client)
+        for path in paths:
+            client.sendall(REQUEST % path.encode())
+        return client
+
+    def busy(self, count: int = 1) -> list[socket.socket]:
+        """So many connections, each with a thread at work for it."""
+        clients = [self.client("wait") for _ in range(count)]
+        for _ in clients:
+            assert self.program.waiting.acquire(timeout=20)
+        return clients
+
+    def stop(self) -> None:
+        self.worker.handle_exit(15, None)
+        os.write(self.worker.PIPE[1], b"\0")
+
+    def end(self) -> None:
+        self.program.released.release(100)
+        for client in self.clients:
+            client.close()
+        self.stop()
+        self.thread.join(30)
+        self.worker.tmp.close()
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture
+def start():
+    """Start a worker of ``threads`` for at most ``most`` connections."""
+    started: list[Running] = []
+
+    def begin(threads: int = 2, most: int = 50) -> Running:
+        started.append(Running(threads, most))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.end()
+
+
+def answer(client: socket.socket) -> http.client.HTTPResponse:
+    """The next answer, which must come whole."""
+    found = http.client.HTTPResponse(client)
+    found.begin()
+    assert (found.status, found.read()) == (200, b"ok")
+    return found
+
+
+def is_over(client: socket.socket) -> bool:
+    """Whether the server has closed, without a reset."""
+    return client.recv(1) == b""
+
+
+class TestWhoTakesAConnection:
+    @pytest.fixture(autouse=True)
+    def long_pause(self, monkeypatch):
+        monkeypatch.setattr(module, "PAUSE", LONG)
+
+    def test_a_worker_with_all_threads_at_work_leaves_it_to_others(self, start):
+        running = start(threads=2)
+        running.busy(2)
+
+        running.client("")
+
+        wait_until(lambda: not running.worker.answered.is_set())  # it has seen it
+        other, _ = running.listener.accept()
+        other.close()
+
+    def test_until_a_thread_is_free(self, start):
+        running = start(threads=2)
+        running.busy(2)
+        client = running.client("")
+        wait_until(lambda: not running.worker.answered.is_set())
+
+        running.program.released.release()
+
+        answer(client)
+
+    def test_or_for_a_moment(self, start, monkeypatch):
+        running = start(threads=1)
+        running.busy()
+        monkeypatch.setattr(module, "PAUSE", SHORT)
+        client = running.client("")
+        wait_until(lambda: len(running.worker.opened) == 2)
+
+        running.program.released.release()
+
+        answer(client)
+
+    def test_those_that_only_stay_open_do_not_count(self, start):
+        running = start(threads=1)
+        for _ in range(3):
+            answer(running.client(""))
+
+        assert len(running.worker.opened) == 3
+
+    def test_one_more_than_it_may_have_waits(self, start, monkeypatch):
+        monkeypatch.setattr(module, "PAUSE", 0.01)
+        running = start(threads=2, most=2)
+        first, _ = running.client(""), running.client("")
+        third = running.client("")
+        answer(first)
+        assert len(running.worker.opened) == 2
+
+        first.close()
+
+        answer(third)
+
+
+class TestConnections:
+    def test_requests_sent_together_are_all_answered(self, start):
+        client = start(threads=1).client("", "", "")
+
+        received = b""
+        while received.count(b"\r\n\r\nok") < 3:
+            more = client.recv(4096)
+            assert more, received
+            received += more
+
+    def test_one_that_sends_nothing_holds_no_thread(self, start):
+        running = start(threads=1)
+        silent = running.client()
+
+        answer(running.client(""))
+        silent.sendall(REQUEST % b"")
+        answer(silent)
+
+    def test_one_that_sends_nothing_is_closed_in_time(self, start):
+        running = start()
+        running.worker.cfg.set("keepalive", 1)
+
+        assert is_over(running.client())
+
+    def test_an_answer_comes_whole_though_nobody_read_the_request(self, start):
+        client = start().client()
+        client.sendall(
+            b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9000\r\n\r\n"
+        )
+        client.sendall(b"x" * 4500)
+        time.sleep(SHORT)
+        client.sendall(b"x" * 4500)
+
+        answer(client)
+        assert is_over(client)
+
+    def test_a_client_that_does_not_close_holds_no_thread(self, start, monkeypatch):
+        monkeypatch.setattr(module, "LINGER", SHORT)
+        running = start(threads=1)
+        lazy = running.client()
+        lazy.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert answer(lazy).getheader("Connection") == "close"
+
+        answer(running.client(""))
+        wait_until(lambda: len(running.worker.opened) == 1)
+
+    def test_a_client_that_sends_on_is_closed_all_the_same(self, start, monkeypatch):
+        monkeypatch.setattr(module, "LINGER", 1.0)
+        running = start(threads=1)
+        client = running.client()
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        wait_until(lambda: running.worker.parting)
+
+        while running.worker.opened:
+            with suppress(OSError):
+                client.sendall(b"more")
+
+    def test_a_thread_outlives_a_program_that_exits(self, start):
+        running = start(threads=1)
+
+        assert is_over(running.client("exit"))
+        answer(running.client(""))
+
+
+class TestStopping:
+    def test_what_is_at_work_or_in_the_queue_is_answered(self, start):
+        running = start(threads=1)
+        (client,) = running.busy()
+        queued = running.client("")
+
+        running.stop()
+        wait_until(lambda: running.listener.fileno() == -1)
+        running.program.released.release()
+
+        answer(client)
+        assert answer(queued).getheader("Connection") == "close"
+        running.thread.join(20)
+        assert not running.thread.is_alive()
+
+    def test_a_connection_that_was_kept_open_may_ask_once_more(self, start):
+        running = start()
+        client = running.client("")
+        answer(client)
+
+        running.stop()
+        wait_until(lambda: running.listener.fileno() == -1)
+        client.sendall(REQUEST % b"")
+
+        assert answer(client).getheader("Connection") == "close"
+
+    def test_one_that_says_nothing_is_not_waited_for_long(self, start, monkeypatch):
+        monkeypatch.setattr(module, "LINGER", SHORT)
+        running = start()
+        running.client("")
+        wait_until(lambda: running.worker.opened)
+
+        running.stop()
+
+        running.thread.join(4)
+        assert not running.thread.is_alive()
