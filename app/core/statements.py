@@ -18,21 +18,21 @@ import hashlib
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import psycopg2
 from psycopg2.extensions import AsIs
-from sqlalchemy import Column, Connection, Dialect, Executable
+from sqlalchemy import Column, Dialect, Executable
 from sqlalchemy.orm import Mapper
 from sqlalchemy.util import LRUCache
 
 from app.core import connections, transactions
+from app.core.transactions import NONE
 
 S = TypeVar("S", bound=Executable)
 Values = Mapping[str, Any]
 Convert = Callable[[Any], Any]
-NONE: Values = {}
 
 
 def prepare(statement: S, *, for_good: bool = True) -> S:
@@ -81,24 +81,24 @@ def write(statement: Executable, values: Values = NONE, *, changes_one: bool = F
     With ``changes_one`` the transaction fails, and is run again, where it does not change exactly
     one row. Other faults show where the statement is sent: call :func:`settle` to have that here.
     """
-    connection = transactions.connection()
-    plan = _plan(statement, connection.dialect)
-    driver = _driver(connection)
+    unit = transactions.flushed()
+    plan = _plan(statement, unit.engine.dialect)
+    driver = unit.driver()
     with driver.cursor(cursor_factory=connections.Cursor) as cursor:
-        _announce(connection, cursor, plan.text, values)
+        _announce(unit, cursor, plan.text, values)
         try:
             driver.defer(plan.message(cursor, values, changes_one=changes_one))
         except psycopg2.Error as fault:
-            _raise(connection, fault, plan.text, values)
+            unit.fail(fault, plan.text, values)
 
 
 def settle() -> None:
     """Send what waits, the ORM session's too, so that a fault of it shows here."""
-    connection = transactions.connection()
+    unit = transactions.flushed()
     try:
-        _driver(connection).settle()
+        unit.driver().settle()
     except psycopg2.Error as fault:
-        _raise(connection, fault)
+        unit.fail(fault)
 
 
 class _Plan:
@@ -189,26 +189,22 @@ _shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
 
 
 def _run(statement: Executable, values: Values) -> tuple[_Shape, list[tuple[Any, ...]]]:
-    connection = transactions.connection()
-    plan = _plan(statement, connection.dialect)
-    driver = _driver(connection)
+    unit = transactions.flushed()
+    plan = _plan(statement, unit.engine.dialect)
+    driver = unit.driver()
     with driver.cursor(cursor_factory=connections.Cursor) as cursor:
-        _announce(connection, cursor, plan.text, values)
+        _announce(unit, cursor, plan.text, values)
         try:
             driver.begin()
             cursor.send(plan.message(cursor, values))
             found = cursor.fetchall()
         except psycopg2.Error as fault:
-            _raise(connection, fault, plan.text, values)
+            unit.fail(fault, plan.text, values)
         shape = _shapes.get(plan.compiled)
         if shape is None:
-            shape = _Shape(statement, plan, connection.dialect, cursor.description)
+            shape = _Shape(statement, plan, unit.engine.dialect, cursor.description)
             _shapes[plan.compiled] = shape
     return shape, found
-
-
-def _driver(connection: Connection) -> connections.Connection:
-    return cast("connections.Connection", connection.connection.dbapi_connection)
 
 
 def _plan(statement: Any, dialect: Dialect) -> _Plan:
@@ -258,15 +254,9 @@ def _value(found: Sequence[Any], part: tuple[int, int, Any, Any]) -> Any:
     return row
 
 
-def _announce(connection: Connection, cursor: Any, text: str, parameters: Values) -> None:
+def _announce(unit: transactions.Unit, cursor: Any, text: str, parameters: Values) -> None:
     """Tell who listens for ``before_cursor_execute``, as SQLAlchemy would."""
-    if connection._has_events or connection.engine._has_events:
+    if unit.engine._has_events:
+        connection = unit.connection()
         for listener in connection.dispatch.before_cursor_execute:
             listener(connection, cursor, text, parameters, SimpleNamespace(), False)
-
-
-def _raise(
-    connection: Connection, fault: Exception, text: str = "", parameters: Values = NONE
-) -> NoReturn:
-    """SQLAlchemy's error for a driver's; a connection that is lost is not used again."""
-    connection._handle_dbapi_exception(fault, text, parameters, None, None)

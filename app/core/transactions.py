@@ -9,21 +9,25 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, NoReturn, TypeVar, cast
 
+import psycopg2
 from flask import g
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine, PoolProxiedConnection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from app.core import connections
 from app.extensions import current_unit, db
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
+NONE: Mapping[str, Any] = {}
 ATTEMPTS = 4
 # serialization_failure, deadlock_detected, and what a prepared statement is refused with
 RETRIED = {"40001", "40P01", "26000", "42P05", "0A000"}
@@ -37,12 +41,30 @@ class Unit:
     facts: dict[str, Any] = field(default_factory=dict)
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
     session: Session | None = None  # the ORM's, where somebody uses one
+    _pooled: PoolProxiedConnection | None = None
     _connection: Connection | None = None
 
+    @cached_property
+    def engine(self) -> Engine:
+        """Whose pool its connection is from."""
+        return db.engine
+
+    def driver(self) -> connections.Connection:
+        """psycopg2's connection, taken from the pool when somebody first asks for it."""
+        if self._pooled is None:
+            try:
+                self._pooled = self.engine.raw_connection()
+            except psycopg2.Error as fault:
+                dialect = self.engine.dialect
+                Connection._handle_dbapi_exception_noconnection(fault, dialect, self.engine)
+        found: Any = self._pooled.dbapi_connection or self.connection().connection
+        return cast("connections.Connection", found)
+
     def connection(self) -> Connection:
-        """Its connection, taken from the pool when somebody first asks for it."""
+        """SQLAlchemy's connection, around psycopg2's; making one takes longer than using it."""
         if self._connection is None:
-            self._connection = db.engine.connect()
+            self.driver()
+            self._connection = Connection(self.engine, self._pooled)
             self._connection.begin()
         return self._connection
 
@@ -50,17 +72,32 @@ class Unit:
         """Make it durable: first what the ORM's session has pending, if there is one."""
         flush_session()
         self.is_committing = True
-        begun = None if self._connection is None else self._connection.get_transaction()
-        if begun is not None:
-            begun.commit()
+        if self._connection is not None:
+            begun = self._connection.get_transaction()
+            if begun is not None:
+                begun.commit()
+        elif self._pooled is not None:
+            try:
+                self.driver().commit()
+            except psycopg2.Error as fault:
+                self.fail(fault)
+
+    def fail(
+        self, fault: Exception, text: str = "", parameters: Mapping[str, Any] = NONE
+    ) -> NoReturn:
+        """Raise SQLAlchemy's error for psycopg2's; a connection that is lost is not used again."""
+        self.connection()._handle_dbapi_exception(fault, text, parameters, None, None)
 
     def end(self) -> None:
         """Give the connection back; what was not committed is rolled back."""
         if self.session is not None:
             db.session.remove()
             self.session = None
-        opened, self._connection = self._connection, None
+        pooled, opened = self._pooled, self._connection
+        self._pooled = self._connection = None
         if opened is None:
+            if pooled is not None:
+                pooled.close()
             return
         begun = opened.get_transaction()
         try:
@@ -138,12 +175,12 @@ def is_open() -> bool:
     return current_unit() is not None
 
 
-def connection() -> Connection:
-    """The current transaction's connection, what the ORM's session has pending sent over it."""
+def flushed() -> Unit:
+    """The current transaction; what the ORM's session has pending is sent."""
     unit = _current()
     if unit.session is not None:
         unit.session.flush()
-    return unit.connection()
+    return unit
 
 
 def context() -> dict[str, Any]:

@@ -218,13 +218,13 @@ class TestFaults:
 
 class TestPlans:
     def test_of_every_set_of_columns_that_changes_are_not_all_kept(self, unit):
-        connection = transactions.connection()
+        dialect = transactions.flushed().engine.dialect
         columns = [name for name in Subscription.__table__.columns.keys() if name != "version"]  # noqa: SIM118 - columns
         sets = islice(combinations(columns, 5), 2000)
         kept = len(statements._plans)
 
         for names in sets:
-            statements._plan(models._update(Subscription, names), connection.dialect)
+            statements._plan(models._update(Subscription, names), dialect)
 
         assert len(statements._plans) == kept
         assert len(statements._recent) < 1000
