@@ -64,7 +64,7 @@ class TokenVerifier:
 
     def _decode(self, token: str) -> dict[str, Any]:
         try:
-            algorithm, key = self._keys.find(jwt.get_unverified_header(token))
+            algorithm, key = self._keys.find(token)
             return jwt.decode(
                 token,
                 key,
@@ -105,8 +105,8 @@ class PinnedKey:
         if self._algorithm not in allowed:
             raise LookupError(f"{self._algorithm} keys are not accepted")
 
-    def find(self, header: Mapping[str, Any]) -> tuple[str, Any]:
-        """The key and its algorithm, whatever the header says; a differing ``alg`` fails later."""
+    def find(self, token: str) -> tuple[str, Any]:
+        """The key and its algorithm, whatever the token says; a differing ``alg`` fails later."""
         return self._algorithm, self._key
 
 
@@ -129,12 +129,15 @@ class KeySet:
         self._fetched = self._tried = float("-inf")
         self._lock = threading.Lock()
 
-    def find(self, header: Mapping[str, Any]) -> tuple[str, Any]:
-        """The key that the header's ``kid`` names; LookupError for an unknown one.
+    def find(self, token: str) -> tuple[str, Any]:
+        """What the header names as ``kid``, see :meth:`get`; ``jku``, ``x5u``, ``jwk`` are ignored."""
+        return self.get(jwt.get_unverified_header(token).get("kid"))
 
-        Raises Unavailable where no key was ever fetched. ``jku``, ``x5u`` and ``jwk`` are ignored.
+    def get(self, key_id: str | None) -> tuple[str, Any]:
+        """The key of this id and its algorithm; LookupError for an unknown one.
+
+        Raises Unavailable where no key was ever fetched.
         """
-        key_id = header.get("kid")
         is_known = key_id in self._keys
         is_old = time.monotonic() - self._fetched > self.MAX_AGE
         if (is_old or not is_known) and self._lock.acquire(blocking=not is_known):

@@ -94,7 +94,7 @@ def _token_keys(config: Config) -> Finding:
     if config.jwt_public_key:
         return Finding("token keys", True, "a public key is set")
     try:
-        KeySet(config.jwt_jwks_url, config.jwt_algorithms).find({})
+        KeySet(config.jwt_jwks_url, config.jwt_algorithms).get(None)
     except Unavailable:
         fix = "See that JWT_JWKS_URL is right and can be reached from here; no token is valid until then."
         return Finding("token keys", False, f"none at {config.jwt_jwks_url}", fix)

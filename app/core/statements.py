@@ -63,9 +63,13 @@ def first(statement: Executable, values: Values = NONE) -> Any:
     return shape.row(found[0]) if found else None
 
 
-def scalars(statement: Executable, values: Values = NONE) -> list[Any]:
-    """The first value of each row."""
-    shape, found = _run(statement, values)
+def scalars(statement: Executable, values: Values = NONE, *, whole: bool = False) -> list[Any]:
+    """The first value of each row.
+
+    With ``whole`` nothing that the transaction did or will do has to be undone with the statement.
+    Where it is the first, it then is durable already, which spares the message with the COMMIT.
+    """
+    shape, found = _run(statement, values, whole=whole)
     return [shape.scalar(row) for row in found]
 
 
@@ -188,14 +192,15 @@ _kept: Any = LRUCache(500)
 _shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
 
 
-def _run(statement: Executable, values: Values) -> tuple[_Shape, list[tuple[Any, ...]]]:
+def _run(
+    statement: Executable, values: Values, *, whole: bool = False
+) -> tuple[_Shape, list[tuple[Any, ...]]]:
     unit = transactions.flushed()
     plan = _plan(statement, unit.engine.dialect)
-    driver = unit.driver()
+    driver = unit.begin(whole=whole)
     with driver.cursor(cursor_factory=connections.Cursor) as cursor:
         _announce(unit, cursor, plan.text, values)
         try:
-            driver.begin()
             cursor.send(plan.message(cursor, values))
             found = cursor.fetchall()
         except psycopg2.Error as fault:

@@ -60,6 +60,18 @@ class Unit:
         found: Any = self._pooled.dbapi_connection or self.connection().connection
         return cast("connections.Connection", found)
 
+    def begin(self, *, whole: bool = False) -> connections.Connection:
+        """psycopg2's connection, for a statement that belongs to the transaction or is the ``whole``.
+
+        Where such a one is the first, PostgreSQL commits it by itself, before it answers.
+        """
+        driver = self.driver()
+        if whole:
+            self.is_committing = True
+        else:
+            driver.begin()
+        return driver
+
     def connection(self) -> Connection:
         """SQLAlchemy's connection, around psycopg2's; making one takes longer than using it."""
         if self._connection is None:

@@ -168,7 +168,7 @@ def store(
     }
     rows = [_row(delivery) for delivery in deliveries]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    added = set(statements.scalars(_STORE, {**common, **columns}))
+    added = set(statements.scalars(_STORE, {**common, **columns}, whole=True))
     new = [row for row in rows if row["id"] in added]
     ids: dict[str, UUID] = {row["external_id"]: row["id"] for row in new}
     missing = {delivery.external_id for delivery in deliveries} - ids.keys()

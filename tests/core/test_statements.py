@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import combinations, islice
 
 import psycopg2
@@ -31,6 +31,7 @@ RENAME = statements.prepare(
     update(Tenant.__table__).where(Tenant.id == bindparam("of")).values(name=bindparam("to"))
 )
 
+FAIL = text("DO $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '40001'; END $$")
 AGAIN = statements.prepare(RENAME.where(Tenant.slug != "again"))
 
 
@@ -228,6 +229,90 @@ class TestPlans:
 
         assert len(statements._plans) == kept
         assert len(statements._recent) < 1000
+
+
+@pytest.fixture
+def open_table(instance):
+    """A table for whom it may concern."""
+    with owner(instance) as cursor:
+        cursor.execute("CREATE TABLE noted (name text)")
+        cursor.execute("GRANT ALL ON noted TO PUBLIC")
+        yield
+        cursor.execute("DROP TABLE noted")
+
+
+class TestWhole:
+    """A statement that is all of its transaction."""
+
+    ADD = text("INSERT INTO noted VALUES (:name) RETURNING name")
+
+    def names(self) -> list[str]:
+        with transactions.transaction():
+            return statements.scalars(text("SELECT name FROM noted"))
+
+    def fail(self, *before: str) -> None:
+        with suppress(LookupError), transactions.transaction():
+            for name in before:
+                statements.scalars(self.ADD, {"name": name})
+            statements.scalars(self.ADD, {"name": "whole"}, whole=True)
+            statements.scalars(self.ADD, {"name": "after"})
+            raise LookupError
+
+    @pytest.fixture(autouse=True)
+    def _context(self, app, open_table):
+        with app.app_context():
+            yield
+
+    def test_is_durable_when_it_is_the_first(self):
+        self.fail()
+
+        assert self.names() == ["whole"]
+
+    def test_is_undone_with_what_came_before(self):
+        self.fail("before")
+
+        assert self.names() == []
+
+    def test_takes_one_message(self, monkeypatch):
+        sent = []
+        send = connections.Cursor.send
+
+        def note(cursor, *further):
+            sent.append(further)
+            send(cursor, *further)
+
+        with transactions.transaction():
+            statements.scalars(self.ADD, {"name": "first"}, whole=True)
+            monkeypatch.setattr(connections.Cursor, "send", note)
+        with transactions.transaction():
+            statements.scalars(self.ADD, {"name": "second"}, whole=True)
+
+        assert len(sent) == 1
+        assert self.names() == ["first", "second"]
+
+    def test_is_not_run_again_when_nobody_knows_whether_it_happened(self):
+        runs = []
+
+        def work() -> None:
+            runs.append(1)
+            statements.scalars(text("SELECT pg_terminate_backend(pg_backend_pid())"), whole=True)
+
+        with pytest.raises(OperationalError):
+            transactions.run(work)
+
+        assert len(runs) == 1
+
+    def test_is_run_again_when_it_did_not_happen(self):
+        runs = []
+
+        def work() -> None:
+            runs.append(1)
+            if len(runs) == 1:
+                statements.scalars(FAIL, whole=True)
+
+        transactions.run(work)
+
+        assert len(runs) == 2
 
 
 class TestPrepared:
