@@ -32,8 +32,8 @@ class Unwanted(Exception):
 def parse(body: bytes) -> Any:
     """The JSON document in ``body``; NaN and Infinity are no JSON."""
     try:
-        text = body.decode("utf-8-sig")
-        document = json.loads(text, parse_constant=_refuse_constant)
+        text = body.decode().removeprefix("\ufeff")
+        document = _DECODER.decode(text)
         return _storable(document) if "\\u" in text else document
     except (ValueError, RecursionError) as fault:
         raise Unreadable("the body is not JSON in UTF-8") from fault
@@ -208,3 +208,6 @@ def _storable(value: Any) -> Any:
             return {_storable(name): _storable(item) for name, item in value.items()}
         case _:
             return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
