@@ -66,8 +66,9 @@ def first(statement: Executable, values: Values = NONE) -> Any:
 def scalars(statement: Executable, values: Values = NONE, *, whole: bool = False) -> list[Any]:
     """The first value of each row.
 
-    With ``whole`` nothing that the transaction did or will do has to be undone with the statement.
-    Where it is the first, it then is durable already, which spares the message with the COMMIT.
+    With ``whole`` nothing that the transaction did or will do has to be undone with the statement,
+    and it may be run twice, as it is where its connection is lost. Where it is the first, it is
+    durable when it answers, which spares the message with the COMMIT.
     """
     shape, found = _run(statement, values, whole=whole)
     return [shape.scalar(row) for row in found]

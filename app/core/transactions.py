@@ -66,9 +66,7 @@ class Unit:
         Where such a one is the first, PostgreSQL commits it by itself, before it answers.
         """
         driver = self.driver()
-        if whole:
-            self.is_committing = True
-        else:
+        if not whole:
             driver.begin()
         return driver
 

@@ -22,6 +22,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker
@@ -29,6 +30,33 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 PAUSE = 0.005  # seconds that a busy worker leaves a new connection to another one
 LINGER = 2.0  # seconds for which an ending connection waits for the client
 ONE_EVENT = select.EPOLLIN | select.EPOLLONESHOT
+
+
+class Together(socket.socket):
+    """Sends the first piece of an answer, its head, with the second one: one packet, not two."""
+
+    has_begun = False
+    held = b""
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """Send a piece of an answer, sooner or later."""
+        if self.has_begun:
+            held, self.held = self.held, b""
+            super().sendall(held + data if held else data, flags)
+        else:
+            self.has_begun, self.held = True, data
+
+    def sendfile(self, *args: Any, **options: Any) -> int:
+        """Send a file, after what is held."""
+        self.sendall(b"")
+        return super().sendfile(*args, **options)
+
+    def end(self) -> None:
+        """Send what is held; what comes next is another answer."""
+        with suppress(OSError):  # the client is gone, which shows when it is read from
+            if self.held:
+                self.sendall(b"")
+        self.has_begun = False
 
 
 class Worker(ThreadWorker):
@@ -62,6 +90,8 @@ class Worker(ThreadWorker):
 
     def enqueue_req(self, conn: TConn) -> None:
         """Have a new connection wait for its first request."""
+        given = conn.sock
+        conn.sock = Together(given.family, given.type, given.proto, fileno=given.detach())
         self.opened.add(conn)
         conn.data_ready = True  # when a thread gets it
         self._wait(conn, time.monotonic() + self.cfg.keepalive, self.readable.register)
@@ -99,6 +129,8 @@ class Worker(ThreadWorker):
         try:
             while stays and has_more:
                 stays = self.handle(conn)
+                if isinstance(conn.sock, Together):  # not one with TLS
+                    conn.sock.end()
                 has_more = stays and conn.parser.unreader.buf.getvalue()
         except BaseException:  # a thread must not end
             self.log.exception("Error handling request")

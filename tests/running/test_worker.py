@@ -6,6 +6,7 @@ import http.client
 import logging
 import os
 import socket
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -35,7 +36,15 @@ class Program:
             self.released.acquire(timeout=60)
         if environ["PATH_INFO"] == "/exit":
             raise SystemExit
+        if environ["PATH_INFO"] == "/nothing":
+            start_response("204 No Content", [])
+            return []
         start_response("200 OK", [("Content-Length", "2")])
+        if environ["PATH_INFO"] == "/file":
+            file = tempfile.TemporaryFile()  # noqa: SIM115 - the server closes it
+            file.write(b"ok")
+            file.seek(0)
+            return environ["wsgi.file_wrapper"](file)
         return [b"ok"]
 
 
@@ -166,13 +175,38 @@ class TestWhoTakesAConnection:
         monkeypatch.setattr(module, "PAUSE", 0.01)
         running = start(threads=2, most=2)
         first, _ = running.client(""), running.client("")
+        wait_until(lambda: len(running.worker.opened) == 2)
         third = running.client("")
         answer(first)
-        assert len(running.worker.opened) == 2
 
         first.close()
 
         answer(third)
+
+
+class TestAnswers:
+    def test_head_and_body_are_sent_together(self, start):
+        client = start().client("")
+
+        assert client.recv(4096).endswith(b"\r\n\r\nok")
+
+    def test_a_head_alone_is_sent(self, start):
+        client = start().client("nothing")
+
+        assert client.recv(4096).startswith(b"HTTP/1.1 204")
+        client.sendall(REQUEST % b"")
+        answer(client)
+
+    def test_the_head_comes_before_a_file(self, start):
+        answer(start().client("file"))
+
+    def test_one_that_the_server_refuses_is_whole(self, start):
+        client = start().client()
+        client.sendall(b"GET / HTTP/1.1\r\nno header\r\n\r\n")
+
+        found = http.client.HTTPResponse(client)
+        found.begin()
+        assert (found.status, b"Bad Request" in found.read()) == (400, True)
 
 
 class TestConnections:
