@@ -7,7 +7,6 @@ from typing import Any
 
 import flask
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
-from werkzeug.routing import MapAdapter
 
 
 class Application(flask.Flask):
@@ -16,22 +15,6 @@ class Application(flask.Flask):
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """The function itself: Flask looks at each one in each request whether it is a coroutine."""
         return func
-
-    def create_url_adapter(self, request: flask.Request | None) -> MapAdapter | None:
-        """Flask's, without looking for what only services of several hosts or subdomains need."""
-        if request is None:
-            return super().create_url_adapter(None)
-        environ = request.environ
-        return MapAdapter(
-            self.url_map,
-            server_name=request.host,
-            script_name=request.root_path,
-            subdomain="",
-            url_scheme=request.scheme,
-            path_info=environ["PATH_INFO"].encode("latin-1").decode(errors="replace"),
-            default_method=request.method,
-            query_args=environ["QUERY_STRING"],
-        )
 
 
 class Request(flask.Request):

@@ -1,4 +1,4 @@
-"""gunicorn's threads, each of which waits for requests itself.
+"""gunicorn's threads, each of which waits for requests itself; Linux, and no TLS.
 
 In gunicorn's own ``gthread`` one thread waits for all connections, hands each request to another and
 is handed the connection back: four changes of threads for a request, each of which waits for the
@@ -10,26 +10,31 @@ most of them while another idles. A worker all of whose threads are at work leav
 to the others for :data:`PAUSE`.
 
 A worker told to stop takes the connections that are made already, then listens no more, and answers
-what they send within :data:`LINGER`: gunicorn's own cuts off who stands in the queue.
+what they have sent or send within :data:`LINGER`: gunicorn's own cuts off who stands in the queue.
+What takes longer than ``graceful_timeout`` is cut off, and so is everything by SIGINT and SIGQUIT.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from gunicorn.errors import ConfigError
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 PAUSE = 0.005  # seconds that a busy worker leaves a new connection to another one
+PATIENCE = 5.0  # seconds for which a new connection may send nothing
 LINGER = 2.0  # seconds for which an ending connection waits for the client
-ONE_EVENT = select.EPOLLIN | select.EPOLLONESHOT
+INTERVAL = 0.1  # seconds between two looks for connections that are overdue
+MOST_DRAINED = 6 << 20  # bytes of a request that nobody reads; the largest body and more
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC)
 
 
 class Together(socket.socket):
@@ -78,6 +83,11 @@ class Together(socket.socket):
         self.sendall(b"")
         return super().sendfile(*args, **options)
 
+    def shutdown(self, how: int) -> None:
+        """End, after what is held."""
+        self.end()
+        super().shutdown(how)
+
     def end(self) -> None:
         """Send what is held; what comes next is another answer."""
         with suppress(OSError):  # the client is gone, which shows when it is read from
@@ -85,23 +95,45 @@ class Together(socket.socket):
                 self.sendall(b"")
         self._has_begun = False
 
+    def is_silent(self) -> bool:
+        """Whether the client has sent nothing that was not read, not even an end."""
+        try:
+            super().recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
     def _prepare(self) -> None:
         if self._seconds != super().gettimeout():
             super().settimeout(self._seconds)
 
 
 class Worker(ThreadWorker):
-    """One process of the server; ``keepalived_conns`` are the connections that no thread is at."""
+    """One process of the server; ``keepalived_conns`` are the connections that no thread is at.
+
+    Whoever takes a connection out of that owns it: a thread when something has come, and the worker's
+    own thread when nothing has for too long.
+    """
 
     told_to_stop = False
+
+    @classmethod
+    def check_config(cls, cfg: Any, log: Any) -> None:
+        """What cannot be had; raises ConfigError."""
+        super().check_config(cfg, log)
+        if cfg.is_ssl:
+            raise ConfigError("TLS is for a proxy in front; this worker has none.")
 
     def run(self) -> None:
         """Take connections until told to stop, while the threads answer; then let them end."""
         self.opened: set[TConn] = set()
-        self.parting: set[TConn] = set()
+        self.parting: dict[TConn, int] = {}  # how much more each may send
         self.keepalived_conns: dict[int, TConn] = {}
         self.readable = select.epoll()
         self.answered = threading.Event()
+        self.last_look = 0.0
         for _ in range(self.cfg.threads):
             threading.Thread(target=self._serve, daemon=True).start()
         self.poller.register(self.PIPE[0], selectors.EVENT_READ)  # where signals arrive
@@ -122,9 +154,10 @@ class Worker(ThreadWorker):
     def enqueue_req(self, conn: TConn) -> None:
         """Have a new connection wait for its first request."""
         conn.sock = Together(conn.sock)
-        self.opened.add(conn)
         conn.data_ready = True  # when a thread gets it
-        self._wait(conn, time.monotonic() + self.cfg.keepalive, self.readable.register)
+        self.readable.register(conn.sock, select.EPOLLONESHOT)
+        self.opened.add(conn)
+        self._wait(conn, time.monotonic() + PATIENCE)
 
     def _take_new(self) -> None:
         """Wait at most a second for a new connection or a signal."""
@@ -132,45 +165,58 @@ class Worker(ThreadWorker):
             if key.fileobj == self.PIPE[0]:
                 os.read(self.PIPE[0], 4096)
             elif self._has_room():
-                self.accept(key.fileobj)
+                self._accept(key.fileobj)
 
     def _has_room(self) -> bool:
         """Whether there may be one more connection; answered late where all threads are at work."""
-        kept = sum(conn.initialized for conn in list(self.keepalived_conns.values()))
+        kept = sum(conn.initialized for conn in self.keepalived_conns.copy().values())
         is_full = len(self.opened) >= self.worker_connections
         if is_full or len(self.opened) - kept >= self.cfg.threads:
             self.answered.clear()
             self.answered.wait(PAUSE)
         return not is_full
 
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            self.accept(listener)
+        except OSError as fault:
+            if fault.errno not in EXHAUSTED:
+                raise
+            self.log.warning("No connection can be taken: %s", fault)
+            time.sleep(INTERVAL)
+
     def _serve(self) -> None:
-        """What a thread does: answer the next request, whichever connection it comes from."""
+        """What a thread does: go on with the next connection from which something has come."""
         while True:
-            for number, _ in self.readable.poll(maxevents=1):
+            conn = None
+            try:
+                ((number, _),) = self.readable.poll(maxevents=1)
                 conn = self.keepalived_conns.pop(number, None)
                 if conn in self.parting:
                     self._part(conn)
                 elif conn is not None:  # not closed a moment ago
                     self._answer(conn)
+            except BaseException:  # a thread must not end
+                self.log.exception("Error in a thread of the server")
+                if conn is not None:
+                    self._close(conn)
 
     def _answer(self, conn: TConn) -> None:
-        """Answer a request, and those that came with it."""
-        stays = has_more = True
+        """Answer a request."""
         try:
-            while stays and has_more:
-                stays = self.handle(conn)
-                if isinstance(conn.sock, Together):  # not one with TLS
-                    conn.sock.end()
-                has_more = stays and conn.parser.unreader.buf.getvalue()
-        except BaseException:  # a thread must not end
+            stays = self.handle(conn)
+        except BaseException:  # of the application
             self.log.exception("Error handling request")
             stays = False
         if stays:
-            seconds = self.cfg.keepalive if self.alive else LINGER
-            self._wait(conn, time.monotonic() + seconds, self.readable.modify)
+            self._wait(conn, time.monotonic() + (self.cfg.keepalive if self.alive else LINGER))
         else:
             self._part(conn)
         self.answered.set()
+
+    def _keepalive_after(self, conn: TConn, keepalive: bool) -> bool:
+        conn.sock.end()  # before the rest of the request is waited for
+        return bool(super()._keepalive_after(conn, keepalive))
 
     def _part(self, conn: TConn) -> None:
         """Say that a connection ends; it is closed when the client has closed it (RFC 9112, 9.6)."""
@@ -179,8 +225,10 @@ class Worker(ThreadWorker):
                 conn.sock.shutdown(socket.SHUT_WR)
                 conn.sock.setblocking(False)
                 conn.timeout = time.monotonic() + LINGER
-                self.parting.add(conn)
-            is_over = not conn.sock.recv(65536)
+                self.parting[conn] = MOST_DRAINED
+            received = len(conn.sock.recv(65536))
+            self.parting[conn] -= received
+            is_over = not received or self.parting[conn] < 0 or conn.timeout < time.monotonic()
         except BlockingIOError:
             is_over = False
         except OSError:
@@ -188,23 +236,41 @@ class Worker(ThreadWorker):
         if is_over:
             self._close(conn)
         else:
-            self._wait(conn, conn.timeout, self.readable.modify)
+            self._wait(conn, conn.timeout)
 
-    def _wait(self, conn: TConn, until: float, how: Callable[[int, int], object]) -> None:
-        """Let any thread go on with a connection when the client has sent something."""
+    def _wait(self, conn: TConn, until: float) -> None:
+        """Let any thread go on with a connection when something has come."""
         number = conn.sock.fileno()
+        # What was read already makes no event; but it can be written to, so that makes one.
+        event = select.EPOLLOUT if self._has_more(conn) else select.EPOLLIN
         conn.timeout = until
         self.keepalived_conns[number] = conn
-        how(number, ONE_EVENT)
+        with suppress(OSError):  # it was overdue, and has just been closed
+            self.readable.modify(number, event | select.EPOLLONESHOT)
+
+    def _has_more(self, conn: TConn) -> bool:
+        """Whether a further request, or a part of it, was read already."""
+        if conn.parser is None or conn in self.parting:
+            return False
+        return bool(conn.parser.unreader.buf.getvalue())
 
     def _close_overdue(self) -> None:
+        """Close the connections from which nothing has come for too long."""
         now = time.monotonic()
-        for number, conn in list(self.keepalived_conns.items()):
-            if conn.timeout <= now and self.keepalived_conns.pop(number, None):
-                self._close(conn)
+        if now - self.last_look < INTERVAL:
+            return
+        self.last_look = now
+        for number, conn in self.keepalived_conns.copy().items():
+            if conn.timeout > now or not conn.sock.is_silent():
+                continue
+            if self.keepalived_conns.pop(number, None):
+                if conn.timeout > now or self._has_more(conn):  # a thread has just had it
+                    self._wait(conn, conn.timeout)
+                else:
+                    self._close(conn)
 
     def _close(self, conn: TConn) -> None:
-        self.parting.discard(conn)
+        self.parting.pop(conn, None)
         self.opened.discard(conn)
         conn.close()
         self.answered.set()
@@ -217,16 +283,16 @@ class Worker(ThreadWorker):
                 self._take_waiting(listener)
             listener.close()
         now = time.monotonic()
-        for conn in list(self.keepalived_conns.values()):
+        for conn in self.keepalived_conns.copy().values():
             conn.timeout = min(conn.timeout, now + LINGER)
         while self.opened and time.monotonic() < now + self.cfg.graceful_timeout:
             self.notify()
             self.answered.clear()
-            self.answered.wait(0.1)
+            self.answered.wait(INTERVAL)
             self._close_overdue()
 
     def _take_waiting(self, listener: socket.socket) -> None:
         taken = -1
-        while taken < self.nr_conns:  # which grows with each connection taken
-            taken = self.nr_conns
-            self.accept(listener)
+        while taken < len(self.opened):
+            taken = len(self.opened)
+            self._accept(listener)

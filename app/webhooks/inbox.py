@@ -77,7 +77,7 @@ ON CONFLICT DO NOTHING RETURNING id
 """)
 )
 _FIND = statements.prepare(
-    select(WebhookEvent.id, WebhookEvent.external_id).where(
+    select(WebhookEvent.id, WebhookEvent.external_id, WebhookEvent.status).where(
         WebhookEvent.source == bindparam("source"),
         WebhookEvent.external_id == any_(bindparam("external_ids", type_=ARRAY(Text))),
     )
@@ -92,7 +92,7 @@ _FIND_BY_REPLAY_KEY = statements.prepare(
 
 @dataclass(frozen=True)
 class Stored:
-    """The id of each delivery's row; the rows that are new; those of them to be processed."""
+    """The id of each delivery's row; the rows that are new; the rows to be processed."""
 
     event_ids: list[UUID]
     added: set[UUID]
@@ -171,10 +171,12 @@ def store(
     added = set(statements.scalars(_STORE, {**common, **columns}, whole=True))
     new = [row for row in rows if row["id"] in added]
     ids: dict[str, UUID] = {row["external_id"]: row["id"] for row in new}
+    pending = [row["id"] for row in new if row["status"] == Status.PENDING.value]
     missing = {delivery.external_id for delivery in deliveries} - ids.keys()
     if missing:
-        ids |= _known_ids(source, missing, replay_key)
-    pending = [row["id"] for row in new if row["status"] == Status.PENDING.value]
+        known, waiting = _known(source, missing, replay_key)
+        ids |= known
+        pending += waiting
     return Stored([ids[delivery.external_id] for delivery in deliveries], added, pending)
 
 
@@ -219,15 +221,22 @@ def _row(delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def _known_ids(source: str, external_ids: set[str], replay_key: str | None) -> dict[str, UUID]:
-    """The rows that were in the way: of the same event, or of the same signature."""
+def _known(
+    source: str, external_ids: set[str], replay_key: str | None
+) -> tuple[dict[str, UUID], list[UUID]]:
+    """The rows that were in the way, of the same event or of the same signature.
+
+    And those that are pending: perhaps they were stored a moment ago for this very request, whose
+    connection was lost before anybody could be told.
+    """
     found = statements.rows(_FIND, {"source": source, "external_ids": list(external_ids)})
-    ids = {external_id: id_ for id_, external_id in found}
+    ids = {external_id: id_ for id_, external_id, _ in found}
+    waiting = [id_ for id_, _, status in found if status == Status.PENDING.value]
     if replay_key is not None and external_ids - ids.keys():
         values = {"source": source, "replay_key": replay_key}
         holder = statements.scalar(_FIND_BY_REPLAY_KEY, values)
         ids |= dict.fromkeys(external_ids - ids.keys(), holder)
-    return ids
+    return ids, waiting
 
 
 def _redacted(headers: Iterable[tuple[str, str]]) -> dict[str, str]:

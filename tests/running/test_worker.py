@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import logging
 import os
@@ -13,6 +14,7 @@ from contextlib import suppress
 
 import pytest
 from gunicorn.config import Config
+from gunicorn.workers import gthread
 
 from app.core import worker as module
 from app.core.worker import Worker
@@ -227,11 +229,45 @@ class TestConnections:
         silent.sendall(REQUEST % b"")
         answer(silent)
 
-    def test_one_that_sends_nothing_is_closed_in_time(self, start):
+    def test_one_that_sends_nothing_is_closed_in_time(self, start, monkeypatch):
+        monkeypatch.setattr(module, "PATIENCE", SHORT)
+
+        assert is_over(start().client())
+
+    def test_one_that_asks_nothing_more_is_closed_in_time(self, start):
         running = start()
         running.worker.cfg.set("keepalive", 1)
+        client = running.client("")
+        answer(client)
 
-        assert is_over(running.client())
+        assert is_over(client)
+
+    def test_one_that_waits_for_a_thread_is_not(self, start, monkeypatch):
+        monkeypatch.setattr(module, "PATIENCE", SHORT)
+        monkeypatch.setattr(module, "PAUSE", 0.01)
+        running = start(threads=1)
+        running.busy()
+        client = running.client("")
+        time.sleep(5 * SHORT + 1)  # it is looked at in between, at least each second
+
+        running.program.released.release()
+
+        answer(client)
+
+    def test_requests_sent_together_do_not_keep_others_waiting(self, start, monkeypatch):
+        monkeypatch.setattr(module, "PAUSE", 0.01)
+        running = start(threads=1)
+        greedy = running.client("wait", "wait")
+        assert running.program.waiting.acquire(timeout=20)
+        other = running.client("")
+        wait_until(lambda: len(running.worker.keepalived_conns) == 1)
+        time.sleep(SHORT)  # until it is waited for, too
+
+        running.program.released.release()
+
+        answer(other)
+        running.program.released.release()
+        answer(greedy)
 
     def test_an_answer_comes_whole_though_nobody_read_the_request(self, start):
         client = start().client()
@@ -266,6 +302,52 @@ class TestConnections:
             with suppress(OSError):
                 client.sendall(b"more")
 
+    def test_a_client_that_sends_much_is_closed_at_once(self, start, monkeypatch):
+        monkeypatch.setattr(module, "LINGER", LONG)
+        monkeypatch.setattr(module, "MOST_DRAINED", 100)
+        running = start(threads=1)
+        client = running.client()
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        answer(client)
+
+        client.sendall(b"x" * 101)
+
+        wait_until(lambda: not running.worker.opened)
+
+    def test_an_answer_does_not_wait_for_the_rest_of_the_request(self, start, monkeypatch):
+        monkeypatch.setattr(gthread, "DEFAULT_WORKER_DATA_TIMEOUT", LONG)
+        client = start(threads=1).client()
+        client.sendall(b"POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc")
+
+        assert client.recv(4096).startswith(b"HTTP/1.1 204")
+
+    def test_too_many_of_them_end_nothing(self, start):
+        running = start(threads=1)
+        accept = running.worker.accept
+
+        def refuse(_listener):
+            running.worker.accept = accept
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        running.worker.accept = refuse
+
+        answer(running.client(""))
+        assert running.worker.accept is accept
+
+    def test_a_thread_outlives_a_fault_of_its_own(self, start):
+        running = start(threads=1)
+        end = running.worker._part
+
+        def fail(conn):
+            running.worker._part = end
+            raise LookupError
+
+        running.worker._part = fail
+        running.client().sendall(b"GET / HTTP/1.0\r\n\r\n")
+        wait_until(lambda: running.worker._part is end)
+
+        answer(running.client(""))
+
     def test_a_thread_outlives_a_program_that_exits(self, start):
         running = start(threads=1)
 
@@ -287,6 +369,20 @@ class TestStopping:
         assert answer(queued).getheader("Connection") == "close"
         running.thread.join(20)
         assert not running.thread.is_alive()
+
+    def test_however_long_it_waits_for_a_thread(self, start, monkeypatch):
+        monkeypatch.setattr(module, "LINGER", SHORT)
+        running = start(threads=1)
+        (client,) = running.busy()
+        queued = running.client("")
+
+        running.stop()
+        wait_until(lambda: running.listener.fileno() == -1)
+        time.sleep(5 * SHORT)
+        running.program.released.release()
+
+        answer(client)
+        answer(queued)
 
     def test_a_connection_that_was_kept_open_may_ask_once_more(self, start):
         running = start()

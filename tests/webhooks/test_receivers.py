@@ -45,6 +45,17 @@ class TestAccepted:
         assert len(all_events()) == 1
         assert event_row(first["event_id"]).version == before.version
 
+    def test_rings_for_a_duplicate_that_is_still_pending(self, app, environment, sender):
+        """Whoever stored it may have lost its connection before it could ring."""
+        event_id = sender.post("workos", WORKOS_USER).get_json()["event_id"]
+        redis = worker_client(environment["REDIS_URL"])
+        redis.flushdb()
+
+        sender.post("workos", WORKOS_USER)
+
+        (job,) = queue_named(Queue.WEBHOOKS, redis).jobs
+        assert list(job.args) == [event_id]
+
     def test_rings_the_worker_with_the_id_alone(self, app, environment, sender):
         event_id = sender.post("workos", WORKOS_USER).get_json()["event_id"]
 
