@@ -34,13 +34,13 @@ logger_class = ServiceLogger
 worker_class = "app.core.worker.Worker" if hasattr(select, "epoll") else "gthread"
 # Requests per second and p99 on two cores, PostgreSQL on the same ones (`python -m benchmarks settings`):
 #   workers x threads | PATCH subscription, 16 and 64 connections | GET one user, 16 and 64 connections
-#   1 x 8             | 616,  90 ms      652, 382 ms              |   886, 37 ms       687, 532 ms
-#   2 x 2             | 636,  78 ms      699, 207 ms              | 1,409, 26 ms     1,386, 140 ms
-#   2 x 3             | 493,  78 ms      620, 217 ms              | 1,160, 29 ms     1,240, 133 ms
-#   2 x 4             | 449, 119 ms      609, 246 ms              |   975, 33 ms     1,125, 167 ms
-#   2 x 8             | 524, 135 ms      601, 271 ms              | 1,180, 36 ms     1,068, 173 ms
-#   2 x 16            | 578, 151 ms      597, 326 ms              | 1,232, 35 ms     1,023, 141 ms
-#   4 x 2             | 531, 142 ms      568, 194 ms              | 1,137, 34 ms     1,251,  95 ms
+#   1 x 8             | 642,  73 ms      803, 247 ms              | 1,024, 28 ms     1,109, 214 ms
+#   2 x 2             | 899,  63 ms    1,043, 109 ms              | 2,302, 13 ms     2,257,  44 ms
+#   2 x 3             | 869,  75 ms      939, 119 ms              | 2,211, 14 ms     2,270,  47 ms
+#   2 x 4             | 869,  82 ms      957, 139 ms              | 2,106, 16 ms     2,226,  54 ms
+#   2 x 8             | 794, 116 ms      901, 177 ms              | 1,608, 27 ms     1,653, 113 ms
+#   2 x 16            | 750, 120 ms      739, 216 ms              | 1,407, 37 ms     1,352, 148 ms
+#   4 x 2             | 818, 113 ms      759, 160 ms              | 1,538, 26 ms     1,729,  71 ms
 # One worker per core. Two threads are the quickest while PostgreSQL answers at once; with three, two
 # that wait for a lock do not stop the others. Preloaded, a worker shares most of its 90 MB.
 workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
