@@ -97,13 +97,9 @@ class Together(socket.socket):
 
     def is_silent(self) -> bool:
         """Whether the client has sent nothing that was not read, not even an end."""
-        try:
-            super().recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
-        return False
+        now = select.poll()
+        now.register(self, select.POLLIN)
+        return not now.poll(0)
 
     def _prepare(self) -> None:
         if self._seconds != super().gettimeout():
@@ -261,13 +257,11 @@ class Worker(ThreadWorker):
             return
         self.last_look = now
         for number, conn in self.keepalived_conns.copy().items():
-            if conn.timeout > now or not conn.sock.is_silent():
-                continue
-            if self.keepalived_conns.pop(number, None):
-                if conn.timeout > now or self._has_more(conn):  # a thread has just had it
-                    self._wait(conn, conn.timeout)
-                else:
+            if conn.timeout <= now and self.keepalived_conns.pop(number, None):
+                if conn.timeout <= now and conn.sock.is_silent() and not self._has_more(conn):
                     self._close(conn)
+                else:  # what it has sent waits for a thread, or a thread has just had it
+                    self._wait(conn, conn.timeout)
 
     def _close(self, conn: TConn) -> None:
         self.parting.pop(conn, None)

@@ -242,6 +242,16 @@ class TestConnections:
 
         assert is_over(client)
 
+    def test_one_whose_request_nobody_read_as_well(self, start):
+        running = start()
+        running.worker.cfg.set("keepalive", 1)
+        client = running.client()
+        client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
+        answer(client)
+        client.sendall(b"ab")
+
+        assert is_over(client)
+
     def test_one_that_waits_for_a_thread_is_not(self, start, monkeypatch):
         monkeypatch.setattr(module, "PATIENCE", SHORT)
         monkeypatch.setattr(module, "PAUSE", 0.01)
