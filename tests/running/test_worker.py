@@ -6,6 +6,7 @@ import errno
 import http.client
 import logging
 import os
+import select
 import socket
 import tempfile
 import threading
@@ -19,6 +20,8 @@ from gunicorn.workers import gthread
 from app.core import worker as module
 from app.core.worker import Worker
 from tests.running.serving import HOST, wait_until
+
+pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="Linux has epoll")
 
 LONG = 3600.0
 SHORT = 0.2
