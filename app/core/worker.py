@@ -287,6 +287,6 @@ class Worker(ThreadWorker):
 
     def _take_waiting(self, listener: socket.socket) -> None:
         taken = -1
-        while taken < len(self.opened):
-            taken = len(self.opened)
+        while taken < self.nr_conns:  # gunicorn counts each; of those open others may end meanwhile
+            taken = self.nr_conns
             self._accept(listener)

@@ -397,6 +397,30 @@ class TestStopping:
         answer(client)
         answer(queued)
 
+    def test_the_whole_queue_is_though_other_connections_end_meanwhile(self, start, monkeypatch):
+        monkeypatch.setattr(module, "PAUSE", 1.0)
+        running = start(threads=1)
+        worker, accept = running.worker, running.worker.accept
+        for _ in range(6):
+            answer(running.client(""))
+        running.busy()
+
+        def accept_and_end_another(listener):
+            before = worker.nr_conns
+            accept(listener)
+            if worker.nr_conns > before:
+                number = next(iter(worker.keepalived_conns))
+                worker._close(worker.keepalived_conns.pop(number))
+
+        worker.accept = accept_and_end_another
+        queued = [running.client("") for _ in range(6)]
+        running.stop()
+        wait_until(lambda: running.listener.fileno() == -1)
+        running.program.released.release()
+
+        for client in queued:
+            answer(client)
+
     def test_a_connection_that_was_kept_open_may_ask_once_more(self, start):
         running = start()
         client = running.client("")
