@@ -1,7 +1,6 @@
-"""How many SQL statements a request costs, besides BEGIN and COMMIT.
+"""How many SQL statements a request costs, besides BEGIN and COMMIT and the tenant's scope.
 
-Authentication and tenancy are one statement (one function finds the role and the states and sets
-the scope). A change of one row is three more: the row's lock with whatever the rules have to know,
+Authentication is one statement (one function finds the role and the states). A change of one row is three more: the row's lock with whatever the rules have to know,
 its update, its row in the audit trail.
 """
 
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event
 
+from app.core.connections import Cursor
 from app.extensions import db
 from tests.changes import changes, make_world, prepare
 from tests.factories import (
@@ -91,6 +91,22 @@ class TestUsers:
         assert statements("GET", path, token=token) == ONE_READ
         assert statements("GET", path, token=token, headers={"If-None-Match": '"1"'}) == ONE_READ
         assert statements("GET", "/v1/users?is_active=true", token=token) == ONE_READ
+
+    def test_a_read_waits_for_the_database_once_for_each(self, tenant, token, api, monkeypatch):
+        path = f"/v1/users/{create_user(tenant).id}"
+        api.get(path, token=token)
+        sent = []
+        send = Cursor.send
+
+        def note(cursor, *further):
+            sent.append(further)
+            send(cursor, *further)
+
+        monkeypatch.setattr(Cursor, "send", note)
+        for _ in range(3):
+            assert api.get(path, token=token).status_code == 200
+
+        assert len(sent) == 3 * ONE_READ
 
     def test_changes(self, tenant, token, statements):
         user, membership, _ = create_member(tenant, role="owner")

@@ -1,7 +1,7 @@
 """From a credential to a principal: who asks, with which permissions, in which tenant.
 
 Each look-up is one message to PostgreSQL: the functions ``authenticate_user`` and
-``authenticate_key`` find the credential's rows, set the tenant scope for row-level security and
+``authenticate_key`` find the credential's rows, in the tenant scope that they enter for that, and
 answer in one row. Role and state are read each time, so a demotion, a deactivation or a
 suspension counts on the very next request.
 """
@@ -65,17 +65,16 @@ def user_principal(claims: Claims) -> Principal:
     Raises Forbidden ``no_membership`` where its organization, active user or active membership
     does not exist here.
     """
-    found = statements.first(
-        AUTHENTICATE_USER, {"subject": claims.subject, "org_id": claims.org_id}
-    )
+    values = {"subject": claims.subject, "org_id": claims.org_id}
+    found = statements.first(AUTHENTICATE_USER, values, whole=True)
     if found.is_superadmin:
-        tenancy.assume(tenancy.PLATFORM)
+        tenancy.enter(tenancy.PLATFORM)
         actor = Actor(f"platform:{claims.subject}")
         home = "" if found.tenant_id is None else f" {found.tenant_id}"
         return Principal(actor, ALL, None, actor.id + home, home_tenant_id=found.tenant_id)
     if found.user_id is None:
         raise Forbidden("No active membership in this organization.", code="no_membership")
-    tenancy.assume(tenancy.Scope(found.tenant_id))
+    tenancy.enter(tenancy.Scope(found.tenant_id))
     role = Role(found.role)
     return Principal(
         Actor(str(found.user_id), role),
@@ -88,16 +87,16 @@ def user_principal(claims: Claims) -> Principal:
 
 def key_principal(secret: str) -> Principal:
     """The principal of an API key; raises Unauthenticated for an unknown, expired or revoked one."""
-    found = statements.first(AUTHENTICATE_KEY, {"digest": digest_of(secret)})
+    found = statements.first(AUTHENTICATE_KEY, {"digest": digest_of(secret)}, whole=True)
     if found is None:
         raise Unauthenticated
     granted = frozenset(Permission(name) for name in found.permissions)
     actor_id = f"key:{found.key_id}"
     if found.tenant_id is None:
-        tenancy.assume(tenancy.PLATFORM)
+        tenancy.enter(tenancy.PLATFORM)
         permissions = ALL if Permission.SUPERADMIN in granted else granted
         return Principal(Actor(actor_id), permissions, None, actor_id)
-    tenancy.assume(tenancy.Scope(found.tenant_id))
+    tenancy.enter(tenancy.Scope(found.tenant_id))
     return Principal(
         Actor(actor_id, Role.ADMIN),
         granted & TENANT,

@@ -62,6 +62,7 @@ class Connection(connection):
                 plain.execute("SET TIME ZONE 'UTC'")
         self.begun = False
         self.flushing = False
+        self.companion = b""
         self.waiting: list[bytes] = []
         self.prepared = Prepared()
         self._may_prepare: bool | None = None  # not known before it is asked for
@@ -99,7 +100,6 @@ class Connection(connection):
             return True
         if not self.prepared.is_due(name) or not self._is_direct():
             return False
-        self.begin()
         self.waiting.append(b"PREPARE %s AS %s" % (name.encode(), text()))
         self.prepared.give(name)
         return True
@@ -109,6 +109,17 @@ class Connection(connection):
         if not self.begun:
             self.begun = True
             self.waiting.append(b"BEGIN")
+            if self.companion:
+                self.waiting.append(self.companion)
+
+    def accompany(self, statement: bytes) -> None:
+        """Have ``statement`` hold, which sets something for one transaction, until this one ends.
+
+        PostgreSQL runs one message in one transaction. So before BEGIN it travels with each.
+        """
+        self.companion = statement
+        if self.begun:
+            self.waiting.append(statement)
 
     def settle(self) -> None:
         """Send the writes that wait, so that a fault of theirs shows here."""
@@ -117,13 +128,19 @@ class Connection(connection):
 
     def before(self, *further: bytes) -> bytes:
         """What waits and then ``further`` as one text; nothing waits any more."""
+        if self.companion and not self.begun:
+            self.waiting.append(self.companion)
         message = b";".join([*self.waiting, *further])
         self.waiting = []
         return message
 
     def _is_direct(self) -> bool:
         """Whether the server is the one connected to; not asked while a write waits, which may fail."""
-        if self._may_prepare is None and self.waiting in ([], [b"BEGIN"]):
+        if self._may_prepare is None and self.waiting in (
+            [],
+            [b"BEGIN"],
+            [b"BEGIN", self.companion],
+        ):
             with self.cursor(cursor_factory=Cursor) as plain:
                 plain.send(b"SELECT pg_backend_pid()")
                 self._may_prepare = plain.fetchone() == (self.info.backend_pid,)
@@ -131,6 +148,7 @@ class Connection(connection):
 
     def _ended(self) -> None:
         self.begun = self.flushing = False
+        self.companion = b""
         self.waiting = []
         self.prepared.note_unsent()
 

@@ -79,7 +79,7 @@ def paginate(
     statement = _among(model, among.condition, **shape) if among else _walk(model, **shape)
     if conditions or equal:
         statement = statement.where(*conditions).filter_by(**(equal or {}))
-    rows = statements.scalars(statement, values)
+    rows = statements.scalars(statement, values, whole=True)
     page = rows[:limit]
     return Page(page, make_cursor(page[-1].created_at, page[-1].id) if len(rows) > limit else None)
 

@@ -85,7 +85,8 @@ def parse_id(row_id: UUID | str) -> UUID:
 
 def _one(model: Any, row_id: UUID | str, *, lock: bool) -> Any:
     values = _place(model, row_id)
-    row = statements.scalar(_statement(model, "tenant_id" in values, lock), values)
+    statement = _statement(model, "tenant_id" in values, lock)
+    row = statements.scalar(statement, values, whole=not lock)
     if row is None:
         raise NotFound
     return row

@@ -8,6 +8,11 @@ changes a row), and the session knows nothing of them.
 The session stays for what is rare. Both use one connection, and what the session has pending goes
 first, so everything happens in the order in which it was written down.
 
+A statement that is ``whole`` locks nothing, leaves nothing to be undone with what else its
+transaction does, and may be run twice, as it is where its connection is lost: most reads. Before
+anything that is not, PostgreSQL runs it without BEGIN, so a request that only reads needs no COMMIT,
+and what it writes is durable when it answers.
+
 Build statements once, with ``bindparam``, and :func:`prepare` them; one that is built anew each
 time finds its compiled form by its shape, which costs more. ``IN`` of a list is not for here.
 """
@@ -51,32 +56,27 @@ def keep(statement: S) -> S:
     return statement
 
 
-def rows(statement: Executable, values: Values = NONE) -> list[Any]:
+def rows(statement: Executable, values: Values = NONE, *, whole: bool = False) -> list[Any]:
     """All rows, as named tuples; in ``select(User, …)`` the user is one value."""
-    shape, found = _run(statement, values)
+    shape, found = _run(statement, values, whole)
     return [shape.row(row) for row in found]
 
 
-def first(statement: Executable, values: Values = NONE) -> Any:
+def first(statement: Executable, values: Values = NONE, *, whole: bool = False) -> Any:
     """The first row, or None."""
-    shape, found = _run(statement, values)
+    shape, found = _run(statement, values, whole)
     return shape.row(found[0]) if found else None
 
 
 def scalars(statement: Executable, values: Values = NONE, *, whole: bool = False) -> list[Any]:
-    """The first value of each row.
-
-    With ``whole`` nothing that the transaction did or will do has to be undone with the statement,
-    and it may be run twice, as it is where its connection is lost. Where it is the first, it is
-    durable when it answers, which spares the message with the COMMIT.
-    """
-    shape, found = _run(statement, values, whole=whole)
+    """The first value of each row."""
+    shape, found = _run(statement, values, whole)
     return [shape.scalar(row) for row in found]
 
 
-def scalar(statement: Executable, values: Values = NONE) -> Any:
+def scalar(statement: Executable, values: Values = NONE, *, whole: bool = False) -> Any:
     """The first value of the first row; None where there is no row."""
-    shape, found = _run(statement, values)
+    shape, found = _run(statement, values, whole)
     return shape.scalar(found[0]) if found else None
 
 
@@ -89,6 +89,7 @@ def write(statement: Executable, values: Values = NONE, *, changes_one: bool = F
     unit = transactions.flushed()
     plan = _plan(statement, unit.engine.dialect)
     driver = unit.driver()
+    driver.begin()
     with driver.cursor(cursor_factory=connections.Cursor) as cursor:
         _announce(unit, cursor, plan.text, values)
         try:
@@ -194,11 +195,13 @@ _shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
 
 
 def _run(
-    statement: Executable, values: Values, *, whole: bool = False
+    statement: Executable, values: Values, whole: bool
 ) -> tuple[_Shape, list[tuple[Any, ...]]]:
     unit = transactions.flushed()
     plan = _plan(statement, unit.engine.dialect)
-    driver = unit.begin(whole=whole)
+    driver = unit.driver()
+    if not whole:
+        driver.begin()
     with driver.cursor(cursor_factory=connections.Cursor) as cursor:
         _announce(unit, cursor, plan.text, values)
         try:

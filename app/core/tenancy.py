@@ -1,6 +1,6 @@
 """Whose rows are visible: one tenant's, every tenant's (platform), or nobody's.
 
-The scope is set once per transaction, as transaction-local settings that the
+The scope is set for each transaction of PostgreSQL, as transaction-local settings that the
 row-level security policies read, and kept beside the session so that queries
 name the tenant explicitly as well (the index is used, and a mistake in one of
 the two is caught by the other). Without a scope no tenant-owned row is visible.
@@ -11,19 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
-
-from app.core import statements, transactions
+from app.core import transactions
 
 # Audit rows of what belongs to no tenant (presets, platform keys) carry this id.
 PLATFORM_TENANT_ID = UUID(int=0)
-
-SET_SCOPE = statements.prepare(
-    select(
-        func.set_config("app.tenant_id", bindparam("tenant"), True),
-        func.set_config("app.platform", bindparam("platform"), True),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -32,22 +23,19 @@ class Scope:
 
     tenant_id: UUID | None
 
+    @property
+    def settings(self) -> str:
+        """SQL that has row-level security show these rows until a transaction ends."""
+        tenant, platform = (self.tenant_id, "") if self.tenant_id else ("", "on")
+        return f"SET LOCAL app.tenant_id = '{tenant}';SET LOCAL app.platform = '{platform}'"
+
 
 PLATFORM = Scope(None)
 
 
 def enter(scope: Scope) -> None:
     """Make ``scope`` hold for the rest of the current transaction."""
-    settings = {
-        "tenant": str(scope.tenant_id) if scope.tenant_id else "",
-        "platform": "" if scope.tenant_id else "on",
-    }
-    statements.first(SET_SCOPE, settings)
-    assume(scope)
-
-
-def assume(scope: Scope) -> None:
-    """Remember a scope that the database has already been told."""
+    transactions.accompany(scope.settings.encode())
     transactions.context()["scope"] = scope
 
 

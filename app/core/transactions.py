@@ -60,16 +60,6 @@ class Unit:
         found: Any = self._pooled.dbapi_connection or self.connection().connection
         return cast("connections.Connection", found)
 
-    def begin(self, *, whole: bool = False) -> connections.Connection:
-        """psycopg2's connection, for a statement that belongs to the transaction or is the ``whole``.
-
-        Where such a one is the first, PostgreSQL commits it by itself, before it answers.
-        """
-        driver = self.driver()
-        if not whole:
-            driver.begin()
-        return driver
-
     def connection(self) -> Connection:
         """SQLAlchemy's connection, around psycopg2's; making one takes longer than using it."""
         if self._connection is None:
@@ -191,6 +181,11 @@ def flushed() -> Unit:
     if unit.session is not None:
         unit.session.flush()
     return unit
+
+
+def accompany(statement: bytes) -> None:
+    """Have what ``statement`` sets, for one transaction of PostgreSQL, hold for this whole one."""
+    flushed().driver().accompany(statement)
 
 
 def context() -> dict[str, Any]:

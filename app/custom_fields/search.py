@@ -139,7 +139,7 @@ def _searchable(tenant_id: UUID, entity_type: str) -> dict[str, _Field]:
     place = {"tenant_id": tenant_id, "entity_type": entity_type}
     return {
         row.field_key: _Field(row.id, row.field_key, FieldType(row.field_type), row.state)
-        for row in statements.rows(SEARCHABLE, place)
+        for row in statements.rows(SEARCHABLE, place, whole=True)
     }
 
 

@@ -118,7 +118,7 @@ ONE = _of_tenant(*_state, _overrides(FeatureOverride.flag_key == bindparam("flag
 
 def fingerprint(tenant_id: UUID) -> str:
     """The fingerprint of a tenant's flags, without reading them."""
-    found: str | None = statements.scalar(FINGERPRINT, {"tenant_id": tenant_id})
+    found: str | None = statements.scalar(FINGERPRINT, {"tenant_id": tenant_id}, whole=True)
     if found is None:
         raise NotFound
     return found
@@ -126,13 +126,13 @@ def fingerprint(tenant_id: UUID) -> str:
 
 def evaluate_all(tenant_id: UUID) -> FlagSet:
     """All flags of a tenant, in the preset's order, by one statement."""
-    return _flag_set(statements.first(ALL, {"tenant_id": tenant_id}))
+    return _flag_set(statements.first(ALL, {"tenant_id": tenant_id}, whole=True))
 
 
 def evaluate(tenant_id: UUID, flag_key: str) -> FlagSet:
     """The same for one flag; none where the tenant's plan has no flag of that key."""
     values = {"tenant_id": tenant_id, "flag_key": flag_key}
-    return _flag_set(statements.first(ONE, values), flag_key)
+    return _flag_set(statements.first(ONE, values, whole=True), flag_key)
 
 
 def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:

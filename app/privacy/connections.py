@@ -12,7 +12,7 @@ from sqlalchemy import Connection, create_engine, pool, text
 from app.config import Config
 from app.core.errors import AppError
 from app.core.json import dumps_text
-from app.core.tenancy import SET_SCOPE
+from app.core.tenancy import PLATFORM
 
 LOCK_SECONDS = 10
 MAY_REWRITE = text("SELECT has_table_privilege('audit_events', 'UPDATE')")
@@ -49,5 +49,5 @@ def owner() -> Iterator[Connection]:
 def _session(url: str, **options: Any) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=pool.NullPool, json_serializer=dumps_text, **options)
     with engine.begin() as session:
-        session.execute(SET_SCOPE, {"tenant": "", "platform": "on"})
+        session.exec_driver_sql(PLATFORM.settings)
         yield session

@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
-from app.core import connections, models, preparing, rows, statements, transactions
+from app.core import connections, models, preparing, rows, statements, tenancy, transactions
 from app.core.pagination import Kept, paginate
 from app.dev.instance import DATABASE
 from app.dev.postgres import SUPERUSER
@@ -283,7 +283,7 @@ class TestWhole:
 
         with transactions.transaction():
             statements.scalars(self.ADD, {"name": "first"}, whole=True)
-            monkeypatch.setattr(connections.Cursor, "send", note)
+        monkeypatch.setattr(connections.Cursor, "send", note)
         with transactions.transaction():
             statements.scalars(self.ADD, {"name": "second"}, whole=True)
 
@@ -313,6 +313,50 @@ class TestWhole:
         transactions.run(work)
 
         assert len(runs) == 2
+
+
+class TestScope:
+    """Which rows are seen, before a transaction has begun in the database and after."""
+
+    NAMES = select(User.first_name).order_by(User.first_name)
+
+    @pytest.fixture(autouse=True)
+    def scopes(self, app, tenant):
+        other = factories.create_tenant()
+        factories.create_user(tenant, first_name="ours")
+        factories.create_user(other, first_name="theirs")
+        with app.app_context(), transactions.transaction():
+            yield [tenancy.Scope(tenant.id), tenancy.Scope(other.id), tenancy.PLATFORM]
+
+    @pytest.mark.parametrize("whole", [True, False])
+    def test_is_nobodys_where_none_was_entered(self, whole):
+        assert statements.scalars(self.NAMES, whole=whole) == []
+
+    @pytest.mark.parametrize("whole", [True, False])
+    def test_holds_from_where_it_was_entered(self, scopes, whole):
+        seen = []
+        for scope in scopes:
+            tenancy.enter(scope)
+            seen += [statements.scalars(self.NAMES, whole=whole) for _ in range(2)]
+
+        assert seen == [["ours"]] * 2 + [["theirs"]] * 2 + [["ours", "theirs"]] * 2
+
+    def test_holds_beyond_where_the_transaction_begins(self, scopes):
+        tenancy.enter(scopes[0])
+        seen = [statements.scalars(self.NAMES, whole=True), statements.scalars(self.NAMES)]
+        with transactions.savepoint():
+            seen += [statements.scalars(self.NAMES), list(db.session.scalars(self.NAMES))]
+
+        assert seen == [["ours"]] * 4
+
+    def test_ends_with_the_transaction(self, app, scopes):
+        connection = transactions.flushed().driver()
+        for scope, whole in zip(scopes, (True, False, True), strict=True):
+            tenancy.enter(scope)
+            statements.scalars(self.NAMES, whole=whole)
+            connection.commit()
+
+            assert statements.scalars(self.NAMES, whole=True) == []
 
 
 class TestPrepared:
@@ -427,6 +471,8 @@ class TestPrepared:
     def test_leaves_a_write_that_waits_where_its_fault_is_looked_for(self, app, tenant):
         with app.app_context():
             db.engine.dispose()  # from here on there is one connection
+        with factories.platform_transaction():
+            self.ask_often(tenant)  # so it may prepare
         of_nobody = {"of": uuid7(), "to": "x"}
         for _ in range(preparing.PREPARED_AT - 1):
             with factories.platform_transaction():
@@ -461,9 +507,9 @@ def owner(instance):
 
 
 def prepared() -> list[str]:
-    """What this transaction's connection has prepared."""
-    found = db.session.execute(text("SELECT statement FROM pg_prepared_statements"))
-    return list(found.scalars())
+    """What this transaction's connection has prepared; PostgreSQL shows the whole messages."""
+    found = db.session.execute(text("SELECT name, statement FROM pg_prepared_statements"))
+    return [message.split(f"PREPARE {name} AS ")[1].split(";")[0] for name, message in found]
 
 
 class TestListeners:

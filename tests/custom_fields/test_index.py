@@ -11,6 +11,7 @@ from app.core.times import utcnow
 from app.custom_fields import build, indexing, service
 from app.custom_fields.jobs import STALLED, resume_search_indexes
 from app.custom_fields.models import FieldIndex
+from app.custom_fields.rules import rules_of
 from app.extensions import db
 from tests.concurrency import at_once
 from tests.custom_fields.fields import (
@@ -392,6 +393,15 @@ class TestCheck:
 
 
 class TestRaces:
+    def test_rules_that_were_read_are_held_until_the_end(self, app, tenant):
+        held = text(
+            "SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+        )
+        with platform_transaction():
+            rules_of(tenant.id, "user")
+
+            assert list(db.session.scalars(held)) == ["ShareLock"]
+
     def test_becoming_searchable_waits_for_writers_that_do_not_know_it(self, app, api, tenant):
         users = [create_user(tenant) for _ in range(4)]
         field = create_field(tenant, field_key="key")
