@@ -130,6 +130,8 @@ class Worker(ThreadWorker):
         self.readable = select.epoll()
         self.answered = threading.Event()
         self.last_look = 0.0
+        # Settings do not change any more; as plain attributes they are found at once.
+        vars(self.cfg).update((name, one.get()) for name, one in self.cfg.settings.items())
         for _ in range(self.cfg.threads):
             threading.Thread(target=self._serve, daemon=True).start()
         self.poller.register(self.PIPE[0], selectors.EVENT_READ)  # where signals arrive
