@@ -34,8 +34,10 @@ class Program:
     def __init__(self) -> None:
         self.waiting = threading.Semaphore(0)
         self.released = threading.Semaphore(0)
+        self.policy: int | None = None  # of the scheduler
 
     def __call__(self, environ, start_response):
+        self.policy = os.sched_getscheduler(0)
         if environ["PATH_INFO"] == "/wait":
             self.waiting.release()
             self.released.acquire(timeout=60)
@@ -187,6 +189,24 @@ class TestWhoTakesAConnection:
         first.close()
 
         answer(third)
+
+
+class TestThreads:
+    def test_do_not_push_what_runs_aside(self, start):
+        running = start()
+        answer(running.client(""))
+
+        assert running.program.policy == os.SCHED_BATCH
+
+    def test_answer_all_the_same_where_that_is_not_allowed(self, start, monkeypatch):
+        def refuse(*_):
+            raise PermissionError
+
+        monkeypatch.setattr(os, "sched_setscheduler", refuse)
+        running = start()
+        answer(running.client(""))
+
+        assert running.program.policy == os.SCHED_OTHER
 
 
 class TestAnswers:
