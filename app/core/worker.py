@@ -134,7 +134,7 @@ class Worker(ThreadWorker):
         self.answered = threading.Event()
         self.last_look = 0.0
         # Settings do not change any more; as plain attributes they are found at once.
-        vars(self.cfg).update((name, one.get()) for name, one in self.cfg.settings.items())
+        self.cfg.__dict__.update((name, one.get()) for name, one in self.cfg.settings.items())
         with suppress(OSError):  # where that is not allowed, it is only slower
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         for _ in range(self.cfg.threads):
