@@ -87,17 +87,18 @@ def verify(
     """
     names = _joined(headers)
     found: Verified | None = None
-    failure = SignatureInvalid("no scheme is configured")
+    # An exception that is kept would keep the whole request until the next garbage collection.
+    kind, reason = SignatureInvalid, "no scheme is configured"
     for scheme in schemes:
         try:
             proof = scheme.check(names, body, now)
         except SignatureInvalid as invalid:
-            if not isinstance(failure, CertificateUnavailable):
-                failure = invalid
+            if kind is not CertificateUnavailable:
+                kind, reason = type(invalid), str(invalid)
         else:
             found = found or Verified(scheme.preset, scheme.provider, proof)
     if found is None:
-        raise failure
+        raise kind(reason)
     return found
 
 

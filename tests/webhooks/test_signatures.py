@@ -1,8 +1,11 @@
 """Who is believed: the providers' own verdicts, rotation, several senders, hostile input."""
 
 import base64
+import gc
 import json
 import time
+import weakref
+from contextlib import suppress
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -205,6 +208,22 @@ class TestWhatASignatureTells:
 
         with pytest.raises(SignatureInvalid):
             check("", signed.headers, BODY)
+
+    @pytest.mark.parametrize("key", ["right", "wrong"])
+    def test_nothing_keeps_the_request_that_was_looked_at(self, key):
+        class Headers(dict):
+            pass
+
+        headers = Headers(sign("github", key, BODY, NOW).headers)
+        request = weakref.ref(headers)
+        gc.disable()
+        try:
+            with suppress(SignatureInvalid):
+                check("github:other github:right github:another", headers, BODY)
+            del headers
+            assert request() is None
+        finally:
+            gc.enable()
 
     def test_a_secret_never_shows_in_a_representation(self):
         assert "github-secret" not in repr(parse_schemes("github:github-secret"))
