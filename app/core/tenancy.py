@@ -26,8 +26,11 @@ class Scope:
     @property
     def settings(self) -> str:
         """SQL that has row-level security show these rows until a transaction ends."""
-        tenant, platform = (self.tenant_id, "") if self.tenant_id else ("", "on")
-        return f"SET LOCAL app.tenant_id = '{tenant}';SET LOCAL app.platform = '{platform}'"
+        tenant, platform = (self.tenant_id.hex, "") if self.tenant_id else ("", "on")
+        return (
+            f"SELECT set_config('app.tenant_id', '{tenant}', true),"
+            f" set_config('app.platform', '{platform}', true)"
+        )
 
 
 PLATFORM = Scope(None)

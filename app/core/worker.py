@@ -136,7 +136,8 @@ class Worker(ThreadWorker):
         # Settings do not change any more; as plain attributes they are found at once.
         self.cfg.__dict__.update((name, one.get()) for name, one in self.cfg.settings.items())
         with suppress(OSError):  # where that is not allowed, it is only slower
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+            if os.sched_getscheduler(0) == os.SCHED_OTHER:
+                os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         for _ in range(self.cfg.threads):
             threading.Thread(target=self._serve, daemon=True).start()
         self.poller.register(self.PIPE[0], selectors.EVENT_READ)  # where signals arrive

@@ -58,7 +58,7 @@ class Certificates:
     def __init__(self, fetch: Fetch = fetch_certificate) -> None:
         self._fetch = fetch
         self._keys: dict[str, RSAPublicKey] = {}
-        self._failures: dict[str, tuple[float, SignatureInvalid]] = {}
+        self._failures: dict[str, tuple[float, type[SignatureInvalid], str]] = {}
         self._lock = threading.Lock()
 
     def public_key(self, url: str) -> RSAPublicKey:
@@ -66,13 +66,14 @@ class Certificates:
         key = self._keys.get(url)
         if key is not None:
             return key
-        until, failure = self._failures.get(url, (0.0, None))
-        if failure is not None and time.monotonic() < until:
-            raise type(failure)(str(failure))
+        until, kind, reason = self._failures.get(url, (0.0, SignatureInvalid, ""))
+        if time.monotonic() < until:
+            raise kind(reason)
         try:
             key = _rsa_key(self._fetch(url))
         except SignatureInvalid as fault:
-            self._keep(self._failures, url, (time.monotonic() + COOL_DOWN, fault))
+            until = time.monotonic() + COOL_DOWN
+            self._keep(self._failures, url, (until, type(fault), str(fault)))
             raise
         self._keep(self._keys, url, key)
         return key

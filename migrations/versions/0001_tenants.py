@@ -52,7 +52,8 @@ END
 $$
 """
 
-# `last_used_at` is written at most once a minute, and never waited for.
+# `last_used_at` is written at most once a minute, whatever the request is answered, and never waited
+# for.
 AUTHENTICATE_KEY = """
 CREATE FUNCTION authenticate_key(wanted_digest text)
 RETURNS TABLE (key_id uuid, tenant_id uuid, permissions text[], tenant_is_active boolean)

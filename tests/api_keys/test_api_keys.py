@@ -183,6 +183,12 @@ class TestUseKey:
         assert first == second
         assert later > first
 
+    def test_notes_a_use_that_is_refused(self, api, tenant):
+        secret = create_api_key(tenant, ["users:read"])
+
+        assert api.post("/v1/users", token=secret, json={}).status_code == 403
+        assert key_row(secret).last_used_at is not None
+
     def test_using_it_is_no_new_version(self, api, tenant, owner):
         secret = create_api_key(tenant, ["users:read"])
         path = f"{PATH}/{key_row(secret).id}"

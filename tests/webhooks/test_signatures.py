@@ -60,6 +60,10 @@ def vectors(expected):
     return [vector for vector in load_vectors() if verdict(vector) == expected]
 
 
+class Headers(dict):
+    """Whether anybody keeps them can be found out."""
+
+
 def check(text, headers, body, now=NOW, fetch=None):
     """Verify under the configuration ``text``; certificates come from ``fetch`` alone."""
     certificates = Certificates(fetch or refuse_to_fetch)
@@ -211,9 +215,6 @@ class TestWhatASignatureTells:
 
     @pytest.mark.parametrize("key", ["right", "wrong"])
     def test_nothing_keeps_the_request_that_was_looked_at(self, key):
-        class Headers(dict):
-            pass
-
         headers = Headers(sign("github", key, BODY, NOW).headers)
         request = weakref.ref(headers)
         gc.disable()
@@ -280,6 +281,21 @@ class TestAmazonSns:
                 verify(schemes, vector["headers"].items(), body(vector), vector["now"])
 
         assert len(asked) == 1
+
+    def test_nothing_keeps_a_request_whose_certificate_cannot_be_fetched(self):
+        def fetch(url):
+            raise CertificateUnavailable("away")
+
+        vector = self.envelopes("Notification")[0]
+        headers = Headers(vector["headers"])
+        request = weakref.ref(headers)
+        schemes = parse_schemes(scheme_text(vector), certificates=Certificates(fetch))
+        with suppress(CertificateUnavailable):
+            verify(schemes, headers.items(), body(vector), vector["now"])
+        del headers
+        gc.collect()
+
+        assert request() is None
 
     @pytest.mark.parametrize(
         "url",
