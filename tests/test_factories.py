@@ -8,7 +8,8 @@ from tests.factories import create_api_key, create_member, create_tenant, platfo
 
 def principal_of(app, token: str) -> Principal:
     with app.app_context(), transaction():
-        return user_principal(app.extensions["token_verifier"].verify(token))
+        claims = app.extensions["token_verifier"].verify(token)
+        return user_principal(claims, Permission.USERS_READ, None)
 
 
 class TestCredentials:
@@ -36,7 +37,7 @@ class TestCredentials:
         secret = create_api_key(tenant, [Permission.BILLING_READ])
 
         with app.app_context(), transaction():
-            principal = key_principal(secret)
+            principal = key_principal(secret, None)
 
         assert principal.tenant_id == tenant.id
         assert principal.permissions == {Permission.BILLING_READ}

@@ -20,6 +20,7 @@ from app.auth.principal import KEY_PREFIX, Principal, key_principal, user_princi
 from app.auth.tokens import TokenVerifier
 from app.core import transactions
 from app.core.actors import Actor
+from app.core.ahead import Ahead, First
 from app.core.errors import Forbidden, Unauthenticated
 from app.core.logging import add_facts
 from app.core.ratelimit import count_failed_authentication
@@ -29,11 +30,15 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Requires:
-    """An endpoint's demand: a permission, perhaps of a platform credential, perhaps while suspended."""
+    """An endpoint's demand: a permission, perhaps of a platform credential, perhaps while suspended.
+
+    ``first`` is what its view reads first (see :mod:`app.core.ahead`).
+    """
 
     permission: Permission
     platform_only: bool = False
     while_suspended: bool = False
+    first: First | None = None
 
     def enter(self) -> None:
         """Authenticate, then authorise; the principal holds until the transaction ends.
@@ -43,7 +48,7 @@ class Requires:
         """
         _await_body()
         try:
-            principal = authenticate()
+            principal = authenticate(self.permission, self._ahead())
         except Unauthenticated:
             count_failed_authentication()
             raise
@@ -59,6 +64,13 @@ class Requires:
             raise Forbidden(
                 f"This needs the permission {self.permission}.", code="permission_denied"
             )
+
+    def _ahead(self) -> Ahead | None:
+        """What to read with the credential; no lock where an idempotency key has to come first."""
+        if self.first is None:
+            return None
+        ahead = self.first(*(request.view_args or {}).values())
+        return None if ahead and ahead.locks and "Idempotency-Key" in request.headers else ahead
 
     @property
     def description(self) -> str:
@@ -81,16 +93,21 @@ class Public:
 
 
 def requires(
-    permission: Permission, *, platform_only: bool = False, while_suspended: bool = False
+    permission: Permission,
+    *,
+    platform_only: bool = False,
+    while_suspended: bool = False,
+    first: First | None = None,
 ) -> Callable[[View], View]:
     """Mark a view: only a principal with ``permission`` comes in.
 
     ``platform_only`` refuses tenant credentials even where their role would do;
-    ``while_suspended`` lets a suspended tenant's credentials in.
+    ``while_suspended`` lets a suspended tenant's credentials in; ``first`` is the statement that the
+    view sends first, where its path tells.
     """
 
     def mark(view: View) -> View:
-        view.access = Requires(permission, platform_only, while_suspended)  # type: ignore[attr-defined]
+        view.access = Requires(permission, platform_only, while_suspended, first)  # type: ignore[attr-defined]
         return view
 
     return mark
@@ -102,16 +119,19 @@ def public(view: View) -> View:
     return view
 
 
-def authenticate() -> Principal:
-    """The principal of the request's ``Authorization: Bearer`` header; 401 without a good one."""
+def authenticate(wanted: Permission, ahead: Ahead | None) -> Principal:
+    """The principal of the request's ``Authorization: Bearer`` header; 401 without a good one.
+
+    Where a tenant's credential may have the permission ``wanted``, ``ahead`` is read with it.
+    """
     scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
     credential = credential.strip()
     if scheme.lower() != "bearer" or not credential:
         raise Unauthenticated
     if credential.startswith(KEY_PREFIX):
-        return key_principal(credential)
+        return key_principal(credential, ahead)
     verifier: TokenVerifier = current_app.extensions["token_verifier"]
-    return user_principal(verifier.verify(credential))
+    return user_principal(verifier.verify(credential), wanted, ahead)
 
 
 def _await_body() -> None:

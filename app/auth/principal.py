@@ -10,27 +10,27 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import ColumnElement, Uuid, bindparam, column, false, func, or_
 
 from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Permission, Role
 from app.auth.tokens import Claims
-from app.core import statements, tenancy
+from app.core import tenancy
 from app.core.actors import Actor
+from app.core.ahead import Ahead, find_asker
 from app.core.errors import Forbidden, Unauthenticated
 
 KEY_PREFIX = "sk_"
 
-AUTHENTICATE_USER = statements.prepare(
-    text(
-        "SELECT is_superadmin, tenant_id, tenant_is_active, user_id, role"
-        " FROM authenticate_user(:subject, :org_id)"
-    )
+USER = func.authenticate_user(bindparam("subject"), bindparam("org_id")).table_valued(
+    "is_superadmin", column("tenant_id", Uuid), "tenant_is_active", "user_id", "role", name="asker"
 )
-AUTHENTICATE_KEY = statements.prepare(
-    text("SELECT key_id, tenant_id, permissions, tenant_is_active FROM authenticate_key(:digest)")
+KEY = func.authenticate_key(bindparam("digest")).table_valued(
+    "key_id", column("tenant_id", Uuid), "permissions", "tenant_is_active", name="asker"
 )
+KEY_OF_TENANT = KEY.c.tenant_id.is_not(None)
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,16 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def user_principal(claims: Claims) -> Principal:
+def user_principal(claims: Claims, wanted: Permission, ahead: Ahead | None) -> Principal:
     """The principal of a verified user token; the scope holds from here on.
+
+    ``ahead`` is read where a tenant's role has the permission ``wanted``.
 
     Raises Forbidden ``no_membership`` where its organization, active user or active membership
     does not exist here.
     """
     values = {"subject": claims.subject, "org_id": claims.org_id}
-    found = statements.first(AUTHENTICATE_USER, values, whole=True)
+    found = find_asker(USER, values, ahead, may=_roles_with(wanted))
     if found.is_superadmin:
         tenancy.enter(tenancy.PLATFORM)
         actor = Actor(f"platform:{claims.subject}")
@@ -74,7 +76,11 @@ def user_principal(claims: Claims) -> Principal:
         return Principal(actor, ALL, None, actor.id + home, home_tenant_id=found.tenant_id)
     if found.user_id is None:
         raise Forbidden("No active membership in this organization.", code="no_membership")
-    tenancy.enter(tenancy.Scope(found.tenant_id))
+    scope = tenancy.Scope(found.tenant_id)
+    if ahead is not None and ahead.locks:
+        tenancy.note(scope)
+    else:
+        tenancy.enter(scope)
     role = Role(found.role)
     return Principal(
         Actor(str(found.user_id), role),
@@ -85,9 +91,15 @@ def user_principal(claims: Claims) -> Principal:
     )
 
 
-def key_principal(secret: str) -> Principal:
-    """The principal of an API key; raises Unauthenticated for an unknown, expired or revoked one."""
-    found = statements.first(AUTHENTICATE_KEY, {"digest": digest_of(secret)}, whole=True)
+def key_principal(secret: str, ahead: Ahead | None) -> Principal:
+    """The principal of an API key; raises Unauthenticated for an unknown, expired or revoked one.
+
+    ``ahead`` is read for a tenant's key where it locks nothing: that the key was used is kept
+    whatever the request is answered, so it is told in no transaction that may be undone.
+    """
+    if ahead is not None and ahead.locks:
+        ahead = None
+    found = find_asker(KEY, {"digest": digest_of(secret)}, ahead, may=KEY_OF_TENANT)
     if found is None:
         raise Unauthenticated
     granted = frozenset(Permission(name) for name in found.permissions)
@@ -104,3 +116,10 @@ def key_principal(secret: str) -> Principal:
         actor_id,
         is_suspended=not found.tenant_is_active,
     )
+
+
+@cache
+def _roles_with(permission: Permission) -> ColumnElement[bool]:
+    """Whether the user's role in an active tenant has ``permission``."""
+    roles = (role for role, granted in ROLE_PERMISSIONS.items() if permission in granted)
+    return USER.c.tenant_is_active & or_(false(), *(USER.c.role == role for role in roles))

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Delete, Select, bindparam, delete, select
 from sqlalchemy.exc import IntegrityError
 
 from app.core import statements
+from app.core.ahead import Ahead, First
 from app.core.concurrency import check_precondition
 from app.core.errors import Conflict, NotFound
 from app.core.models import Row, TenantRow
@@ -22,10 +23,20 @@ R = TypeVar("R", bound=Row)
 CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
+def reading(model: Any) -> First:
+    """What a view reads first that begins with :func:`get_row` of the id in its path."""
+    return _first(model, lock=False)
+
+
+def locking(model: Any, *beside: ColumnElement[Any]) -> First:
+    """The same for :func:`lock_row` or, with columns ``beside`` the row, :func:`lock_with`."""
+    return _first(model, *beside, lock=True)
+
+
 def get_row(model: type[R], row_id: UUID | str) -> R:
     """The row, as it is now; raises NotFound where the scope shows none (or it is no UUID)."""
-    found: R = _one(model, row_id, lock=False)
-    return found
+    row: R = _found(model, row_id, lock=False)[0]
+    return row
 
 
 def lock_row(model: type[R], row_id: UUID | str) -> R:
@@ -34,7 +45,7 @@ def lock_row(model: type[R], row_id: UUID | str) -> R:
     Raises NotFound, and PreconditionFailed where the request's ``If-Match`` does not hold.
     Use it for the one row that the request names; lock others with a statement of your own.
     """
-    row: R = _one(model, row_id, lock=True)
+    row: R = _found(model, row_id, lock=True)[0]
     check_precondition(row)
     return row
 
@@ -47,7 +58,7 @@ def lock_with(
     Raises NotFound. ``If-Match`` is left to the caller (:func:`check_precondition`), who may have
     to refuse for another reason first. Build the columns once, at import: the statement is kept.
     """
-    row, *values = _one_with(model, row_id, beside)
+    row, *values = _found(model, row_id, *beside, lock=True)
     return row, values
 
 
@@ -83,21 +94,22 @@ def parse_id(row_id: UUID | str) -> UUID:
     return UUID(row_id)
 
 
-def _one(model: Any, row_id: UUID | str, *, lock: bool) -> Any:
-    values = _place(model, row_id)
-    statement = _statement(model, "tenant_id" in values, lock)
-    row = statements.scalar(statement, values, whole=not lock)
-    if row is None:
-        raise NotFound
-    return row
+def _first(model: Any, *beside: ColumnElement[Any], lock: bool) -> First:
+    statement = _statement(model, True, *beside, lock=lock)
+
+    def first(row_id: str) -> Ahead | None:
+        is_id = CANONICAL.fullmatch(row_id)
+        return Ahead(statement, {"id": UUID(row_id)}, lock) if is_id else None
+
+    return first
 
 
-def _one_with(
-    model: Any, row_id: UUID | str, beside: Sequence[ColumnElement[Any]]
+def _found(
+    model: Any, row_id: UUID | str, *beside: ColumnElement[Any], lock: bool
 ) -> Sequence[Any]:
     values = _place(model, row_id)
-    statement = _locking_statement(model, "tenant_id" in values, *beside)
-    found: Sequence[Any] | None = statements.first(statement, values)
+    statement = _statement(model, "tenant_id" in values, *beside, lock=lock)
+    found: Sequence[Any] | None = statements.first(statement, values, whole=not lock)
     if found is None:
         raise NotFound
     return found
@@ -111,20 +123,11 @@ def _place(model: Any, row_id: UUID | str) -> dict[str, UUID]:
 
 
 @cache
-def _statement(model: Any, of_tenant: bool, lock: bool) -> Select[Any]:
-    statement = _by_id(model, of_tenant)
-    return statements.prepare(statement.with_for_update() if lock else statement)
-
-
-@cache
-def _locking_statement(model: Any, of_tenant: bool, *beside: Any) -> Select[Any]:
-    statement = _by_id(model, of_tenant).add_columns(*beside)
-    return statements.prepare(statement.with_for_update(of=model))
-
-
-def _by_id(model: Any, of_tenant: bool) -> Select[Any]:
-    statement = select(model).where(model.id == bindparam("id"))
-    return statement.where(model.tenant_id == bindparam("tenant_id")) if of_tenant else statement
+def _statement(model: Any, of_tenant: bool, *beside: Any, lock: bool) -> Select[Any]:
+    statement = select(model, *beside).where(model.id == bindparam("id"))
+    if of_tenant:
+        statement = statement.where(model.tenant_id == bindparam("tenant_id"))
+    return statements.prepare(statement.with_for_update(of=model) if lock else statement)
 
 
 @cache

@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -87,6 +88,7 @@ def write(statement: Executable, values: Values = NONE, *, changes_one: bool = F
     one row. Other faults show where the statement is sent: call :func:`settle` to have that here.
     """
     unit = transactions.flushed()
+    unit.known = None
     plan = _plan(statement, unit.engine.dialect)
     driver = unit.driver()
     driver.begin()
@@ -105,6 +107,22 @@ def settle() -> None:
         unit.driver().settle()
     except psycopg2.Error as fault:
         unit.fail(fault)
+
+
+@dataclass(frozen=True)
+class Known:
+    """The answer of a statement that is expected next, as :func:`ask` gives it."""
+
+    statement: Executable
+    values: Values
+    description: Any
+    found: list[tuple[Any, ...]]
+
+
+def ask(statement: Executable, values: Values, *, whole: bool) -> tuple[Any, list[tuple[Any, ...]]]:
+    """The columns' description and all rows as psycopg2 has them."""
+    unit = transactions.flushed()
+    return _ask(unit, _plan(statement, unit.engine.dialect), values, whole)
 
 
 class _Plan:
@@ -199,6 +217,20 @@ def _run(
 ) -> tuple[_Shape, list[tuple[Any, ...]]]:
     unit = transactions.flushed()
     plan = _plan(statement, unit.engine.dialect)
+    known, unit.known = unit.known, None
+    if known is not None and known.statement is statement and known.values == values:
+        description, found = known.description, known.found
+    else:
+        description, found = _ask(unit, plan, values, whole)
+    shape = _shapes.get(plan.compiled)
+    if shape is None:
+        shape = _shapes[plan.compiled] = _Shape(statement, plan, unit.engine.dialect, description)
+    return shape, found
+
+
+def _ask(
+    unit: transactions.Unit, plan: _Plan, values: Values, whole: bool
+) -> tuple[Any, list[tuple[Any, ...]]]:
     driver = unit.driver()
     if not whole:
         driver.begin()
@@ -206,14 +238,9 @@ def _run(
         _announce(unit, cursor, plan.text, values)
         try:
             cursor.send(plan.message(cursor, values))
-            found = cursor.fetchall()
+            return cursor.description, cursor.fetchall()
         except psycopg2.Error as fault:
             unit.fail(fault, plan.text, values)
-        shape = _shapes.get(plan.compiled)
-        if shape is None:
-            shape = _Shape(statement, plan, unit.engine.dialect, cursor.description)
-            _shapes[plan.compiled] = shape
-    return shape, found
 
 
 def _plan(statement: Any, dialect: Dialect) -> _Plan:

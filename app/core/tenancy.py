@@ -39,6 +39,11 @@ PLATFORM = Scope(None)
 def enter(scope: Scope) -> None:
     """Make ``scope`` hold for the rest of the current transaction."""
     transactions.accompany(scope.settings.encode())
+    note(scope)
+
+
+def note(scope: Scope) -> None:
+    """The same where PostgreSQL has set it for the rest of the transaction already."""
     transactions.context()["scope"] = scope
 
 

@@ -41,6 +41,7 @@ class Unit:
     facts: dict[str, Any] = field(default_factory=dict)
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
     session: Session | None = None  # the ORM's, where somebody uses one
+    known: Any = None  # an answer read ahead, see app.core.ahead
     _pooled: PoolProxiedConnection | None = None
     _connection: Connection | None = None
 
@@ -62,6 +63,7 @@ class Unit:
 
     def connection(self) -> Connection:
         """SQLAlchemy's connection, around psycopg2's; making one takes longer than using it."""
+        self.known = None
         if self._connection is None:
             self.driver()
             self._connection = Connection(self.engine, self._pooled)

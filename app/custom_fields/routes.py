@@ -6,6 +6,7 @@ from typing import Any
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
+from app.core import rows
 from app.core.blueprint import Blueprint
 from app.core.pagination import Page
 from app.custom_fields import indexing, service
@@ -96,7 +97,7 @@ def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
 
 
 @blp.get("/<field_id>")
-@requires(Permission.CUSTOM_FIELDS_READ)
+@requires(Permission.CUSTOM_FIELDS_READ, first=rows.reading(CustomField))
 @blp.response(200, CustomFieldSchema)
 def get(field_id: str) -> CustomField:
     """Get a custom field."""
@@ -104,7 +105,7 @@ def get(field_id: str) -> CustomField:
 
 
 @blp.patch("/<field_id>")
-@requires(Permission.CUSTOM_FIELDS_WRITE)
+@requires(Permission.CUSTOM_FIELDS_WRITE, first=rows.locking(CustomField))
 @blp.arguments(CustomFieldUpdateSchema)
 @blp.response(200, CustomFieldSchema)
 def update(body: dict[str, Any], field_id: str) -> CustomField:
@@ -113,7 +114,7 @@ def update(body: dict[str, Any], field_id: str) -> CustomField:
 
 
 @blp.post("/<field_id>/archive")
-@requires(Permission.CUSTOM_FIELDS_WRITE)
+@requires(Permission.CUSTOM_FIELDS_WRITE, first=rows.locking(CustomField))
 @blp.response(200, CustomFieldSchema)
 def archive(field_id: str) -> CustomField:
     """Archive a custom field: it validates nothing and finds nothing, its values stay."""
@@ -121,7 +122,7 @@ def archive(field_id: str) -> CustomField:
 
 
 @blp.post("/<field_id>/restore")
-@requires(Permission.CUSTOM_FIELDS_WRITE)
+@requires(Permission.CUSTOM_FIELDS_WRITE, first=rows.locking(CustomField))
 @blp.arguments(CustomFieldRestoreSchema)
 @blp.response(200, CustomFieldSchema)
 def restore(body: dict[str, Any], field_id: str) -> CustomField:
@@ -130,7 +131,7 @@ def restore(body: dict[str, Any], field_id: str) -> CustomField:
 
 
 @blp.get("/<field_id>/index")
-@requires(Permission.CUSTOM_FIELDS_READ)
+@requires(Permission.CUSTOM_FIELDS_READ, first=rows.reading(CustomField))
 @blp.response(200, FieldIndexSchema)
 def get_index(field_id: str) -> FieldIndex:
     """Tell the state of a custom field's search index."""

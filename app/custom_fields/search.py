@@ -28,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.core import statements
+from app.core.ahead import Ahead
 from app.core.errors import Conflict, Invalid, error
 from app.core.pagination import Kept
 from app.core.refusals import refusals
@@ -71,6 +72,11 @@ class _Filter:
 def has_filters(query: Mapping[str, Any]) -> bool:
     """Whether a request's query filters by custom fields, which needs a tenant."""
     return any(name.startswith(PREFIX) for name in query)
+
+
+def ahead(entity_type: str, query: Mapping[str, Any]) -> Ahead | None:
+    """What :func:`among` reads first."""
+    return Ahead(SEARCHABLE, {"entity_type": entity_type}) if has_filters(query) else None
 
 
 def among(

@@ -6,6 +6,7 @@ from typing import Any
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
+from app.core import rows
 from app.core.blueprint import Blueprint
 from app.core.pagination import Page
 from app.memberships import service
@@ -25,6 +26,8 @@ blp = Blueprint(
     url_prefix="/v1/memberships/tenant",
     description="Who belongs to a tenant, and with which role.",
 )
+
+LOCKED = rows.locking(Membership, service.LOCKED_OWNERS)
 
 
 @blp.get("")
@@ -53,7 +56,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> Membership:
 
 
 @blp.get("/<membership_id>")
-@requires(Permission.MEMBERSHIPS_READ)
+@requires(Permission.MEMBERSHIPS_READ, first=rows.reading(Membership))
 @blp.response(200, TenantMembershipSchema)
 def get(membership_id: str) -> Membership:
     """Get a membership."""
@@ -61,7 +64,7 @@ def get(membership_id: str) -> Membership:
 
 
 @blp.patch("/<membership_id>/role")
-@requires(Permission.MEMBERSHIPS_WRITE)
+@requires(Permission.MEMBERSHIPS_WRITE, first=LOCKED)
 @blp.arguments(RoleQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
 def set_role(query: dict[str, Any], membership_id: str) -> Membership:
@@ -70,7 +73,7 @@ def set_role(query: dict[str, Any], membership_id: str) -> Membership:
 
 
 @blp.patch("/<membership_id>/active")
-@requires(Permission.MEMBERSHIPS_WRITE)
+@requires(Permission.MEMBERSHIPS_WRITE, first=LOCKED)
 @blp.arguments(ActiveQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
 def set_active(query: dict[str, Any], membership_id: str) -> Membership:

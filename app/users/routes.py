@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import request
+
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
+from app.core import rows
 from app.core.blueprint import Blueprint
 from app.core.pagination import Page
 from app.custom_fields import search
@@ -25,7 +28,7 @@ blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People o
 
 
 @blp.get("")
-@requires(Permission.USERS_READ)
+@requires(Permission.USERS_READ, first=lambda: search.ahead(service.ENTITY, request.args))
 @blp.arguments(UserQuerySchema, location="query")
 @blp.response(200, UserSchema(many=True))
 def list_users(query: dict[str, Any]) -> Page:
@@ -55,7 +58,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> User:
 
 
 @blp.get("/<user_id>")
-@requires(Permission.USERS_READ)
+@requires(Permission.USERS_READ, first=rows.reading(User))
 @blp.response(200, UserSchema)
 def get(user_id: str) -> User:
     """Get a user."""
@@ -72,7 +75,7 @@ def update(body: dict[str, Any], user_id: str) -> User:
 
 
 @blp.patch("/<user_id>/meta_data")
-@requires(Permission.USERS_WRITE)
+@requires(Permission.USERS_WRITE, first=rows.locking(User, service.RULES))
 @blp.arguments(UserMetaDataPatchSchema)
 @blp.response(200, UserSchema)
 def patch_meta_data(body: dict[str, Any], user_id: str) -> User:
