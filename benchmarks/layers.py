@@ -123,7 +123,7 @@ def _borders(app: Any) -> Iterator[tuple[str, Any, str]]:
     yield OUTPUT, Schema, "dump"
     yield OUTPUT, json, "dumps"
     yield TRANSACTION, transactions, "run"
-    for name in ("rows", "first", "scalars", "scalar", "write"):
+    for name in ("ask", "rows", "first", "scalars", "scalar", "write"):
         yield STATEMENTS, statements, name
     yield DATABASE, connections.Cursor, "send"
 

@@ -1,6 +1,6 @@
 """From a credential to a principal: who asks, with which permissions, in which tenant.
 
-Each look-up is one message to PostgreSQL: the functions ``authenticate_user`` and
+Each look-up is one message to PostgreSQL, and may bring what the view reads first: the functions ``authenticate_user`` and
 ``authenticate_key`` find the credential's rows, in the tenant scope that they enter for that, and
 answer in one row. Role and state are read each time, so a demotion, a deactivation or a
 suspension counts on the very next request.

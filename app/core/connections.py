@@ -4,8 +4,8 @@ Stock psycopg2 sends BEGIN, every statement and COMMIT each as a message of its 
 each answer. Here BEGIN travels with the first statement, and what a flush or
 :func:`app.core.statements.write` writes waits until something is read, or for COMMIT, and travels
 with that; PostgreSQL runs the statements of one message in order (simple query protocol). A
-request that locks a row, changes it and records the change so takes three messages instead of
-six. A fault of a write shows at the next statement, at :meth:`Connection.settle`, or at the commit.
+transaction that locks a row, changes it and records the change so takes two messages instead of
+five. A fault of a write shows at the next statement, at :meth:`Connection.settle`, or at the commit.
 
 A write that waits is taken to have changed one row, as the unit of work expects. The server checks
 that: ``must_change_one`` fails the transaction (40001, so it is run again) where it did not.
@@ -64,6 +64,7 @@ class Connection(connection):
         self.flushing = False
         self.companion = b""
         self.waiting: list[bytes] = []
+        self._has_writes = False  # among what waits
         self.prepared = Prepared()
         self._may_prepare: bool | None = None  # not known before it is asked for
 
@@ -89,6 +90,7 @@ class Connection(connection):
         """Have a write wait."""
         self.begin()
         self.waiting.append(statement)
+        self._has_writes = True
 
     def knows(self, name: str, text: Callable[[], bytes]) -> bool:
         """Whether the statement ``name`` is prepared, or will be by the message that it travels with.
@@ -131,16 +133,12 @@ class Connection(connection):
         if self.companion and not self.begun:
             self.waiting.append(self.companion)
         message = b";".join([*self.waiting, *further])
-        self.waiting = []
+        self.waiting, self._has_writes = [], False
         return message
 
     def _is_direct(self) -> bool:
         """Whether the server is the one connected to; not asked while a write waits, which may fail."""
-        if self._may_prepare is None and self.waiting in (
-            [],
-            [b"BEGIN"],
-            [b"BEGIN", self.companion],
-        ):
+        if self._may_prepare is None and not self._has_writes:
             with self.cursor(cursor_factory=Cursor) as plain:
                 plain.send(b"SELECT pg_backend_pid()")
                 self._may_prepare = plain.fetchone() == (self.info.backend_pid,)
@@ -149,7 +147,7 @@ class Connection(connection):
     def _ended(self) -> None:
         self.begun = self.flushing = False
         self.companion = b""
-        self.waiting = []
+        self.waiting, self._has_writes = [], False
         self.prepared.note_unsent()
 
 

@@ -26,6 +26,7 @@ class Scope:
     @property
     def settings(self) -> str:
         """SQL that has row-level security show these rows until a transaction ends."""
+        # .hex, so that nothing but a UUID gets into the text
         tenant, platform = (self.tenant_id.hex, "") if self.tenant_id else ("", "on")
         return (
             f"SELECT set_config('app.tenant_id', '{tenant}', true),"
