@@ -25,6 +25,7 @@ from app.dev.engines import engines
 from app.dev.instance import DATABASE, Instance
 from app.dev.postgres import SUPERUSER
 from app.extensions import db
+from app.webhooks.doorbell import BELL
 from tests import factories
 
 preparing.PREPARED_AT = 2  # each statement is tested both ways, in full and by its name
@@ -81,6 +82,7 @@ def clean(app: Flask, instance: Instance) -> Iterator[Any]:
         def empty() -> None:
             cursor.execute(statement)
             redis.flushdb()
+            app.extensions.pop(BELL, None)  # what was rung is forgotten too
 
         yield empty
     session.close()

@@ -25,12 +25,14 @@ def process_events(*event_ids: str) -> None:
     doorbell.take_down()
     for named in event_ids:
         _process(UUID(named))
-    while found := _due():
-        for event_id in found:
-            _process(event_id)
-        if time.monotonic() > deadline:
-            process_events.push()
-            return
+    for pause in (doorbell.HEARD, 0.0):
+        while found := _due():
+            for event_id in found:
+                _process(event_id)
+            if time.monotonic() > deadline:
+                process_events.push()
+                return
+        time.sleep(pause)
 
 
 @job(queue=Queue.WEBHOOKS, every=60)

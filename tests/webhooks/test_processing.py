@@ -83,6 +83,37 @@ class TestTheBell:
 
         assert queued(app)[-1] == [second]
 
+    @pytest.mark.parametrize(("silent", "rung"), [(60.0, 1), (0.0, 2)])
+    def test_one_ring_speaks_for_what_comes_right_after_it(
+        self, app, sender, monkeypatch, silent, rung
+    ):
+        monkeypatch.setattr(doorbell, "SILENT", silent)
+        post_opened(sender, 1)
+        with app.app_context():
+            doorbell.take_down()
+
+        post_opened(sender, 2)
+
+        assert len(queued(app)) == rung
+
+    def test_the_job_applies_what_comes_when_it_has_looked(self, app, sender, monkeypatch):
+        post_opened(sender, 1)
+        looked = jobs._due
+        came = iter([2])
+
+        def due():
+            found = looked()
+            if not found:
+                for number in came:
+                    post_opened(sender, number)
+            return found
+
+        monkeypatch.setattr(jobs, "_due", due)
+        with app.app_context():
+            jobs.process_events()
+
+        assert [row.status for row in all_events()] == ["succeeded"] * 2
+
     def test_is_not_rung_for_a_duplicate(self, app, sender):
         post_opened(sender)
         with app.app_context():

@@ -7,6 +7,7 @@ import pytest
 
 from app.core.jobs import Queue, queue_named
 from app.core.redis import worker_client
+from app.webhooks import doorbell
 from app.webhooks.providers import PATHS, Receiver
 from tests.conformance.webhook_samples import document, sample
 from tests.webhooks.sending import SECRETS, Sender, all_events, event_row, work_off
@@ -50,6 +51,7 @@ class TestAccepted:
         event_id = sender.post("workos", WORKOS_USER).get_json()["event_id"]
         redis = worker_client(environment["REDIS_URL"])
         redis.flushdb()
+        time.sleep(doorbell.SILENT)
 
         sender.post("workos", WORKOS_USER)
 
