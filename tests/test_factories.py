@@ -37,7 +37,7 @@ class TestCredentials:
         secret = create_api_key(tenant, [Permission.BILLING_READ])
 
         with app.app_context(), transaction():
-            principal = key_principal(secret, None)
+            principal = key_principal(secret, Permission.BILLING_READ, None)
 
         assert principal.tenant_id == tenant.id
         assert principal.permissions == {Permission.BILLING_READ}

@@ -103,7 +103,7 @@ def requires(
 
     ``platform_only`` refuses tenant credentials even where their role would do;
     ``while_suspended`` lets a suspended tenant's credentials in; ``first`` is the statement that the
-    view sends first, where its path tells.
+    view sends first, where the request tells before its body is looked at.
     """
 
     def mark(view: View) -> View:
@@ -122,14 +122,14 @@ def public(view: View) -> View:
 def authenticate(wanted: Permission, ahead: Ahead | None) -> Principal:
     """The principal of the request's ``Authorization: Bearer`` header; 401 without a good one.
 
-    Where a tenant's credential may have the permission ``wanted``, ``ahead`` is read with it.
+    With it, ``ahead`` is read where a tenant's credential has the permission ``wanted``.
     """
     scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
     credential = credential.strip()
     if scheme.lower() != "bearer" or not credential:
         raise Unauthenticated
     if credential.startswith(KEY_PREFIX):
-        return key_principal(credential, ahead)
+        return key_principal(credential, wanted, ahead)
     verifier: TokenVerifier = current_app.extensions["token_verifier"]
     return user_principal(verifier.verify(credential), wanted, ahead)
 

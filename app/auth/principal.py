@@ -13,7 +13,19 @@ from dataclasses import dataclass
 from functools import cache
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Uuid, bindparam, column, false, func, or_
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Text,
+    Uuid,
+    any_,
+    bindparam,
+    column,
+    false,
+    func,
+    literal,
+    or_,
+)
 
 from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Permission, Role
 from app.auth.tokens import Claims
@@ -28,9 +40,12 @@ USER = func.authenticate_user(bindparam("subject"), bindparam("org_id")).table_v
     "is_superadmin", column("tenant_id", Uuid), "tenant_is_active", "user_id", "role", name="asker"
 )
 KEY = func.authenticate_key(bindparam("digest")).table_valued(
-    "key_id", column("tenant_id", Uuid), "permissions", "tenant_is_active", name="asker"
+    "key_id",
+    column("tenant_id", Uuid),
+    column("permissions", ARRAY(Text)),
+    "tenant_is_active",
+    name="asker",
 )
-KEY_OF_TENANT = KEY.c.tenant_id.is_not(None)
 
 
 @dataclass(frozen=True)
@@ -91,15 +106,15 @@ def user_principal(claims: Claims, wanted: Permission, ahead: Ahead | None) -> P
     )
 
 
-def key_principal(secret: str, ahead: Ahead | None) -> Principal:
+def key_principal(secret: str, wanted: Permission, ahead: Ahead | None) -> Principal:
     """The principal of an API key; raises Unauthenticated for an unknown, expired or revoked one.
 
-    ``ahead`` is read for a tenant's key where it locks nothing: that the key was used is kept
-    whatever the request is answered, so it is told in no transaction that may be undone.
+    ``ahead`` is read where a tenant's key has the permission ``wanted``, unless it locks: that the
+    key was used is kept whatever the request is answered, so no transaction may undo it.
     """
     if ahead is not None and ahead.locks:
         ahead = None
-    found = find_asker(KEY, {"digest": digest_of(secret)}, ahead, may=KEY_OF_TENANT)
+    found = find_asker(KEY, {"digest": digest_of(secret)}, ahead, may=_keys_with(wanted))
     if found is None:
         raise Unauthenticated
     granted = frozenset(Permission(name) for name in found.permissions)
@@ -123,3 +138,9 @@ def _roles_with(permission: Permission) -> ColumnElement[bool]:
     """Whether the user's role in an active tenant has ``permission``."""
     roles = (role for role, granted in ROLE_PERMISSIONS.items() if permission in granted)
     return USER.c.tenant_is_active & or_(false(), *(USER.c.role == role for role in roles))
+
+
+@cache
+def _keys_with(permission: Permission) -> ColumnElement[bool]:
+    """Whether the key is one of an active tenant and has ``permission``."""
+    return KEY.c.tenant_is_active & (literal(permission.value) == any_(KEY.c.permissions))

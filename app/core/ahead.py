@@ -5,6 +5,8 @@ a view names the statement (``@requires(…, first=…)``), and PostgreSQL runs 
 authenticates, for the tenant that that one finds and in its scope: one message instead of two. The
 answer waits for the view to send the same statement with the same values as its first; whatever
 it sends instead, the answer is dropped, so nobody reads what is no longer so.
+
+A row that somebody else has locked is left to the view: who is refused before it never waits.
 """
 
 from __future__ import annotations
@@ -31,15 +33,23 @@ from app.core import statements, transactions
 
 @dataclass(frozen=True)
 class Ahead:
-    """A prepared statement; its parameter ``tenant_id`` is left to who asks, the rest is given."""
+    """A prepared statement; its parameter ``tenant_id`` is left to who asks, the rest is given.
+
+    One that locks rows has an ``attempt``, the same with SKIP LOCKED.
+    """
 
     statement: Select[Any]
     values: Mapping[str, Any]
-    locks: bool = False
+    attempt: Select[Any] | None = None
+
+    @property
+    def locks(self) -> bool:
+        """Whether it locks rows, so that a transaction begins with it."""
+        return self.attempt is not None
 
 
 First = Callable[..., Ahead | None]
-"""Called with the values of a request's path; None where there is nothing to read ahead."""
+"""Called in a request with the values of its path; None where there is nothing to read ahead."""
 
 
 def find_asker(
@@ -51,19 +61,19 @@ def find_asker(
 ) -> Any:
     """The row of the function ``asker``, or None; what is ``ahead`` is read for the asker's tenant.
 
-    Only where the condition ``may`` holds of the asker. With a lock, a transaction begins, in which
-    the scope that the function set goes on.
+    Only where the condition ``may`` holds of the asker. Where it locks, a transaction begins, in
+    which the scope that the function set goes on.
     """
     if ahead is None:
         return statements.first(_alone(asker), values, whole=True)
-    both = _both(asker, ahead.statement, may)
+    both = _both(asker, ahead.statement if ahead.attempt is None else ahead.attempt, may)
     description, found = statements.ask(both, {**values, **ahead.values}, whole=not ahead.locks)
     if not found:
         return None
     width = len(asker.c)
     row = _named(asker)._make(found[0][:width])
     *_, is_there, may_read = found[0]
-    if may_read:
+    if is_there or (may_read and not ahead.locks):
         transactions.flushed().known = statements.Known(
             ahead.statement,
             {**ahead.values, "tenant_id": row.tenant_id},

@@ -96,10 +96,11 @@ def parse_id(row_id: UUID | str) -> UUID:
 
 def _first(model: Any, *beside: ColumnElement[Any], lock: bool) -> First:
     statement = _statement(model, True, *beside, lock=lock)
+    attempt = statement.with_for_update(of=model, skip_locked=True) if lock else None
 
     def first(row_id: str) -> Ahead | None:
         is_id = CANONICAL.fullmatch(row_id)
-        return Ahead(statement, {"id": UUID(row_id)}, lock) if is_id else None
+        return Ahead(statement, {"id": UUID(row_id)}, attempt) if is_id else None
 
     return first
 

@@ -19,7 +19,7 @@ from app.memberships.models import Membership
 from app.tenants import owners
 from app.users.models import User
 
-LOCKED_OWNERS = owners.locked_owners(Membership.tenant_id)
+LOCKED_OWNERS = owners.locked_owners_of(Membership)
 
 
 def get_membership(membership_id: UUID | str) -> Membership:

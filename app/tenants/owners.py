@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, ColumnExpressionArgument, exists, func
+from sqlalchemy import ColumnElement, ColumnExpressionArgument, case, exists, func
 
 from app.audit.service import add_event
 from app.auth.permissions import Role
@@ -28,6 +28,12 @@ log = logging.getLogger(__name__)
 def locked_owners(tenant_id: ColumnExpressionArgument[UUID]) -> ColumnElement[Any]:
     """A column: the ids of the tenant's active owners, its row locked until the transaction ends."""
     return func.lock_owners(tenant_id)
+
+
+def locked_owners_of(membership: type[Membership]) -> ColumnElement[Any]:
+    """The same where a membership is an owner's; None for others, whose end ends no owner."""
+    is_owners = membership.role == Role.OWNER.value
+    return case((is_owners, locked_owners(membership.tenant_id)))
 
 
 def is_owner(user: type[User]) -> ColumnElement[bool]:
@@ -52,7 +58,7 @@ def check_may_touch_owner(*, actor: Actor) -> None:
 
 
 def check_one_remains(
-    owners: Collection[UUID],
+    owners: Collection[UUID] | None,
     leaving: UUID,
     *,
     tenant_id: UUID,
@@ -64,7 +70,7 @@ def check_one_remains(
     Raises Conflict ``last_owner``; with ``allow_ownerless`` the change goes on and is logged and
     audited as ``tenant.ownerless``.
     """
-    if leaving not in owners or len(owners) > 1:
+    if owners is None or leaving not in owners or len(owners) > 1:
         return
     if not allow_ownerless:
         raise Conflict("A tenant keeps at least one active owner.", code="last_owner")

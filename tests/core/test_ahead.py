@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -126,16 +127,21 @@ class TestAnswers:
             answer = api.get("/v1/users", token=token, query_string=query)
             assert (answer.status_code, answer.get_json()["data"]) == (200, [])
 
-    def test_are_not_locked_for_a_role_that_may_not_change_them(self, app, api, tenant):
+    def test_are_waited_for_by_nobody_who_is_refused(self, api, tenant, token):
         user = factories.create_user(tenant)
         viewer = factories.create_member(tenant, role="viewer")[2]
-        path, patch = f"/v1/users/{user.id}/meta_data", {"patches": {"a": 1}}
+        path = f"/v1/users/{user.id}/meta_data"
         with factories.platform_transaction():
-            rows.lock_row(User, user.id)  # whoever wants it too waits
+            rows.lock_row(User, user.id)
 
-            (answer,) = at_once([lambda: api.patch(path, token=viewer, json=patch)])
+            answers = at_once(
+                [
+                    partial(api.patch, path, token=viewer, json={"patches": {"a": 1}}),
+                    partial(api.patch, path, token=token, json={"patches": 1}),
+                ]
+            )
 
-        assert answer.status_code == 403
+        assert [answer.status_code for answer in answers] == [403, 422]
 
 
 class TestStaleness:

@@ -1,13 +1,15 @@
 """A tenant never loses its last active owner through the API, however changes interleave."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from random import Random
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
+from app.core import statements
 from app.core.actors import SYSTEM_IDP
 from app.extensions import db
 from app.memberships import service as memberships
@@ -18,6 +20,8 @@ from tests.concurrency import at_once
 from tests.factories import create_member, create_tenant, platform_token, platform_transaction
 
 ROUNDS = 200
+ROLES = ("owner", "member")
+WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
 
 
 def active_owners(tenant):
@@ -82,6 +86,20 @@ class TestRaces:
 
             assert len(active_owners(tenant)) == 1
             assert {answer.status_code for answer in answers} <= {200, 403, 409}
+
+    def test_who_becomes_the_last_owner_meanwhile_stays_one(self, api):
+        tenant = create_tenant()
+        (_, first, _), (_, second, _) = (create_member(tenant, role=role) for role in ROLES)
+        path, token = f"/v1/memberships/tenant/{second.id}/role?role=viewer", platform_token()
+        with ThreadPoolExecutor(1) as threads, platform_transaction():
+            memberships.set_role(second.id, Role.OWNER, actor=SYSTEM_IDP)
+            memberships.set_role(first.id, Role.VIEWER, actor=SYSTEM_IDP)
+            statements.settle()
+            answer = threads.submit(api.patch, path, token=token)
+            while not statements.scalar(WAITING):
+                assert not answer.done()
+
+        assert answer.result().get_json()["code"] == "last_owner"
 
     def test_owners_changed_in_other_ways_do_not_stand_in_one_anothers_way(self, api):
         tenant = create_tenant()

@@ -1,0 +1,16 @@
+"""Tell the planner that a key is one row: it costs what is joined behind it a thousandfold else."""
+
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+
+def upgrade():
+    op.execute("ALTER FUNCTION authenticate_key(text) ROWS 1")
+
+
+def downgrade():
+    op.execute("ALTER FUNCTION authenticate_key(text) ROWS 1000")
