@@ -1,10 +1,10 @@
 """The one Blueprint: guard, transaction, idempotency, envelope, ETag and their documentation.
 
 A view is decorated as flask-smorest has it and returns a row, a :class:`Page`, None, or
-``(row, headers)``. Around it, in this order: the transaction opens, the guard enters (and reads what
-the view reads first, see :mod:`app.core.ahead`), a known
-``Idempotency-Key`` is answered, the arguments are checked, the view runs, its result is dumped
-into ``{"data": …}`` with an ``ETag``, the transaction commits.
+``(row, headers)``. Around it, in this order: the transaction opens, the guard enters (and reads
+what the view reads first, see :mod:`app.core.ahead`), a known ``Idempotency-Key`` is answered, the
+arguments are checked, the view runs, its result is dumped into ``{"data": …}`` with an ``ETag``,
+the transaction commits.
 """
 
 from __future__ import annotations

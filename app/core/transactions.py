@@ -63,7 +63,7 @@ class Unit:
 
     def connection(self) -> Connection:
         """SQLAlchemy's connection, around psycopg2's; making one takes longer than using it."""
-        self.known = None
+        self.known = None  # whoever uses it may change that
         if self._connection is None:
             self.driver()
             self._connection = Connection(self.engine, self._pooled)

@@ -20,7 +20,10 @@ WORKING_TIME = 60  # seconds after which a job lets others have the worker
 
 @job(queue=Queue.WEBHOOKS, timeout=120)
 def process_events(*event_ids: str) -> None:
-    """Apply these events, then whatever else is due, each in a transaction of its own."""
+    """Apply these events, then whatever else is due, each in a transaction of its own.
+
+    And once more after a pause, for what came in silence (see :mod:`app.webhooks.doorbell`).
+    """
     deadline = time.monotonic() + WORKING_TIME
     doorbell.take_down()
     for named in event_ids:
