@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import g
+from flask.globals import _cv_app
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session as FlaskSession
 from sqlalchemy import Connection, Engine, MetaData
@@ -27,7 +27,8 @@ class Base(DeclarativeBase):
 
 def current_unit() -> Any:
     """This application context's transaction, an :class:`app.core.transactions.Unit`, or None."""
-    return vars(g._get_current_object()).get("transaction")
+    context = _cv_app.get(None)  # Flask's `g` looks for it at many times the cost
+    return None if context is None else vars(context.g).get("transaction")
 
 
 class Session(FlaskSession):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from flask import current_app, request
+from flask import current_app
 from werkzeug.exceptions import HTTPException
 
 from app.auth.permissions import Permission
@@ -24,6 +24,7 @@ from app.core.ahead import Ahead, First
 from app.core.errors import Forbidden, Unauthenticated
 from app.core.logging import add_facts
 from app.core.ratelimit import count_failed_authentication
+from app.core.requests import Request
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -40,15 +41,15 @@ class Requires:
     while_suspended: bool = False
     first: First | None = None
 
-    def enter(self) -> None:
+    def enter(self, request: Request) -> None:
         """Authenticate, then authorise; the principal holds until the transaction ends.
 
         Raises Unauthenticated (401) or Forbidden (403 ``no_membership``, ``tenant_suspended``,
         ``permission_denied``).
         """
-        _await_body()
+        _await_body(request)
         try:
-            principal = authenticate(self.permission, self._ahead())
+            principal = authenticate(request, self.permission, self._ahead(request))
         except Unauthenticated:
             count_failed_authentication()
             raise
@@ -65,7 +66,7 @@ class Requires:
                 f"This needs the permission {self.permission}.", code="permission_denied"
             )
 
-    def _ahead(self) -> Ahead | None:
+    def _ahead(self, request: Request) -> Ahead | None:
         """What to read with the credential; no lock where an idempotency key has to come first."""
         if self.first is None:
             return None
@@ -83,7 +84,7 @@ class Requires:
 class Public:
     """An endpoint that asks for no credential."""
 
-    def enter(self) -> None:
+    def enter(self, request: Request) -> None:
         """Nothing to check."""
 
     @property
@@ -119,7 +120,7 @@ def public(view: View) -> View:
     return view
 
 
-def authenticate(wanted: Permission, ahead: Ahead | None) -> Principal:
+def authenticate(request: Request, wanted: Permission, ahead: Ahead | None) -> Principal:
     """The principal of the request's ``Authorization: Bearer`` header; 401 without a good one.
 
     With it, ``ahead`` is read where a tenant's credential has the permission ``wanted``.
@@ -134,7 +135,7 @@ def authenticate(wanted: Permission, ahead: Ahead | None) -> Principal:
     return user_principal(verifier.verify(credential), wanted, ahead)
 
 
-def _await_body() -> None:
+def _await_body(request: Request) -> None:
     """Take the whole body in first: however slowly it comes, what its sender may is looked up after.
 
     One that is too large or cut short is refused where it is read, by then of a known sender.

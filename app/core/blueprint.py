@@ -22,6 +22,7 @@ from app.core import concurrency, contract, idempotency, json, transactions
 from app.core.errors import Forbidden
 from app.core.pagination import Page
 from app.core.parser import PARSER
+from app.core.requests import current_request
 from app.core.schemas import Schema
 
 View = Callable[..., Any]
@@ -103,7 +104,8 @@ def _endpoint(view: View) -> View:
         def work() -> Response:
             if access is None:
                 raise Forbidden("This endpoint names no permission.", code="permission_denied")
-            access.enter()
+            request = current_request()
+            access.enter(request)
             concurrency.expect(request.headers.get("If-Match"))
             return idempotency.answer_once(request, lambda: view(*args, **kwargs))
 

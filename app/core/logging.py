@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from uuid_utils.compat import uuid7
+from uuid_utils import uuid7
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
 _facts: ContextVar[dict[str, str] | None] = ContextVar("log_facts", default=None)

@@ -12,12 +12,14 @@ import time
 from functools import cache
 from typing import Any, cast
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, g
 from prometheus_client import Counter, Gauge, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
+
+from app.core.requests import current_request
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ def _start() -> None:
 
 
 def _observe(response: Response) -> Response:
+    request = current_request()
     rule = request.url_rule
     route = rule.rule if rule else "unrouted"
     now = time.perf_counter()

@@ -15,11 +15,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import marshmallow as ma
-from flask import Request, request
 
 from app.core.coercions import is_storable
 from app.core.errors import BadRequest, Invalid
 from app.core.refusals import MAX_REFUSALS, Refusal, refusal, refusals
+from app.core.requests import Request, current_request
 from app.core.schemas import Schema
 
 View = Callable[..., Any]
@@ -51,8 +51,9 @@ class RequestParser:
 
             @wraps(view)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
+                request = current_request()
                 reading = request.environ.setdefault(_READING, _Reading())
-                values = reading.take(schema, location)
+                values = reading.take(schema, location, request)
                 if innermost:
                     del request.environ[_READING]
                     reading.finish()
@@ -74,10 +75,10 @@ class _Reading:
     loaded: list[tuple[Schema, Any]] = field(default_factory=list)
     refused: dict[str, list[Refusal]] = field(default_factory=dict)
 
-    def take(self, schema: Schema, location: str) -> Any:
-        """What ``schema`` loads from ``location``; None, and a note, where it refuses."""
+    def take(self, schema: Schema, location: str, request: Request) -> Any:
+        """What ``schema`` loads from the ``location`` in ``request``; None, and a note, where it refuses."""
         try:
-            values = _load(schema, location)
+            values = _load(schema, location, request)
         except ma.ValidationError as error:
             prefix = _PREFIXES[location]
             self.refused[location] = [one.under(prefix) for one in refusals(error, None)]
@@ -99,16 +100,16 @@ def query_values(source: Request) -> dict[str, str]:
     return dict(parse_qsl(source.query_string.decode("latin-1"), keep_blank_values=True))
 
 
-def _load(schema: Schema, location: str) -> Any:
+def _load(schema: Schema, location: str, request: Request) -> Any:
     if location != "json":
-        return _load_parameters(schema, location)
+        return _load_parameters(schema, location, request)
     body = _body(request)
     if body is _NO_BODY:
         raise ma.ValidationError([refusal("missing", None)])
     return schema.load(body)
 
 
-def _load_parameters(schema: Schema, location: str) -> Any:
+def _load_parameters(schema: Schema, location: str, request: Request) -> Any:
     named = query_values(request) if location == "query" else _headers(schema, request)
     found: list[Refusal] = []
     try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from io import BytesIO
+from typing import IO, Any
 
 import flask
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
+from werkzeug.utils import cached_property
 
 
 class Application(flask.Flask):
@@ -24,6 +26,17 @@ class Request(flask.Request):
     before it went away for the whole body.
     """
 
+    @cached_property
+    def stream(self) -> IO[bytes]:
+        """The body; one of known length is read in one go, where Werkzeug reads piece by piece."""
+        length, most = self.content_length, self.max_content_length
+        if length is None or (most is not None and length > most):
+            return super().stream
+        try:
+            return BytesIO(self.environ["wsgi.input"].read(length))
+        except (OSError, ValueError) as fault:
+            raise ClientDisconnected from fault
+
     def get_data(self, *args: Any, **options: Any) -> Any:
         """The body; raises RequestEntityTooLarge (413) and ClientDisconnected (400)."""
         body = super().get_data(*args, **options)
@@ -33,3 +46,9 @@ class Request(flask.Request):
         elif len(body) < self.content_length:
             raise ClientDisconnected
         return body
+
+
+def current_request() -> Request:
+    """The request itself; Flask's proxy looks for it anew at each use."""
+    found: Request = flask.request._get_current_object()  # type: ignore[attr-defined]
+    return found

@@ -17,10 +17,10 @@ class LateBody(io.BytesIO):
         super().__init__(content)
         self._meanwhile = [meanwhile]
 
-    def readinto(self, buffer: bytearray) -> int:
+    def read(self, size: int | None = -1) -> bytes:
         while self._meanwhile:
             at_once([self._meanwhile.pop()])
-        return super().readinto(buffer)
+        return super().read(size)
 
 
 def send_late(api, path, *, token, meanwhile, **body):
