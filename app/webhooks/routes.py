@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from flask import Flask, Response, request
+from flask import Flask, Response
 from flask.blueprints import BlueprintSetupState
 
 from app.auth.guard import current_actor, public, requires
@@ -12,6 +12,7 @@ from app.auth.permissions import Permission
 from app.core import json
 from app.core.blueprint import Blueprint
 from app.core.pagination import Page
+from app.core.requests import current_request
 from app.webhooks import inbox, service
 from app.webhooks.jobs import push
 from app.webhooks.models import WebhookEvent
@@ -100,6 +101,7 @@ def replay_webhook_event(event_id: str) -> WebhookEvent:
 
 
 def _receive(receiver: Receiver) -> Response:
+    request = current_request()
     request.max_content_length = MAX_BODY
     receipt = inbox.receive(receiver, request.headers.items(), request.get_data())
     answer: dict[str, Any] = {"status": "accepted"}
