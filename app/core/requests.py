@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from io import BytesIO
 from typing import IO, Any
 
 import flask
+from flask.sessions import NullSession, SessionInterface
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
+from werkzeug.routing import MapAdapter
 from werkzeug.utils import cached_property
+
+PLAIN_HOST = re.compile(r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*(:[0-9]{1,5})?", re.ASCII)
+
+
+class NoSessions(SessionInterface):
+    """Nobody has a session here; one that refuses to be written to serves all requests."""
+
+    none = NullSession()
+
+    def open_session(self, app: flask.Flask, request: flask.Request) -> NullSession:
+        """The one that holds nothing."""
+        return self.none
 
 
 class Application(flask.Flask):
-    """Flask's application, whose views are all plain functions."""
+    """Flask's application, whose views are all plain functions, and which has no sessions."""
+
+    session_interface = NoSessions()
+
+    def create_url_adapter(self, request: flask.Request | None) -> MapAdapter | None:
+        """What finds the route. None depends on the host, at which Flask's looks three times.
+
+        A host that may be none, and the beginnings of a WebSocket, are left to Flask.
+        """
+        environ = {} if request is None else request.environ
+        host = environ.get("HTTP_HOST", "").lower()
+        if request is None or "HTTP_UPGRADE" in environ or not PLAIN_HOST.fullmatch(host):
+            return super().create_url_adapter(request)
+        return MapAdapter(
+            self.url_map,
+            host,
+            request.root_path,
+            self.url_map.default_subdomain,
+            request.scheme,
+            request.path,
+            request.method,
+            request.query_string.decode(errors="replace"),
+        )
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """The function itself: Flask looks at each one in each request whether it is a coroutine."""
