@@ -27,7 +27,7 @@ from app.webhooks.certificates import CertificateUnavailable
 from app.webhooks.events import Delivery
 from app.webhooks.jobs import ring
 from app.webhooks.models import Status, WebhookEvent
-from app.webhooks.payloads import key
+from app.webhooks.payloads import Posted, key
 from app.webhooks.providers import PROVIDERS, Receiver, choose
 from app.webhooks.signatures import Scheme, SignatureInvalid, Verified, parse_schemes, verify
 
@@ -134,8 +134,9 @@ def receive(receiver: Receiver, headers: Iterable[tuple[str, str]], body: bytes)
     """
     headers = list(headers)
     verified = _verify(current_app.extensions[SCHEMES][receiver], headers, body)
-    provider = choose(receiver, verified.provider, body)
-    deliveries = provider.split(body, verified.proof.message_id)
+    posted = Posted(body)
+    provider = choose(receiver, verified.provider, posted)
+    deliveries = provider.split(posted, verified.proof.message_id)
     replay_key = verified.proof.replay_key
     stored = store(
         provider.name,

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from email.utils import parseaddr
+from functools import cached_property
 from typing import Any, NoReturn
 
 from app.webhooks.events import EPOCH
@@ -29,6 +30,23 @@ class Unwanted(Exception):
     """An event that is none of our business."""
 
 
+class Posted:
+    """What a provider posted: the ``body`` as it came, and what is in it, parsed once."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+    @cached_property
+    def document(self) -> Any:
+        """Raises Unreadable."""
+        return parse(self.body)
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """The document, where it has to be an object; raises Unreadable."""
+        return _object(self.document)
+
+
 def parse(body: bytes) -> Any:
     """The JSON document in ``body``; NaN and Infinity are no JSON."""
     try:
@@ -41,10 +59,7 @@ def parse(body: bytes) -> Any:
 
 def parse_object(body: bytes) -> dict[str, Any]:
     """The same, where it has to be an object."""
-    document = parse(body)
-    if not isinstance(document, dict):
-        raise Unreadable("the body is not a JSON object")
-    return document
+    return _object(parse(body))
 
 
 def member(document: Any, *path: str) -> Any:
@@ -192,6 +207,12 @@ def full_name(name: str | None) -> tuple[str | None, str | None]:
         return None, None
     first, _, last = name.strip().partition(" ")
     return first, last.strip()
+
+
+def _object(document: Any) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise Unreadable("the body is not a JSON object")
+    return document
 
 
 def _refuse_constant(name: str) -> NoReturn:

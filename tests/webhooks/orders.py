@@ -16,6 +16,7 @@ from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhooks import lifecycle
+from app.webhooks.payloads import Posted
 from app.webhooks.providers import get_provider
 from tests.webhooks.histories import Body, World
 
@@ -64,7 +65,7 @@ def deliver(app: Flask, provider: str, events: list[Body]) -> Snapshot:
                 tenancy.enter(tenancy.PLATFORM)
                 for body in events:
                     raw = json.dumps(body).encode()
-                    (delivery,) = adapter.split(raw, None)
+                    (delivery,) = adapter.split(Posted(raw), None)
                     lifecycle.apply(
                         list(adapter.adapt(raw)),  # type: ignore[arg-type]
                         source=provider,

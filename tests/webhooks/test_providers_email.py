@@ -20,7 +20,7 @@ import pytest
 
 from app.emails.events import Cause, EmailEvent, EmailKind, Suppression
 from app.webhooks.events import SubscriptionConfirmation
-from app.webhooks.payloads import Unreadable, Unwanted
+from app.webhooks.payloads import Posted, Unreadable, Unwanted
 from app.webhooks.providers import get_provider
 from tests.conformance.webhook_samples import document, expected_events, sample, sample_files
 
@@ -83,7 +83,7 @@ def samples() -> list[tuple[str, str]]:
 def adapt_all(provider: str, body: bytes) -> list[Any]:
     """Every event of a request: split, then adapted row by row."""
     adapter = get_provider(provider)
-    rows = adapter.split(body, "msg_1")
+    rows = adapter.split(Posted(body), "msg_1")
     assert not any(row.error for row in rows)
     return [event for row in rows for event in adapter.adapt(row.body)]
 

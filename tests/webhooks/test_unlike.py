@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.webhooks import service
-from app.webhooks.payloads import Unreadable, Unwanted
+from app.webhooks.payloads import Posted, Unreadable, Unwanted
 from app.webhooks.providers import get_provider
 from tests.conformance.webhook_samples import document
 
@@ -90,16 +90,18 @@ class TestKeys:
     def test_of_postmark_are_made_of_what_an_event_without_id_says(self):
         split = get_provider("postmark").split
         body = document("postmark", "Open")
+        posted = Posted(json.dumps(body).encode())
+        another = Posted(json.dumps(body | {"Recipient": "c@d.example"}).encode())
 
-        (first,) = split(json.dumps(body).encode(), "delivery-1")
-        (again,) = split(json.dumps(body).encode(), "delivery-2")
-        (other,) = split(json.dumps(body | {"Recipient": "c@d.example"}).encode(), "delivery-1")
+        (first,) = split(posted, "delivery-1")
+        (again,) = split(posted, "delivery-2")
+        (other,) = split(another, "delivery-1")
 
         assert first.external_id == again.external_id != other.external_id
 
     def test_of_postmark_are_the_deliverys_where_the_event_is_of_no_known_type(self):
         (delivery,) = get_provider("postmark").split(
-            b'{"RecordType": "New", "ID": 7}', "delivery-1"
+            Posted(b'{"RecordType": "New", "ID": 7}'), "delivery-1"
         )
 
         assert delivery.external_id == "delivery-1"

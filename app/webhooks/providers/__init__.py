@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from app.webhooks.payloads import Unreadable, parse
+from app.webhooks.payloads import Posted, Unreadable
 from app.webhooks.providers import (
     auth0,
     clerk,
@@ -67,7 +67,7 @@ def get_provider(name: str) -> Provider:
     return _BY_NAME[name]
 
 
-def choose(receiver: Receiver, name: str | None, body: bytes) -> Provider:
+def choose(receiver: Receiver, name: str | None, posted: Posted) -> Provider:
     """The provider that a verified request comes from.
 
     ``name`` is what the signature told; a provider of the other receiver, whose credential
@@ -77,7 +77,7 @@ def choose(receiver: Receiver, name: str | None, body: bytes) -> Provider:
     if name is not None:
         return next((provider for provider in group if provider.name == name), group[-1])
     try:
-        document = parse(body)
+        document = posted.document
     except Unreadable:
         return group[-1]
     return next(provider for provider in group if provider.recognises(document))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.webhooks.events import Delivery, Event
-from app.webhooks.payloads import MAX_ID, Unreadable, digest, key, parse_object
+from app.webhooks.payloads import MAX_ID, Posted, Unreadable, digest, key
 
-Split = Callable[[bytes, str | None], list[Delivery]]
+Split = Callable[[Posted, str | None], list[Delivery]]
 Adapt = Callable[[bytes], Sequence[Event]]
 
 
@@ -17,7 +17,7 @@ Adapt = Callable[[bytes], Sequence[Event]]
 class Provider:
     """One sender's form of events.
 
-    ``split(body, message_id)`` makes inbox rows of a verified request and never raises;
+    ``split(posted, message_id)`` makes inbox rows of a verified request and never raises;
     ``message_id`` is the delivery id that the signature's envelope carries, if any.
     ``adapt(body)`` says what one row means, or raises Unwanted or Unreadable.
     ``recognises(document)`` tells the form by its looks, where the signature does not tell.
@@ -43,15 +43,16 @@ def single(
     a digest of the body.
     """
 
-    def split(body: bytes, message_id: str | None) -> list[Delivery]:
+    def split(posted: Posted, message_id: str | None) -> list[Delivery]:
+        body = posted.body
         try:
-            event = parse_object(body)
+            event = posted.event
         except Unreadable as fault:
             return [unreadable(body, message_id, str(fault))]
         own = own_id(event) if own_id else None
         ids = [message_id, own] if prefer_message_id else [own, message_id]
-        external_id = next((key(id_) for id_ in ids if isinstance(id_, str) and id_), digest(body))
-        return [Delivery(external_id, type_name(event_type(event)), body)]
+        external_id = next((key(id_) for id_ in ids if isinstance(id_, str) and id_), None)
+        return [Delivery(external_id or digest(body), type_name(event_type(event)), body)]
 
     return split
 

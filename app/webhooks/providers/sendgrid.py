@@ -12,13 +12,13 @@ from typing import Any
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
 from app.webhooks.events import Delivery
 from app.webhooks.payloads import (
+    Posted,
     Unreadable,
     Unwanted,
     address,
     digest,
     epoch,
     key,
-    parse,
     parse_object,
     scalars,
     text,
@@ -78,14 +78,14 @@ _DEFINED = frozenset(
 )
 
 
-def split(body: bytes, message_id: str | None) -> list[Delivery]:
+def split(posted: Posted, message_id: str | None) -> list[Delivery]:
     """One row per element; the same element twice is one key twice."""
     try:
-        batch = parse(body)
+        batch = posted.document
     except Unreadable as fault:
-        return [unreadable(body, message_id, str(fault))]
+        return [unreadable(posted.body, message_id, str(fault))]
     if not isinstance(batch, list):
-        return [unreadable(body, message_id, "the body is not a list of events")]
+        return [unreadable(posted.body, message_id, "the body is not a list of events")]
     return [_delivery(element) for element in batch]
 
 
