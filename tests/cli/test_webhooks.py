@@ -15,6 +15,7 @@ from app.audit.models import AuditEvent
 from app.core.jobs import Queue, connection, queue_named
 from app.core.times import utcnow
 from app.webhooks.inbox import SCHEMES
+from app.webhooks.payloads import Posted
 from app.webhooks.providers import PROVIDERS, Receiver
 from app.webhooks.samples import sample
 from tests import factories
@@ -198,5 +199,6 @@ class TestSamples:
             for provider in group:
                 if provider.name == "ses":
                     continue  # only Amazon can sign it
-                for row in provider.split(sample(provider.name, 1_800_000_000.5), "msg_1"):
+                posted = Posted(sample(provider.name, 1_800_000_000.5))
+                for row in provider.split(posted, "msg_1"):
                     assert provider.adapt(row.body), provider.name
