@@ -26,8 +26,11 @@ class Base(DeclarativeBase):
 
 
 def current_unit() -> Any:
-    """This application context's transaction, an :class:`app.core.transactions.Unit`, or None."""
-    context = _cv_app.get(None)  # Flask's `g` looks for it at many times the cost
+    """This application context's transaction, an :class:`app.core.transactions.Unit`, or None.
+
+    None also where there is no such context.
+    """
+    context = _cv_app.get(None)  # what Flask's `g` is about, at a tenth of its cost
     return None if context is None else vars(context.g).get("transaction")
 
 

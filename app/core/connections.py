@@ -212,8 +212,12 @@ def bounded_by(seconds: float) -> Callable[..., Connection]:
     return partial(Connection, wait_limit=seconds)
 
 
-def read_ids(opened: Any, *_: Any) -> None:
-    """Have UUIDs of a new connection made without the constructor's many checks, and sent as quickly."""
+def adapt_ids(opened: Any, *_: Any) -> None:
+    """Have UUIDs of a new connection made without the constructor's many checks, and spelt as quickly.
+
+    psycopg2 spells them alike for all connections, and SQLAlchemy has it spell them its own way
+    with each one that it opens.
+    """
     register_type(new_type((UUID_OID,), "UUID", _read_id), opened)
     register_adapter(UUID, _spell_id)
 
@@ -228,7 +232,7 @@ def _read_id(text: Any, _cursor: Any) -> UUID | None:
 
 
 def _spell_id(value: Any) -> AsIs:
-    return AsIs(f"'{value.hex}'::uuid")
+    return AsIs(f"'{value}'::uuid")
 
 
 @cache

@@ -44,7 +44,9 @@ class Posted:
     @property
     def event(self) -> dict[str, Any]:
         """The document, where it has to be an object; raises Unreadable."""
-        return _object(self.document)
+        if not isinstance(self.document, dict):
+            raise Unreadable("the body is not a JSON object")
+        return self.document
 
 
 def parse(body: bytes) -> Any:
@@ -59,7 +61,7 @@ def parse(body: bytes) -> Any:
 
 def parse_object(body: bytes) -> dict[str, Any]:
     """The same, where it has to be an object."""
-    return _object(parse(body))
+    return Posted(body).event
 
 
 def member(document: Any, *path: str) -> Any:
@@ -207,12 +209,6 @@ def full_name(name: str | None) -> tuple[str | None, str | None]:
         return None, None
     first, _, last = name.strip().partition(" ")
     return first, last.strip()
-
-
-def _object(document: Any) -> dict[str, Any]:
-    if not isinstance(document, dict):
-        raise Unreadable("the body is not a JSON object")
-    return document
 
 
 def _refuse_constant(name: str) -> NoReturn:
