@@ -14,7 +14,7 @@ from sqlalchemy import event
 from app.auth.tokens import TokenVerifier
 from app.config import Config, load_config
 from app.core import jobs, json, logging, telemetry
-from app.core.connections import adapt_ids, bounded_by
+from app.core.connections import bounded_by, read_ids
 from app.core.errors import Forbidden
 from app.core.metrics import observe_requests
 from app.core.openapi import Api
@@ -67,7 +67,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     app.config.update(_flask_settings(config))
     db.init_app(app)
     with app.app_context():
-        event.listen(db.engine, "connect", adapt_ids)
+        event.listen(db.engine, "connect", read_ids)
     jobs.load(list(JOB_MODULES))
     _register_domains(app)
     if with_commands:

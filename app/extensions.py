@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask.globals import _cv_app
+from flask import g
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session as FlaskSession
 from sqlalchemy import Connection, Engine, MetaData
@@ -26,12 +26,8 @@ class Base(DeclarativeBase):
 
 
 def current_unit() -> Any:
-    """This application context's transaction, an :class:`app.core.transactions.Unit`, or None.
-
-    None also where there is no such context.
-    """
-    context = _cv_app.get(None)  # what Flask's `g` is about, at a tenth of its cost
-    return None if context is None else vars(context.g).get("transaction")
+    """This application context's transaction, an :class:`app.core.transactions.Unit`, or None."""
+    return vars(g._get_current_object()).get("transaction")
 
 
 class Session(FlaskSession):

@@ -22,14 +22,7 @@ from typing import Any
 from uuid import UUID, SafeUUID
 
 from psycopg2 import OperationalError
-from psycopg2.extensions import (
-    AsIs,
-    connection,
-    cursor,
-    new_type,
-    register_adapter,
-    register_type,
-)
+from psycopg2.extensions import connection, cursor, new_type, register_type
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
@@ -212,14 +205,9 @@ def bounded_by(seconds: float) -> Callable[..., Connection]:
     return partial(Connection, wait_limit=seconds)
 
 
-def adapt_ids(opened: Any, *_: Any) -> None:
-    """Have UUIDs of a new connection made without the constructor's many checks, and spelt as quickly.
-
-    psycopg2 spells them alike for all connections, and SQLAlchemy has it spell them its own way
-    with each one that it opens.
-    """
+def read_ids(opened: Any, *_: Any) -> None:
+    """Have UUIDs of a new connection made without the constructor's many checks."""
     register_type(new_type((UUID_OID,), "UUID", _read_id), opened)
-    register_adapter(UUID, _spell_id)
 
 
 def _read_id(text: Any, _cursor: Any) -> UUID | None:
@@ -229,10 +217,6 @@ def _read_id(text: Any, _cursor: Any) -> UUID | None:
     _set_int(made, int(text.replace("-", ""), 16))
     _set_is_safe(made, SafeUUID.unknown)
     return made
-
-
-def _spell_id(value: Any) -> AsIs:
-    return AsIs(f"'{value}'::uuid")
 
 
 @cache
