@@ -10,9 +10,11 @@ import math
 import re
 import uuid
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
-from email_validator import EmailNotValidError, validate_email
+from email_validator import EmailNotValidError, ValidatedEmail, validate_email
+from email_validator.rfc_constants import EMAIL_MAX_LENGTH
 
 from app.core.refusals import Refusal, refusal, refuse
 
@@ -29,6 +31,9 @@ _INTEGER = re.compile(r"([+-]?)([0-9]+(?:_[0-9]+)*)(?:\.0+)?")
 _MAX_DIGITS = 4300
 _NAMED_ADDRESS = re.compile(r"(?:[\w\s.!#$%&'*+\-/=?^`{|}~]*|\s*\".+\"\s*)<(.+)>\s*")
 _MAX_ADDRESS = 2048
+# What stands before the @ of most addresses, in which nothing is refused or changed.
+_PLAIN_LOCAL_PART = re.compile(r"[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*")
+_DOMAINS = 4096
 _UUID_GROUPS = (8, 4, 4, 4, 12)
 _LONGEST_UUID = len("urn:uuid:") + 36
 
@@ -72,9 +77,34 @@ def to_email(value: str) -> str:
     named = _NAMED_ADDRESS.fullmatch(value)
     address = (named[1] if named else value).strip()
     try:
-        return validate_email(address, check_deliverability=False).normalized
+        return _at_known_domain(address) or _validated(address).normalized
     except EmailNotValidError as reason:
         raise _bad_email(value, str(reason)) from None
+
+
+def _at_known_domain(address: str) -> str | None:
+    """The same for a plain address, whose domain is looked at once for all; None for any other."""
+    local_part, _, domain = address.partition("@")
+    if not _PLAIN_LOCAL_PART.fullmatch(local_part):
+        return None
+    try:
+        normalized, longest = _domain(domain)
+    except EmailNotValidError:
+        return None
+    return f"{local_part}@{normalized}" if len(local_part) <= longest else None
+
+
+@lru_cache(maxsize=_DOMAINS)
+def _domain(domain: str) -> tuple[str, int]:
+    """A domain as email-validator, which needs 0.1 ms, writes it, and how much may stand before the @."""
+    found = _validated(f"a@{domain}")
+    spellings = (found.original, found.normalized, found.ascii_email or "")
+    longest = max(len(one.encode()) for one in spellings)
+    return found.domain, EMAIL_MAX_LENGTH - longest + 1
+
+
+def _validated(address: str) -> ValidatedEmail:
+    return validate_email(address, check_deliverability=False)
 
 
 def to_uuid(value: Any) -> uuid.UUID:

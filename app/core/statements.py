@@ -51,12 +51,6 @@ def prepare(statement: S, *, for_good: bool = True) -> S:
     return statement
 
 
-def keep(statement: S) -> S:
-    """The same for one of very many whose plan depends on its values: nothing prepares it."""
-    _kept[statement] = None
-    return statement
-
-
 def rows(statement: Executable, values: Values = NONE, *, whole: bool = False) -> list[Any]:
     """All rows, as named tuples; in ``select(User, …)`` the user is one value."""
     shape, found = _run(statement, values, whole)
@@ -208,7 +202,6 @@ class _Shape:
 _compiled: Any = LRUCache(500)
 _plans: dict[Any, _Plan | None] = {}
 _recent: Any = LRUCache(500)
-_kept: Any = LRUCache(500)
 _shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
 
 
@@ -244,7 +237,7 @@ def _ask(
 
 
 def _plan(statement: Any, dialect: Dialect) -> _Plan:
-    plan: _Plan | None = _plans.get(statement) or _recent.get(statement) or _kept.get(statement)
+    plan: _Plan | None = _plans.get(statement) or _recent.get(statement)
     if plan is None:
         compiled, extracted, _ = statement._compile_w_cache(
             dialect, compiled_cache=_compiled, column_keys=[]
@@ -253,7 +246,7 @@ def _plan(statement: Any, dialect: Dialect) -> _Plan:
             raise NotImplementedError("a statement whose text depends on its values")
         given = compiled.construct_params(extracted_parameters=extracted, _check=False)
         plan = _Plan(compiled, given, is_prepared=statement in _plans or statement in _recent)
-        for plans in (_plans, _recent, _kept):
+        for plans in (_plans, _recent):
             if statement in plans:
                 plans[statement] = plan
     return plan

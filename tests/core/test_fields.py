@@ -3,11 +3,13 @@ from enum import Enum
 from uuid import UUID
 
 import pytest
+from email_validator import EmailNotValidError, validate_email
 from hypothesis import given
 from hypothesis import strategies as st
 from marshmallow import ValidationError
 
 from app.core import fields
+from app.core.coercions import to_email
 from app.core.schemas import Schema
 from tests.core.refusing import LONE_SURROGATE, NAN, refused_as, words
 
@@ -208,6 +210,56 @@ class TestEmail:
     @pytest.mark.parametrize("value", [1, [], {}, True])
     def test_refuses_what_is_no_text(self, value):
         assert refused_as(fields.Email(), value) == "string_type"
+
+    @pytest.mark.parametrize(
+        "domain",
+        [
+            "acme.com",
+            "ACME.Com",
+            "müller.de",
+            "xn--mller-kva.de",
+            "XN--mller-kva.de",
+            "\uff41\uff43\uff4d\uff45\u3002com",
+            ".".join(["d" * 60] * 4),
+            ".".join(["ü" * 40] * 3 + ["de"]),
+            "xn--" + "tiq" * 5 + ".de",
+            "acme.com.",
+            "acme..com",
+            "-acme.com",
+            "b@acme.com",
+            "b.test",
+            "[127.0.0.1]",
+            "b",
+            "",
+        ],
+    )
+    @pytest.mark.parametrize("length", [1, 2, 9, 10, 11, 64, 65, 100, 244, 245, 246, 260])
+    def test_judges_an_address_as_email_validator_does(self, domain, length):
+        for local_part in ("a" * length, "A" * length, "a." * length, "ü" * length, "a+" * length):
+            assert judged(to_email, f"{local_part}@{domain}") == judged(
+                whole, f"{local_part}@{domain}"
+            )
+
+    @given(st.text("aSü.+\"@ <>(-_'", max_size=8), st.text("abxü.-@[]1 ", max_size=12))
+    def test_judges_any_address_as_email_validator_does(self, local_part, domain):
+        address = f"{local_part}@{domain}"
+        for _ in range(2):  # the second time the domain is known
+            assert "<" in address or judged(to_email, address) == judged(whole, address)
+
+
+def whole(address: str) -> str:
+    """What email-validator itself makes of it."""
+    return validate_email(address.strip(), check_deliverability=False).normalized
+
+
+def judged(judge, address: str) -> str:
+    """The address that it takes this for, or why it refuses it."""
+    try:
+        return judge(address)
+    except EmailNotValidError as fault:
+        return f"refused: {fault}"
+    except ValidationError as fault:
+        return f"refused: {fault.messages[0].ctx['reason']}"
 
 
 class TestChoice:
