@@ -36,6 +36,10 @@ PAUSE = 1.0  # seconds for which such a server is left alone, but for one thread
 UUID_OID = 2950
 # A UUID refuses to be changed; these write its two slots all the same.
 _set_int, _set_is_safe = (getattr(UUID, name).__set__ for name in ("int", "is_safe"))
+_new, _UNKNOWN = (
+    object.__new__,
+    SafeUUID.unknown,
+)  # a list has a hundred, and looking these up counts
 CHECKED = b"WITH changed AS (%s RETURNING 1) SELECT must_change_one(count(*)) FROM changed"
 
 
@@ -213,9 +217,9 @@ def read_ids(opened: Any, *_: Any) -> None:
 def _read_id(text: Any, _cursor: Any) -> UUID | None:
     if text is None:
         return None
-    made = object.__new__(UUID)
+    made = _new(UUID)
     _set_int(made, int(text.replace("-", ""), 16))
-    _set_is_safe(made, SafeUUID.unknown)
+    _set_is_safe(made, _UNKNOWN)
     return made
 
 

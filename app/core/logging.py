@@ -6,9 +6,12 @@ import json
 import logging
 import re
 import sys
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 import orjson
 from uuid_utils import uuid7
@@ -62,32 +65,64 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as JSON; what JSON cannot carry is shown as text."""
-        line: dict[str, Any] = {
-            "event": record.getMessage(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            **current_facts(),
-        }
-        line.update((key, value) for key, value in vars(record).items() if key not in _STANDARD)
+        further = {key: value for key, value in vars(record).items() if key not in _STANDARD}
         if record.exc_info:
-            line["exception"] = _VALUES.sub("DETAIL", self.formatException(record.exc_info))
-        try:
-            text = orjson.dumps(line, default=str).decode()
-        except TypeError:  # an integer beyond 64 bits, a lone surrogate
-            return json.dumps(line, default=str)
-        # No letter that a terminal, or who splits lines, could take for something else.
-        return text if text.isascii() else json.dumps(line, default=str)
+            further["exception"] = _VALUES.sub("DETAIL", self.formatException(record.exc_info))
+        return _line(record.getMessage(), record.levelname, record.name, record.created, further)
+
+
+class Lines(logging.StreamHandler[TextIO]):
+    """Writes the lines."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self.setFormatter(JsonFormatter())
+
+    def write(self, line: str) -> None:
+        """One line; one that cannot be written is lost, as logging has it."""
+        with self.lock or nullcontext(), suppress(OSError, ValueError):
+            self.stream.write(line + self.terminator)
+            self.stream.flush()
+
+
+def say(log: logging.Logger, event: str, **facts: Any) -> None:
+    """``log.info(event, extra=facts)``, quicker: for what is said of every request.
+
+    A record and its way through the loggers take longer than the line; nobody makes one here unless
+    there is another handler that would take it.
+    """
+    if not log.isEnabledFor(logging.INFO):
+        return
+    takers = [one for one in logging.getLogger().handlers if one.level <= logging.INFO]
+    if len(takers) == 1 and isinstance(takers[0], Lines):
+        takers[0].write(_line(event, "INFO", log.name, time.time(), facts))
+    else:
+        log.info(event, extra=facts)
 
 
 def configure(level: str) -> None:
     """Send every logger's lines, the libraries' too, to standard error as JSON."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    root.handlers[:] = [Lines()]
     root.setLevel(level)
     logging.captureWarnings(True)
     # No line shows where in the code it is from, so nobody has to find that out.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+
+
+def _line(event: str, level: str, logger: str, created: float, further: Mapping[str, Any]) -> str:
+    line = {
+        "event": event,
+        "level": level.lower(),
+        "logger": logger,
+        "timestamp": datetime.fromtimestamp(created, UTC).isoformat(),
+        **current_facts(),
+        **further,
+    }
+    try:
+        text = orjson.dumps(line, default=str).decode()
+    except TypeError:  # an integer beyond 64 bits, a lone surrogate
+        return json.dumps(line, default=str)
+    # No letter that a terminal, or who splits lines, could take for something else.
+    return text if text.isascii() else json.dumps(line, default=str)

@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
+from app.core.logging import say
 from app.core.requests import current_request
 
 log = logging.getLogger(__name__)
@@ -62,14 +63,13 @@ def _observe(response: Response) -> Response:
     count, duration = _of_request(method, route, response.status_code)
     count.inc()
     duration.observe(seconds)
-    log.info(
+    say(
+        log,
         "request",
-        extra={
-            "method": method,
-            "route": route,
-            "status": response.status_code,
-            "duration_ms": round(seconds * 1000, 2),
-        },
+        method=method,
+        route=route,
+        status=response.status_code,
+        duration_ms=round(seconds * 1000, 2),
     )
     return response
 

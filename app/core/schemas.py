@@ -154,6 +154,7 @@ class _RowWriter:
         ]
         # Most values are texts, which differ only where they are None.
         self._texts = [(key, field.to_json) for key, field, how in writers if how is Str.to_json]
+        self._read_texts = _getter(itemgetter, [key for key, _ in self._texts])
         self._conversions = [
             (key, field.to_json) for key, field, how in writers if how not in as_it_is
         ]
@@ -163,7 +164,7 @@ class _RowWriter:
         written = dict(zip(self._keys, values, strict=True))
         for key, convert in self._conversions:
             written[key] = convert(written[key])
-        if None in written.values():
+        if None in self._read_texts(written):
             for key, convert in self._texts:
                 written[key] = convert(written[key])
         return written
@@ -186,9 +187,9 @@ def _may_be_absent(field: ma.fields.Field) -> bool:
 
 
 def _getter(kind: Any, names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    if len(names) == 1:
-        only = kind(names[0])
-        return lambda row: (only(row),)
+    if len(names) < 2:
+        only = [kind(name) for name in names]
+        return lambda row: tuple(get(row) for get in only)
     getter: Callable[[Any], tuple[Any, ...]] = kind(*names)
     return getter
 

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 BELL = "webhooks:bell"
 LASTING = 10_000
 """Milliseconds after which a bell rings again whose job was lost."""
-SILENT, HEARD = 0.01, 0.02
+SILENT, HEARD = 0.03, 0.05
 """Seconds; a ring is heard for longer than it silences others, whatever the clocks do."""
 
 
