@@ -21,6 +21,7 @@ from sqlalchemy.pool import Pool
 
 from app.core.logging import say
 from app.core.requests import current_request
+from app.core.watchdog import on_look
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,8 @@ DURATION = Histogram(
 )
 CONNECTIONS = Gauge(
     "db_pool_connections",
-    "Connections to PostgreSQL of the live processes: open, and of these in use.",
+    "Connections to PostgreSQL of the live processes: open, and of these in use, that is waiting"
+    " for an answer when the process last looked (twice a second).",
     ["state"],
     multiprocess_mode="livesum",
 )
@@ -94,16 +96,7 @@ def _closed(*_: Any) -> None:
     _connections("open").dec()
 
 
-@event.listens_for(Pool, "checkout")
-def _taken(connection: Any, record: Any, *_: Any) -> None:
-    record.record_info["taken"] = True
-    _connections("in_use").inc()
-
-
-@event.listens_for(Pool, "checkin")
-def _given_back(connection: Any, record: Any) -> None:
-    if record.record_info.pop("taken", False):  # one that could not be opened was never taken
-        _connections("in_use").dec()
+on_look.append(lambda waiting: _connections("in_use").set(waiting))
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:

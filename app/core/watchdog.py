@@ -9,12 +9,15 @@ then reports a lost connection, as if the server had ended.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import threading
 import time
 from collections.abc import Callable
 from weakref import WeakSet
+
+log = logging.getLogger(__name__)
 
 INTERVAL = 0.5
 
@@ -37,6 +40,11 @@ class Watch:
         with self._lock:  # the descriptor is this connection's until here
             self._deadline = None
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is a call now."""
+        return self._deadline is not None
+
     def cut_if_overdue(self) -> None:
         """Shut the connection's socket if its call has waited for too long."""
         with self._lock:
@@ -48,9 +56,23 @@ class Watch:
         self._on_cut()
 
 
+on_look: list[Callable[[int], None]] = []
+"""Told each :data:`INTERVAL` how many calls of this process wait for PostgreSQL."""
+
 _watches: WeakSet[Watch] = WeakSet()
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
+
+
+def look() -> None:
+    """Cut the calls that are overdue, and tell how many others there are."""
+    with _lock:
+        watches = list(_watches)
+    for watch in watches:
+        watch.cut_if_overdue()
+    waiting = sum(watch.is_waiting for watch in watches)
+    for told in on_look:
+        told(waiting)
 
 
 def _watch_over(watch: Watch) -> None:
@@ -65,11 +87,10 @@ def _watch_over(watch: Watch) -> None:
 def _patrol() -> None:
     while True:
         time.sleep(INTERVAL)
-        with _lock:
-            watches = list(_watches)
-        for watch in watches:
-            watch.cut_if_overdue()
-        del watches[:]
+        try:
+            look()
+        except Exception:  # calls have to end the next time too
+            log.exception("watchdog_failed")
 
 
 def _start_anew() -> None:

@@ -7,6 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import create_engine
 
+from app.core import watchdog
 from app.core.jobs import JOBS, connection
 from app.core.metrics import count_job, job_results
 from app.dev.instance import APPLICATION_ROLE, DATABASE
@@ -65,6 +66,18 @@ class TestMetrics:
         assert counted == {(name, "succeeded"): 1, (name, "failed"): 1}
         assert found["jobs_total", ("job", name), ("result", "failed")] == 1
         assert found["jobs_waiting", ("queue", "webhooks")] == 0
+
+    def test_tells_the_connections_that_wait_for_an_answer(self, api):
+        def in_use() -> float:
+            watchdog.look()
+            return samples(api.get("/metrics").text)["db_pool_connections", ("state", "in_use")]
+
+        watch = watchdog.Watch(0, 60, lambda: None)
+
+        with watch:
+            while_waiting = in_use()
+
+        assert (while_waiting, in_use()) == (1, 0)
 
     def test_does_not_count_a_connection_that_could_not_be_opened_again(self, instance, api):
         options = {"host": str(instance.sockets), "user": APPLICATION_ROLE, "dbname": DATABASE}
