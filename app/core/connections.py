@@ -36,10 +36,7 @@ PAUSE = 1.0  # seconds for which such a server is left alone, but for one thread
 UUID_OID = 2950
 # A UUID refuses to be changed; these write its two slots all the same.
 _set_int, _set_is_safe = (getattr(UUID, name).__set__ for name in ("int", "is_safe"))
-_new, _UNKNOWN = (
-    object.__new__,
-    SafeUUID.unknown,
-)  # a list has a hundred, and looking these up counts
+_new, _UNKNOWN = object.__new__, SafeUUID.unknown  # looking them up counts: a list has many ids
 CHECKED = b"WITH changed AS (%s RETURNING 1) SELECT must_change_one(count(*)) FROM changed"
 
 
