@@ -85,7 +85,7 @@ def to_email(value: str) -> str:
 def _at_known_domain(address: str) -> str | None:
     """The same for a plain address, whose domain is looked at once for all; None for any other."""
     local_part, _, domain = address.partition("@")
-    if not _PLAIN_LOCAL_PART.fullmatch(local_part):
+    if not domain.isascii() or not _PLAIN_LOCAL_PART.fullmatch(local_part):
         return None
     try:
         normalized, longest = _domain(domain)

@@ -93,18 +93,19 @@ class Connection(connection):
         self.waiting.append(statement)
         self._has_writes = True
 
-    def knows(self, name: str, text: Callable[[], bytes]) -> bool:
+    def knows(self, name: str, text: Callable[[], bytes], *, passing: bool) -> bool:
         """Whether the statement ``name`` is prepared, or will be by the message that it travels with.
 
-        It is when this is asked often enough; never behind a pooler such as PgBouncer, where the
-        next transaction may meet another server.
+        It is when this is asked often enough, as long as there is room, of which statements that are
+        ``passing`` do not get all; never behind a pooler such as PgBouncer, where the next transaction
+        may meet another server.
         """
         if name in self.prepared:
             return True
-        if not self.prepared.is_due(name) or not self._is_direct():
+        if not self.prepared.is_due(name, passing=passing) or not self._is_direct():
             return False
         self.waiting.append(b"PREPARE %s AS %s" % (name.encode(), text()))
-        self.prepared.give(name)
+        self.prepared.give(name, passing=passing)
         return True
 
     def begin(self) -> None:

@@ -79,8 +79,8 @@ class Lines(logging.StreamHandler[TextIO]):
         self.setFormatter(JsonFormatter())
 
     def write(self, line: str) -> None:
-        """One line; one that cannot be written is lost, as logging has it."""
-        with self.lock or nullcontext(), suppress(OSError, ValueError):
+        """One line."""
+        with self.lock or nullcontext():
             self.stream.write(line + self.terminator)
             self.stream.flush()
 
@@ -89,13 +89,14 @@ def say(log: logging.Logger, event: str, **facts: Any) -> None:
     """``log.info(event, extra=facts)``, quicker: for what is said of every request.
 
     A record and its way through the loggers take longer than the line; nobody makes one here unless
-    there is another handler that would take it.
+    the root has another handler that would take it. Filters are not asked.
     """
     if not log.isEnabledFor(logging.INFO):
         return
     takers = [one for one in logging.getLogger().handlers if one.level <= logging.INFO]
     if len(takers) == 1 and isinstance(takers[0], Lines):
-        takers[0].write(_line(event, "INFO", log.name, time.time(), facts))
+        with suppress(Exception):  # as logging has it, a line that cannot be written stops nobody
+            takers[0].write(_line(event, "INFO", log.name, time.time(), facts))
     else:
         log.info(event, extra=facts)
 

@@ -41,10 +41,12 @@ class Kept(NamedTuple):
     """A condition that is built once and kept, and the values that it holds rows to now.
 
     It names few of one tenant's rows by their ids, so that no value makes another plan the best one.
+    ``is_one_of_many``: there are too many of its kind to have each prepared.
     """
 
     condition: ColumnElement[bool]
     values: Mapping[str, Any]
+    is_one_of_many: bool
 
 
 class PageQuerySchema(Schema):
@@ -78,7 +80,7 @@ def paginate(
         values["after_moment"], values["after_id"] = read_cursor(cursor)
     onwards = cursor is not None
     if among is not None:
-        statement = _among(model, among.condition, onwards=onwards)
+        statement = _among(model, among.condition, among.is_one_of_many, onwards=onwards)
     else:
         statement = _walk(model, of_tenant=tenant_id is not None, onwards=onwards)
         if tenant_id is not None:
@@ -99,10 +101,14 @@ def between(
 
 
 @lru_cache(maxsize=500)
-def _among(model: Any, condition: ColumnElement[bool], *, onwards: bool) -> Select[Any]:
+def _among(
+    model: Any, condition: ColumnElement[bool], is_one_of_many: bool, *, onwards: bool
+) -> Select[Any]:
     """Without the tenant, whose size PostgreSQL may misjudge: so the ids alone lead to the rows."""
-    walk = _walk(model, of_tenant=False, onwards=onwards)
-    return statements.prepare(walk.where(condition), for_good=False)
+    statement = _walk(model, of_tenant=False, onwards=onwards).where(condition)
+    if is_one_of_many:
+        return statements.keep(statement)
+    return statements.prepare(statement, for_good=False)
 
 
 @cache

@@ -13,7 +13,8 @@ from psycopg2.errors import (
 )
 
 PREPARED_AT = 5  # uses of a statement on one connection, from which on it is prepared there
-MOST_PREPARED = 200  # statements of one connection; PostgreSQL keeps some 10 KB for each
+MOST_PREPARED = 200  # statements of one connection; PostgreSQL keeps 10 KB for each, and more
+MOST_PASSING = 100  # of them, that requests choose from very many; the rest keeps its room
 MOST_COUNTED = 1000
 # The server does not know what was prepared, or a table's columns have other types since.
 FORGOTTEN = (InvalidSqlStatementName, DuplicatePreparedStatement, FeatureNotSupported)
@@ -30,23 +31,29 @@ class Prepared:
         self._known: set[str] = set()
         self._travelling: set[str] = set()
         self._given: set[str] = set()  # the server may know these
+        self._passing: set[str] = set()  # those of them that are chosen from very many
 
     def __contains__(self, name: str) -> bool:
         """Whether the server knows ``name``; nothing, once a server has refused what it should know."""
         return name in self._known and self._faults == _faults
 
-    def is_due(self, name: str) -> bool:
+    def is_due(self, name: str, *, passing: bool) -> bool:
         """Count one more use, and tell whether ``name`` is to be prepared now."""
         if len(self._uses) > MOST_COUNTED:
             self._uses.clear()
         uses = self._uses[name] = self._uses.get(name, 0) + 1
-        may = self._faults == _faults and len(self._given) < MOST_PREPARED
+        has_room = len(self._given) < MOST_PREPARED
+        if passing:
+            has_room = has_room and len(self._passing) < MOST_PASSING
+        may = self._faults == _faults and has_room
         return may and uses >= PREPARED_AT and name not in self._given
 
-    def give(self, name: str) -> None:
+    def give(self, name: str, *, passing: bool) -> None:
         """The next message prepares it."""
         self._travelling.add(name)
         self._given.add(name)
+        if passing:
+            self._passing.add(name)
 
     def note_sent(self, fault: BaseException | None = None) -> None:
         """What travelled is known, unless there was a fault; then nobody can tell, and it is left.
@@ -63,4 +70,5 @@ class Prepared:
     def note_unsent(self) -> None:
         """The message was given up."""
         self._given -= self._travelling
+        self._passing -= self._travelling
         self._travelling.clear()

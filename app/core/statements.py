@@ -23,6 +23,7 @@ import hashlib
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -48,6 +49,12 @@ def prepare(statement: S, *, for_good: bool = True) -> S:
     Connections prepare it, so its plan should be the same whatever its values are.
     """
     (_plans if for_good else _recent)[statement] = None
+    return statement
+
+
+def keep(statement: S) -> S:
+    """The same for one of very many that nobody prepares: there are too many of them."""
+    _kept[statement] = None
     return statement
 
 
@@ -126,12 +133,13 @@ class _Plan:
     no other statement has in any process.
     """
 
-    def __init__(self, compiled: Any, given: Values, *, is_prepared: bool) -> None:
+    def __init__(self, compiled: Any, given: Values, *, is_prepared: bool, for_good: bool) -> None:
         self.compiled = compiled
         self.text: str = compiled.string
         self._given = given
         self._spelling = tuple(compiled._bind_processors.items())
         self._name = _name(self.text, given) if is_prepared else ""
+        self._is_passing = not for_good
         asked = [name for name, bind in compiled.binds.items() if bind.required]
         self._places = {name: AsIs(f"${place}") for place, name in enumerate(asked, 1)}
         self._arguments = f"({', '.join(f'%({name})s' for name in asked)})" if asked else ""
@@ -149,7 +157,8 @@ class _Plan:
         parameters = self.parameters(values)
         if self._name and values.keys() == self._places.keys():
             name = f"{self._name}_one" if changes_one else self._name
-            if cursor.connection.knows(name, lambda: self._definition(cursor, changes_one)):
+            definition = partial(self._definition, cursor, changes_one)
+            if cursor.connection.knows(name, definition, passing=self._is_passing):
                 return cursor.mogrify(f"EXECUTE {name}{self._arguments}", parameters)
         return connections.framed(cursor.mogrify(self.text, parameters), changes_one=changes_one)
 
@@ -202,6 +211,7 @@ class _Shape:
 _compiled: Any = LRUCache(500)
 _plans: dict[Any, _Plan | None] = {}
 _recent: Any = LRUCache(500)
+_kept: Any = LRUCache(500)
 _shapes: WeakKeyDictionary[Any, _Shape] = WeakKeyDictionary()
 
 
@@ -237,7 +247,7 @@ def _ask(
 
 
 def _plan(statement: Any, dialect: Dialect) -> _Plan:
-    plan: _Plan | None = _plans.get(statement) or _recent.get(statement)
+    plan: _Plan | None = _plans.get(statement) or _recent.get(statement) or _kept.get(statement)
     if plan is None:
         compiled, extracted, _ = statement._compile_w_cache(
             dialect, compiled_cache=_compiled, column_keys=[]
@@ -245,8 +255,9 @@ def _plan(statement: Any, dialect: Dialect) -> _Plan:
         if compiled.post_compile_params or compiled.escaped_bind_names:
             raise NotImplementedError("a statement whose text depends on its values")
         given = compiled.construct_params(extracted_parameters=extracted, _check=False)
-        plan = _Plan(compiled, given, is_prepared=statement in _plans or statement in _recent)
-        for plans in (_plans, _recent):
+        is_prepared = statement in _plans or statement in _recent
+        plan = _Plan(compiled, given, is_prepared=is_prepared, for_good=statement in _plans)
+        for plans in (_plans, _recent, _kept):
             if statement in plans:
                 plans[statement] = plan
     return plan

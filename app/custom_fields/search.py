@@ -110,7 +110,7 @@ def among(
         for place, value in enumerate(value for one in compared for value in one.values):
             values[_value(number, place)] = value
     names = tuple(tuple(one.condition for one in compared) for _, compared in groups)
-    return Kept(_condition(entity_id, names), values)
+    return Kept(_condition(entity_id, names), values, is_one_of_many=len(groups) > 1)
 
 
 @lru_cache(maxsize=100)

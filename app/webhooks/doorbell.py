@@ -25,7 +25,7 @@ BELL = "webhooks:bell"
 LASTING = 10_000
 """Milliseconds after which a bell rings again whose job was lost."""
 SILENT, HEARD = 0.03, 0.05
-"""Seconds; a ring is heard for longer than it silences others, whatever the clocks do."""
+"""Seconds; a ring is heard for longer than it silences others."""
 
 
 def ring() -> bool:

@@ -119,7 +119,10 @@ class TestSaying:
 
         assert only.stream.getvalue() == ""
 
-    def test_stops_nobody_where_the_line_cannot_be_written(self, only):
-        only.stream.close()
+    @pytest.mark.parametrize("stream", [io.StringIO(), None])
+    def test_stops_nobody_where_the_line_cannot_be_written(self, only, stream):
+        only.stream = stream
+        if stream is not None:
+            stream.close()
 
         say(logging.getLogger("some.where"), "thing_happened")

@@ -16,7 +16,7 @@ from uuid_utils.compat import uuid7
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
 from app.core import connections, models, preparing, rows, statements, tenancy, transactions
-from app.core.pagination import paginate
+from app.core.pagination import Kept, paginate
 from app.dev.instance import DATABASE
 from app.dev.postgres import SUPERUSER
 from app.extensions import db
@@ -465,6 +465,34 @@ class TestPrepared:
             assert paginate(User, equal={"email": "a@example.com"}, tenant_id=tenant.id).items == []
 
         assert [one for one in prepared() if "users.email =" in one] == []
+
+    @pytest.mark.parametrize(
+        ("column", "is_one_of_many"), [(User.first_name, False), (User.last_name, True)]
+    )
+    def test_is_what_a_list_is_narrowed_by_unless_there_are_too_many(
+        self, app, column, is_one_of_many
+    ):
+        with app.app_context():
+            db.engine.dispose()  # a new connection, whose server has refused nothing
+        with factories.platform_transaction():
+            among = Kept(column == bindparam("wanted"), {"wanted": "nobody"}, is_one_of_many)
+            for _ in range(preparing.PREPARED_AT + 1):
+                assert paginate(User, among=among).items == []
+
+            found = [one for one in prepared() if f"WHERE users.{column.key} =" in one]
+
+        assert len(found) == (0 if is_one_of_many else 1)
+
+    def test_is_nothing_passing_where_that_would_take_the_place_of_the_rest(self):
+        known = preparing.Prepared()
+        for number in range(preparing.MOST_PASSING):
+            known.give(f"statement_{number}", passing=True)
+        known.note_sent()
+        for _ in range(preparing.PREPARED_AT):
+            passing = known.is_due("passing", passing=True)
+            lasting = known.is_due("lasting", passing=False)
+
+        assert (passing, lasting) == (False, True)
 
     def test_leaves_a_write_that_waits_where_its_fault_is_looked_for(self, app, tenant):
         with app.app_context():
