@@ -39,12 +39,17 @@ def main() -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
-    parser.add_argument("--tenants", type=int, default=1_000, help="in the end; a tenth at first")
+    parser.add_argument(
+        "--tenants", type=int, default=1_000, help="in the end, at least 200; a tenth at first"
+    )
     parser.add_argument("--users", type=int, default=1_000, help="per tenant")
     parser.add_argument(
         "--output", type=Path, default=PROJECT / "benchmarks" / "results" / "search.md"
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.tenants < 10 * BUILT:
+        parser.error(f"--tenants: at least {10 * BUILT}, a tenth of which is {BUILT}")
+    return arguments
 
 
 def run(instance: Instance, tenants: int, users: int) -> str:

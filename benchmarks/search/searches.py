@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import select, text
+from sqlalchemy import select
 
 from app.core import tenancy
 from app.core.transactions import transaction
@@ -80,16 +80,20 @@ def _explain(app: Flask, query: Mapping[str, str], tenant: int) -> dict[str, Any
     asked = {f"{search.PREFIX}{name}": value for name, value in query.items()}
     with app.app_context(), transaction():
         tenancy.enter(tenancy.Scope(tenant_id))
+        among = search.among(tenant_id, "user", asked, User.id)
+        if among is None:
+            raise ValueError("nothing is searched for")
         statement = (
             select(User)
-            .where(User.tenant_id == tenant_id)
-            .where(*search.conditions(tenant_id, "user", asked, User.id))
+            .where(among.condition)
+            .params(among.values)
             .order_by(User.created_at, User.id)
             .limit(PAGE)
-            .compile(db.engine, compile_kwargs={"literal_binds": True})
+            .compile(db.engine)
         )
-        explain = "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) " + str(statement).replace(":", "\\:")
-        found: dict[str, Any] = db.session.execute(text(explain)).scalar_one()[0]
+        explain = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}"
+        answer = db.session.connection().exec_driver_sql(explain, statement.params)
+        found: dict[str, Any] = answer.scalar_one()[0]
         return found
 
 
