@@ -74,12 +74,15 @@ def when_ready(server):
 
 
 def post_fork(server, worker):
-    """Leave the master's database connections to the master."""
+    """Leave the master's database connections to the master; each thread has its own, and keeps it."""
+    from app.core.transactions import keep_connections
     from app.extensions import db
     from wsgi import app
 
     with app.app_context():
         db.engine.dispose(close=False)
+        if worker.cfg.threads <= db.engine.pool.size():
+            keep_connections()
 
 
 def child_exit(server, worker):

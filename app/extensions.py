@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
-from flask import g
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session as FlaskSession
 from sqlalchemy import Connection, Engine, MetaData
@@ -25,9 +25,8 @@ class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
 
 
-def current_unit() -> Any:
-    """This application context's transaction, an :class:`app.core.transactions.Unit`, or None."""
-    return vars(g._get_current_object()).get("transaction")
+current_unit: ContextVar[Any] = ContextVar("current_unit", default=None)
+"""The transaction that runs, an :class:`app.core.transactions.Unit`."""
 
 
 class Session(FlaskSession):
@@ -38,7 +37,7 @@ class Session(FlaskSession):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        unit = current_unit()
+        unit = current_unit.get()
         if unit is not None:
             unit.session = self
 
@@ -46,7 +45,7 @@ class Session(FlaskSession):
         self, mapper: Any = None, clause: Any = None, bind: Any = None, **options: Any
     ) -> Engine | Connection:
         """Where a statement of the session goes."""
-        unit = current_unit()
+        unit = current_unit.get()
         if unit is None:
             return super().get_bind(mapper, clause, bind, **options)
         return unit.connection()  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -48,6 +49,7 @@ def fill(session: connection, *, tenants: int, users_per_tenant: int) -> None:
         database.execute("SELECT count(*) FROM tenants")
         if database.fetchone() == (tenants,):
             return
+    with _loading(session), session, session.cursor() as database:
         database.execute("TRUNCATE tenants, plan_presets CASCADE")
         _copy(database, "plan_presets", PRESET_COLUMNS, [preset_row()])
         for first in range(0, tenants, BATCH):
@@ -63,9 +65,34 @@ def fill(session: connection, *, tenants: int, users_per_tenant: int) -> None:
             _copy(
                 database, "custom_field_index_rows", VALUE_COLUMNS, _values(users, users_per_tenant)
             )
+
+
+@contextmanager
+def _loading(session: connection) -> Iterator[None]:
+    """Few checkpoints for as long as this lasts, and afterwards nothing left to be tidied up."""
+    _apply(
+        session,
+        "ALTER SYSTEM SET max_wal_size = '8GB'",
+        "ALTER SYSTEM SET checkpoint_timeout = '1h'",
+        "SELECT pg_reload_conf()",
+    )
+    yield
+    _apply(
+        session,
+        "ALTER SYSTEM RESET ALL",
+        "SELECT pg_reload_conf()",
+        "VACUUM (ANALYZE)",
+        "CHECKPOINT",
+    )
+
+
+def _apply(session: connection, *commands: str) -> None:
+    """Commands that no transaction may hold."""
     session.autocommit = True
     with session.cursor() as database:
-        database.execute("VACUUM (ANALYZE)")
+        for command in commands:
+            database.execute(command)
+    session.autocommit = False
 
 
 TENANT_COLUMNS = (

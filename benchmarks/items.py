@@ -31,11 +31,15 @@ STRIDE = 7919  # a prime: neighbours in time are far apart in the table
 
 @dataclass
 class Population:
-    """The rows that requests are about, and how many requests were made so far."""
+    """The rows that requests are about, and how many requests were made so far.
+
+    They come from the owners of ``asking`` tenants, which lie evenly among all.
+    """
 
     environment: dict[str, str]
     tenants: int
     users_per_tenant: int
+    asking: int
     made: int = 0
     run: str = field(
         default_factory=lambda: secrets.token_hex(4)
@@ -44,15 +48,15 @@ class Population:
 
     @property
     def users(self) -> int:
-        return self.tenants * self.users_per_tenant
+        """How many are asked about."""
+        return self.asking * self.users_per_tenant
 
     def next(self) -> tuple[int, int, int]:
         """A serial number, a user that is no owner, and their tenant."""
         self.made += 1
-        user = self.made * STRIDE % self.users
-        if user % self.users_per_tenant == 0:
-            user += 1
-        return self.made, user, user // self.users_per_tenant
+        place, user = divmod(self.made * STRIDE % self.users, self.users_per_tenant)
+        tenant = place * (self.tenants // self.asking)
+        return self.made, tenant * self.users_per_tenant + max(user, 1), tenant
 
     def owner(self, tenant: int) -> dict[str, str]:
         """The credential of a tenant's owner."""

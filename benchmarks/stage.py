@@ -64,6 +64,7 @@ def stage(folder: Path, *, tenants: int, users_per_tenant: int = 100) -> Iterato
         flask(environment, "db", "upgrade")
         with closing(connect(instance)) as session:
             fill(session, tenants=tenants, users_per_tenant=users_per_tenant)
+        _read_once(instance.postgres_data / "base")
         yield Stage(instance, environment, tenants)
 
 
@@ -78,6 +79,15 @@ def flask(environment: dict[str, str], *words: str) -> None:
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"flask {' '.join(words)} failed:\n{done.stdout}{done.stderr}")
+
+
+def _read_once(folder: Path) -> None:
+    """Have the system hold what its memory has room for, as it would after some hours of use."""
+    for file in folder.rglob("*"):
+        if file.is_file():
+            with file.open("rb", buffering=0) as pages:
+                while pages.read(1 << 24):
+                    pass
 
 
 def _inherited() -> dict[str, str]:

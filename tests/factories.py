@@ -21,7 +21,7 @@ from app.core import tenancy
 from app.core.actors import SYSTEM_CLI
 from app.core.transactions import transaction
 from app.dev.tokens import HOUR, issue_token
-from app.extensions import db
+from app.extensions import current_unit, db
 from app.flags.models import FeatureOverride, PlanPreset
 from app.memberships.models import Membership
 from app.subscriptions.models import Subscription
@@ -42,10 +42,14 @@ def bind(app: Flask) -> None:
 
 @contextmanager
 def platform_transaction() -> Iterator[None]:
-    """A transaction that sees every tenant, in an application context of its own."""
-    with _app.app_context(), transaction():
-        tenancy.enter(tenancy.PLATFORM)
-        yield
+    """A transaction that sees every tenant, beside any that the test has opened."""
+    opened = current_unit.set(None)
+    try:
+        with _app.app_context(), transaction():
+            tenancy.enter(tenancy.PLATFORM)
+            yield
+    finally:
+        current_unit.reset(opened)
 
 
 def save(row: Any) -> Any:

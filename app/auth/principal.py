@@ -97,11 +97,12 @@ def user_principal(claims: Claims, wanted: Permission, ahead: Ahead | None) -> P
     else:
         tenancy.enter(scope)
     role = Role(found.role)
+    user_id = str(found.user_id)
     return Principal(
-        Actor(str(found.user_id), role),
+        Actor(user_id, role),
         ROLE_PERMISSIONS[role],
         found.tenant_id,
-        f"user:{found.tenant_id}:{found.user_id}",
+        f"user:{found.tenant_id}:{user_id}",
         is_suspended=not found.tenant_is_active,
     )
 

@@ -25,7 +25,7 @@ from app.core.errors import Unauthenticated, Unavailable
 log = logging.getLogger(__name__)
 
 LEEWAY = 30  # seconds of clock difference that `exp`, `nbf` and `iat` are forgiven
-REMEMBERED = 30.0  # seconds a verified signature is not verified again
+REMEMBERED = 60.0  # seconds a verified signature is not verified again
 MAX_REMEMBERED = 10_000
 REQUIRED = ["exp", "iat", "iss", "aud"]
 

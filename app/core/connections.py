@@ -37,7 +37,10 @@ UUID_OID = 2950
 # A UUID refuses to be changed; these write its two slots all the same.
 _set_int, _set_is_safe = (getattr(UUID, name).__set__ for name in ("int", "is_safe"))
 _new, _UNKNOWN = object.__new__, SafeUUID.unknown  # looking them up counts: a list has many ids
-CHECKED = b"WITH changed AS (%s RETURNING 1) SELECT must_change_one(count(*)) FROM changed"
+CHECKED = (  # a function is called for what it takes to call one, so only where there is a fault
+    b"WITH changed AS (%s RETURNING 1)"
+    b" SELECT CASE WHEN count(*) <> 1 THEN must_change_one(count(*)) END FROM changed"
+)
 
 
 class Connection(connection):
@@ -58,6 +61,7 @@ class Connection(connection):
         self.watch = Watch(self.fileno(), wait_limit, breaker.note_failure)
         self.autocommit = True
         self.cursor_factory = Cursor
+        self.shared = self.cursor(cursor_factory=Cursor)  # whoever sends reads the answer at once
         if self.info.parameter_status("TimeZone") != "UTC":  # a pooler ignores start-up options
             with self.cursor(cursor_factory=cursor) as plain:
                 plain.execute("SET TIME ZONE 'UTC'")
@@ -84,8 +88,7 @@ class Connection(connection):
 
     def send(self, *further: bytes) -> None:
         """Send what waits, and ``further`` statements, in one message."""
-        with self.cursor(cursor_factory=Cursor) as plain:
-            plain.send(*further)
+        self.shared.send(*further)
 
     def defer(self, statement: bytes) -> None:
         """Have a write wait."""
@@ -141,9 +144,8 @@ class Connection(connection):
     def _is_direct(self) -> bool:
         """Whether the server is the one connected to; not asked while a write waits, which may fail."""
         if self._may_prepare is None and not self._has_writes:
-            with self.cursor(cursor_factory=Cursor) as plain:
-                plain.send(b"SELECT pg_backend_pid()")
-                self._may_prepare = plain.fetchone() == (self.info.backend_pid,)
+            self.shared.send(b"SELECT pg_backend_pid()")
+            self._may_prepare = self.shared.fetchone() == (self.info.backend_pid,)
         return bool(self._may_prepare)
 
     def _ended(self) -> None:

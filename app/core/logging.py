@@ -113,17 +113,19 @@ def configure(level: str) -> None:
 
 
 def _line(event: str, level: str, logger: str, created: float, further: Mapping[str, Any]) -> str:
+    moment = datetime.fromtimestamp(created, UTC)
     line = {
         "event": event,
         "level": level.lower(),
         "logger": logger,
-        "timestamp": datetime.fromtimestamp(created, UTC).isoformat(),
+        "timestamp": moment,
         **current_facts(),
         **further,
     }
     try:
         text = orjson.dumps(line, default=str).decode()
     except TypeError:  # an integer beyond 64 bits, a lone surrogate
-        return json.dumps(line, default=str)
-    # No letter that a terminal, or who splits lines, could take for something else.
-    return text if text.isascii() else json.dumps(line, default=str)
+        text = ""
+    if text and text.isascii():  # or a terminal, or who splits lines, could take it for more
+        return text
+    return json.dumps({**line, "timestamp": moment.isoformat()}, default=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, cast
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from sqlalchemy import (
     BigInteger,
     ForeignKey,
     ForeignKeyConstraint,
+    FromClause,
     Index,
     Text,
     Update,
@@ -90,8 +91,7 @@ class Row(db.Model):  # type: ignore[name-defined]
 
     def _write(self, values: Mapping[str, Any]) -> None:
         transactions.flush_session()  # a row that is being created gets its id and version
-        key = self.__table__.primary_key
-        place = {f"old_{column.name}": getattr(self, column.name) for column in key}
+        place = {f"old_{name}": getattr(self, name) for name in _key(self.__table__)}
         statements.write(
             _update(cast("Any", type(self)), tuple(values)),
             {**values, **place, "old_version": self.version},
@@ -149,6 +149,11 @@ class Attributed:
 
     created_by_user_id: Mapped[str] = mapped_column(Text)
     updated_by_user_id: Mapped[str] = mapped_column(Text)
+
+
+@cache
+def _key(table: FromClause) -> tuple[str, ...]:
+    return tuple(column.name for column in table.primary_key)
 
 
 @lru_cache(maxsize=500)

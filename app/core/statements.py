@@ -35,6 +35,7 @@ from sqlalchemy.orm import Mapper
 from sqlalchemy.util import LRUCache
 
 from app.core import connections, transactions
+from app.core.literals import literals
 from app.core.transactions import NONE
 
 S = TypeVar("S", bound=Executable)
@@ -93,12 +94,11 @@ def write(statement: Executable, values: Values = NONE, *, changes_one: bool = F
     plan = _plan(statement, unit.engine.dialect)
     driver = unit.driver()
     driver.begin()
-    with driver.cursor(cursor_factory=connections.Cursor) as cursor:
-        _announce(unit, cursor, plan.text, values)
-        try:
-            driver.defer(plan.message(cursor, values, changes_one=changes_one))
-        except psycopg2.Error as fault:
-            unit.fail(fault, plan.text, values)
+    _announce(unit, driver.shared, plan.text, values)
+    try:
+        driver.defer(plan.message(driver.shared, values, changes_one=changes_one))
+    except psycopg2.Error as fault:
+        unit.fail(fault, plan.text, values)
 
 
 def settle() -> None:
@@ -137,16 +137,16 @@ class _Plan:
         self.compiled = compiled
         self.text: str = compiled.string
         self._given = given
-        self._spelling = tuple(compiled._bind_processors.items())
+        self._spelling = compiled._bind_processors
         self._name = _name(self.text, given) if is_prepared else ""
         self._is_passing = not for_good
         asked = [name for name, bind in compiled.binds.items() if bind.required]
         self._places = {name: AsIs(f"${place}") for place, name in enumerate(asked, 1)}
-        self._arguments = f"({', '.join(f'%({name})s' for name in asked)})" if asked else ""
+        self._arguments = ", ".join(["%s"] * len(asked))
 
     def parameters(self, values: Values) -> dict[str, Any]:
         parameters = {**self._given, **values}
-        for name, spell in self._spelling:
+        for name, spell in self._spelling.items():
             parameters[name] = spell(parameters[name])
         return parameters
 
@@ -154,13 +154,25 @@ class _Plan:
         self, cursor: connections.Cursor, values: Values, *, changes_one: bool = False
     ) -> bytes:
         """What is sent: the whole text, or the name of what the connection has prepared."""
-        parameters = self.parameters(values)
         if self._name and values.keys() == self._places.keys():
             name = f"{self._name}_one" if changes_one else self._name
             definition = partial(self._definition, cursor, changes_one)
             if cursor.connection.knows(name, definition, passing=self._is_passing):
-                return cursor.mogrify(f"EXECUTE {name}{self._arguments}", parameters)
-        return connections.framed(cursor.mogrify(self.text, parameters), changes_one=changes_one)
+                return self._call(name, cursor, values)
+        whole = cursor.mogrify(self.text, self.parameters(values))
+        return connections.framed(whole, changes_one=changes_one)
+
+    def _call(self, name: str, cursor: connections.Cursor, values: Values) -> bytes:
+        if not values:
+            return b"EXECUTE %s" % name.encode()
+        asked = [
+            self._spelling[one](values[one]) if one in self._spelling else values[one]
+            for one in self._places
+        ]
+        spelt = literals(asked) if cursor.connection.encoding == "UTF8" else None
+        if spelt is None:
+            return cursor.mogrify(f"EXECUTE {name}({self._arguments})", asked)
+        return f"EXECUTE {name}({spelt})".encode()
 
     def _definition(self, cursor: connections.Cursor, changes_one: bool) -> bytes:
         parameters = {**self.parameters(NONE), **self._places}
@@ -237,13 +249,13 @@ def _ask(
     driver = unit.driver()
     if not whole:
         driver.begin()
-    with driver.cursor(cursor_factory=connections.Cursor) as cursor:
-        _announce(unit, cursor, plan.text, values)
-        try:
-            cursor.send(plan.message(cursor, values))
-            return cursor.description, cursor.fetchall()
-        except psycopg2.Error as fault:
-            unit.fail(fault, plan.text, values)
+    cursor = driver.shared
+    _announce(unit, cursor, plan.text, values)
+    try:
+        cursor.send(plan.message(cursor, values))
+        return cursor.description, cursor.fetchall()
+    except psycopg2.Error as fault:
+        unit.fail(fault, plan.text, values)
 
 
 def _plan(statement: Any, dialect: Dialect) -> _Plan:

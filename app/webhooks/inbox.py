@@ -60,22 +60,38 @@ _CLEAR = frozenset(
     ]
 )
 
-_STORE = statements.prepare(
-    text("""
+_COLUMNS = {
+    "id": "uuid",
+    "external_id": "text",
+    "event_type": "text",
+    "body": "text",
+    "digest": "text",
+    "status": "text",
+    "detail": "text",
+    "next_attempt_at": "timestamptz",
+    "processed_at": "timestamptz",
+}
+
+
+def _storing(rows: str) -> Any:
+    return statements.prepare(
+        text(f"""
 INSERT INTO webhook_events (
-    id, external_id, event_type, body, digest, status, detail, next_attempt_at, processed_at,
+    {", ".join(_COLUMNS)},
     source, headers, replay_key, request_id, created_at, updated_at, version, attempts, replays
 )
-SELECT new.*, :source, CAST(:headers AS json), :replay_key, :request_id, :now, :now, 1, 0, 0
-FROM unnest(
-    CAST(:id AS uuid[]), CAST(:external_id AS text[]), CAST(:event_type AS text[]),
-    CAST(:body AS bytea[]), CAST(:digest AS text[]), CAST(:status AS text[]),
-    CAST(:detail AS text[]), CAST(:next_attempt_at AS timestamptz[]),
-    CAST(:processed_at AS timestamptz[])
-) AS new
+SELECT id, external_id, event_type, decode(body, 'hex'), digest, status, detail, next_attempt_at,
+    processed_at, :source, CAST(:headers AS json), :replay_key, :request_id, :now, :now, 1, 0, 0
+FROM {rows} AS new ({", ".join(_COLUMNS)})
 ON CONFLICT DO NOTHING RETURNING id
-""")
+""")  # noqa: S608 - of names written here
+    )
+
+
+_STORE_ONE = _storing(
+    f"(SELECT {', '.join(f'CAST(:{n} AS {kind})' for n, kind in _COLUMNS.items())})"
 )
+_STORE = _storing(f"unnest({', '.join(f'CAST(:{n} AS {kind}[])' for n, kind in _COLUMNS.items())})")
 _FIND = statements.prepare(
     select(WebhookEvent.id, WebhookEvent.external_id, WebhookEvent.status).where(
         WebhookEvent.source == bindparam("source"),
@@ -168,8 +184,12 @@ def store(
         "now": utcnow(),
     }
     rows = [_row(delivery) for delivery in deliveries]
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    added = set(statements.scalars(_STORE, {**common, **columns}, whole=True))
+    if len(rows) == 1:
+        found = statements.scalars(_STORE_ONE, {**common, **rows[0]}, whole=True)
+    else:
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        found = statements.scalars(_STORE, {**common, **columns}, whole=True)
+    added = set(found)
     new = [row for row in rows if row["id"] in added]
     ids: dict[str, UUID] = {row["external_id"]: row["id"] for row in new}
     pending = [row["id"] for row in new if row["status"] == Status.PENDING.value]
@@ -213,7 +233,7 @@ def _row(delivery: Delivery) -> dict[str, Any]:
         "id": uuid7(),
         "external_id": delivery.external_id,
         "event_type": delivery.event_type,
-        "body": delivery.body,
+        "body": delivery.body.hex(),
         "digest": hashlib.sha256(delivery.body).hexdigest(),
         "status": (Status.FAILED if delivery.error else Status.PENDING).value,
         "detail": delivery.error,

@@ -21,7 +21,7 @@ Answer = tuple[list[tuple[str, str]], bytes]  # headers and body
 
 DSN = os.environ["DATABASE_URL"].replace("+psycopg2", "")
 PUBLIC_KEY = load_pem_public_key(os.environ["JWT_PUBLIC_KEY"].encode())
-REMEMBERED = 30.0  # seconds, as in the service
+REMEMBERED = 60.0  # seconds, as in the service
 READ = {"users:read", "flags:read"}
 EVERYTHING = READ | {"users:write", "memberships:write", "billing:write"}
 PERMISSIONS = {

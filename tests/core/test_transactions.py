@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import closing, suppress
 
+import psycopg2
+import pytest
+from sqlalchemy import text
+
+from app import create_app
 from app.auth.guard import current_principal
-from app.core import tenancy
+from app.core import statements, tenancy, transactions
 from app.core.transactions import on_commit, transaction
+from app.dev.instance import DATABASE
+from app.dev.postgres import SUPERUSER
+from app.extensions import db
 
 
 class TestTransaction:
@@ -40,3 +48,60 @@ class TestTransaction:
 
         assert called == [1, 2]
         assert [record.message for record in caplog.records] == ["on_commit_failed"]
+
+
+class TestKeptConnections:
+    """What each thread of a server keeps between its transactions."""
+
+    @pytest.fixture(autouse=True)
+    def _keep(self, app, monkeypatch):
+        monkeypatch.setattr(transactions._Kept, "is_wanted", False)
+        transactions.keep_connections()
+        with app.app_context():
+            db.engine.dispose()
+            yield
+            db.engine.dispose()
+        transactions._kept.pooled = None
+
+    def ask(self, question="SELECT pg_backend_pid()", *, whole=True):
+        with transaction():
+            return statements.scalar(text(question), whole=whole)
+
+    def test_are_used_again(self):
+        first = self.ask()
+
+        assert {self.ask(), self.ask(whole=False), self.ask()} == {first}
+        assert db.engine.pool.checkedout() == 1
+
+    def test_know_nothing_of_the_transaction_before(self):
+        with transaction():
+            tenancy.enter(tenancy.PLATFORM)
+            assert statements.scalar(text("SELECT current_setting('app.platform')"), whole=True)
+
+        setting = "SELECT current_setting('app.platform', true)"
+        assert not self.ask(setting)
+        assert not self.ask(setting, whole=False)
+
+    def test_are_not_kept_with_something_open_on_them(self):
+        with suppress(ZeroDivisionError), transaction():
+            statements.scalar(text("SELECT 1"))
+            raise ZeroDivisionError
+
+        assert db.engine.pool.checkedout() == 0
+        assert self.ask() == self.ask()
+
+    def test_that_are_lost_are_replaced(self, instance):
+        lost = self.ask()
+        place = {"host": str(instance.sockets), "user": SUPERUSER, "dbname": DATABASE}
+        with closing(psycopg2.connect(**place)) as session, session.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [lost])
+
+        assert transactions.run(lambda: statements.scalar(text("SELECT 1"), whole=True)) == 1
+        assert self.ask() == self.ask() != lost
+
+    def test_are_of_their_engine(self, environment):
+        here = self.ask()
+        other = create_app(environment)
+        with other.app_context():
+            assert self.ask() != here
+            db.engine.dispose()

@@ -12,9 +12,13 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from email.utils import formatdate, mktime_tz, parsedate_tz
+from ipaddress import ip_network
 
 import pytest
+from gunicorn import util
 from gunicorn.config import Config
+from gunicorn.http import message
 from gunicorn.workers import gthread
 
 from app.core import worker as module
@@ -462,3 +466,49 @@ class TestStopping:
 
         running.thread.join(4)
         assert not running.thread.is_alive()
+
+
+class TestRemembered:
+    """What gunicorn is spared to find out for each request."""
+
+    @pytest.fixture(autouse=True)
+    def _remembering(self):
+        module.remember()
+
+    def test_dates_are_those_of_their_second(self):
+        moments = [0, 1.9, 2, 1_790_000_000.5, 1_790_000_001]
+
+        spelt = [util.http_date(moment) for moment in moments]
+
+        assert spelt == [formatdate(int(moment), usegmt=True) for moment in moments]
+        assert abs(mktime_tz(parsedate_tz(util.http_date())) - time.time()) < 2
+
+    def test_proxies_are_those_that_are_configured(self):
+        lists = [["127.0.0.1", "10.0.0.0/8"], ["10.1.2.3"], ["*"], []]
+        addresses = ["127.0.0.1", "10.1.2.3", "192.0.2.1", "none"]
+
+        def found():
+            return [
+                [message._ip_in_allow_list(one, allowed, networks(allowed)) for one in addresses]
+                for allowed in lists
+            ]
+
+        expected = [
+            [True, True, False, False],
+            [False, True, False, False],
+            [True] * 4,
+            [False] * 4,
+        ]
+        assert [found(), found()] == [expected] * 2
+
+    def test_no_more_addresses_than_there_is_room_for(self, monkeypatch):
+        monkeypatch.setattr(module, "MOST_KNOWN", 2)
+        for number in [*range(9), *range(9)]:
+            address = f"10.0.0.{number}"
+            assert message._ip_in_allow_list(address, ["10.0.0.5"], networks(["10.0.0.5"])) == (
+                number == 5
+            )
+
+
+def networks(allowed):
+    return [ip_network(one) for one in allowed if one != "*"]
