@@ -54,11 +54,10 @@ class TestKeptConnections:
     """What each thread of a server keeps between its transactions."""
 
     @pytest.fixture(autouse=True)
-    def _keep(self, app, monkeypatch):
+    def _keep(self, app, environment, monkeypatch):
         monkeypatch.setattr(transactions._Kept, "is_wanted", False)
         transactions.keep_connections()
-        with app.app_context():
-            db.engine.dispose()
+        with create_app(environment).app_context():  # nobody listens to what its engine does
             yield
             db.engine.dispose()
         transactions._kept.pooled = None
@@ -101,7 +100,6 @@ class TestKeptConnections:
 
     def test_are_of_their_engine(self, environment):
         here = self.ask()
-        other = create_app(environment)
-        with other.app_context():
+        with create_app(environment).app_context():
             assert self.ask() != here
             db.engine.dispose()
