@@ -27,9 +27,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("command", nargs="?", default="compare", choices=COMMANDS)
     parser.add_argument("--tenants", type=int, default=1_000, help="with a hundred users each")
-    parser.add_argument(
-        "--asking", type=int, default=1_000, help="so many of them, whatever their number is"
-    )
+    parser.add_argument("--asking", type=int, default=1_000, help="tenants that requests come from")
     parser.add_argument("--folder", type=Path, help="keep the engines' data here, to use it again")
     parser.add_argument("--items", nargs="+", choices=names, default=names)
     parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
@@ -52,7 +50,7 @@ def opened(arguments: argparse.Namespace) -> Iterator[tuple[Stage, Population]]:
             users_per_tenant=USERS_PER_TENANT,
         ) as ready,
     ):
-        asking = min(arguments.asking, arguments.tenants)
+        asking = max(1, min(arguments.asking, arguments.tenants))
         yield ready, Population(ready.environment, arguments.tenants, USERS_PER_TENANT, asking)
 
 

@@ -76,14 +76,11 @@ def _loading(session: connection) -> Iterator[None]:
         "ALTER SYSTEM SET checkpoint_timeout = '1h'",
         "SELECT pg_reload_conf()",
     )
-    yield
-    _apply(
-        session,
-        "ALTER SYSTEM RESET ALL",
-        "SELECT pg_reload_conf()",
-        "VACUUM (ANALYZE)",
-        "CHECKPOINT",
-    )
+    try:
+        yield
+    finally:
+        _apply(session, "ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
+    _apply(session, "VACUUM (ANALYZE)", "CHECKPOINT")
 
 
 def _apply(session: connection, *commands: str) -> None:

@@ -33,6 +33,7 @@ from app.core.watchdog import Watch
 WRITES = ("INSERT", "UPDATE", "DELETE")
 SLOW = 1.0  # seconds after which a refused connection is a server that does not answer
 PAUSE = 1.0  # seconds for which such a server is left alone, but for one thread that tries
+LARGE, MANY = 65_536, 100  # bytes of a message, and rows of an answer, that nobody keeps
 UUID_OID = 2950
 # A UUID refuses to be changed; these write its two slots all the same.
 _set_int, _set_is_safe = (getattr(UUID, name).__set__ for name in ("int", "is_safe"))
@@ -61,7 +62,6 @@ class Connection(connection):
         self.watch = Watch(self.fileno(), wait_limit, breaker.note_failure)
         self.autocommit = True
         self.cursor_factory = Cursor
-        self.shared = self.cursor(cursor_factory=Cursor)  # whoever sends reads the answer at once
         if self.info.parameter_status("TimeZone") != "UTC":  # a pooler ignores start-up options
             with self.cursor(cursor_factory=cursor) as plain:
                 plain.execute("SET TIME ZONE 'UTC'")
@@ -72,6 +72,7 @@ class Connection(connection):
         self._has_writes = False  # among what waits
         self.prepared = Prepared()
         self._may_prepare: bool | None = None  # not known before it is asked for
+        self.shared = self.cursor(cursor_factory=Cursor)  # whoever sends reads the answer at once
 
     def commit(self) -> None:
         """Send what waits and end the transaction, if one was begun."""
@@ -153,6 +154,9 @@ class Connection(connection):
         self.companion = b""
         self.waiting, self._has_writes = [], False
         self.prepared.note_unsent()
+        if len(self.shared.query or b"") > LARGE or self.shared.rowcount > MANY:
+            self.shared.close()  # it would hold them until it is used again
+            self.shared = self.cursor(cursor_factory=Cursor)
 
 
 class Cursor(cursor):

@@ -113,12 +113,11 @@ def configure(level: str) -> None:
 
 
 def _line(event: str, level: str, logger: str, created: float, further: Mapping[str, Any]) -> str:
-    moment = datetime.fromtimestamp(created, UTC)
     line = {
         "event": event,
         "level": level.lower(),
         "logger": logger,
-        "timestamp": moment,
+        "timestamp": datetime.fromtimestamp(created, UTC),
         **current_facts(),
         **further,
     }
@@ -128,4 +127,8 @@ def _line(event: str, level: str, logger: str, created: float, further: Mapping[
         text = ""
     if text and text.isascii():  # or a terminal, or who splits lines, could take it for more
         return text
-    return json.dumps({**line, "timestamp": moment.isoformat()}, default=str)
+    return json.dumps(line, default=_spelt)
+
+
+def _spelt(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

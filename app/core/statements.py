@@ -142,7 +142,6 @@ class _Plan:
         self._is_passing = not for_good
         asked = [name for name, bind in compiled.binds.items() if bind.required]
         self._places = {name: AsIs(f"${place}") for place, name in enumerate(asked, 1)}
-        self._arguments = ", ".join(["%s"] * len(asked))
 
     def parameters(self, values: Values) -> dict[str, Any]:
         parameters = {**self._given, **values}
@@ -171,7 +170,7 @@ class _Plan:
         ]
         spelt = literals(asked) if cursor.connection.encoding == "UTF8" else None
         if spelt is None:
-            return cursor.mogrify(f"EXECUTE {name}({self._arguments})", asked)
+            return cursor.mogrify(f"EXECUTE {name}({', '.join(['%s'] * len(asked))})", asked)
         return f"EXECUTE {name}({spelt})".encode()
 
     def _definition(self, cursor: connections.Cursor, changes_one: bool) -> bytes:

@@ -37,23 +37,25 @@ class _Kept(threading.local):
     """The connection that a thread keeps between its transactions; none before :func:`keep_connections`."""
 
     is_wanted = False
-    engine: Engine | None = None
-    pooled: PoolProxiedConnection | None = None
+    pooled: Any = None
 
-    def take(self, engine: Engine) -> PoolProxiedConnection | None:
-        """The one that was given, which is kept no more."""
-        if self.pooled is None or self.engine is not engine:
-            return None
+    def take(self, pool: Any) -> PoolProxiedConnection | None:
+        """The one that was given, which is kept no more; none where the pool would open a new one."""
         pooled, self.pooled = self.pooled, None
-        return pooled
+        if pooled is None:
+            return None
+        if pooled._pool is pool and pooled._connection_record.starttime >= pool._invalidate_time:
+            return cast("PoolProxiedConnection", pooled)
+        pooled.close()
+        return None
 
-    def give(self, engine: Engine, pooled: PoolProxiedConnection) -> bool:
+    def give(self, pooled: PoolProxiedConnection) -> bool:
         """Keep a connection on which nothing is open; whether it is kept."""
         driver: Any = pooled.dbapi_connection
         if not _Kept.is_wanted or self.pooled is not None or driver is None or driver.begun:
             return False
         driver.rollback()  # sends nothing, but forgets what was set for a transaction
-        self.engine, self.pooled = engine, pooled
+        self.pooled = pooled
         return True
 
 
@@ -61,10 +63,11 @@ _kept = _Kept()
 
 
 def keep_connections() -> None:
-    """Have each thread of this process keep the connection that it has used.
+    """Have each thread of this process keep the connection of a transaction that used it alone.
 
-    To give it to the pool and take it again costs a twentieth of a read. For a process whose threads
-    are no more than the pool's connections: what one keeps, no other gets.
+    To give it to the pool and take it again costs a twentieth of a read. What SQLAlchemy's connection
+    was made for (the ORM's session, a fault, somebody who listens) goes back to the pool. For a process
+    whose threads are no more than the pool's connections: what one keeps, no other gets.
     """
     _Kept.is_wanted = True
 
@@ -87,10 +90,10 @@ class Unit:
         return db.engine
 
     def driver(self) -> connections.Connection:
-        """psycopg2's connection, taken from the pool when somebody first asks for it."""
+        """psycopg2's connection, the thread's own or the pool's, from when somebody first asks for it."""
         if self._pooled is None:
             try:
-                self._pooled = _kept.take(self.engine) or self.engine.raw_connection()
+                self._pooled = _kept.take(self.engine.pool) or self.engine.raw_connection()
             except psycopg2.Error as fault:
                 dialect = self.engine.dialect
                 Connection._handle_dbapi_exception_noconnection(fault, dialect, self.engine)
@@ -127,14 +130,14 @@ class Unit:
         self.connection()._handle_dbapi_exception(fault, text, parameters, None, None)
 
     def end(self) -> None:
-        """Give the connection back; what was not committed is rolled back."""
+        """Give the connection up; what was not committed is rolled back."""
         if self.session is not None:
             db.session.remove()
             self.session = None
         pooled, opened = self._pooled, self._connection
         self._pooled = self._connection = None
         if opened is None:
-            if pooled is not None and not _kept.give(self.engine, pooled):
+            if pooled is not None and not _kept.give(pooled):
                 pooled.close()
             return
         begun = opened.get_transaction()
@@ -163,8 +166,10 @@ def transaction() -> Iterator[Unit]:
         yield unit
         unit.commit()
     finally:
-        current_unit.reset(entered)
-        unit.end()
+        try:
+            current_unit.reset(entered)
+        finally:
+            unit.end()
     for callback in unit.callbacks:
         try:
             callback()

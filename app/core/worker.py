@@ -26,6 +26,7 @@ import selectors
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any
@@ -120,7 +121,7 @@ def remember() -> None:
     That is how the current second is spelt, and whether an address is one of a proxy's.
     """
     spell, look = util.http_date, message._ip_in_allow_list
-    at_second = lru_cache(1)(spell)
+    at_second: Callable[[int], str] = lru_cache(1)(spell)
     known: dict[tuple[str, ...], bool] = {}
 
     def is_in(address: str, allowed: list[str], networks: Any) -> bool:
@@ -132,8 +133,10 @@ def remember() -> None:
             found = known[key] = look(address, allowed, networks)
         return found
 
-    util.http_date = lambda moment=None: at_second(int(time.time() if moment is None else moment))
-    message._ip_in_allow_list = is_in
+    def http_date(timestamp: float | None = None) -> str:
+        return at_second(int(time.time() if timestamp is None else timestamp))
+
+    util.http_date, message._ip_in_allow_list = http_date, is_in
 
 
 class Worker(ThreadWorker):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from threading import Barrier
 
 import psycopg2
 import pytest
+from flask import current_app
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from app import create_app
 from app.auth.guard import current_principal
@@ -97,6 +101,37 @@ class TestKeptConnections:
 
         assert transactions.run(lambda: statements.scalar(text("SELECT 1"), whole=True)) == 1
         assert self.ask() == self.ask() != lost
+
+    def test_are_lost_together(self):
+        """As the pool has it: who finds one lost has all that are older replaced."""
+        app = current_app._get_current_object()
+        barrier = Barrier(2, timeout=60)
+
+        def lost_by_another(finds_it: bool) -> bool:
+            with app.app_context():
+                first = self.ask()
+                barrier.wait()
+                if finds_it:
+                    with suppress(DBAPIError):
+                        self.ask("SELECT pg_terminate_backend(pg_backend_pid())")
+                barrier.wait()
+                return self.ask() != first
+
+        with ThreadPoolExecutor(2) as threads:
+            assert list(threads.map(lost_by_another, [True, False])) == [True, True]
+
+    def test_hold_nothing_large(self):
+        with transaction():
+            statements.scalar(text("SELECT length(:a)"), {"a": "a" * 100_000}, whole=True)
+            cursor = transactions.flushed().driver().shared
+            assert len(cursor.query) > 100_000
+        assert cursor.closed
+
+        with transaction():
+            assert len(statements.rows(text("SELECT generate_series(1, 200)"), whole=True)) == 200
+            cursor = transactions.flushed().driver().shared
+        assert cursor.closed
+        assert self.ask() == self.ask()
 
     def test_are_of_their_engine(self, environment):
         here = self.ask()
