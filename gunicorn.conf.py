@@ -34,14 +34,14 @@ logger_class = ServiceLogger
 worker_class = "app.core.worker.Worker" if hasattr(select, "epoll") else "gthread"
 # Requests per second and p99 on two cores, PostgreSQL on the same ones (`python -m benchmarks settings`):
 #   workers x threads | PATCH subscription, 16 and 64 connections | GET one user, 16 and 64 connections
-#   1 x 8             | 642,  73 ms      803, 247 ms              | 1,024, 28 ms     1,109, 214 ms
-#   2 x 2             | 899,  63 ms    1,043, 109 ms              | 2,302, 13 ms     2,257,  44 ms
-#   2 x 3             | 869,  75 ms      939, 119 ms              | 2,211, 14 ms     2,270,  47 ms
-#   2 x 4             | 869,  82 ms      957, 139 ms              | 2,106, 16 ms     2,226,  54 ms
-#   2 x 8             | 794, 116 ms      901, 177 ms              | 1,608, 27 ms     1,653, 113 ms
-#   2 x 16            | 750, 120 ms      739, 216 ms              | 1,407, 37 ms     1,352, 148 ms
-#   4 x 2             | 818, 113 ms      759, 160 ms              | 1,538, 26 ms     1,729,  71 ms
-# One worker per core. Two threads are the quickest while PostgreSQL answers at once; with three, two
+#   1 x 8             | 761,  93 ms      983, 254 ms              | 1,318, 24 ms     1,189, 153 ms
+#   2 x 2             | 894,  66 ms    1,064,  99 ms              | 2,398, 17 ms     2,548,  48 ms
+#   2 x 3             | 1,043, 69 ms   1,109, 128 ms              | 2,526, 16 ms     2,379,  53 ms
+#   2 x 4             | 911,  96 ms    1,059, 118 ms              | 1,848, 24 ms     2,246,  62 ms
+#   2 x 8             | 692, 170 ms      842, 172 ms              | 1,504, 40 ms     1,450, 127 ms
+#   2 x 16            | 798, 203 ms    1,003, 244 ms              | 1,524, 32 ms     1,916, 110 ms
+#   4 x 2             | 672, 179 ms      821, 135 ms              | 1,907, 30 ms     2,276,  68 ms
+# One worker per core. Two threads are about as quick while PostgreSQL answers at once; with three, two
 # that wait for a lock do not stop the others. Preloaded, a worker shares most of its 90 MB.
 workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
 threads = int(os.environ.get("DB_POOL_SIZE") or 3)  # a thread never waits for a connection
