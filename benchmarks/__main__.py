@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.items import ITEMS, Population
+from benchmarks.items import ASKING, ITEMS, Population
 from benchmarks.stage import PROJECT, Stage, stage
 
 RESULTS = PROJECT / "benchmarks" / "results"
@@ -27,7 +27,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("command", nargs="?", default="compare", choices=COMMANDS)
     parser.add_argument("--tenants", type=int, default=1_000, help="with a hundred users each")
-    parser.add_argument("--asking", type=int, default=1_000, help="tenants that requests come from")
+    parser.add_argument(
+        "--asking", type=int, default=ASKING, help="tenants that requests come from"
+    )
     parser.add_argument("--folder", type=Path, help="keep the engines' data here, to use it again")
     parser.add_argument("--items", nargs="+", choices=names, default=names)
     parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])

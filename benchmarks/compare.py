@@ -19,7 +19,6 @@ from benchmarks.messages import counting
 from benchmarks.servers import COMMANDS, Server, serving, tree_cpu_seconds
 from benchmarks.stage import Stage
 
-FASTEST = 5_000  # requests per second that no server here exceeds
 CENSUS = 200  # requests over which messages are counted
 
 
@@ -93,7 +92,7 @@ def _run(
     seconds: float,
     number: int,
 ) -> Sample:
-    requests = list(item.requests(population, int(seconds * FASTEST)))
+    requests = list(item.requests(population, int(seconds * load.FASTEST)))
     postgres = psutil.Process(stage.postmaster())
     application_before, postgres_before = server.cpu_seconds(), tree_cpu_seconds(postgres)
     try:

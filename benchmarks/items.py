@@ -26,6 +26,7 @@ from benchmarks.dataset import (
 )
 from benchmarks.load import request
 
+ASKING = 1_000  # tenants that requests come from, however many there are
 STRIDE = 7919  # a prime: neighbours in time are far apart in the table
 
 

@@ -12,7 +12,6 @@ from benchmarks.servers import serving
 from benchmarks.stage import Stage
 
 SERVERS = ("service", "floor")
-FASTEST = 5_000  # events per second that neither exceeds here
 
 
 def report(
@@ -47,7 +46,7 @@ def _run(
 ) -> load.Load:
     item = next(item for item in ITEMS if item.name == "webhook")
     before = _stored(stage)
-    requests = item.requests(population, int(seconds * FASTEST))
+    requests = item.requests(population, int(seconds * load.FASTEST))
     seen = load.run(requests, port=port, connections=connections, seconds=seconds)
     if _stored(stage) - before < seen.requests:
         raise SystemExit(f"{seen.requests} events were accepted, {_stored(stage) - before} stored.")

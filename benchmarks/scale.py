@@ -13,14 +13,12 @@ from pathlib import Path
 
 from benchmarks import load
 from benchmarks.__main__ import USERS_PER_TENANT
-from benchmarks.items import ITEMS, Population
+from benchmarks.items import ASKING, ITEMS, Population
 from benchmarks.servers import serving
 from benchmarks.stage import stage
 
 READS = ("user", "users", "search", "flags")
-ASKING = 1_000  # tenants that requests come from, of each amount
 CONNECTIONS = 16
-FASTEST = 5_000  # requests per second that the service does not exceed
 
 
 def main() -> None:
@@ -53,7 +51,7 @@ def _table(folder: Path, amounts: list[int], rounds: int, seconds: float) -> str
             for number in range(-1, rounds):  # the first one warms up
                 for place in range(len(amounts))[:: -1 if number % 2 else 1]:
                     population, server = sides[place]
-                    requests = item.requests(population, int(FASTEST * seconds))
+                    requests = item.requests(population, int(seconds * load.FASTEST))
                     found = load.run(
                         requests, port=server.port, connections=CONNECTIONS, seconds=seconds
                     )

@@ -13,7 +13,6 @@ from benchmarks.stage import Stage
 
 CHOICES = [(1, 8), (2, 2), (2, 3), (2, 4), (2, 8), (2, 16), (4, 2)]
 NAMES = ("user", "subscription")
-FASTEST = 5_000  # requests per second that no choice exceeds here
 
 
 def report(
@@ -36,7 +35,7 @@ def report(
             chosen = replace(stage, environment=stage.environment | settings)
             with serving(chosen, "service") as server:
                 for item, count in columns:
-                    requests = list(item.requests(population, int(seconds * FASTEST)))
+                    requests = list(item.requests(population, int(seconds * load.FASTEST)))
                     found = load.run(requests, port=server.port, connections=count, seconds=seconds)
                     seen.setdefault((workers, threads, item.name, count), []).append(found)
                 memory[workers, threads] = server.worker_megabytes()

@@ -73,7 +73,8 @@ _COLUMNS = {
 }
 
 
-def _storing(rows: str) -> Any:
+def _storing(rows: str, *, array: str = "") -> Any:
+    values = ", ".join(f"CAST(:{name} AS {kind}{array})" for name, kind in _COLUMNS.items())
     return statements.prepare(
         text(f"""
 INSERT INTO webhook_events (
@@ -82,16 +83,14 @@ INSERT INTO webhook_events (
 )
 SELECT id, external_id, event_type, decode(body, 'hex'), digest, status, detail, next_attempt_at,
     processed_at, :source, CAST(:headers AS json), :replay_key, :request_id, :now, :now, 1, 0, 0
-FROM {rows} AS new ({", ".join(_COLUMNS)})
+FROM {rows % values} AS new ({", ".join(_COLUMNS)})
 ON CONFLICT DO NOTHING RETURNING id
 """)  # noqa: S608 - of names written here
     )
 
 
-_STORE_ONE = _storing(
-    f"(SELECT {', '.join(f'CAST(:{n} AS {kind})' for n, kind in _COLUMNS.items())})"
-)
-_STORE = _storing(f"unnest({', '.join(f'CAST(:{n} AS {kind}[])' for n, kind in _COLUMNS.items())})")
+_STORE_ONE = _storing("(SELECT %s)")
+_STORE = _storing("unnest(%s)", array="[]")
 _FIND = statements.prepare(
     select(WebhookEvent.id, WebhookEvent.external_id, WebhookEvent.status).where(
         WebhookEvent.source == bindparam("source"),
