@@ -34,7 +34,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--items", nargs="+", choices=names, default=names)
     parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each run of wrk")
+    parser.add_argument("--seconds", type=int, default=3, help="of each run of wrk")
     parser.add_argument("--requests", type=int, default=3_000, help="of `layers`")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--publish", action="store_true", help="put the table into README.md")

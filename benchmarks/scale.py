@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--folder", type=Path, required=True, help="the data is kept here: 27 GB")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each run of wrk")
+    parser.add_argument("--seconds", type=int, default=3, help="of each run of wrk")
     arguments = parser.parse_args()
     print(_table(arguments.folder, arguments.tenants, arguments.rounds, arguments.seconds))
 
