@@ -19,19 +19,19 @@ metrics_folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
 
 from gunicorn.glogging import Logger  # noqa: E402
 
-from app.core import logging  # noqa: E402
+from app.core.observability import logs  # noqa: E402
 
 
 class ServiceLogger(Logger):
     """gunicorn's own lines, in the service's format."""
 
     def setup(self, cfg):
-        logging.configure(os.environ.get("LOG_LEVEL") or "INFO")
+        logs.configure(os.environ.get("LOG_LEVEL") or "INFO")
         self.error_log.propagate = True
 
 
 logger_class = ServiceLogger
-worker_class = "app.core.worker.Worker" if hasattr(select, "epoll") else "gthread"
+worker_class = "app.core.http.server.Worker" if hasattr(select, "epoll") else "gthread"
 # Requests per second and p99 on two cores, PostgreSQL on the same ones (`python -m benchmarks settings`):
 #   workers x threads | PATCH subscription, 16 and 64 connections | GET one user, 16 and 64 connections
 #   1 x 8             | 761,  93 ms      983, 254 ms              | 1,318, 24 ms     1,189, 153 ms
@@ -75,7 +75,7 @@ def when_ready(server):
 
 def post_fork(server, worker):
     """Leave the master's database connections to the master; each thread has its own, and keeps it."""
-    from app.core.transactions import keep_connections
+    from app.core.db.transactions import keep_connections
     from app.extensions import db
     from wsgi import app
 

@@ -13,14 +13,16 @@ from sqlalchemy import event
 
 from app.auth.tokens import TokenVerifier
 from app.config import Config, load_config
-from app.core import jobs, json, logging, telemetry
-from app.core.connections import bounded_by, read_ids
+from app.core import json_text
+from app.core.db.connections import bounded_by, read_ids
 from app.core.errors import Forbidden
-from app.core.metrics import observe_requests
-from app.core.openapi import Api
-from app.core.ratelimit import limit_requests
-from app.core.requests import Application, Request
-from app.core.routing import configure_routing
+from app.core.http.application import Application, Request
+from app.core.http.rate_limit import limit_requests
+from app.core.http.routing import configure_routing
+from app.core.jobs import queues
+from app.core.observability import logs, telemetry
+from app.core.observability.metrics import observe_requests
+from app.core.openapi.api import Api
 from app.extensions import db
 from app.operations.routes import open_documentation
 
@@ -58,7 +60,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
 
         environ = development_environment(environ)
     config = load_config(environ)
-    logging.configure(config.log_level)
+    logs.configure(config.log_level)
     app = Application(__name__, static_folder=None)
     app.request_class = Request
     configure_routing(app)
@@ -68,7 +70,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     db.init_app(app)
     with app.app_context():
         event.listen(db.engine, "connect", read_ids)
-    jobs.load(list(JOB_MODULES))
+    queues.load(list(JOB_MODULES))
     _register_domains(app)
     if with_commands:
         _register_commands(app)
@@ -96,8 +98,8 @@ def _flask_settings(config: Config) -> dict[str, Any]:
             "pool_timeout": config.db_pool_timeout,
             "pool_pre_ping": False,
             "hide_parameters": True,  # an error's text goes to the log, and they are personal data
-            "json_serializer": json.dumps_text,
-            "json_deserializer": json.loads,
+            "json_serializer": json_text.dumps_text,
+            "json_deserializer": json_text.loads,
             "connect_args": {
                 "connection_factory": bounded_by(config.db_statement_timeout + GRACE),
                 "connect_timeout": config.db_connect_timeout,
@@ -132,7 +134,7 @@ def _register_commands(app: Flask) -> None:
 
 
 def _begin() -> None:
-    logging.begin_request(request.headers.get("X-Request-Id"))
+    logs.begin_request(request.headers.get("X-Request-Id"))
 
 
 def _deny_by_default() -> None:
@@ -145,5 +147,5 @@ def _deny_by_default() -> None:
 
 
 def _finish(response: Response) -> Response:
-    response.headers["X-Request-Id"] = logging.current_request_id()
+    response.headers["X-Request-Id"] = logs.current_request_id()
     return response

@@ -26,13 +26,13 @@ class Base(DeclarativeBase):
 
 
 current_unit: ContextVar[Any] = ContextVar("current_unit", default=None)
-"""The transaction that runs, an :class:`app.core.transactions.Unit`."""
+"""The transaction that runs, an :class:`app.core.db.transactions.Unit`."""
 
 
 class Session(FlaskSession):
     """The ORM's session, on the connection of the current transaction where there is one.
 
-    :mod:`app.core.transactions` commits it; the session joins in.
+    :mod:`app.core.db.transactions` commits it; the session joins in.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

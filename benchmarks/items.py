@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from app.webhooks.signing import sign
+from app.webhooks.signatures.sending import sign
 from benchmarks import tokens
 from benchmarks.dataset import (
     DEPARTMENTS,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
+from app.core import json_text
 from benchmarks.items import Population, patch_meta_data
 from benchmarks.stage import Stage
 
@@ -112,8 +113,9 @@ def _service() -> tuple[Application, Clock]:
 def _borders(app: Any) -> Iterator[tuple[str, Any, str]]:
     """Where one layer calls the next."""
     from app.auth.guard import Requires
-    from app.core import connections, json, parser, statements, transactions
-    from app.core.schemas import Schema
+    from app.core.db import connections, statements, transactions
+    from app.core.http import parser
+    from app.core.validation.schemas import Schema
     from app.users import service
 
     yield GUARD, Requires, "enter"
@@ -121,7 +123,7 @@ def _borders(app: Any) -> Iterator[tuple[str, Any, str]]:
     yield SERVICE, service, "patch_meta_data"
     yield AUDIT, service, "record"
     yield OUTPUT, Schema, "dump"
-    yield OUTPUT, json, "dumps"
+    yield OUTPUT, json_text, "dumps"
     yield TRANSACTION, transactions, "run"
     for name in ("ask", "rows", "first", "scalars", "scalar", "write"):
         yield STATEMENTS, statements, name

@@ -16,8 +16,8 @@ import marshmallow as ma
 from marshmallow import fields as plain
 from marshmallow import validate
 
-from app.core import fields
-from app.core.schemas import Schema
+from app.core.validation import fields
+from app.core.validation.schemas import Schema
 
 LIMIT = 1.5
 ROUNDS, LOADS = 40, 500

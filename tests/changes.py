@@ -14,7 +14,7 @@ from typing import Any
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.core.times import utcnow
+from app.core.clock import utcnow
 from app.dev.seed import seed_demo
 from app.emails.models import Suppression
 from app.webhooks.models import Status, WebhookEvent

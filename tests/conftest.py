@@ -19,7 +19,7 @@ from redis import Redis
 from werkzeug.test import TestResponse
 
 from app import create_app
-from app.core import preparing
+from app.core.db import preparing
 from app.dev.defaults import development_environment
 from app.dev.engines import engines
 from app.dev.instance import DATABASE, Instance

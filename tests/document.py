@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
-from app.core.examples import example_of
+from app.core.openapi.examples import example_of
 
 METHODS = ("get", "post", "put", "patch", "delete")
 

@@ -14,8 +14,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from app import JOB_MODULES
-from app.core.jobs import JOBS, Queue
-from app.core.models import TenantRow
+from app.core.db.models import TenantRow
+from app.core.jobs.queues import JOBS, Queue
 from app.extensions import db
 
 ROOT = Path(__file__).parent.parent
@@ -30,8 +30,9 @@ LAYERS = (
     ("audit",),
     ("tenants", "platform_admins", "operations"),
     ("custom_fields",),
-    ("users", "subscriptions", "flags", "emails", "api_keys"),
     ("memberships",),
+    ("users", "subscriptions", "flags", "emails", "api_keys"),
+    ("identity_sync",),
     ("webhooks",),
     ("privacy",),
     ("cli",),
@@ -129,7 +130,7 @@ class TestTransactions:
         wrong = [
             name
             for name, path in modules()
-            if name != "app.core.transactions"
+            if name != "app.core.db.transactions"
             and not name.startswith("app.dev")
             and re.search(r"\.(commit|rollback)\(\)", path.read_text())
         ]

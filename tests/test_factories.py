@@ -1,8 +1,8 @@
 """The factories make credentials that the service accepts."""
 
 from app.auth.permissions import ALL, ROLE_PERMISSIONS, Permission
-from app.auth.principal import Principal, key_principal, user_principal
-from app.core.transactions import transaction
+from app.auth.principals import Principal, key_principal, user_principal
+from app.core.db.transactions import transaction
 from tests.factories import create_api_key, create_member, create_tenant, platform_token
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event
 
-from app.core.connections import Cursor
+from app.core.db.connections import Cursor
 from app.extensions import db
 from tests.changes import changes, make_world, prepare
 from tests.factories import (

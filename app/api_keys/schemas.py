@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from app.auth.permissions import Permission
-from app.core.fields import AwareDateTime, Bool, Choice, ListOf, Str, Uuid
-from app.core.pagination import PageQuerySchema
-from app.core.schemas import Schema
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import AwareDateTime, Bool, Choice, ListOf, Str, Uuid
+from app.core.validation.schemas import Schema
 
 EXAMPLES = {
     "created_by_user_id": "platform:operator",

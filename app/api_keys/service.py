@@ -10,15 +10,15 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, false, func, not_, or_
 
 from app.audit.service import record, record_creation
+from app.auth.keys import KEY_PREFIX, digest_of
 from app.auth.models import ApiKey
 from app.auth.permissions import ALL, PLATFORM_ONLY, Permission
-from app.auth.principal import KEY_PREFIX, digest_of
-from app.core import rows
 from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.tenancy import current_scope
 from app.core.errors import Forbidden, Invalid, NotFound, error
-from app.core.pagination import Page, paginate
-from app.core.tenancy import current_scope
-from app.core.times import utcnow
+from app.core.http.pagination import Page, paginate
 from app.extensions import db
 from app.tenants.service import get_tenant
 
@@ -28,7 +28,7 @@ SECRET = frozenset({"digest"})
 
 def get_key(key_id: UUID | str) -> ApiKey:
     """The key; NotFound where the scope does not show it."""
-    return _shown(rows.get_row(ApiKey, key_id))
+    return _shown(queries.get_row(ApiKey, key_id))
 
 
 def list_keys(
@@ -89,7 +89,7 @@ def create(
 def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
     """End a key, from the next request on; a second time changes nothing."""
     get_key(key_id)
-    key = rows.lock_row(ApiKey, key_id)
+    key = queries.lock_row(ApiKey, key_id)
     if key.revoked_at is not None:
         return key
     change = key.assign({"revoked_at": utcnow()}, actor_id=actor.id)

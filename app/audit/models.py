@@ -10,9 +10,9 @@ from sqlalchemy import JSON, Index, Text
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
-from app.core.models import Moment
-from app.core.tenancy import PLATFORM_TENANT_ID
-from app.core.times import utcnow
+from app.core.clock import utcnow
+from app.core.db.models import Moment
+from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.extensions import db
 
 
@@ -20,7 +20,7 @@ class AuditEvent(db.Model):  # type: ignore[name-defined]
     """Who did what to which row, and what was different afterwards.
 
     Append-only: the application's role may read and insert, nothing else. What belongs to no
-    tenant carries :data:`app.core.tenancy.PLATFORM_TENANT_ID`, so there is no foreign key.
+    tenant carries :data:`app.core.db.tenancy.PLATFORM_TENANT_ID`, so there is no foreign key.
     """
 
     __tablename__ = "audit_events"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.core.fields import AwareDateTime, JsonObject, Str, Uuid
-from app.core.pagination import PageQuerySchema
-from app.core.schemas import Schema
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import AwareDateTime, JsonObject, Str, Uuid
+from app.core.validation.schemas import Schema
 
 EXAMPLES = {
     "actor": "platform:operator",

@@ -11,13 +11,13 @@ from sqlalchemy import bindparam, insert
 from uuid_utils.compat import uuid7
 
 from app.audit.models import AuditEvent
-from app.core import statements
 from app.core.actors import Actor
-from app.core.logging import current_request_id
-from app.core.models import Change
-from app.core.pagination import Page, between, paginate
-from app.core.tenancy import PLATFORM_TENANT_ID, narrow
-from app.core.times import utcnow
+from app.core.clock import utcnow
+from app.core.db import statements
+from app.core.db.models import Change
+from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
+from app.core.http.pagination import Page, between, paginate
+from app.core.observability.logs import current_request_id
 
 ADD = statements.prepare(
     insert(AuditEvent).values({name: bindparam(name) for name in AuditEvent.__table__.c.keys()})  # noqa: SIM118 - columns

@@ -1,6 +1,6 @@
 """What stands before every endpoint: ``@requires(permission)`` or ``@public``, else nothing passes.
 
-The decorators only mark the view; :class:`app.core.blueprint.Blueprint` runs the mark's
+The decorators only mark the view; :class:`app.core.http.blueprint.Blueprint` runs the mark's
 :meth:`enter` first thing inside the request's transaction.
 """
 
@@ -15,16 +15,17 @@ from uuid import UUID
 from flask import current_app
 from werkzeug.exceptions import HTTPException
 
+from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
-from app.auth.principal import KEY_PREFIX, Principal, key_principal, user_principal
+from app.auth.principals import Principal, key_principal, user_principal
 from app.auth.tokens import TokenVerifier
-from app.core import transactions
 from app.core.actors import Actor
-from app.core.ahead import Ahead, First
+from app.core.db import transactions
+from app.core.db.ahead import Ahead, First
 from app.core.errors import Forbidden, Unauthenticated
-from app.core.logging import add_facts
-from app.core.ratelimit import count_failed_authentication
-from app.core.requests import Request
+from app.core.http.application import Request
+from app.core.http.rate_limit import count_failed_authentication
+from app.core.observability.logs import add_facts
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -33,7 +34,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 class Requires:
     """An endpoint's demand: a permission, perhaps of a platform credential, perhaps while suspended.
 
-    ``first`` is what its view reads first (see :mod:`app.core.ahead`).
+    ``first`` is what its view reads first (see :mod:`app.core.db.ahead`).
     """
 
     permission: Permission

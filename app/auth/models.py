@@ -9,8 +9,8 @@ from sqlalchemy import ForeignKey, Index, Text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.models import Attributed, Moment, Row
-from app.core.times import utcnow
+from app.core.clock import utcnow
+from app.core.db.models import Attributed, Moment, Row
 from app.extensions import db
 
 

@@ -13,7 +13,7 @@ from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant
 from app.cli.records import limit_option, print_list, print_one
 from app.core.actors import SYSTEM_CLI
-from app.core.times import utcnow
+from app.core.clock import utcnow
 
 COLUMNS = ("id", "name", "prefix", "tenant_id", "permissions", "expires_at", "revoked_at")
 PERMISSIONS = click.Choice([permission.value for permission in Permission])

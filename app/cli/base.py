@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.core import tenancy
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
 from app.core.errors import AppError, Invalid
-from app.core.json import dumps_text, plain
-from app.core.transactions import transaction
+from app.core.json_text import dumps_text, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 

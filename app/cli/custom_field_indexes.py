@@ -13,9 +13,10 @@ from sqlalchemy import select
 
 from app.cli.base import json_option, operator, print_rows
 from app.cli.lookup import find_tenant
-from app.core import rows
-from app.custom_fields import build, checking, indexing, service
+from app.core.db import queries
+from app.custom_fields import service
 from app.custom_fields.models import CustomField
+from app.custom_fields.search_index import builder, checker, indexing
 from app.extensions import db
 
 RESULT = ("tenant_id", "field_id", "field_key", "state", "entities")
@@ -76,7 +77,7 @@ def _chosen(tenant: str | None, field_id: str | None) -> list[CustomField]:
 
 @operator
 def _restart(field: CustomField) -> None:
-    indexing.rebuild(rows.lock_row(CustomField, field.id))
+    indexing.rebuild(queries.lock_row(CustomField, field.id))
 
 
 @operator
@@ -87,7 +88,7 @@ def _index_of(field: CustomField) -> tuple[str, bool]:
 
 def _rebuilt(field: CustomField, bar: Progress) -> dict[str, Any]:
     task = bar.add_task(field.field_key, total=None)
-    for step in build.work(field.tenant_id, field.id):
+    for step in builder.work(field.tenant_id, field.id):
         bar.update(task, completed=step.done, total=step.total)
     bar.remove_task(task)
     return _row(field, step.state, step.done)
@@ -95,7 +96,7 @@ def _rebuilt(field: CustomField, bar: Progress) -> dict[str, Any]:
 
 def _checked(field: CustomField, bar: Progress, repair: bool) -> dict[str, Any]:
     state, is_settled = _index_of(field)
-    findings = checking.Findings()
+    findings = checker.Findings()
     task = bar.add_task(field.field_key, total=None)
     for findings in _compared(field, is_settled, repair):
         bar.update(task, completed=findings.entities)
@@ -104,9 +105,9 @@ def _checked(field: CustomField, bar: Progress, repair: bool) -> dict[str, Any]:
     return {**row, "wrong": findings.wrong, "repaired": findings.repaired}
 
 
-def _compared(field: CustomField, is_settled: bool, repair: bool) -> Iterator[checking.Findings]:
+def _compared(field: CustomField, is_settled: bool, repair: bool) -> Iterator[checker.Findings]:
     if is_settled:
-        yield from checking.check(field, repair=repair)
+        yield from checker.check(field, repair=repair)
 
 
 def _row(field: CustomField, state: str, entities: int) -> dict[str, Any]:

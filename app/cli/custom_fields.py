@@ -9,13 +9,14 @@ from app.cli.custom_field_indexes import check_index, reindex
 from app.cli.lookup import find_tenant
 from app.cli.records import limit_option, load, print_one
 from app.core.actors import SYSTEM_CLI
-from app.custom_fields import indexing, service
+from app.custom_fields import service
 from app.custom_fields.models import FieldType
 from app.custom_fields.schemas import (
     CustomFieldCreateSchema,
     CustomFieldSchema,
     CustomFieldUpdateSchema,
 )
+from app.custom_fields.search_index import indexing
 
 COLUMNS = (
     "id",

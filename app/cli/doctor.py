@@ -18,9 +18,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.auth.tokens import KeySet
 from app.cli.base import json_option, print_json, print_rows
 from app.config import Config
+from app.core.clock import utcnow
 from app.core.errors import Unavailable
-from app.core.jobs import Queue, connection, queue_named
-from app.core.times import utcnow
+from app.core.jobs.queues import Queue, connection, queue_named
 from app.extensions import db
 from app.operations.service import newest_migration
 

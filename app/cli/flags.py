@@ -12,8 +12,8 @@ from app.cli.lookup import find_tenant
 from app.cli.records import checked, limit_option, load, print_list, print_one
 from app.core.actors import SYSTEM_CLI
 from app.core.errors import Invalid
-from app.core.fields import AnyJson, AwareDateTime, Bool, Str
-from app.core.schemas import Schema
+from app.core.validation.fields import AnyJson, AwareDateTime, Bool, Str
+from app.core.validation.schemas import Schema
 from app.flags import evaluation, overrides, presets
 from app.flags.evaluation import EffectiveFlag, FlagSet, Layer
 from app.flags.models import PlanPreset

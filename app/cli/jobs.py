@@ -8,7 +8,9 @@ import click
 from flask import current_app
 
 from app.cli.base import AppGroup, json_option, print_rows
-from app.core.jobs import JOBS, Queue, connection, make_worker, queue_named, run_scheduler
+from app.core.jobs.queues import JOBS, Queue, connection, queue_named
+from app.core.jobs.scheduler import run_scheduler
+from app.core.jobs.worker import make_worker
 
 jobs = AppGroup("jobs", help="Run and look at background work.")
 

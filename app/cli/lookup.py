@@ -7,8 +7,8 @@ from uuid import UUID
 import click
 from sqlalchemy import select
 
+from app.core.db.queries import parse_id
 from app.core.errors import NotFound
-from app.core.rows import parse_id
 from app.extensions import db
 from app.tenants.models import Tenant
 from app.users.models import User

@@ -19,10 +19,10 @@ from app.cli.base import json_option, operator, print_rows
 from app.cli.lookup import find_tenant
 from app.core.actors import SYSTEM_CLI
 from app.core.errors import AppError
-from app.core.json import dumps_text
-from app.privacy import erasure, export
-from app.privacy.connections import owner, snapshot
-from app.privacy.people import Person, find_subject, get_person
+from app.core.json_text import dumps_text
+from app.privacy import erase, export
+from app.privacy.database import owner, snapshot
+from app.privacy.person import Person, find_subject, get_person
 from app.users import service as users
 
 COUNTS = ("table", "rows")
@@ -107,7 +107,7 @@ def erase_user(
         click.confirm(f"Erase {user}, known in {where}, for good?", abort=True, err=True)
     _deactivate(person, allow_ownerless)
     with owner() as session, _bar() as progress:
-        done = erasure.erase(session, person, progress, actor=SYSTEM_CLI)
+        done = erase.erase(session, person, progress, actor=SYSTEM_CLI)
     print_rows(_rows(done), COUNTS, as_json=as_json)
 
 

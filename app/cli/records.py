@@ -9,8 +9,8 @@ import click
 import marshmallow as ma
 
 from app.cli.base import print_json, print_rows
-from app.core.refusals import refusals
-from app.core.schemas import Schema
+from app.core.validation.messages import refusals
+from app.core.validation.schemas import Schema
 
 limit_option = click.option(
     "--limit", default=100, show_default=True, type=click.IntRange(1), help="At most so many rows."

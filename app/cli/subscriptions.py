@@ -12,9 +12,9 @@ from sqlalchemy import select
 from app.cli.base import AppGroup, json_option, operator, print_json
 from app.cli.lookup import find_tenant
 from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
-from app.core import tenancy
 from app.core.actors import SYSTEM_CLI
-from app.core.transactions import transaction
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
 from app.extensions import db
 from app.subscriptions import plans, service
 from app.subscriptions.schemas import (

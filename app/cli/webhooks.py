@@ -18,13 +18,14 @@ from flask.cli import with_appcontext
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
 from app.cli.records import limit_option, print_list, print_one
 from app.core.actors import SYSTEM_CLI
-from app.webhooks import inbox, processing, samples, service
+from app.webhooks import inbox, processing, service
 from app.webhooks.jobs import push
 from app.webhooks.models import Status
 from app.webhooks.providers import PATHS, PROVIDERS, Receiver
 from app.webhooks.schemas import WebhookEventDetailSchema, WebhookEventSchema
-from app.webhooks.signatures import PRESETS
-from app.webhooks.signing import Signed, sign
+from app.webhooks.signatures import samples
+from app.webhooks.signatures.presets import PRESETS
+from app.webhooks.signatures.sending import Signed, sign
 
 COLUMNS = ("id", "created_at", "source", "event_type", "status", "attempts", "detail")
 TIMEOUT = 10  # seconds that the service may take to answer

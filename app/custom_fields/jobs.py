@@ -8,12 +8,12 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, select, update
 
-from app.core import tenancy
-from app.core.jobs import Queue, job
-from app.core.times import utcnow
-from app.core.transactions import transaction
-from app.custom_fields import build
+from app.core.clock import utcnow
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
+from app.core.jobs.queues import Queue, job
 from app.custom_fields.models import FieldIndex
+from app.custom_fields.search_index import builder
 from app.extensions import db
 
 TURN = 30.0  # seconds that one index keeps a worker before the next in the queue has its turn
@@ -33,7 +33,7 @@ _stalled = (
 def sync_search_index(tenant_id: str, field_id: str) -> None:
     """Build the index rows of one field, or remove them; running it twice, or after a kill, is harmless."""
     deadline = time.monotonic() + TURN
-    for progress in build.work(UUID(tenant_id), UUID(field_id)):
+    for progress in builder.work(UUID(tenant_id), UUID(field_id)):
         if not progress.is_settled and time.monotonic() > deadline:
             sync_search_index.push(tenant_id, field_id)
             return

@@ -1,6 +1,6 @@
 """A tenant's custom fields as a JSON Schema (2020-12) that a front end can render a form from.
 
-It accepts whatever :mod:`app.custom_fields.values` accepts, and refuses wrong types, wrong options
+It accepts whatever :mod:`app.custom_fields.values.check` accepts, and refuses wrong types, wrong options
 and missing required fields; rules that no schema can say (an assigned phone number) it leaves out.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app.custom_fields.models import CustomField, FieldType
-from app.custom_fields.types import (
+from app.custom_fields.values.types import (
     DATE_PATTERN,
     DATETIME_PATTERN,
     DECIMAL_BOUND,

@@ -22,13 +22,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.models import Moment, OrganizationRow
-from app.core.times import utcnow
+from app.core.clock import utcnow
+from app.core.db.models import Moment, OrganizationRow
 from app.extensions import db
 
 
 class FieldType(StrEnum):
-    """What a field's values are; the rules are in :mod:`app.custom_fields.types`."""
+    """What a field's values are; the rules are in :mod:`app.custom_fields.values.types`."""
 
     TEXT = "text"
     LONG_TEXT = "long_text"

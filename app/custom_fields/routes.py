@@ -6,13 +6,12 @@ from typing import Any
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core import rows
-from app.core.blueprint import Blueprint
-from app.core.pagination import Page
-from app.custom_fields import indexing, service
+from app.core.db import queries
+from app.core.http.blueprint import Blueprint
+from app.core.http.pagination import Page
+from app.custom_fields import service
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldIndex
-from app.custom_fields.rules import Rule
 from app.custom_fields.schemas import (
     CustomFieldCreateSchema,
     CustomFieldQuerySchema,
@@ -26,7 +25,9 @@ from app.custom_fields.schemas import (
     ValidSchema,
     ValuesSchema,
 )
-from app.custom_fields.values import check_values
+from app.custom_fields.search_index import indexing
+from app.custom_fields.values.check import check_values
+from app.custom_fields.values.rules import Rule
 from app.tenants.schemas import TenantChoiceSchema
 from app.tenants.service import target_tenant
 
@@ -97,7 +98,7 @@ def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
 
 
 @blp.get("/<field_id>")
-@requires(Permission.CUSTOM_FIELDS_READ, first=rows.reading(CustomField))
+@requires(Permission.CUSTOM_FIELDS_READ, first=queries.reading(CustomField))
 @blp.response(200, CustomFieldSchema)
 def get(field_id: str) -> CustomField:
     """Get a custom field."""
@@ -105,7 +106,7 @@ def get(field_id: str) -> CustomField:
 
 
 @blp.patch("/<field_id>")
-@requires(Permission.CUSTOM_FIELDS_WRITE, first=rows.locking(CustomField))
+@requires(Permission.CUSTOM_FIELDS_WRITE, first=queries.locking(CustomField))
 @blp.arguments(CustomFieldUpdateSchema)
 @blp.response(200, CustomFieldSchema)
 def update(body: dict[str, Any], field_id: str) -> CustomField:
@@ -114,7 +115,7 @@ def update(body: dict[str, Any], field_id: str) -> CustomField:
 
 
 @blp.post("/<field_id>/archive")
-@requires(Permission.CUSTOM_FIELDS_WRITE, first=rows.locking(CustomField))
+@requires(Permission.CUSTOM_FIELDS_WRITE, first=queries.locking(CustomField))
 @blp.response(200, CustomFieldSchema)
 def archive(field_id: str) -> CustomField:
     """Archive a custom field: it validates nothing and finds nothing, its values stay."""
@@ -122,7 +123,7 @@ def archive(field_id: str) -> CustomField:
 
 
 @blp.post("/<field_id>/restore")
-@requires(Permission.CUSTOM_FIELDS_WRITE, first=rows.locking(CustomField))
+@requires(Permission.CUSTOM_FIELDS_WRITE, first=queries.locking(CustomField))
 @blp.arguments(CustomFieldRestoreSchema)
 @blp.response(200, CustomFieldSchema)
 def restore(body: dict[str, Any], field_id: str) -> CustomField:
@@ -131,7 +132,7 @@ def restore(body: dict[str, Any], field_id: str) -> CustomField:
 
 
 @blp.get("/<field_id>/index")
-@requires(Permission.CUSTOM_FIELDS_READ, first=rows.reading(CustomField))
+@requires(Permission.CUSTOM_FIELDS_READ, first=queries.reading(CustomField))
 @blp.response(200, FieldIndexSchema)
 def get_index(field_id: str) -> FieldIndex:
     """Tell the state of a custom field's search index."""

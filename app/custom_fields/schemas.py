@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.fields import (
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import (
     AwareDateTime,
     Bool,
     Choice,
@@ -15,10 +16,9 @@ from app.core.fields import (
     Str,
     Uuid,
 )
-from app.core.pagination import PageQuerySchema
-from app.core.schemas import Schema
+from app.core.validation.schemas import Schema
 from app.custom_fields.models import FieldType, IndexState
-from app.custom_fields.options import MAX_OPTIONS, option_errors
+from app.custom_fields.values.options import MAX_OPTIONS, option_errors
 from app.tenants.schemas import TenantChoiceSchema
 
 KEY_PATTERN = "^[a-z][a-z0-9_]{0,62}$"

@@ -9,16 +9,16 @@ from uuid import UUID
 from sqlalchemy import Select, func, select
 
 from app.audit.service import record, record_creation
-from app.core import rows
 from app.core.actors import Actor
-from app.core.concurrency import check_precondition
+from app.core.db import queries
+from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, Invalid, error
-from app.core.pagination import Page, paginate
-from app.core.refusals import MAX_REFUSALS
-from app.core.tenancy import narrow
-from app.custom_fields import indexing
+from app.core.http.etags import check_precondition
+from app.core.http.pagination import Page, paginate
+from app.core.validation.messages import MAX_REFUSALS
 from app.custom_fields.models import CustomField, FieldType
-from app.custom_fields.options import clean_options
+from app.custom_fields.search_index import indexing
+from app.custom_fields.values.options import clean_options
 from app.extensions import db
 from app.tenants.models import Tenant
 
@@ -28,7 +28,7 @@ MAX_SEARCHABLE = 20
 
 def get_field(field_id: UUID | str) -> CustomField:
     """The field, archived or not."""
-    return rows.get_row(CustomField, field_id)
+    return queries.get_row(CustomField, field_id)
 
 
 def list_fields(
@@ -68,7 +68,7 @@ def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Custom
     )
     indexing.lock_rules(tenant.id, values["entity_type"])
     db.session.add(field)
-    rows.flush(_conflicts())
+    queries.flush(_conflicts())
     _check_limits(field)
     if field.is_indexed:
         indexing.rebuild(field)
@@ -81,7 +81,7 @@ def update(field_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> 
 
     Values that are stored stay as they are, whatever the new rules say.
     """
-    field, _ = rows.lock_with(CustomField, field_id)
+    field, _ = queries.lock_with(CustomField, field_id)
     if "options" in values:
         options = clean_options(FieldType(field.field_type), values["options"])
         values = {**values, "options": options}
@@ -91,13 +91,13 @@ def update(field_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> 
 
 def archive(field_id: UUID | str, *, actor: Actor) -> CustomField:
     """Take a field out of use; its values stay, its index rows are removed in the background."""
-    field = rows.lock_row(CustomField, field_id)
+    field = queries.lock_row(CustomField, field_id)
     return _change(field, {"is_active": False}, "custom_field.archived", actor)
 
 
 def restore(field_id: UUID | str, *, actor: Actor) -> CustomField:
     """Take an archived field back into use; where it is searchable, queue its index's build."""
-    field = rows.lock_row(CustomField, field_id)
+    field = queries.lock_row(CustomField, field_id)
     return _change(field, {"is_active": True}, "custom_field.restored", actor)
 
 

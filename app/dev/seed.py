@@ -7,10 +7,10 @@ from typing import Any, TypedDict, TypeVar
 from flask import current_app
 from sqlalchemy import func, select
 
-from app.core import tenancy
 from app.core.actors import SYSTEM_CLI
-from app.core.models import Row
-from app.core.transactions import transaction
+from app.core.db import tenancy
+from app.core.db.models import Row
+from app.core.db.transactions import transaction
 from app.custom_fields import service as custom_fields
 from app.custom_fields.models import CustomField
 from app.dev import demo

@@ -10,8 +10,8 @@ from sqlalchemy import JSON, BigInteger, Index, Text, UniqueConstraint, func, te
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
-from app.core.models import Moment, Row
-from app.core.times import utcnow
+from app.core.clock import utcnow
+from app.core.db.models import Moment, Row
 from app.extensions import db
 
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from app.core.fields import AwareDateTime, Choice, Int, JsonObject, ListOf, Literal, Str, Uuid
-from app.core.pagination import PageQuerySchema
-from app.core.schemas import Schema
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import (
+    AwareDateTime,
+    Choice,
+    Int,
+    JsonObject,
+    ListOf,
+    Literal,
+    Str,
+    Uuid,
+)
+from app.core.validation.schemas import Schema
 from app.emails.events import STATES, Cause, EmailKind
 
 MAX_ADDRESS = 320

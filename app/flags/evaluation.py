@@ -17,7 +17,7 @@ from uuid import UUID
 from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from app.core import statements
+from app.core.db import statements
 from app.core.errors import NotFound
 from app.flags.flag_types import fits
 from app.flags.models import FeatureOverride, PlanPreset

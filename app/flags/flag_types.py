@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from app.core import json
+from app.core import json_text
 from app.core.errors import Location, error
 
 MAX_VALUE_BYTES = 20_000
@@ -50,4 +50,4 @@ def type_errors(flag_type: FlagType, value: Any, loc: Location) -> Iterator[dict
 
 def is_too_long(value: Any) -> bool:
     """Whether a value takes more than :data:`MAX_VALUE_BYTES`."""
-    return len(json.dumps(value)) > MAX_VALUE_BYTES
+    return len(json_text.dumps(value)) > MAX_VALUE_BYTES

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.models import Moment, Row, TenantRow
+from app.core.db.models import Moment, Row, TenantRow
 
 
 class PlanPreset(Row):

@@ -17,9 +17,9 @@ from werkzeug.http import parse_etags
 
 from app.auth.guard import home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core import json
-from app.core.blueprint import Blueprint
+from app.core import json_text
 from app.core.errors import AppError
+from app.core.http.blueprint import Blueprint
 from app.flags import ofrep_document
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate, evaluate_all, fingerprint
 
@@ -115,7 +115,7 @@ def _success(flag: EffectiveFlag, plan_name: str) -> dict[str, Any]:
 
 
 def _answer(body: dict[str, Any]) -> Response:
-    return Response(json.dumps(body), content_type="application/json")
+    return Response(json_text.dumps(body), content_type="application/json")
 
 
 def _tagged(response: Response, tag: str) -> Response:

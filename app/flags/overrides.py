@@ -10,13 +10,13 @@ from uuid import UUID
 from sqlalchemy import bindparam, func, select
 
 from app.audit import service as audit
-from app.core import tenancy
 from app.core.actors import Actor
-from app.core.concurrency import check_precondition
+from app.core.db import tenancy
+from app.core.db.models import Change
+from app.core.db.queries import flush, get_row, lock_row, lock_with, remove
 from app.core.errors import Conflict, Forbidden, Invalid, error
-from app.core.models import Change
-from app.core.pagination import DEFAULT_LIMIT, Page, paginate
-from app.core.rows import flush, get_row, lock_row, lock_with, remove
+from app.core.http.etags import check_precondition
+from app.core.http.pagination import DEFAULT_LIMIT, Page, paginate
 from app.extensions import db
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset

@@ -6,9 +6,9 @@ from typing import Any
 
 from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core import rows
-from app.core.blueprint import Blueprint
-from app.core.pagination import Page
+from app.core.db import queries
+from app.core.http.blueprint import Blueprint
+from app.core.http.pagination import Page
 from app.flags import evaluation, ofrep, overrides, presets
 from app.flags.models import FeatureOverride
 from app.flags.schemas import (
@@ -110,7 +110,7 @@ def create_override(query: dict[str, Any], body: dict[str, Any]) -> Any:
 
 
 @flags.get("/overrides/<override_id>")
-@requires(Permission.FLAGS_READ, first=rows.reading(FeatureOverride))
+@requires(Permission.FLAGS_READ, first=queries.reading(FeatureOverride))
 @flags.response(200, OverrideSchema)
 def get_override(override_id: str) -> Any:
     """Get a feature flag override."""
@@ -118,7 +118,7 @@ def get_override(override_id: str) -> Any:
 
 
 @flags.patch("/overrides/<override_id>")
-@requires(Permission.FLAGS_WRITE, first=rows.locking(FeatureOverride, *overrides.OF_PRESET))
+@requires(Permission.FLAGS_WRITE, first=queries.locking(FeatureOverride, *overrides.OF_PRESET))
 @flags.arguments(OverrideUpdateSchema)
 @flags.response(200, OverrideSchema)
 def update_override(body: dict[str, Any], override_id: str) -> Any:

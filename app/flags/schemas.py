@@ -8,9 +8,18 @@ from typing import Any
 from marshmallow import ValidationError
 
 from app.core.errors import Location, error
-from app.core.fields import AnyJson, AwareDateTime, Bool, Choice, ListOf, Nested, Str, Uuid
-from app.core.pagination import PageQuerySchema
-from app.core.schemas import Schema
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import (
+    AnyJson,
+    AwareDateTime,
+    Bool,
+    Choice,
+    ListOf,
+    Nested,
+    Str,
+    Uuid,
+)
+from app.core.validation.schemas import Schema
 from app.flags.flag_types import MAX_VALUE_BYTES, FlagType, is_too_long, type_errors
 
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import ForeignKeyConstraint, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.models import Attributed, OrganizationRow
+from app.core.db.models import Attributed, OrganizationRow
 
 
 class Membership(Attributed, OrganizationRow):

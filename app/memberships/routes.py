@@ -6,9 +6,9 @@ from typing import Any
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core import rows
-from app.core.blueprint import Blueprint
-from app.core.pagination import Page
+from app.core.db import queries
+from app.core.http.blueprint import Blueprint
+from app.core.http.pagination import Page
 from app.memberships import service
 from app.memberships.models import Membership
 from app.memberships.schemas import (
@@ -27,7 +27,7 @@ blp = Blueprint(
     description="Who belongs to a tenant, and with which role.",
 )
 
-LOCKED = rows.locking(Membership, service.LOCKED_OWNERS)
+LOCKED = queries.locking(Membership, service.LOCKED_OWNERS)
 
 
 @blp.get("")
@@ -56,7 +56,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> Membership:
 
 
 @blp.get("/<membership_id>")
-@requires(Permission.MEMBERSHIPS_READ, first=rows.reading(Membership))
+@requires(Permission.MEMBERSHIPS_READ, first=queries.reading(Membership))
 @blp.response(200, TenantMembershipSchema)
 def get(membership_id: str) -> Membership:
     """Get a membership."""

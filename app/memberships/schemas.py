@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from app.auth.permissions import Role
-from app.core.fields import AwareDateTime, Bool, Choice, Str, Uuid
-from app.core.pagination import PageQuerySchema
-from app.core.schemas import Schema
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Str, Uuid
+from app.core.validation.schemas import Schema
 
 MAX_KEY = 255
 

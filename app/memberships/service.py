@@ -8,15 +8,15 @@ from uuid import UUID
 
 from app.audit.service import record, record_creation
 from app.auth.permissions import Role
-from app.core import rows
 from app.core.actors import Actor
-from app.core.concurrency import check_precondition
+from app.core.db import queries
+from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, NotFound
-from app.core.pagination import Page, paginate
-from app.core.tenancy import narrow
+from app.core.http.etags import check_precondition
+from app.core.http.pagination import Page, paginate
 from app.extensions import db
+from app.memberships import owners
 from app.memberships.models import Membership
-from app.tenants import owners
 from app.users.models import User
 
 LOCKED_OWNERS = owners.locked_owners_of(Membership)
@@ -24,7 +24,7 @@ LOCKED_OWNERS = owners.locked_owners_of(Membership)
 
 def get_membership(membership_id: UUID | str) -> Membership:
     """The membership; NotFound."""
-    return rows.get_row(Membership, membership_id)
+    return queries.get_row(Membership, membership_id)
 
 
 def list_memberships(
@@ -56,7 +56,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membe
         **{**values, "role": str(values["role"])},
     )
     db.session.add(membership)
-    rows.flush(_conflicts())
+    queries.flush(_conflicts())
     record_creation("membership.created", membership, actor=actor)
     return membership
 
@@ -101,7 +101,7 @@ def change(
     Raises Forbidden ``owner_only`` or ``role_above_own``, Conflict ``idp_membership_id_taken``,
     and ``last_owner`` unless ``allow_ownerless``.
     """
-    membership, (active_owners,) = rows.lock_with(Membership, membership_id, LOCKED_OWNERS)
+    membership, (active_owners,) = queries.lock_with(Membership, membership_id, LOCKED_OWNERS)
     if membership.role == Role.OWNER:
         owners.check_may_touch_owner(actor=actor)
     owners.check_may_grant(values.get("role", Role.VIEWER), actor=actor)
@@ -118,12 +118,12 @@ def change(
     if changed is not None:
         record(action, membership, changed, actor=actor)
         if "idp_membership_id" in changed.after:
-            rows.flush(_conflicts())
+            queries.flush(_conflicts())
     return membership
 
 
 def _user_of(tenant_id: UUID, user_id: UUID) -> User:
-    user = rows.get_row(User, user_id)
+    user = queries.get_row(User, user_id)
     if user.tenant_id != tenant_id:
         raise NotFound
     return user

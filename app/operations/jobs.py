@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.core import idempotency
-from app.core.jobs import Queue, job
-from app.core.transactions import transaction
+from app.core.db.transactions import transaction
+from app.core.http import idempotency
+from app.core.jobs.queues import Queue, job
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

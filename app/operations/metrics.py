@@ -12,9 +12,9 @@ from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.core import transactions
-from app.core.jobs import Queue, connection, queue_named
-from app.core.metrics import job_results
+from app.core.db import transactions
+from app.core.jobs.queues import Queue, connection, queue_named
+from app.core.observability.metrics import job_results
 from app.operations import service
 
 

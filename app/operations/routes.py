@@ -10,8 +10,8 @@ from flask_swagger_ui import get_swaggerui_blueprint
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from app.auth.guard import public
-from app.core import json
-from app.core.blueprint import Blueprint
+from app.core import json_text
+from app.core.http.blueprint import Blueprint
 from app.operations import metrics, service
 
 blp = Blueprint("operations", __name__, description="Health and documentation.")
@@ -47,7 +47,7 @@ def read_metrics() -> Response:
 
 
 def _answer(body: Any, status: int) -> Response:
-    return Response(json.dumps(body), status=status, content_type="application/json")
+    return Response(json_text.dumps(body), status=status, content_type="application/json")
 
 
 docs = get_swaggerui_blueprint(

@@ -12,8 +12,8 @@ from redis.exceptions import RedisError
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.core import transactions
-from app.core.jobs import connection
+from app.core.db import transactions
+from app.core.jobs.queues import connection
 from app.extensions import db
 
 REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)

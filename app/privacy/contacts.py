@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
 
-from app.privacy.people import Person
+from app.privacy.person import Person
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 

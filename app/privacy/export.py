@@ -13,17 +13,17 @@ from sqlalchemy import Connection, Row, Select, Table, and_, cast, func, or_, se
 from sqlalchemy.dialects import postgresql
 
 from app.auth.models import PlatformAdmin
-from app.core.json import plain
+from app.core.json_text import plain
 from app.custom_fields.models import IndexRow
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.extensions import db
+from app.identity_sync.store import Kind
 from app.privacy import scans
 from app.privacy.contacts import CONTACTS, contact_targets, is_contact
 from app.privacy.mentions import Identifiers
-from app.privacy.people import MEMBERSHIPS, OBJECTS, USERS, Person, of_subjects
+from app.privacy.person import MEMBERSHIPS, OBJECTS, USERS, Person, of_subjects
 from app.privacy.scans import Progress
 from app.tenants.models import Tenant
-from app.webhooks.objects import Kind
 
 Tables = Mapping[str, Callable[[], Iterable[Any]]]
 """The rows of each table, read when they are wanted."""

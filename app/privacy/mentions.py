@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.core.json import dumps_text
-from app.webhooks.payloads import Unreadable, parse
+from app.core.json_text import dumps_text
+from app.webhooks.providers.payloads import Unreadable, parse
 
 ERASED = "[erased]"
 FEW = 50  # so many addresses are looked for one by one, wherever they stand

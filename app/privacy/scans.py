@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Text, and_, cast, func, or_, select
 
 from app.audit.models import AuditEvent
-from app.core.idempotency import IdempotencyKey
+from app.core.http.idempotency import IdempotencyKey
 from app.privacy.mentions import Identifiers
 from app.webhooks.models import WebhookEvent
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, bindparam, update
 from app.privacy import scans
 from app.privacy.contacts import CONTACT_FIELDS, contact_targets
 from app.privacy.mentions import ERASED
-from app.privacy.people import Person
+from app.privacy.person import Person
 
 PERSONAL = frozenset({"email", "first_name", "last_name", "meta_data", "idp_user_id"})
 

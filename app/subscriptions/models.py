@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
-from app.core.models import Moment, TenantRow
+from app.core.db.models import Moment, TenantRow
 from app.subscriptions.statuses import StatusClass, class_of
 
 

@@ -8,8 +8,8 @@ from flask import current_app
 from sqlalchemy import bindparam, select
 
 from app.audit import service as audit
-from app.core import statements
 from app.core.actors import Actor
+from app.core.db import statements
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import StatusClass
 from app.tenants.models import Tenant

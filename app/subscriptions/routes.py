@@ -8,8 +8,8 @@ from typing import Any
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core import rows
-from app.core.blueprint import Blueprint
+from app.core.db import queries
+from app.core.http.blueprint import Blueprint
 from app.subscriptions import service
 from app.subscriptions.models import Subscription
 from app.subscriptions.schemas import (
@@ -70,7 +70,7 @@ def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
 
 
 @blp.get("/<subscription_id>")
-@requires(Permission.BILLING_READ, first=rows.reading(Subscription))
+@requires(Permission.BILLING_READ, first=queries.reading(Subscription))
 @blp.response(200, SubscriptionSchema)
 def get_subscription(subscription_id: str) -> Any:
     """Get a subscription."""
@@ -78,7 +78,7 @@ def get_subscription(subscription_id: str) -> Any:
 
 
 @blp.patch("/<subscription_id>")
-@requires(Permission.BILLING_WRITE, first=rows.locking(Subscription))
+@requires(Permission.BILLING_WRITE, first=queries.locking(Subscription))
 @blp.arguments(SourceHeadersSchema, location="headers")
 @blp.arguments(SubscriptionUpdateSchema)
 @blp.response(200, SubscriptionSchema, headers=IGNORED)
@@ -95,7 +95,7 @@ def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscript
 
 
 @blp.post("/<subscription_id>/cancel")
-@requires(Permission.BILLING_WRITE, first=rows.locking(Subscription))
+@requires(Permission.BILLING_WRITE, first=queries.locking(Subscription))
 @blp.arguments(SubscriptionCancelSchema)
 @blp.response(200, SubscriptionSchema)
 def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.core.fields import AwareDateTime, Bool, Choice, Email, Int, Literal, Str, Uuid
-from app.core.pagination import PageQuerySchema
-from app.core.schemas import Schema
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Email, Int, Literal, Str, Uuid
+from app.core.validation.schemas import Schema
 from app.subscriptions.statuses import StatusClass, vocabulary_text
 
 CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")

@@ -10,13 +10,13 @@ from uuid import UUID
 from sqlalchemy import update
 
 from app.audit import service as audit
-from app.core import statements, tenancy
 from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import statements, tenancy
+from app.core.db.models import Change
+from app.core.db.queries import flush, get_row, lock_row
 from app.core.errors import Conflict, Forbidden
-from app.core.models import Change
-from app.core.pagination import DEFAULT_LIMIT, Page, paginate
-from app.core.rows import flush, get_row, lock_row
-from app.core.times import utcnow
+from app.core.http.pagination import DEFAULT_LIMIT, Page, paginate
 from app.extensions import db
 from app.subscriptions.models import Subscription
 from app.subscriptions.plans import DECIDING_FIELDS, follow_plan

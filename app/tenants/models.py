@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.models import Row
+from app.core.db.models import Row
 
 
 class Tenant(Row):

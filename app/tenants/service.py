@@ -9,11 +9,11 @@ from uuid import UUID
 from flask import current_app
 
 from app.audit.service import record, record_creation
-from app.core import rows, transactions
 from app.core.actors import Actor
+from app.core.db import queries, transactions
+from app.core.db.tenancy import current_scope
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, error
-from app.core.pagination import Page, paginate
-from app.core.tenancy import current_scope
+from app.core.http.pagination import Page, paginate
 from app.extensions import db
 from app.tenants import slugs
 from app.tenants.models import Tenant
@@ -24,7 +24,7 @@ FILTERS = ("is_active", "slug", "idp_org_id", "plan_name")
 
 def get_tenant(tenant_id: UUID | str) -> Tenant:
     """The tenant; NotFound where a tenant's credential names another one."""
-    return rows.get_row(Tenant, visible_id(tenant_id))
+    return queries.get_row(Tenant, visible_id(tenant_id))
 
 
 def list_tenants(
@@ -74,19 +74,19 @@ def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) ->
     wanted = visible_id(tenant_id)
     if "idp_org_id" in values and not actor.is_platform:
         raise Forbidden("Only the platform changes idp_org_id.", code="provider_field")
-    return _change(rows.lock_row(Tenant, wanted), values, "tenant.updated", actor)
+    return _change(queries.lock_row(Tenant, wanted), values, "tenant.updated", actor)
 
 
 def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenant:
     """Activate or suspend a tenant; the state it has already leaves nothing behind."""
-    tenant = rows.lock_row(Tenant, visible_id(tenant_id))
+    tenant = queries.lock_row(Tenant, visible_id(tenant_id))
     action = "tenant.activated" if is_active else "tenant.suspended"
     return _change(tenant, {"is_active": is_active}, action, actor)
 
 
 def visible_id(tenant_id: UUID | str) -> UUID:
     """The id, if the current scope may see that tenant at all; NotFound otherwise."""
-    wanted = rows.parse_id(tenant_id)
+    wanted = queries.parse_id(tenant_id)
     own = current_scope().tenant_id
     if own is not None and wanted != own:
         raise NotFound
@@ -97,7 +97,7 @@ def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:
     plan_name = current_app.extensions["config"].default_plan
     tenant = Tenant(**{"plan_name": plan_name, **values})
     db.session.add(tenant)
-    rows.flush(_conflicts())
+    queries.flush(_conflicts())
     record_creation("tenant.created", tenant, actor=actor)
     return tenant
 
@@ -107,7 +107,7 @@ def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor
     if change is not None:
         record(action, tenant, change, actor=actor)
         if change.after.keys() & UNIQUE:
-            rows.flush(_conflicts())
+            queries.flush(_conflicts())
     return tenant
 
 

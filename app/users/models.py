@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import JSON, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.models import Attributed, OrganizationRow
+from app.core.db.models import Attributed, OrganizationRow
 
 
 class User(Attributed, OrganizationRow):

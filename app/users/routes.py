@@ -8,10 +8,10 @@ from flask import request
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core import rows
-from app.core.blueprint import Blueprint
-from app.core.pagination import Page
-from app.custom_fields import search
+from app.core.db import queries
+from app.core.http.blueprint import Blueprint
+from app.core.http.pagination import Page
+from app.custom_fields.search_index import query as search
 from app.tenants.schemas import TenantChoiceSchema
 from app.tenants.service import target_id
 from app.users import service
@@ -58,7 +58,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> User:
 
 
 @blp.get("/<user_id>")
-@requires(Permission.USERS_READ, first=rows.reading(User))
+@requires(Permission.USERS_READ, first=queries.reading(User))
 @blp.response(200, UserSchema)
 def get(user_id: str) -> User:
     """Get a user."""
@@ -75,7 +75,7 @@ def update(body: dict[str, Any], user_id: str) -> User:
 
 
 @blp.patch("/<user_id>/meta_data")
-@requires(Permission.USERS_WRITE, first=rows.locking(User, service.RULES))
+@requires(Permission.USERS_WRITE, first=queries.locking(User, service.RULES))
 @blp.arguments(UserMetaDataPatchSchema)
 @blp.response(200, UserSchema)
 def patch_meta_data(body: dict[str, Any], user_id: str) -> User:

@@ -7,18 +7,20 @@ from typing import Any
 from uuid import UUID
 
 from app.audit.service import record, record_creation
-from app.core import json, rows
+from app.core import json_text
 from app.core.actors import Actor
-from app.core.concurrency import check_precondition
+from app.core.db import queries
+from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, Forbidden, Invalid, Location, error
+from app.core.http.etags import check_precondition
+from app.core.http.pagination import Page, paginate
 from app.core.merge_patch import merge_patch
-from app.core.pagination import Page, paginate
-from app.core.tenancy import narrow
-from app.custom_fields import index, search
-from app.custom_fields.rules import remember, rules_column
-from app.custom_fields.values import check_patch
+from app.custom_fields.search_index import query as search
+from app.custom_fields.search_index import writer
+from app.custom_fields.values.check import check_patch
+from app.custom_fields.values.rules import remember, rules_column
 from app.extensions import db
-from app.tenants import owners
+from app.memberships import owners
 from app.tenants import service as tenants
 from app.users.models import User
 
@@ -32,7 +34,7 @@ LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
 
 def get_user(user_id: UUID | str) -> User:
     """The user; NotFound."""
-    return rows.get_row(User, user_id)
+    return queries.get_row(User, user_id)
 
 
 def list_users(
@@ -46,7 +48,7 @@ def list_users(
     """One page of a tenant's users (of everybody's, for the platform).
 
     ``filters`` narrow by equality on columns, ``meta_data`` by searchable custom fields (see
-    :mod:`app.custom_fields.search`), which needs a tenant: Invalid where there is none.
+    :mod:`app.custom_fields.search_index.query`), which needs a tenant: Invalid where there is none.
     """
     shown, among = narrow(tenant_id), None
     if meta_data:
@@ -72,9 +74,9 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
         **{"meta_data": {}, **values},
     )
     db.session.add(user)
-    rows.flush(_conflicts())
+    queries.flush(_conflicts())
     if meta_data:
-        index.refresh(tenant.id, ENTITY, user.id, {}, meta_data)
+        writer.refresh(tenant.id, ENTITY, user.id, {}, meta_data)
     record_creation("user.created", user, actor=actor)
     return user
 
@@ -93,7 +95,7 @@ def update(
     """
     deactivates = values.get("is_active") is False
     beside = [LOCKED_OWNERS] if deactivates else []
-    user, (touches_owner, *rest) = rows.lock_with(User, user_id, IS_OWNER, *beside)
+    user, (touches_owner, *rest) = queries.lock_with(User, user_id, IS_OWNER, *beside)
     if "idp_user_id" in values and not actor.is_platform:
         raise Forbidden("Only the platform changes idp_user_id.", code="provider_field")
     if touches_owner:
@@ -111,7 +113,7 @@ def update(
     if change is not None:
         record("user.updated", user, change, actor=actor)
         if "idp_user_id" in change.after:
-            rows.flush(_conflicts())
+            queries.flush(_conflicts())
     return user
 
 
@@ -125,7 +127,7 @@ def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Act
     Raises Invalid where a value breaks the rules of the tenant's custom field of its key, and
     where the result is larger than :data:`MAX_META_DATA` bytes.
     """
-    user, (rules,) = rows.lock_with(User, user_id, RULES)
+    user, (rules,) = queries.lock_with(User, user_id, RULES)
     remember(user.tenant_id, ENTITY, rules)
     before = user.meta_data
     after = merge_patch(before, patch)
@@ -133,7 +135,7 @@ def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Act
     check_precondition(user)
     change = user.assign({"meta_data": after}, actor_id=actor.id)
     if change is not None:
-        index.refresh(user.tenant_id, ENTITY, user.id, before, after)
+        writer.refresh(user.tenant_id, ENTITY, user.id, before, after)
         record("user.meta_data_patched", user, change, actor=actor)
     return user
 
@@ -149,7 +151,7 @@ def _check(
     """Refuse, at ``loc``, what breaks the tenant's custom fields, and what is too large."""
     if patch:
         check_patch(tenant_id, ENTITY, before, patch, after, loc=loc)
-    size = len(json.dumps(after))
+    size = len(json_text.dumps(after))
     if size > MAX_META_DATA:
         message = f"Value error, meta_data takes at most {MAX_META_DATA} bytes of JSON, not {size}"
         raise Invalid(error(loc, "value_error", message, patch, {"error": {}}))

@@ -17,7 +17,7 @@ import time
 from flask import current_app
 from redis.exceptions import RedisError
 
-from app.core.jobs import connection
+from app.core.jobs.queues import connection
 
 log = logging.getLogger(__name__)
 

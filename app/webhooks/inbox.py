@@ -19,17 +19,24 @@ from sqlalchemy import ARRAY, Text, any_, bindparam, select, text
 from uuid_utils.compat import uuid7
 
 from app.config import ConfigError
-from app.core import json, statements
+from app.core import json_text
+from app.core.clock import utcnow
+from app.core.db import statements
 from app.core.errors import Unauthenticated, Unavailable
-from app.core.logging import current_request_id
-from app.core.times import utcnow
-from app.webhooks.certificates import CertificateUnavailable
-from app.webhooks.events import Delivery
+from app.core.observability.logs import current_request_id
+from app.identity_sync.events import Delivery
 from app.webhooks.jobs import ring
 from app.webhooks.models import Status, WebhookEvent
-from app.webhooks.payloads import Posted, key
 from app.webhooks.providers import PROVIDERS, Receiver, choose
-from app.webhooks.signatures import Scheme, SignatureInvalid, Verified, parse_schemes, verify
+from app.webhooks.providers.payloads import Posted, key
+from app.webhooks.signatures.certificates import CertificateUnavailable
+from app.webhooks.signatures.presets import (
+    Scheme,
+    SignatureInvalid,
+    Verified,
+    parse_schemes,
+    verify,
+)
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +184,7 @@ def store(
         return Stored([], set(), [])
     common = {
         "source": source,
-        "headers": json.dumps_text(headers),
+        "headers": json_text.dumps_text(headers),
         "replay_key": replay_key,
         "request_id": current_request_id(),
         "now": utcnow(),

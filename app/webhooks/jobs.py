@@ -9,10 +9,11 @@ from uuid import UUID
 
 from flask import current_app
 
-from app.core import tenancy, transactions
-from app.core.jobs import Queue, job
-from app.core.transactions import transaction
-from app.webhooks import doorbell, lifecycle, processing
+from app.core.db import tenancy, transactions
+from app.core.db.transactions import transaction
+from app.core.jobs.queues import Queue, job
+from app.identity_sync import sync
+from app.webhooks import doorbell, processing
 
 EVENTS_PER_JOB = 200
 WORKING_TIME = 60  # seconds after which a job lets others have the worker
@@ -50,7 +51,7 @@ def sweep() -> None:
 def show_waiting_memberships() -> None:
     """Show memberships that waited for a tenant or a user that was then made by hand."""
     with transaction():
-        waiting = lifecycle.waiting_memberships()
+        waiting = sync.waiting_memberships()
     roles = current_app.extensions["config"].idp_role_map
     for source, object_id in waiting:
         transactions.run(partial(_show_again, source, object_id, roles))
@@ -77,7 +78,7 @@ def push(event_ids: Sequence[UUID]) -> None:
 
 def _show_again(source: str, object_id: str, roles: Mapping[str, str]) -> None:
     tenancy.enter(tenancy.PLATFORM)
-    lifecycle.show_again(source, object_id, roles=roles)
+    sync.show_again(source, object_id, roles=roles)
 
 
 def _process(event_id: UUID) -> None:

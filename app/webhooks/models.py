@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Index, LargeBinary, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.models import Moment, Row
-from app.core.times import utcnow
+from app.core.clock import utcnow
+from app.core.db.models import Moment, Row
 from app.extensions import db
 
 
@@ -82,7 +82,7 @@ class IdentityObject(db.Model):  # type: ignore[name-defined]
     A deleted one stays as a tombstone, which a late event cannot undo. Users without a
     membership wait here, and memberships whose user or organization is not known yet
     (``is_waiting``).
-    ``state`` is :class:`app.webhooks.identity.State` as JSON; the two ids are a membership's.
+    ``state`` is :class:`app.identity_sync.merge_state.State` as JSON; the two ids are a membership's.
     """
 
     __tablename__ = "identity_objects"

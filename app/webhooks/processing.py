@@ -17,19 +17,19 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.core import tenancy, transactions
+from app.core.clock import utcnow
+from app.core.db import tenancy, transactions
 from app.core.errors import Conflict
-from app.core.logging import resume_request
-from app.core.times import utcnow
+from app.core.observability.logs import resume_request
 from app.emails import service as emails
 from app.emails.events import EmailEvent
 from app.extensions import db
-from app.webhooks import lifecycle
-from app.webhooks.confirmation import confirm_subscription
-from app.webhooks.events import Event, IdentityEvent, SubscriptionConfirmation
+from app.identity_sync import sync
+from app.identity_sync.events import Event, IdentityEvent, SubscriptionConfirmation
 from app.webhooks.models import Status, WebhookEvent
-from app.webhooks.payloads import Unreadable, Unwanted
 from app.webhooks.providers import get_provider
+from app.webhooks.providers.payloads import Unreadable, Unwanted
+from app.webhooks.signatures.confirmation import confirm_subscription
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def _handle(event: WebhookEvent) -> tuple[Status, str]:
 
 
 def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tuple[Status, str]:
-    outcome = lifecycle.apply(
+    outcome = sync.apply(
         events,
         source=event.source,
         event_id=event.external_id,

@@ -9,10 +9,10 @@ from flask.blueprints import BlueprintSetupState
 
 from app.auth.guard import current_actor, public, requires
 from app.auth.permissions import Permission
-from app.core import json
-from app.core.blueprint import Blueprint
-from app.core.pagination import Page
-from app.core.requests import current_request
+from app.core import json_text
+from app.core.http.application import current_request
+from app.core.http.blueprint import Blueprint
+from app.core.http.pagination import Page
 from app.webhooks import inbox, service
 from app.webhooks.jobs import push
 from app.webhooks.models import WebhookEvent
@@ -110,7 +110,7 @@ def _receive(receiver: Receiver) -> Response:
     else:
         answer["event_id"] = str(receipt.event_ids[0])
     answer["duplicate"] = receipt.duplicate
-    return Response(json.dumps(answer), content_type="application/json")
+    return Response(json_text.dumps(answer), content_type="application/json")
 
 
 BLUEPRINTS = (receivers, events)

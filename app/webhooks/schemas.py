@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.fields import AnyJson, AwareDateTime, Choice, Int, JsonObject, Str, Uuid
-from app.core.pagination import PageQuerySchema
-from app.core.schemas import Schema
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import AnyJson, AwareDateTime, Choice, Int, JsonObject, Str, Uuid
+from app.core.validation.schemas import Schema
 from app.webhooks import service
 from app.webhooks.models import Status
 

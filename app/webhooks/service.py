@@ -10,15 +10,15 @@ from uuid import UUID
 from sqlalchemy import func, select
 
 from app.audit import service as audit
-from app.core import rows
 from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.models import Change
 from app.core.errors import Conflict
-from app.core.models import Change
-from app.core.pagination import Page, between, paginate
-from app.core.times import utcnow
+from app.core.http.pagination import Page, between, paginate
 from app.extensions import db
 from app.webhooks.models import Status, WebhookEvent
-from app.webhooks.payloads import Unreadable, parse
+from app.webhooks.providers.payloads import Unreadable, parse
 
 REDACTED = "[redacted]"
 _SECRETS = {"signature", "Signature", "Token", "SubscribeURL", "UnsubscribeURL"}
@@ -39,7 +39,7 @@ def list_events(
 
 def get_event(event_id: str) -> WebhookEvent:
     """One event; NotFound where there is none."""
-    return rows.get_row(WebhookEvent, event_id)
+    return queries.get_row(WebhookEvent, event_id)
 
 
 def shown(body: bytes | None) -> Any:
@@ -61,7 +61,7 @@ def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
     What it says is then written even where it says nothing new. Conflict ``payload_forgotten``
     where only its digest is left.
     """
-    event = rows.lock_row(WebhookEvent, event_id)
+    event = queries.lock_row(WebhookEvent, event_id)
     if event.body is None:
         raise Conflict("Only the digest of this event is kept.", code="payload_forgotten")
     values = {

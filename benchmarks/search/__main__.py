@@ -11,10 +11,10 @@ from pathlib import Path
 from flask import Flask
 
 from app import create_app
-from app.core import tenancy
-from app.core.transactions import transaction
-from app.custom_fields import build, checking
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
 from app.custom_fields import service as custom_fields
+from app.custom_fields.search_index import builder, checker
 from app.dev.defaults import development_environment
 from app.dev.engines import engines
 from app.dev.instance import Instance
@@ -93,7 +93,7 @@ def build_indexes(app: Flask, users: int) -> report.Build:
     with app.app_context():
         for tenant in range(BUILT):
             for place in range(len(data.FIELDS)):
-                for _ in build.work(row_id(data.TENANT, tenant), data.field_id(tenant, place)):
+                for _ in builder.work(row_id(data.TENANT, tenant), data.field_id(tenant, place)):
                     pass
     return report.Build(BUILT * len(data.FIELDS) * users, time.monotonic() - started)
 
@@ -107,7 +107,7 @@ def check(app: Flask, tenants: int) -> int:
                 tenancy.enter(tenancy.PLATFORM)
                 fields = custom_fields.active_fields(row_id(data.TENANT, tenant), "user")
             for field in fields:
-                *_, found = checking.check(field, repair=False)
+                *_, found = checker.check(field, repair=False)
                 wrong += found.wrong
     return wrong
 

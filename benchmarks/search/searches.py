@@ -11,9 +11,9 @@ from typing import Any
 from flask import Flask
 from sqlalchemy import select
 
-from app.core import tenancy
-from app.core.transactions import transaction
-from app.custom_fields import search
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
+from app.custom_fields.search_index import query as search
 from app.extensions import db
 from app.users.models import User
 from benchmarks.dataset import DEPARTMENTS, row_id

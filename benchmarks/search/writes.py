@@ -11,11 +11,11 @@ from uuid import UUID
 from flask import Flask
 from sqlalchemy import event
 
-from app.core import tenancy
 from app.core.actors import SYSTEM_CLI
-from app.core.transactions import transaction
-from app.custom_fields import build
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
 from app.custom_fields import service as custom_fields
+from app.custom_fields.search_index import builder
 from app.extensions import db
 from app.tenants import service as tenants
 from app.users import service as users
@@ -54,7 +54,7 @@ def _create(app: Flask, fields: int) -> tuple[UUID, list[UUID]]:
             ids = [_create_user(tenant.id, number) for number in range(USERS)]
             made = [_create_field(tenant, place) for place in range(fields)]
         for field in made:
-            for _ in build.work(field.tenant_id, field.id):
+            for _ in builder.work(field.tenant_id, field.id):
                 pass
     return tenant.id, ids
 

@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import select, update
 
 from app.audit.models import AuditEvent
+from app.auth.keys import digest_of
 from app.auth.models import ApiKey
 from app.auth.permissions import PLATFORM_ONLY, Permission
-from app.auth.principal import digest_of
 from app.extensions import db
 from tests.factories import (
     create_api_key,

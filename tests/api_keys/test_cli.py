@@ -3,7 +3,7 @@
 import json
 from datetime import datetime, timedelta
 
-from app.core.times import utcnow
+from app.core.clock import utcnow
 from tests.factories import create_tenant
 
 

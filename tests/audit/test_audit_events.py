@@ -8,7 +8,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from app.audit.service import add_event
 from app.core.actors import Actor
-from app.core.models import Change
+from app.core.db.models import Change
 from app.extensions import db
 from tests.factories import (
     create_member,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from app.core.jobs import JOBS, Queue
+from app.core.jobs.queues import JOBS, Queue
 
 BUILD = "app.custom_fields.jobs.sync_search_index"
 

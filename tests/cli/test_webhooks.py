@@ -12,12 +12,12 @@ import pytest
 from werkzeug.serving import make_server
 
 from app.audit.models import AuditEvent
-from app.core.jobs import Queue, connection, queue_named
-from app.core.times import utcnow
+from app.core.clock import utcnow
+from app.core.jobs.queues import Queue, connection, queue_named
 from app.webhooks.inbox import SCHEMES
-from app.webhooks.payloads import Posted
 from app.webhooks.providers import PROVIDERS, Receiver
-from app.webhooks.samples import sample
+from app.webhooks.providers.payloads import Posted
+from app.webhooks.signatures.samples import sample
 from tests import factories
 from tests.factories import db
 from tests.webhooks.sending import SECRETS, Sender, all_events, all_rows, event_row, work_off

@@ -11,9 +11,11 @@ from flask import Flask
 from sqlalchemy import create_engine, text
 
 from app.core.actors import SYSTEM_CLI
-from app.core.jobs import Queue, make_worker
-from app.custom_fields import build, checking, service
+from app.core.jobs.queues import Queue
+from app.core.jobs.worker import make_worker
+from app.custom_fields import service
 from app.custom_fields.models import CustomField
+from app.custom_fields.search_index import builder, checker
 from app.extensions import db
 from app.tenants.models import Tenant
 from tests.factories import platform_transaction
@@ -73,7 +75,7 @@ def run_jobs(app: Flask) -> None:
 def build_index(app: Flask, field: CustomField) -> None:
     """Do the work on a field's index here and now, and leave nothing queued for it."""
     with app.app_context():
-        for _ in build.work(field.tenant_id, field.id):
+        for _ in builder.work(field.tenant_id, field.id):
             pass
 
 
@@ -90,5 +92,5 @@ def index_rows(field: CustomField) -> list[tuple[Any, ...]]:
 def findings(app: Flask, field: CustomField, *, repair: bool = False) -> tuple[int, int, int]:
     """What a check of the field's index finds: entities, wrong, repaired."""
     with app.app_context():
-        *_, last = checking.check(field, repair=repair)
+        *_, last = checker.check(field, repair=repair)
     return last.entities, last.wrong, last.repaired

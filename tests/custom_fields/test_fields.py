@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from app.audit.models import AuditEvent
-from app.core.jobs import Queue, connection, queue_named
+from app.core.jobs.queues import Queue, connection, queue_named
 from app.custom_fields import service
 from app.extensions import db
 from tests.concurrency import at_once

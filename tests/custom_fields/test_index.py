@@ -6,12 +6,13 @@ import pytest
 from sqlalchemy import text
 
 from app.core.actors import SYSTEM_CLI
-from app.core.jobs import Queue, connection, queue_named
-from app.core.times import utcnow
-from app.custom_fields import build, indexing, service
+from app.core.clock import utcnow
+from app.core.jobs.queues import Queue, connection, queue_named
+from app.custom_fields import service
 from app.custom_fields.jobs import STALLED, resume_search_indexes
 from app.custom_fields.models import FieldIndex
-from app.custom_fields.rules import rules_of
+from app.custom_fields.search_index import builder, indexing
+from app.custom_fields.values.rules import rules_of
 from app.extensions import db
 from tests.concurrency import at_once
 from tests.custom_fields.fields import (
@@ -49,8 +50,8 @@ def patch(api):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(build, "BATCH", 3)
-    monkeypatch.setattr(build, "REMOVED_AT_ONCE", 3)
+    monkeypatch.setattr(builder, "BATCH", 3)
+    monkeypatch.setattr(builder, "REMOVED_AT_ONCE", 3)
 
 
 def state_of(field) -> FieldIndex:
@@ -224,8 +225,8 @@ class TestBuild:
         field = create_field(tenant, field_key="key", is_searchable=True)
 
         with app.app_context():
-            begun = next(build.work(tenant.id, field.id))
-            rest = list(build.work(tenant.id, field.id))
+            begun = next(builder.work(tenant.id, field.id))
+            rest = list(builder.work(tenant.id, field.id))
 
         assert (begun.done, begun.total, begun.is_settled) == (3, 8, False)
         assert [progress.done for progress in rest] == [6, 8]
@@ -236,7 +237,7 @@ class TestBuild:
         field = create_field(tenant, field_key="key", is_searchable=True)
 
         with app.app_context():
-            steps = build.work(tenant.id, field.id)
+            steps = builder.work(tenant.id, field.id)
             next(steps)
             patch(users[0], {"key": "behind"})
             patch(users[1], {"key": None})
@@ -268,7 +269,7 @@ class TestBuild:
 
         change(field, is_searchable=False)
         with app.app_context():
-            next(build.work(tenant.id, field.id))
+            next(builder.work(tenant.id, field.id))
         patch(users[3], {"k": ["b"]})
         change(field, is_searchable=True)
         build_index(app, field)
@@ -282,7 +283,7 @@ class TestBuild:
         field = create_field(tenant, field_key="key", is_searchable=True)
 
         with app.app_context():
-            steps = build.work(tenant.id, field.id)
+            steps = builder.work(tenant.id, field.id)
             next(steps)
             archive(field)
             last = list(steps)[-1]
@@ -293,7 +294,7 @@ class TestBuild:
     def test_an_unexpected_error_is_shown_and_ends_it(self, app, tenant, monkeypatch):
         create_user(tenant, meta_data={"key": "a"})
         field = create_field(tenant, field_key="key", is_searchable=True)
-        monkeypatch.setattr(build, "entries_of", lambda *_: 1 / 0)
+        monkeypatch.setattr(builder, "entries_of", lambda *_: 1 / 0)
 
         with pytest.raises(ZeroDivisionError):
             build_index(app, field)
@@ -306,7 +307,7 @@ class TestBuild:
         create_user(tenant, meta_data={"key": "a"})
         field = create_field(tenant, field_key="key", is_searchable=True)
         monkeypatch.setattr(
-            build,
+            builder,
             "_build_batch",
             lambda *_: db.session.execute(text("SELECT pg_terminate_backend(pg_backend_pid())")),
         )

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from app.core.errors import Invalid
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldType
-from app.custom_fields.rules import Rule
-from app.custom_fields.values import check_values
+from app.custom_fields.values.check import check_values
+from app.custom_fields.values.rules import Rule
 from tests.custom_fields.examples import bad, good, options_of
 from tests.custom_fields.fields import create_field
 from tests.factories import create_member, create_tenant, platform_token

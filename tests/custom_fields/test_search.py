@@ -5,11 +5,11 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import select
 
-from app.core import tenancy
-from app.core.transactions import transaction
-from app.custom_fields import search
-from app.custom_fields.comparisons import after_all_with
-from app.custom_fields.entries import number_entry
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
+from app.custom_fields.search_index import query as search
+from app.custom_fields.search_index.comparisons import after_all_with
+from app.custom_fields.search_index.entries import number_entry
 from app.extensions import db
 from app.users.models import User
 from tests.custom_fields.fields import analyze, build_index, create_field, create_users

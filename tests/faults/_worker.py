@@ -11,7 +11,8 @@ from importlib import import_module
 from multiprocessing.context import ForkServerProcess
 
 from app import DOMAINS, JOB_MODULES, create_app
-from app.core.jobs import Queue, make_worker
+from app.core.jobs.queues import Queue
+from app.core.jobs.worker import make_worker
 
 for name in (*(f"app.{domain}.routes" for domain in DOMAINS), *JOB_MODULES, "app.cli"):
     import_module(name)

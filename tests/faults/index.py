@@ -20,9 +20,10 @@ from flask import Flask
 from sqlalchemy import text
 
 from app.core.actors import SYSTEM_CLI
-from app.custom_fields import checking, indexing, service
+from app.custom_fields import service
 from app.custom_fields.jobs import sync_search_index
 from app.custom_fields.models import CustomField, IndexState
+from app.custom_fields.search_index import checker, indexing
 from app.extensions import db
 from tests import factories
 from tests.custom_fields.fields import create_field, create_users
@@ -207,7 +208,7 @@ def _finish(fields: list[CustomField], worker: _Worker) -> None:
 def _compare(app: Flask, fields: list[CustomField], report: Report) -> None:
     for known in fields:
         with app.app_context():
-            *_, found = checking.check(known, repair=False)
+            *_, found = checker.check(known, repair=False)
         report.wrong += found.wrong
         with factories.platform_transaction():
             counted = text("SELECT count(*) FROM custom_field_index_rows WHERE field_id = :id")

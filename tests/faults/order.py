@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from flask import Flask
 
-from tests.webhooks.histories import SIMULATED, history
-from tests.webhooks.orders import check_truth, deliver, shuffled
+from tests.identity_sync.histories import SIMULATED, history
+from tests.identity_sync.orders import check_truth, deliver, shuffled
 
 
 @dataclass

@@ -34,7 +34,7 @@ from sqlalchemy.exc import OperationalError
 
 from app import create_app
 from app.audit.models import AuditEvent
-from app.core.jobs import Queue
+from app.core.jobs.queues import Queue
 from app.dev.defaults import development_environment
 from app.dev.engine import Engine
 from app.dev.folders import engine_account, prepare_folders
@@ -48,7 +48,7 @@ from app.tenants.models import Tenant
 from app.webhooks.jobs import process_events
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
-from app.webhooks.signing import sign
+from app.webhooks.signatures.sending import sign
 from tests import factories
 from tests.conftest import TEST_SETTINGS
 from tests.faults import _worker

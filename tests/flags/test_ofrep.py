@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from app.auth.permissions import Permission, Role
-from app.core import json as app_json
+from app.core import json_text as app_json
 from app.extensions import db
 from tests.factories import (
     create_api_key,

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema_rs
 from flask import Flask
 
-from app.core.examples import example_of
+from app.core.openapi.examples import example_of
 from tests.hostile.wire import Answer
 
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options")

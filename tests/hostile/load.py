@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from app.tenants.models import Tenant
-from app.webhooks.signing import sign
+from app.webhooks.signatures.sending import sign
 from tests import factories
 from tests.hostile.installation import SECRET
 

@@ -13,7 +13,7 @@ import pytest
 from flask import Flask
 from sqlalchemy.exc import IntegrityError
 
-from app.core.logging import JsonFormatter
+from app.core.observability.logs import JsonFormatter
 from app.emails.models import Suppression
 from tests import factories
 from tests.hostile.document import Document, Operation
@@ -127,7 +127,7 @@ class TestLogs:
             ask_everything_of_users(http, shown)
             cursor.execute("ROLLBACK")
         assert eventually(
-            lambda: any(line["logger"] == "app.core.jobs" for line in lines(deployed))
+            lambda: any(line["logger"] == "app.core.jobs.queues" for line in lines(deployed))
         )
 
         log = deployed.log.read_text()

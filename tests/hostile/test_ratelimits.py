@@ -9,7 +9,7 @@ from flask import Flask
 from redis.exceptions import RedisError
 
 from app import create_app
-from app.core import redis
+from app.core import redis_clients
 from tests import factories
 from tests.hostile.wire import Answer, send
 
@@ -159,9 +159,9 @@ class TestRedisAway:
         assert len(accepted) <= 2
 
     def test_is_asked_again_later(self, frozen_redis, monkeypatch):
-        monkeypatch.setattr(redis, "PAUSE", 0.2)
+        monkeypatch.setattr(redis_clients, "PAUSE", 0.2)
         url, accepted = frozen_redis
-        client = redis.request_client(url, 0.1)
+        client = redis_clients.request_client(url, 0.1)
         for _ in range(20):
             with pytest.raises(RedisError):
                 client.ping()

@@ -12,9 +12,9 @@ from sqlalchemy.exc import DBAPIError
 
 from app import create_app
 from app.auth.guard import public
-from app.core import tenancy
-from app.core.connections import Connection
-from app.core.transactions import ATTEMPTS, context, on_commit, run
+from app.core.db import tenancy
+from app.core.db.connections import Connection
+from app.core.db.transactions import ATTEMPTS, context, on_commit, run
 from app.extensions import db
 from app.tenants.models import Tenant
 from tests import factories

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from flask import Flask
 
 from app.auth.permissions import PLATFORM_ONLY, Permission, Role
-from app.core.times import utcnow
+from app.core.clock import utcnow
 from app.custom_fields.models import CustomField, FieldIndex
 from app.emails.models import Suppression
 from app.tenants.models import Tenant

@@ -9,8 +9,8 @@ from sqlalchemy import select, text
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
-from app.core import statements
 from app.core.actors import SYSTEM_IDP
+from app.core.db import statements
 from app.extensions import db
 from app.memberships import service as memberships
 from app.memberships.models import Membership

@@ -7,9 +7,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import create_engine
 
-from app.core import watchdog
-from app.core.jobs import JOBS, connection
-from app.core.metrics import count_job, job_results
+from app.core.db import watchdog
+from app.core.jobs.queues import JOBS, connection
+from app.core.observability.metrics import count_job, job_results
 from app.dev.instance import APPLICATION_ROLE, DATABASE
 from app.webhooks.models import WebhookEvent
 from tests.factories import create_member, create_tenant, save

@@ -23,13 +23,13 @@ from flask import Flask
 from psycopg2.extensions import connection
 
 from app import create_app
-from app.core.jobs import JOBS
+from app.core.jobs.queues import JOBS
 from app.dev.defaults import development_environment
 from app.dev.engines import engines
 from app.dev.instance import APPLICATION_ROLE, Instance
 from app.extensions import db
 from app.webhooks.providers import PATHS, Receiver
-from app.webhooks.signing import sign
+from app.webhooks.signatures.sending import sign
 from benchmarks.dataset import fill
 from benchmarks.stage import connect
 from tests import factories

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from app.core.times import rfc3339, utcnow
+from app.core.clock import rfc3339, utcnow
 from app.dev.seed import seed_demo
 from tests.running.serving import HOST, web_server
 

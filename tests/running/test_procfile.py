@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from app.webhooks.signing import sign
+from app.webhooks.signatures.sending import sign
 from tests.factories import create_member, create_tenant, platform_token
 from tests.running.serving import HOST, PROJECT, answers, free_port, running, wait_until
 

@@ -21,8 +21,8 @@ from gunicorn.config import Config
 from gunicorn.http import message
 from gunicorn.workers import gthread
 
-from app.core import worker as module
-from app.core.worker import Worker
+from app.core.http import server as module
+from app.core.http.server import Worker
 from tests.running.serving import HOST, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="Linux has epoll")

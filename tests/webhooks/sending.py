@@ -11,14 +11,14 @@ from flask import Flask
 from sqlalchemy import inspect, select
 from werkzeug.test import TestResponse
 
-from app.core.models import Row
+from app.core.db.models import Row
 from app.extensions import db
 from app.webhooks import processing
 from app.webhooks.inbox import SCHEMES
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
-from app.webhooks.signatures import parse_schemes
-from app.webhooks.signing import sign
+from app.webhooks.signatures.presets import parse_schemes
+from app.webhooks.signatures.sending import sign
 from tests.conformance.webhook_samples import document
 from tests.factories import platform_transaction
 

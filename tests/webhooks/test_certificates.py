@@ -13,9 +13,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from app.webhooks import certificates
-from app.webhooks.certificates import Certificates, CertificateUnavailable, fetch_certificate
-from app.webhooks.signatures import SignatureInvalid
+from app.webhooks.signatures import certificates
+from app.webhooks.signatures.certificates import (
+    Certificates,
+    CertificateUnavailable,
+    fetch_certificate,
+)
+from app.webhooks.signatures.presets import SignatureInvalid
 
 
 def make_certificate(key):

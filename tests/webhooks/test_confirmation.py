@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from app.webhooks import confirmation
-from app.webhooks.events import Delivery
+from app.identity_sync.events import Delivery
 from app.webhooks.inbox import store
+from app.webhooks.signatures import confirmation
 from tests.conformance.webhook_samples import document
 from tests.factories import platform_transaction
 from tests.webhooks.sending import event_row, work_off

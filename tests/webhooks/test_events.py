@@ -6,8 +6,8 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Permission, Role
-from app.core.jobs import Queue, connection, queue_named
-from app.core.times import utcnow
+from app.core.clock import utcnow
+from app.core.jobs.queues import Queue, connection, queue_named
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.webhooks.providers import Receiver

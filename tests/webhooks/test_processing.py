@@ -9,10 +9,11 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from app.core.jobs import Queue, connection, make_worker, queue_named
-from app.core.redis import request_client
-from app.core.times import utcnow
-from app.core.transactions import transaction
+from app.core.clock import utcnow
+from app.core.db.transactions import transaction
+from app.core.jobs.queues import Queue, connection, queue_named
+from app.core.jobs.worker import make_worker
+from app.core.redis_clients import request_client
 from app.emails import service as emails
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.extensions import db
@@ -331,7 +332,8 @@ class TestTheSweeper:
 
     def test_is_needed_after_redis_was_away(self, app, sender, monkeypatch):
         monkeypatch.setattr(
-            "app.core.jobs.connection", lambda: request_client("unix:///nowhere/redis.sock", 0.2)
+            "app.core.jobs.queues.connection",
+            lambda: request_client("unix:///nowhere/redis.sock", 0.2),
         )
         event_id = post_opened(sender)
         monkeypatch.undo()

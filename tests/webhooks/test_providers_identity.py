@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from app.webhooks.events import (
+from app.identity_sync.events import (
     Change,
     MembershipEvent,
     OrganizationEvent,
     RoleGrantEvent,
     UserEvent,
 )
-from app.webhooks.payloads import Unreadable, Unwanted
 from app.webhooks.providers import get_provider
+from app.webhooks.providers.payloads import Unreadable, Unwanted
 from tests.conformance.webhook_samples import document, sample, sample_files
 
 IDENTITY = ["workos", "clerk", "logto", "auth0", "stytch"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.webhooks.payloads import Posted, Unreadable, Unwanted, digest
 from app.webhooks.providers import PROVIDERS, Receiver, choose, get_provider
+from app.webhooks.providers.payloads import Posted, Unreadable, Unwanted, digest
 from tests.conformance.webhook_samples import document, sample, sample_files
 from tests.conformance.webhook_vectors import body, load_vectors, verdict
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from app.core.jobs import Queue, queue_named
-from app.core.redis import worker_client
+from app.core.jobs.queues import Queue, queue_named
+from app.core.redis_clients import worker_client
 from app.webhooks import doorbell
 from app.webhooks.providers import PATHS, Receiver
 from tests.conformance.webhook_samples import document, sample

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.webhooks.certificates import Certificates, CertificateUnavailable
-from app.webhooks.signatures import PRESETS, SignatureInvalid, parse_schemes, verify
-from app.webhooks.signing import sign
+from app.webhooks.signatures.certificates import Certificates, CertificateUnavailable
+from app.webhooks.signatures.presets import PRESETS, SignatureInvalid, parse_schemes, verify
+from app.webhooks.signatures.sending import sign
 from tests.conformance.webhook_vectors import body, load_vectors, preset, scheme_text, verdict
 
 NOW = 1_800_000_000

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from app.webhooks import service
-from app.webhooks.payloads import Posted, Unreadable, Unwanted
 from app.webhooks.providers import get_provider
+from app.webhooks.providers.payloads import Posted, Unreadable, Unwanted
 from tests.conformance.webhook_samples import document
 
 LONG = f"{'a' * 320}@example.com"

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from app.webhooks.payloads import Posted, Unreadable
 from app.webhooks.providers import (
     auth0,
     clerk,
@@ -25,6 +24,7 @@ from app.webhooks.providers import (
     stytch,
     workos,
 )
+from app.webhooks.providers.payloads import Posted, Unreadable
 from app.webhooks.providers.provider import Provider
 
 

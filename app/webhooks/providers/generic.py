@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.webhooks.events import (
+from app.identity_sync.events import (
     Change,
     IdentityEvent,
     MembershipEvent,
@@ -35,7 +35,7 @@ from app.webhooks.events import (
     UserEvent,
     membership_key,
 )
-from app.webhooks.payloads import (
+from app.webhooks.providers.payloads import (
     Unwanted,
     email,
     flag,

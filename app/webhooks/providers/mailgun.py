@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
-from app.webhooks.payloads import (
+from app.webhooks.providers.payloads import (
     Unwanted,
     address,
     epoch,

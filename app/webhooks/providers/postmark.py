@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.emails.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
-from app.webhooks.payloads import (
+from app.webhooks.providers.payloads import (
     Unwanted,
     address,
     key,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.webhooks.events import Delivery, Event
-from app.webhooks.payloads import MAX_ID, Posted, Unreadable, digest, key
+from app.identity_sync.events import Delivery, Event
+from app.webhooks.providers.payloads import MAX_ID, Posted, Unreadable, digest, key
 
 Split = Callable[[Posted, str | None], list[Delivery]]
 Adapt = Callable[[bytes], Sequence[Event]]

@@ -10,8 +10,8 @@ import json
 from typing import Any
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
-from app.webhooks.events import Delivery
-from app.webhooks.payloads import (
+from app.identity_sync.events import Delivery
+from app.webhooks.providers.payloads import (
     Posted,
     Unreadable,
     Unwanted,

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from app.emails.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
-from app.webhooks.events import Event, SubscriptionConfirmation
-from app.webhooks.payloads import (
+from app.identity_sync.events import Event, SubscriptionConfirmation
+from app.webhooks.providers.payloads import (
     Unreadable,
     Unwanted,
     address,

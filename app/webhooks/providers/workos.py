@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.webhooks.events import (
+from app.identity_sync.events import (
     Change,
     IdentityEvent,
     MembershipEvent,
     OrganizationEvent,
     UserEvent,
 )
-from app.webhooks.payloads import (
+from app.webhooks.providers.payloads import (
     Unwanted,
     email,
     identifier,

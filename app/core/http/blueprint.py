@@ -1,0 +1,173 @@
+"""The one Blueprint: guard, transaction, idempotency, envelope, ETag and their documentation.
+
+A view is decorated as flask-smorest has it and returns a row, a :class:`Page`, None, or
+``(row, headers)``. Around it, in this order: the transaction opens, the guard enters (and reads
+what the view reads first, see :mod:`app.core.db.ahead`), a known ``Idempotency-Key`` is answered, the
+arguments are checked, the view runs, its result is dumped into ``{"data": …}`` with an ``ETag``,
+the transaction commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, cast
+
+import flask_smorest
+import marshmallow as ma
+from flask import Response, request
+from flask_smorest.utils import resolve_schema_instance, unpack_tuple_response
+
+from app.core import json_text
+from app.core.db import transactions
+from app.core.errors import Forbidden
+from app.core.http import etags, idempotency
+from app.core.http.application import current_request
+from app.core.http.pagination import Page
+from app.core.http.parser import PARSER
+from app.core.openapi import responses
+from app.core.validation.schemas import Schema
+
+View = Callable[..., Any]
+
+
+class Blueprint(flask_smorest.Blueprint):
+    """flask-smorest's Blueprint with this service's rules."""
+
+    ARGUMENTS_PARSER = PARSER
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._prepare_doc_cbks.append(self._prepare_contract_doc)
+
+    def add_url_rule(
+        self,
+        rule: str,
+        endpoint: str | None = None,
+        view_func: Any = None,
+        *args: Any,
+        **options: Any,
+    ) -> None:
+        """Register a view behind its guard and inside a transaction."""
+        endpoint_func: Any = _endpoint(view_func)
+        access = getattr(view_func, "access", None)
+        endpoint_func._apidoc = {
+            **getattr(view_func, "_apidoc", {}),
+            "contract": (rule, access, f"{self.name}_{view_func.__name__}"),
+        }
+        endpoint_func.__doc__ = f"{view_func.__doc__}\n\n{getattr(access, 'description', '')}"
+        super().add_url_rule(rule, endpoint, endpoint_func, *args, **options)
+
+    @staticmethod
+    def _prepare_contract_doc(
+        doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
+    ) -> dict[str, Any]:
+        rule, access, doc["operationId"] = doc_info["contract"]
+        described = doc_info.get("manual_doc", {}).get("responses", ())
+        return responses.complete(doc, described, rule=rule, method=method, access=access)
+
+    def response(
+        self,
+        status_code: int,
+        schema: Any = None,
+        *,
+        shown_once: tuple[str, ...] = (),
+        **documentation: Any,
+    ) -> Callable[[View], View]:
+        """Serialize what the view returns; see flask-smorest for ``documentation``.
+
+        ``shown_once`` names fields that a replay of the stored answer must not contain.
+        """
+        schema = cast("Schema | None", resolve_schema_instance(schema))
+        document = super().response(status_code, schema, **documentation)
+
+        def decorate(view: View) -> View:
+            @wraps(document(view))
+            def wrapper(*args: Any, **kwargs: Any) -> Response:
+                result, status, headers = unpack_tuple_response(view(*args, **kwargs))
+                if isinstance(result, Response):
+                    return result
+                return _response(result, schema, status or status_code, headers, shown_once)
+
+            return wrapper
+
+        return decorate
+
+    @staticmethod
+    def _make_doc_response_schema(schema: ma.Schema | None) -> Any:
+        """The envelope, for the OpenAPI document."""
+        return None if schema is None else _envelope(type(schema), bool(schema.many))()
+
+
+def _endpoint(view: View) -> View:
+    access = getattr(view, "access", None)
+
+    @wraps(view)
+    def endpoint(*args: Any, **kwargs: Any) -> Response:
+        def work() -> Response:
+            if access is None:
+                raise Forbidden("This endpoint names no permission.", code="permission_denied")
+            request = current_request()
+            access.enter(request)
+            etags.expect(request.headers.get("If-Match"))
+            return idempotency.answer_once(request, lambda: view(*args, **kwargs))
+
+        return transactions.run(work)
+
+    return endpoint
+
+
+def _response(
+    result: Any,
+    schema: Schema | None,
+    status: int,
+    headers: Mapping[str, str] | None,
+    shown_once: tuple[str, ...],
+) -> Response:
+    transactions.flush_session()  # ids, timestamps and versions as they will be committed
+    if result is None:
+        return Response(status=status, headers=dict(headers or {}))
+    response = Response(status=status, content_type="application/json", headers=dict(headers or {}))
+    if isinstance(result, Page):
+        items = schema.dump_native(result.items, many=True) if schema else result.items
+        response.data = json_text.dumps({"data": items, "next_cursor": result.next_cursor})
+        return response
+    if hasattr(result, "version"):
+        response.set_etag(etags.etag_of(result))
+        if request.method == "GET" and etags.is_current(
+            result, request.headers.get("If-None-Match")
+        ):
+            response.status_code = 304
+            return response
+    if status == 201:
+        response.headers.setdefault("Location", f"{request.path}/{result.id}")
+    data = schema.dump_native(result) if schema else result
+    response.data = json_text.dumps({"data": data})
+    if shown_once:
+        kept = {name: value for name, value in data.items() if name not in shown_once}
+        idempotency.remember_as(json_text.dumps({"data": kept}))
+    return response
+
+
+_ENVELOPES: dict[tuple[type[ma.Schema], bool], type[ma.Schema]] = {}
+
+
+def _envelope(schema: type[ma.Schema], many: bool) -> type[ma.Schema]:
+    key = (schema, many)
+    if key not in _ENVELOPES:
+        name = schema.__name__.removesuffix("Schema")
+        fields: dict[str, Any] = {
+            "data": ma.fields.List(ma.fields.Nested(schema), required=True)
+            if many
+            else ma.fields.Nested(schema, required=True)
+        }
+        if many:
+            fields["next_cursor"] = ma.fields.String(
+                required=True,
+                allow_none=True,
+                metadata={
+                    "description": "Give it as `cursor` for the next page; null on the last."
+                },
+            )
+        _ENVELOPES[key] = ma.Schema.from_dict(fields, name=f"{name}{'List' if many else 'Answer'}")
+    return _ENVELOPES[key]

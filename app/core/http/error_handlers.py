@@ -1,0 +1,96 @@
+"""From exceptions to the two error bodies; nothing of the inside is ever sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from flask import Flask, Response, current_app, request
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+
+from app.core.errors import AppError, Invalid, Unavailable
+from app.core.http.routing import allowed_methods, is_unrouted, redirect_to_slashless
+from app.core.validation.messages import echo
+
+_DETAILS = {413: "The request body is larger than this endpoint takes."}
+_KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
+
+
+def register_error_handlers(app: Flask) -> None:
+    """Answer every error of ``app`` with one of the two bodies.
+
+    Database faults that may pass are 503; whether to try again first is the transaction's affair.
+    Anything unforeseen is logged and answered with a 500 that says nothing.
+    """
+    app.log_exception = _log  # type: ignore[method-assign]
+    app.register_error_handler(AppError, _app_error)
+    app.register_error_handler(HTTPException, _http_exception)
+    app.register_error_handler(DBAPIError, _database_error)
+    app.register_error_handler(PoolTimeout, _database_unavailable)
+
+
+def _log(exc_info: Any) -> None:
+    """As Flask does, but for the path, which may hold what is personal."""
+    current_app.logger.error("request_failed", exc_info=exc_info)
+
+
+def _app_error(error: AppError) -> Response:
+    body = _echoed(error) if isinstance(error, Invalid) else error.body()
+    return _answer(error.status, body, error.headers)
+
+
+def _http_exception(error: HTTPException) -> Response:
+    if isinstance(error, NotFound) and is_unrouted(error, request):
+        redirect = redirect_to_slashless(request, current_app.create_url_adapter(request))
+        if redirect is not None:
+            return redirect
+    status = error.code or 500
+    detail = _DETAILS.get(status) or _phrase(status)
+    headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
+    if isinstance(error, MethodNotAllowed):
+        headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)
+    return _answer(status, {"detail": detail}, headers)
+
+
+def _database_error(error: DBAPIError) -> Response:
+    if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
+        return _database_unavailable(error)
+    raise error
+
+
+def _database_unavailable(error: Exception) -> Response:
+    reason = str(getattr(error, "orig", error))
+    current_app.logger.warning("database_unavailable", extra={"reason": reason})
+    return _app_error(Unavailable("The database is not available.", code="database_unavailable"))
+
+
+def _answer(status: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    response = Response(
+        text.encode(errors="replace"), status=status, content_type="application/json"
+    )
+    response.headers.update(headers)
+    return response
+
+
+def _echoed(error: Invalid) -> dict[str, Any]:
+    """The errors with their inputs cut; what several of them show is measured once."""
+    shown: dict[int, Any] = {}
+    entries = []
+    for entry in error.errors:
+        key = id(entry["input"])
+        if key not in shown:
+            shown[key] = echo(entry["input"])
+        entries.append({**entry, "input": shown[key]})
+    return {"detail": entries}
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Error"

@@ -1,0 +1,155 @@
+"""``Idempotency-Key``: a POST or PATCH that is sent again has one effect and one answer.
+
+The key is inserted first thing in the request's own transaction. A second request with the same
+key therefore waits for the first at the unique index: when the first commits, the second finds
+its answer; when it rolls back (any answer but 2xx), the second runs as if it were the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from flask import Request, Response
+from sqlalchemy import JSON, BigInteger, LargeBinary, Text, bindparam, delete, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.clock import utcnow
+from app.core.db import transactions
+from app.core.db.models import Moment
+from app.core.errors import Conflict, Invalid, error
+from app.extensions import db
+
+LIFETIME = timedelta(hours=24)
+WAIT_SECONDS = 10
+MAX_KEY_LENGTH = 255
+KEPT_HEADERS = ("Content-Type", "ETag", "Location", "X-Update-Ignored")
+LOCK_NOT_AVAILABLE = "55P03"
+
+
+class IdempotencyKey(db.Model):  # type: ignore[name-defined]
+    """One key of one credential, method and path, with the answer it got."""
+
+    __tablename__ = "idempotency_keys"
+
+    scope: Mapped[str] = mapped_column(Text, primary_key=True)
+    key: Mapped[str] = mapped_column(Text, primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow, index=True)
+    status: Mapped[int | None] = mapped_column(BigInteger)
+    headers: Mapped[dict[str, str] | None] = mapped_column(JSON)
+    body: Mapped[bytes | None] = mapped_column(LargeBinary)
+
+
+_new = insert(IdempotencyKey.__table__).values(
+    scope=bindparam("scope"),
+    key=bindparam("key"),
+    fingerprint=bindparam("fingerprint"),
+    created_at=bindparam("created_at"),
+)
+CLAIM = _new.on_conflict_do_update(
+    index_elements=["scope", "key"],
+    set_={
+        "fingerprint": _new.excluded.fingerprint,
+        "created_at": _new.excluded.created_at,
+        "status": None,
+        "headers": None,
+        "body": None,
+    },
+    where=IdempotencyKey.created_at < bindparam("expired_before"),
+).returning(IdempotencyKey.scope)
+WAIT = text(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'")
+STOP_WAITING = text("SET LOCAL lock_timeout = DEFAULT")
+
+
+def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
+    """``answer()``, or the stored answer of the same request with the same key.
+
+    Raises Invalid for another body under the same key and for a key longer than 255 characters,
+    Conflict (``idempotency_in_progress``) where the first request still runs after ten seconds.
+    """
+    key = request.headers.get("Idempotency-Key")
+    is_public = "credential" not in transactions.context()
+    if key is None or is_public or request.method not in ("POST", "PATCH"):
+        return answer()
+    _check(key)
+    place = {"scope": _scope(request), "key": key}
+    fingerprint = hashlib.sha256(request.query_string + b"\0" + request.get_data()).hexdigest()
+    if not _claim(place, fingerprint):
+        return _replay(place, fingerprint)
+    response = answer()
+    if 200 <= response.status_code < 300:
+        _store(place, response)
+    else:  # returned, not raised, so this commits: a 304
+        db.session.execute(delete(IdempotencyKey).filter_by(**place))
+    return response
+
+
+def remember_as(body: bytes) -> None:
+    """Store ``body`` instead of the real one, which holds a secret that is shown only once."""
+    transactions.context()["idempotent_body"] = body
+
+
+def _check(key: str) -> None:
+    if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
+        raise _invalid(f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters")
+
+
+def _invalid(fault: str) -> Invalid:
+    loc = ["header", "idempotency-key"]
+    return Invalid(error(loc, "value_error", f"Value error, {fault}", None, {"error": {}}))
+
+
+def _scope(request: Request) -> str:
+    credential = transactions.context()["credential"]
+    return hashlib.sha256(f"{credential} {request.method} {request.path}".encode()).hexdigest()
+
+
+def _claim(place: dict[str, str], fingerprint: str) -> bool:
+    now = utcnow()
+    values: dict[str, Any] = {
+        **place,
+        "fingerprint": fingerprint,
+        "created_at": now,
+        "expired_before": now - LIFETIME,
+    }
+    try:
+        db.session.execute(WAIT)
+        claimed = db.session.execute(CLAIM, values).scalar() is not None
+        db.session.execute(STOP_WAITING)
+    except DBAPIError as fault:
+        if transactions.sqlstate(fault) != LOCK_NOT_AVAILABLE:
+            raise
+        raise Conflict(
+            "The first request with this Idempotency-Key is still running.",
+            code="idempotency_in_progress",
+        ) from None
+    return claimed
+
+
+def _replay(place: dict[str, str], fingerprint: str) -> Response:
+    stored = db.session.get_one(IdempotencyKey, (place["scope"], place["key"]))
+    if stored.fingerprint != fingerprint:
+        raise _invalid("this idempotency key was used with another request")
+    response = Response(stored.body, status=stored.status, headers=stored.headers or {})
+    response.headers["Idempotent-Replayed"] = "true"
+    return response
+
+
+def _store(place: dict[str, str], response: Response) -> None:
+    row = db.session.get_one(IdempotencyKey, (place["scope"], place["key"]))
+    row.status = response.status_code
+    row.headers = {
+        name: response.headers[name] for name in KEPT_HEADERS if name in response.headers
+    }
+    row.body = transactions.context().get("idempotent_body", response.get_data())
+
+
+def forget_expired() -> int:
+    """Delete the keys that no longer hold; how many there were."""
+    old = delete(IdempotencyKey).where(IdempotencyKey.created_at < utcnow() - LIFETIME)
+    return len(db.session.execute(old.returning(IdempotencyKey.key)).all())

@@ -1,0 +1,123 @@
+"""Background jobs: the queues, the ``@job`` decorator, and pushing a job after the commit.
+
+Redis is a doorbell: a job carries ids only, everything it needs is in PostgreSQL, and a lost push
+is made good by a sweeper. So a push that fails is logged and nothing more, and every job is
+harmless when it runs twice.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+import rq
+from flask import current_app
+from redis import Redis
+from redis.exceptions import RedisError
+from rq.serializers import JSONSerializer
+
+from app.core.db import transactions
+from app.core.observability import telemetry
+from app.core.observability.logs import current_request_id
+from app.core.redis_clients import request_client
+
+log = logging.getLogger(__name__)
+
+
+class Queue(StrEnum):
+    """Every queue; the Procfile's worker serves them in this order."""
+
+    WEBHOOKS = "webhooks"
+    INDEXES = "indexes"
+    MAINTENANCE = "maintenance"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A function that a worker runs: call it to run it here, :meth:`push` it to run it later."""
+
+    function: Callable[..., Any]
+    queue: Queue
+    timeout: int
+    every: int | None
+
+    @property
+    def name(self) -> str:
+        """The dotted name that the queue carries and the worker imports."""
+        return f"{self.function.__module__}.{self.function.__name__}"
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+    def push(self, *ids: str, delay: float = 0) -> None:
+        """Queue the job once the current transaction is durable; at once outside a transaction.
+
+        ``delay``: seconds until a worker may take it.
+        """
+        meta = {"request_id": current_request_id(), **telemetry.carried()}
+        if transactions.is_open():
+            transactions.on_commit(lambda: _push(self, ids, delay, meta))
+        else:
+            _push(self, ids, delay, meta)
+
+
+JOBS: dict[str, Job] = {}
+
+
+def job(
+    *, queue: Queue, timeout: int = 300, every: int | None = None
+) -> Callable[[Callable[..., Any]], Job]:
+    """Make a function a job; its arguments are ids, as text.
+
+    ``timeout``: seconds it may run. ``every``: seconds between runs by the scheduler, for jobs
+    without arguments.
+    """
+
+    def register(function: Callable[..., Any]) -> Job:
+        made = Job(function, queue, timeout, every)
+        JOBS[made.name] = made
+        return made
+
+    return register
+
+
+def queue_named(name: str, connection: Redis) -> rq.Queue:
+    """An RQ queue with this program's serializer."""
+    return rq.Queue(name, connection=connection, serializer=JSONSerializer)
+
+
+def connection() -> Redis:
+    """The request-side Redis client of the current application."""
+    config = current_app.extensions["config"]
+    return request_client(config.redis_url, config.redis_timeout)
+
+
+def _push(pushed: Job, ids: tuple[str, ...], delay: float, meta: dict[str, str]) -> None:
+    queue = queue_named(pushed.queue, connection())
+    options: dict[str, Any] = {
+        "job_timeout": pushed.timeout,
+        "result_ttl": 60,
+        "failure_ttl": 86_400,
+        "meta": meta,
+        "description": pushed.name,
+    }
+    try:
+        if delay:
+            queue.enqueue_in(timedelta(seconds=delay), pushed.name, *ids, **options)
+        else:
+            queue.enqueue(pushed.name, *ids, **options)
+    except RedisError as fault:
+        log.warning("job_push_failed", extra={"job": pushed.name, "reason": str(fault)})
+    except Exception:
+        log.exception("job_push_failed", extra={"job": pushed.name})
+
+
+def load(modules: list[str]) -> None:
+    """Import the modules that define jobs, so that :data:`JOBS` is complete."""
+    for module in modules:
+        importlib.import_module(module)

@@ -1,0 +1,25 @@
+"""The scheduler process: queues the jobs that have ``every``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from flask import Flask
+
+from app.core.jobs.queues import JOBS
+
+
+def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
+    """Push each job that has ``every`` when it is due, until ``stop()``.
+
+    Several schedulers at once are harmless, since the jobs are.
+    """
+    due = {name: 0.0 for name, scheduled in JOBS.items() if scheduled.every}
+    while not stop():
+        now = time.monotonic()
+        with app.app_context():
+            for name in [name for name, moment in due.items() if moment <= now]:
+                JOBS[name].push()
+                due[name] = now + (JOBS[name].every or 0)
+        time.sleep(0.5)

@@ -1,0 +1,79 @@
+"""The RQ worker process: runs each job inside an application context of its own."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import rq
+from flask import Flask
+from rq.serializers import JSONSerializer
+from sqlalchemy.orm import configure_mappers
+
+from app.core.jobs.queues import Queue, queue_named
+from app.core.observability import telemetry
+from app.core.observability.logs import add_facts, resume_request
+from app.core.observability.metrics import count_job
+from app.core.redis_clients import worker_client
+from app.extensions import db
+
+log = logging.getLogger(__name__)
+
+
+class Worker(rq.Worker):
+    """RQ's worker with this application around each job and fresh database connections after a fork."""
+
+    app: Flask
+
+    def perform_job(self, job: rq.job.Job, queue: rq.Queue) -> bool:
+        """Run one job in an application context of its own, under its request's id."""
+        with self.app.app_context():
+            db.engine.dispose(close=False)
+            with telemetry.job_span(str(job.func_name), job.meta, queue=queue.name, job_id=job.id):
+                succeeded = self._perform(job, queue)
+            telemetry.flush()
+            return succeeded
+
+    def _perform(self, job: rq.job.Job, queue: rq.Queue) -> bool:
+        _resume_request_of(job)
+        started = time.perf_counter()
+        succeeded = super().perform_job(job, queue)
+        _resume_request_of(job)  # the job may have worked for other requests as well
+        log.info(
+            "job",
+            extra={
+                "queue": queue.name,
+                "succeeded": succeeded,
+                "duration_ms": round((time.perf_counter() - started) * 1000, 2),
+            },
+        )
+        count_job(self.connection, str(job.func_name), succeeded=succeeded)
+        return succeeded
+
+    def handle_exception(self, job: rq.job.Job, *exc_info: Any) -> None:
+        """Log what a job failed of, as everything is logged; RQ's own line would show its values."""
+        log.error("job_failed", exc_info=exc_info)
+        telemetry.note_failure(exc_info[1])
+
+
+def _resume_request_of(job: rq.job.Job) -> None:
+    resume_request(job.meta.get("request_id", ""))
+    add_facts(job=str(job.func_name), job_id=job.id)
+
+
+def make_worker(app: Flask, queues: list[Queue]) -> Worker:
+    """A worker of ``queues``; it also moves delayed jobs to their queue when they are due."""
+    configure_mappers()  # once, before the forks, not anew in each of them
+    redis = worker_client(app.extensions["config"].redis_url)
+    worker = Worker(
+        [queue_named(name, redis) for name in queues],
+        connection=redis,
+        serializer=JSONSerializer,
+        worker_ttl=30,
+        maintenance_interval=10,
+        job_monitoring_interval=5,
+        log_job_description=False,
+    )
+    worker.app = app
+    return worker

@@ -1,0 +1,117 @@
+"""What is counted: requests by route and status, their duration, connections, results of jobs.
+
+Requests are counted by prometheus_client, correct under several gunicorn workers when
+``PROMETHEUS_MULTIPROC_DIR`` is set (``gunicorn.conf.py`` sets it). Each job runs in a process of
+its own, so their results are counted in a Redis hash instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import cache
+from typing import Any, cast
+
+from flask import Flask, Response, g
+from prometheus_client import Counter, Gauge, Histogram
+from redis import Redis
+from redis.exceptions import RedisError
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
+
+from app.core.db.watchdog import on_look
+from app.core.http.application import current_request
+from app.core.observability.logs import say
+
+log = logging.getLogger(__name__)
+
+REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "route", "status"])
+DURATION = Histogram(
+    "http_request_duration_seconds",
+    "Time from a request's arrival at the application to its answer.",
+    ["method", "route"],
+    buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+CONNECTIONS = Gauge(
+    "db_pool_connections",
+    "Connections to PostgreSQL of the live processes: open, and of these in use, that is waiting"
+    " for an answer when the process last looked (twice a second).",
+    ["state"],
+    multiprocess_mode="livesum",
+)
+METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
+JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
+
+
+def observe_requests(app: Flask) -> None:
+    """Count and log every request of ``app``: one line each, with ids only."""
+    app.before_request(_start)
+    app.after_request(_observe)
+
+
+def _start() -> None:
+    g.started = time.perf_counter()
+
+
+def _observe(response: Response) -> Response:
+    request = current_request()
+    rule = request.url_rule
+    route = rule.rule if rule else "unrouted"
+    now = time.perf_counter()
+    seconds = now - g.get("started", now)
+    method = request.method
+    if method not in METHODS:
+        method = "other"
+    count, duration = _of_request(method, route, response.status_code)
+    count.inc()
+    duration.observe(seconds)
+    say(
+        log,
+        "request",
+        method=method,
+        route=route,
+        status=response.status_code,
+        duration_ms=round(seconds * 1000, 2),
+    )
+    return response
+
+
+@cache
+def _of_request(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels(method, route, status), DURATION.labels(method, route)
+
+
+@cache
+def _connections(state: str) -> Gauge:
+    return CONNECTIONS.labels(state)
+
+
+@event.listens_for(Pool, "connect")
+def _opened(*_: Any) -> None:
+    _connections("open").inc()
+
+
+@event.listens_for(Pool, "close")
+def _closed(*_: Any) -> None:
+    _connections("open").dec()
+
+
+on_look.append(lambda waiting: _connections("in_use").set(waiting))
+
+
+def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:
+    """Count one finished job; a Redis that is away costs the count, nothing else."""
+    try:
+        redis.hincrby(JOB_RESULTS, f"{job} {'succeeded' if succeeded else 'failed'}", 1)
+    except RedisError:
+        log.warning("job_not_counted", extra={"job": job})
+
+
+def job_results(redis: Redis) -> dict[tuple[str, str], int]:
+    """How many jobs ended how, since Redis was last empty: ``{(job, result): count}``."""
+    counted = cast("dict[bytes, bytes]", redis.hgetall(JOB_RESULTS))
+    results = {}
+    for field, count in counted.items():
+        job, _, result = field.decode().partition(" ")
+        results[job, result] = int(count)
+    return results

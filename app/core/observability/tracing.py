@@ -1,0 +1,119 @@
+"""A span for each request and each job, sent by OTLP over HTTP; imported only where it is wanted.
+
+The SDK's own variables hold (``OTEL_SERVICE_NAME``, ``OTEL_EXPORTER_OTLP_HEADERS``,
+``OTEL_TRACES_SAMPLER`` …). Spans name routes and ids, never a path, a query or a message.
+Its thread is started anew in each fork, so gunicorn's workers and jobs' processes send their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from flask import Flask, Response, g, request
+from opentelemetry import context, trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from app.core.observability import logs
+from app.core.observability.metrics import METHODS
+
+SERVICE = "controlplane"
+UNTRACED = {"/healthz", "/readyz", "/metrics"}  # asked every few seconds, by machines
+TRACEPARENT = TraceContextTextMapPropagator()
+
+
+class Tracing:
+    """The spans of one application."""
+
+    def __init__(self, endpoint: str) -> None:
+        resource = Resource({"service.name": SERVICE}).merge(OTELResourceDetector().detect())
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces")
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("app")
+
+    def flush(self) -> None:
+        """Send the spans that have ended."""
+        self._provider.force_flush()
+
+    def carried(self) -> dict[str, str]:
+        """The current span, as ``traceparent`` (W3C Trace Context)."""
+        carrier: dict[str, str] = {}
+        TRACEPARENT.inject(carrier)
+        return carrier
+
+    @contextmanager
+    def job_span(
+        self, name: str, meta: Mapping[str, Any], attributes: Mapping[str, str]
+    ) -> Iterator[None]:
+        """A span in the trace that ``meta`` carries; log lines name the trace meanwhile."""
+        parent = TRACEPARENT.extract(meta)
+        with self._tracer.start_as_current_span(
+            name, parent, SpanKind.CONSUMER, attributes, record_exception=False
+        ) as span:
+            logs.name_trace(_trace_id(span))
+            yield
+            logs.name_trace("")
+
+    def note_failure(self, fault: BaseException) -> None:
+        """Mark the current span as failed, by the fault's kind alone."""
+        span = trace.get_current_span()
+        span.set_status(StatusCode.ERROR)
+        span.set_attribute("error.type", type(fault).__qualname__)
+
+    def begin_request(self) -> None:
+        """Start the request's span, in its caller's trace if it names one."""
+        method = request.method if request.method in METHODS else "_OTHER"
+        rule = request.url_rule.rule if request.url_rule else "unrouted"
+        if rule in UNTRACED:
+            return
+        g.span = self._tracer.start_span(
+            f"{method} {rule}",
+            TRACEPARENT.extract(request.headers),
+            SpanKind.SERVER,
+            {"http.request.method": method, "http.route": rule},
+        )
+        g.span_token = context.attach(trace.set_span_in_context(g.span))
+        logs.name_trace(_trace_id(g.span))
+
+
+def start(app: Flask, endpoint: str) -> Tracing:
+    """Trace every request of ``app``; ``endpoint`` is the collector's base URL."""
+    tracing = Tracing(endpoint)
+    app.before_request(tracing.begin_request)
+    app.after_request(_answered)
+    app.teardown_request(_end_request)
+    return tracing
+
+
+def _answered(response: Response) -> Response:
+    if "span" in g:
+        g.span.set_attribute("http.response.status_code", response.status_code)
+        if response.status_code >= 500:
+            g.span.set_status(StatusCode.ERROR)
+    return response
+
+
+def _end_request(fault: BaseException | None) -> None:
+    if "span" not in g:
+        return
+    span: Span = g.pop("span")
+    facts = logs.current_facts()
+    span.set_attributes(
+        {f"app.{name}": facts[name] for name in ("request_id", "tenant") if name in facts}
+    )
+    if fault is not None:
+        span.set_attribute("error.type", type(fault).__qualname__)
+    span.end()
+    context.detach(g.pop("span_token"))
+    logs.name_trace("")
+
+
+def _trace_id(span: Span) -> str:
+    return trace.format_trace_id(span.get_span_context().trace_id)

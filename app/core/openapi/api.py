@@ -1,0 +1,125 @@
+"""flask-smorest's Api with this service's errors, security schemes and document settings."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any
+
+import flask_smorest
+from flask import Flask, Response, request
+
+from app.core import json_text
+from app.core.http.error_handlers import register_error_handlers
+from app.core.openapi.examples import add_examples
+from app.core.openapi.responses import SCHEMAS, VALIDATION_FAILED
+from app.core.validation.fields import Choice
+
+SECURITY_SCHEMES = {
+    "user_token": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": "A token of the identity provider.",
+    },
+    "api_key": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "sk_…",
+        "description": "An API key made at `POST /v1/api-keys` or by `flask api-keys create`.",
+    },
+}
+
+OPENAPI_SETTINGS = {
+    "API_TITLE": "Tenant control plane",
+    "API_VERSION": "1.0.0",
+    "API_SPEC_OPTIONS": {
+        "info": {
+            "summary": "Tenants, users, subscriptions, custom fields and feature flags.",
+            "description": 'Every answer with a body is `{"data": …}`; a refusal is `{"detail": …}`. '
+            "Lists give `next_cursor`; single resources carry an `ETag`.",
+        }
+    },
+    "OPENAPI_VERSION": "3.1.0",
+    "OPENAPI_URL_PREFIX": "/",
+    "OPENAPI_JSON_PATH": "openapi.json",
+}
+
+
+def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """Document an enumeration as a component of its own, named as its class is."""
+    if not isinstance(field, Choice):
+        return {}
+    name = field.enumeration.__name__
+    values = [member.value for member in field.enumeration]
+    if name not in converter.spec.components.schemas:
+        converter.spec.components.schema(name, {"type": "string", "enum": values, "title": name})
+    del ret["type"], ret["enum"]
+    reference = converter.spec.components.get_ref("schema", name)
+    return {"anyOf": [reference, {"type": "null"}]} if field.allow_none else reference
+
+
+def with_example(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """Show the example that the field's schema has for its name, unless the field has its own."""
+    examples = getattr(field.parent, "examples", {})
+    has_own = ret.get("examples") != getattr(field, "keywords", {}).get("examples")
+    return {"examples": [examples[field.name]]} if field.name in examples and not has_own else {}
+
+
+def as_described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """Document a field that says itself what it takes (``described_as``) by that alone."""
+    described: dict[str, Any] = getattr(field, "described_as", {})
+    if described:
+        del ret["type"], ret["format"]
+    return described
+
+
+def without_null_default(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """Do not document null as the default of a field that refuses null: absent is not null."""
+    if "default" in ret and ret["default"] is None and not field.allow_none:
+        del ret["default"]
+    return {}
+
+
+class Api(flask_smorest.Api):
+    """One error shape only: flask-smorest's own handlers and error schema are not registered."""
+
+    DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def init_app(self, app: Flask, **options: Any) -> None:
+        """Bind to ``app`` and describe how to authenticate."""
+        app.config.from_mapping(OPENAPI_SETTINGS)
+        super().init_app(app, **options)
+        for describe in (with_example, choice2component, as_described, without_null_default):
+            self.ma_plugin.converter.add_attribute_function(describe)
+        for name, scheme in SECURITY_SCHEMES.items():
+            self.spec.components.security_scheme(name, scheme)
+        for name, schema in SCHEMAS.items():
+            self.spec.components.schema(name, schema)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The whole OpenAPI document; made once, when everything is registered."""
+        document: dict[str, Any] = self.spec.to_dict()
+        add_examples(document)
+        return document
+
+    def _openapi_json(self) -> Response:
+        response = Response(self._written, content_type="application/json")
+        response.add_etag()
+        response.make_conditional(request)
+        return response
+
+    @cached_property
+    def _written(self) -> bytes:
+        return json_text.dumps(self.document)
+
+    def _register_responses(self) -> None:
+        """Only the answer that ``@blp.arguments`` refers to; the rest is in ``core/contract.py``."""
+        self.spec.components.response(HTTPStatus(422).name, VALIDATION_FAILED)
+
+    def _register_pagination_header(self) -> None:
+        """There is none: lists carry `next_cursor`."""
+
+    def _register_error_handlers(self) -> None:
+        register_error_handlers(self._app)

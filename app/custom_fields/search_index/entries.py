@@ -1,0 +1,76 @@
+"""From a field's value to what the search index holds of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from marshmallow import ValidationError
+
+from app.custom_fields.models import FieldType
+from app.custom_fields.values import types
+
+TEXT_KEY = 255  # characters of a text that are indexed; the rest is compared beside the index
+
+NUMBERS = frozenset({FieldType.INTEGER, FieldType.DECIMAL})
+DATES = frozenset({FieldType.DATE, FieldType.DATETIME})
+TEXTS = frozenset(FieldType) - NUMBERS - DATES - {FieldType.BOOLEAN}
+
+
+class Entry(NamedTuple):
+    """The value columns of one index row; see :class:`app.custom_fields.models.IndexRow`."""
+
+    text_key: str | None = None
+    text_rest: str | None = None
+    number_value: float | None = None
+    exact_value: Decimal | None = None
+    date_value: datetime | None = None
+
+
+def entries_of(field_type: FieldType, value: Any) -> tuple[Entry, ...]:
+    """What the index holds of a stored value; nothing where it is absent or not of the type.
+
+    Texts are not held to the rules of e-mail addresses, options and the like: a value older than
+    its field's rules is found all the same.
+    """
+    if value is None:
+        return ()
+    if field_type == FieldType.MULTI_SELECT:
+        options = value if isinstance(value, list) else []
+        chosen = dict.fromkeys(option for option in options if isinstance(option, str))
+        return tuple(text_entry(option) for option in chosen)
+    if field_type in TEXTS:
+        return (text_entry(value),) if isinstance(value, str) else ()
+    try:
+        parsed = types.PARSERS[field_type](value)
+    except ValidationError:
+        return ()
+    return (_typed_entry(field_type, parsed),)
+
+
+def text_entry(text: str) -> Entry:
+    """The entry of a text of any length."""
+    return Entry(text_key=text[:TEXT_KEY], text_rest=text[TEXT_KEY:] or None)
+
+
+def number_entry(number: Decimal) -> Entry:
+    """The entry of a number; the float is what is indexed."""
+    nearest = float(number)
+    return Entry(number_value=nearest, exact_value=None if plain(nearest) == number else number)
+
+
+def plain(nearest: float) -> Decimal:
+    """The number that a float stands for where no exact value is beside it: its shortest text."""
+    return Decimal(repr(nearest))
+
+
+def _typed_entry(field_type: FieldType, parsed: Any) -> Entry:
+    match field_type:
+        case FieldType.BOOLEAN:
+            return text_entry("true" if parsed else "false")
+        case FieldType.DATE:
+            return Entry(date_value=datetime(parsed.year, parsed.month, parsed.day, tzinfo=UTC))
+        case FieldType.DATETIME:
+            return Entry(date_value=parsed)
+    return number_entry(Decimal(parsed))

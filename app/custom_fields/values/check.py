@@ -1,0 +1,78 @@
+"""Holding an entity's values to the custom fields of its tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from marshmallow import ValidationError
+
+from app.core.errors import Invalid, Location, error
+from app.core.validation.messages import MAX_REFUSALS, refusals
+from app.custom_fields.values import types
+from app.custom_fields.values.rules import Rule, rules_of
+
+
+def check_patch(
+    tenant_id: UUID,
+    entity_type: str,
+    before: Mapping[str, Any],
+    patch: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    loc: Location = ("body", "patches"),
+) -> None:
+    """Raise Invalid, at ``[*loc, key]``, where a merge patch (RFC 7396) breaks a field's rules.
+
+    Only the patch's own keys are looked at: a required field may not be removed, but an entity
+    that lacks it can be patched otherwise. Keys without an active field are free.
+    """
+    _refuse(rules_of(tenant_id, entity_type), patch, loc, is_whole=False)
+
+
+def check_values(
+    rules: Sequence[Rule], values: Mapping[str, Any], *, loc: Location = ("body", "values")
+) -> None:
+    """Raise Invalid, at ``[*loc, key]``, where whole ``values`` break a rule or lack a required one.
+
+    null is not a value of any type.
+    """
+    _refuse(rules, values, loc, is_whole=True)
+
+
+def _refuse(
+    rules: Sequence[Rule], values: Mapping[str, Any], loc: Location, *, is_whole: bool
+) -> None:
+    errors = [
+        fault
+        for rule in rules
+        for fault in (
+            _value_faults(rule, values, loc, null_removes=not is_whole)
+            if rule.key in values
+            else _missing(rule, values, loc, is_whole)
+        )
+    ]
+    if errors:
+        raise Invalid(*errors[:MAX_REFUSALS])
+
+
+def _missing(
+    rule: Rule, values: Mapping[str, Any], loc: Location, is_wanted: bool
+) -> Iterator[dict[str, Any]]:
+    if is_wanted and rule.is_required:
+        yield error([*loc, rule.key], "missing", "Field required", values)
+
+
+def _value_faults(
+    rule: Rule, values: Mapping[str, Any], loc: Location, *, null_removes: bool
+) -> Iterator[dict[str, Any]]:
+    value = values[rule.key]
+    if value is None and null_removes:
+        yield from _missing(rule, values, loc, is_wanted=True)
+        return
+    try:
+        types.check(rule.field_type, rule.options, value)
+    except ValidationError as fault:
+        for one in refusals(fault, value):
+            yield one.under(*loc, rule.key).entry()

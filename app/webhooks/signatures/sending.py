@@ -1,0 +1,140 @@
+"""The sender's side: sign a body as a provider would, for ``send-test`` and for tests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_der_private_key
+
+from app.webhooks.signatures.presets import decoded_key
+
+
+class Signed(NamedTuple):
+    """What to post: headers to add, and the body, which Mailgun's signature becomes part of."""
+
+    headers: dict[str, str]
+    body: bytes
+
+
+def sign(preset: str, secret: str, body: bytes, now: float, *, message_id: str = "") -> Signed:
+    """Sign ``body`` with what the preset's sender holds, at the moment ``now`` (epoch seconds).
+
+    ``secret`` is the configured value, except where the receiver knows a public key only: then
+    it is the private key (``whsk_…`` for Standard Webhooks, base64 of PKCS #8 DER for
+    SendGrid). ``message_id`` is made up where it is needed and not given. Raises ValueError for
+    ``ses``, whose signature only Amazon can make, and for a preset or a key that is none.
+    """
+    signer = _SIGNERS.get(preset)
+    if signer is None:
+        raise ValueError(f"nobody here can sign as {preset}: one of {', '.join(_SIGNERS)}")
+    return signer(secret, body, now, message_id or f"msg_{secrets.token_urlsafe(20)}")
+
+
+def _standard_webhooks(family: str) -> Callable[[str, bytes, float, str], Signed]:
+    def signer(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+        content = f"{message_id}.{int(now)}.".encode() + body
+        if secret.startswith("whsk_"):
+            private = Ed25519PrivateKey.from_private_bytes(decoded_key(secret[5:])[:32])
+            version, signature = "v1a", private.sign(content)
+        else:
+            key = decoded_key(secret.removeprefix("whsec_"))
+            version, signature = "v1", hmac.digest(key, content, hashlib.sha256)
+        headers = {
+            f"{family}-id": message_id,
+            f"{family}-timestamp": str(int(now)),
+            f"{family}-signature": f"{version},{base64.b64encode(signature).decode()}",
+        }
+        return Signed(headers, body)
+
+    return signer
+
+
+def _workos(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    time = str(int(now * 1000))
+    return Signed({"WorkOS-Signature": f"t={time}, v1={_hex(secret, time, body)}"}, body)
+
+
+def _stripe(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    time = str(int(now))
+    return Signed({"Stripe-Signature": f"t={time},v1={_hex(secret, time, body)}"}, body)
+
+
+def _github(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return Signed(
+        {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Delivery": message_id}, body
+    )
+
+
+def _logto(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return Signed({"logto-signature-sha-256": digest}, body)
+
+
+def _sendgrid(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    key = load_der_private_key(decoded_key(secret), password=None)
+    if not isinstance(key, EllipticCurvePrivateKey):
+        raise ValueError("sendgrid signs with a P-256 private key")
+    time = str(int(now))
+    signature = key.sign(time.encode() + body, ECDSA(hashes.SHA256()))
+    prefix = "X-Twilio-Email-Event-Webhook"
+    return Signed(
+        {
+            f"{prefix}-Signature": base64.b64encode(signature).decode(),
+            f"{prefix}-Timestamp": time,
+        },
+        body,
+    )
+
+
+def _mailgun(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    time, token = str(int(now)), secrets.token_hex(25)
+    digest = hmac.new(secret.encode(), f"{time}{token}".encode(), hashlib.sha256).hexdigest()
+    signature = {"timestamp": time, "token": token, "signature": digest}
+    return Signed({}, json.dumps({**json.loads(body), "signature": signature}).encode())
+
+
+def _basic(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    credentials = base64.b64encode(secret.encode()).decode()
+    return Signed({"Authorization": f"Basic {credentials}"}, body)
+
+
+def _bearer(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    return Signed({"Authorization": f"Bearer {secret}"}, body)
+
+
+def _header(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    name, _, value = secret.partition(":")
+    return Signed({name: value}, body)
+
+
+def _hex(secret: str, time: str, body: bytes) -> str:
+    return hmac.new(secret.encode(), f"{time}.".encode() + body, hashlib.sha256).hexdigest()
+
+
+_SIGNERS: dict[str, Callable[[str, bytes, float, str], Signed]] = {
+    "standard_webhooks": _standard_webhooks("webhook"),
+    "svix": _standard_webhooks("svix"),
+    "clerk": _standard_webhooks("svix"),
+    "stytch": _standard_webhooks("svix"),
+    "resend": _standard_webhooks("svix"),
+    "workos": _workos,
+    "stripe": _stripe,
+    "github": _github,
+    "logto": _logto,
+    "sendgrid": _sendgrid,
+    "mailgun": _mailgun,
+    "postmark": _basic,
+    "auth0": _bearer,
+    "auth0_basic": _basic,
+    "auth0_header": _header,
+}

@@ -1,0 +1,269 @@
+"""How each family of senders proves itself: pure functions over (headers, body, now).
+
+Every verifier returns a :class:`Proof` or raises :class:`SignatureInvalid`, and nothing else,
+whatever was sent. Keys come ready to use: reading them from text, and refusing those that are
+no keys, is done once, at start, by ``app.webhooks.signatures.presets``.
+
+The rules they share: the raw bytes are what is signed; every header is present before anything
+is computed; a timestamp is ASCII digits and counts in both directions, the edge included;
+comparisons take constant time and look at every entry; what is malformed is skipped or refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+Headers = Mapping[str, str]
+"""Names in lower case; a repeated header is one value joined by commas, as WSGI servers do."""
+
+Kind = Literal["event", "subscription_confirmation", "unsubscribe_confirmation"]
+
+
+class SignatureInvalid(Exception):
+    """The request does not prove its sender. The text is for the log, never for the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a valid signature tells beyond being valid."""
+
+    message_id: str | None = None
+    """The provider's own delivery id, where the envelope carries one."""
+    replay_key: str | None = None
+    """A value that may be used once: a second body that carries it is a forgery or a retry."""
+    kind: Kind = "event"
+    confirm_url: str | None = None
+    """Where to confirm the subscription, its host already checked."""
+
+
+def standard_webhooks(
+    headers: Headers,
+    body: bytes,
+    now: float,
+    *,
+    key: bytes | Ed25519PublicKey,
+    families: Sequence[str],
+    tolerance: int,
+) -> Proof:
+    """Standard Webhooks, and Svix, from which it grew: ``id.timestamp.body``.
+
+    The first of the header families (``svix``, ``webhook``) that is complete is read. A secret
+    is matched by ``v1`` entries (HMAC-SHA256), a public key by ``v1a`` entries (Ed25519).
+    """
+    message_id, timestamp, signatures = _first_family(headers, families)
+    _check_age(timestamp, now, tolerance)
+    content = _raw(f"{message_id}.{timestamp}.") + body
+    entries = [entry.partition(",") for entry in signatures.split(" ")]
+    if isinstance(key, bytes):
+        matched = _any_equal(
+            [value for version, _, value in entries if version == "v1"],
+            base64.b64encode(_hmac(key, content)),
+        )
+    else:
+        matched = any(
+            _ed25519_holds(key, value, content) for version, _, value in entries if version == "v1a"
+        )
+    if not matched:
+        raise SignatureInvalid("no entry matches")
+    return Proof(message_id=message_id)
+
+
+def timestamped_hmac(
+    headers: Headers,
+    body: bytes,
+    now: float,
+    *,
+    key: bytes,
+    header: str,
+    tolerance: int,
+    per_second: int = 1,
+) -> Proof:
+    """WorkOS and Stripe: ``t=<time>,v1=<hex>``, over ``t.body``; ``t`` once, ``v1`` once or more.
+
+    ``per_second`` is the unit of ``t``: 1 for seconds, 1000 for milliseconds.
+    """
+    parts = [part.strip(" ").partition("=") for part in _required(headers, header).split(",")]
+    times = [value for name, _, value in parts if name == "t"]
+    if len(times) != 1:
+        raise SignatureInvalid("not exactly one timestamp")
+    _check_age(times[0], now, tolerance, per_second)
+    expected = _hmac(key, _raw(f"{times[0]}.") + body).hex().encode()
+    if not _any_equal([value for name, _, value in parts if name == "v1"], expected):
+        raise SignatureInvalid("no v1 value matches")
+    return Proof()
+
+
+def body_hmac(
+    headers: Headers,
+    body: bytes,
+    now: float,
+    *,
+    key: bytes,
+    header: str,
+    prefix: str = "",
+    id_header: str | None = None,
+) -> Proof:
+    """GitHub and Logto: the body alone is signed, in hex. A replay of it is valid for ever."""
+    expected = prefix + _hmac(key, body).hex()
+    if not _equal(_required(headers, header), expected.encode()):
+        raise SignatureInvalid("the digest differs")
+    return Proof(message_id=headers.get(id_header) if id_header else None)
+
+
+def sendgrid_ecdsa(
+    headers: Headers,
+    body: bytes,
+    now: float,
+    *,
+    key: EllipticCurvePublicKey,
+    tolerance: int | None,
+) -> Proof:
+    """SendGrid: ECDSA over ``timestamp`` + ``body``, nothing between them.
+
+    Retries go on for a day and are not known to be signed anew: hence no age limit by default.
+    """
+    timestamp = _required(headers, "x-twilio-email-event-webhook-timestamp")
+    signature = _base64(_required(headers, "x-twilio-email-event-webhook-signature"))
+    _check_age(timestamp, now, tolerance)
+    try:
+        key.verify(signature, timestamp.encode() + body, ECDSA(hashes.SHA256()))
+    except InvalidSignature as invalid:
+        raise SignatureInvalid("the ECDSA signature does not hold") from invalid
+    return Proof()
+
+
+def mailgun(headers: Headers, body: bytes, now: float, *, key: bytes, tolerance: int) -> Proof:
+    """Mailgun: ``signature`` in the JSON body, over ``timestamp`` + ``token`` only.
+
+    The event itself is not signed, so whoever has seen one request could forge others with its
+    token: the token comes back as ``replay_key``, to be accepted once.
+    """
+    signature = json_object(body).get("signature")
+    if not isinstance(signature, dict):
+        raise SignatureInvalid("no signature object")
+    timestamp, token, digest = (
+        required_text(signature, name) for name in ("timestamp", "token", "signature")
+    )
+    _check_age(timestamp, now, tolerance)
+    if not _equal(digest, _hmac(key, utf8(timestamp + token)).hex().encode()):
+        raise SignatureInvalid("the digest differs")
+    return Proof(replay_key=token)
+
+
+def static_credential(
+    headers: Headers, body: bytes, now: float, *, key: bytes, header: str, scheme: str | None = None
+) -> Proof:
+    """Postmark and Auth0: a shared value in a header; nothing is signed.
+
+    With an authentication ``scheme`` (Basic, Bearer) its name is compared without case.
+    """
+    given = _required(headers, header)
+    if scheme is not None:
+        name, _, given = given.partition(" ")
+        if name.lower() != scheme:
+            raise SignatureInvalid("another authentication scheme")
+        given = given.strip(" ")
+    if not _equal(given, key):
+        raise SignatureInvalid("the credential differs")
+    return Proof()
+
+
+def check_age(age: float, tolerance: float) -> None:
+    """Refuse what is too old, or too far in the future: ``tolerance`` itself still counts."""
+    if abs(age) > tolerance:
+        raise SignatureInvalid("outside the tolerance")
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The body as a JSON object."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as fault:
+        raise SignatureInvalid("the body is not JSON") from fault
+    if not isinstance(document, dict):
+        raise SignatureInvalid("the body is not an object")
+    return document
+
+
+def required_text(document: Mapping[str, Any], name: str) -> str:
+    """A member that is text and not empty."""
+    value = document.get(name)
+    if not isinstance(value, str) or not value:
+        raise SignatureInvalid(f"no {name}")
+    return value
+
+
+def utf8(text: str) -> bytes:
+    """Text of a JSON document as it was signed; a lone surrogate never was."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as fault:
+        raise SignatureInvalid("a lone surrogate") from fault
+
+
+def _check_age(timestamp: str, now: float, tolerance: int | None, per_second: int = 1) -> None:
+    """A timestamp is 1 to 15 ASCII digits (``int()`` alone would take ``1_000`` and ``+1``)."""
+    if not re.fullmatch(r"[0-9]{1,15}", timestamp):
+        raise SignatureInvalid("not a timestamp")
+    if tolerance is not None:
+        check_age(now * per_second - int(timestamp), tolerance * per_second)
+
+
+def _first_family(headers: Headers, families: Sequence[str]) -> tuple[str, str, str]:
+    for family in families:
+        values = [headers.get(f"{family}-{name}", "") for name in ("id", "timestamp", "signature")]
+        if all(values):
+            return values[0], values[1], values[2]
+    raise SignatureInvalid("headers are missing")
+
+
+def _required(headers: Headers, name: str) -> str:
+    value = headers.get(name)
+    if not value:
+        raise SignatureInvalid(f"no {name} header")
+    return value
+
+
+def _ed25519_holds(key: Ed25519PublicKey, signature: str, content: bytes) -> bool:
+    try:
+        key.verify(_base64(signature), content)
+    except (InvalidSignature, SignatureInvalid):
+        return False
+    return True
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(_raw(text), validate=True)
+    except binascii.Error as fault:
+        raise SignatureInvalid("not base64") from fault
+
+
+def _hmac(key: bytes, content: bytes) -> bytes:
+    return hmac.digest(key, content, "sha256")
+
+
+def _any_equal(values: Sequence[str], expected: bytes) -> bool:
+    """True if one of them is it; all are looked at, so that time does not tell which."""
+    return sum(_equal(value, expected) for value in values) > 0
+
+
+def _equal(value: str, expected: bytes) -> bool:
+    return hmac.compare_digest(_raw(value), expected)
+
+
+def _raw(text: str) -> bytes:
+    """A header's bytes: WSGI hands them over as latin-1 text."""
+    return text.encode("latin-1", "backslashreplace")

@@ -1,0 +1,118 @@
+import pytest
+from flask import Flask, abort
+from psycopg2 import OperationalError as Psycopg2OperationalError
+from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.core.errors import Conflict, Invalid, NotFound, Unauthenticated, error
+from app.core.http.error_handlers import register_error_handlers
+from app.core.http.routing import configure_routing
+
+SECRET = "SELECT password FROM accounts"
+FAULTS = {
+    "conflict": Conflict("A tenant keeps at least one owner.", code="last_owner"),
+    "unauthenticated": Unauthenticated(),
+    "not-found": NotFound(),
+    "invalid": Invalid(error(["body", "a"], "finite_number", "no", float("nan"))),
+    "disconnected": OperationalError(SECRET, {}, Psycopg2OperationalError("server closed")),
+    "exhausted": PoolTimeout("QueuePool limit reached"),
+    "data": DataError(SECRET, {}, Exception("value out of range")),
+    "unforeseen": RuntimeError(SECRET),
+}
+
+
+@pytest.fixture(scope="module")
+def client():
+    app = Flask(__name__, static_folder=None)
+    configure_routing(app)
+    register_error_handlers(app)
+
+    @app.get("/raise/<name>")
+    def raise_fault(name):
+        raise FAULTS[name]
+
+    @app.get("/abort/<int:status>")
+    def abort_with(status):
+        abort(status, description=SECRET)
+
+    @app.post("/things/<thing_id>")
+    def post_thing(thing_id):
+        return thing_id
+
+    return app.test_client()
+
+
+class TestBodies:
+    def test_an_error_of_the_service_has_a_sentence_and_perhaps_a_code(self, client):
+        conflict = client.get("/raise/conflict")
+        unauthenticated = client.get("/raise/unauthenticated")
+
+        assert (conflict.status_code, conflict.json) == (
+            409,
+            {"detail": "A tenant keeps at least one owner.", "code": "last_owner"},
+        )
+        assert unauthenticated.json == {"detail": "Not authenticated"}
+        assert unauthenticated.headers["WWW-Authenticate"] == "Bearer"
+
+    def test_an_input_that_json_cannot_carry_is_null(self, client):
+        [entry] = client.get("/raise/invalid").json["detail"]
+
+        assert entry == {"type": "finite_number", "loc": ["body", "a"], "msg": "no", "input": None}
+
+    @pytest.mark.parametrize("fault", ["disconnected", "exhausted"])
+    def test_an_absent_database_is_503_with_the_time_to_come_back(self, client, fault):
+        answer = client.get(f"/raise/{fault}")
+
+        assert answer.status_code == 503
+        assert answer.json["code"] == "database_unavailable"
+        assert int(answer.headers["Retry-After"]) > 0
+
+    @pytest.mark.parametrize("fault", ["data", "unforeseen"])
+    def test_the_unforeseen_is_a_500_that_says_nothing(self, client, fault):
+        answer = client.get(f"/raise/{fault}")
+
+        assert (answer.status_code, answer.json) == (500, {"detail": "Internal Server Error"})
+
+    @pytest.mark.parametrize("status", [400, 408, 413, 429])
+    def test_an_http_error_is_answered_in_json_and_without_its_description(self, client, status):
+        answer = client.get(f"/abort/{status}")
+
+        assert answer.status_code == status
+        assert set(answer.json) == {"detail"}
+        assert SECRET not in answer.text
+
+
+class TestRouting:
+    def test_an_unknown_path_is_404(self, client):
+        answer = client.get("/nope")
+
+        assert (answer.status_code, answer.json) == (404, {"detail": "Not Found"})
+
+    @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
+    def test_an_unknown_method_is_405_with_the_allowed_ones(self, client, method):
+        answer = client.open("/things/1", method=method)
+
+        assert (answer.status_code, answer.json) == (405, {"detail": "Method Not Allowed"})
+        assert answer.headers["Allow"] == "POST"
+
+    @pytest.mark.parametrize("method", ["POST", "GET"])
+    def test_a_slash_at_the_end_is_redirected_whatever_the_method(self, client, method):
+        answer = client.open("/things/a%20b//?x=1&y=%2F", method=method, data=b"{")
+
+        assert answer.status_code == 307
+        assert answer.headers["Location"] == "http://localhost/things/a%20b?x=1&y=%2F"
+        assert answer.data == b""
+
+    @pytest.mark.parametrize("path", ["/things/", "/nope/", "/things//1", "/Things/1", "/"])
+    def test_a_path_that_stands_for_no_other_is_404(self, client, path):
+        assert client.post(path).status_code == 404
+
+    def test_two_slashes_at_the_start_are_another_path(self, client):
+        answer = client.post("/", environ_overrides={"PATH_INFO": "//things/1"})
+
+        assert (answer.status_code, answer.json) == (404, {"detail": "Not Found"})
+
+    def test_a_row_that_is_not_found_is_never_redirected(self, client):
+        answer = client.get("/raise/not-found")
+
+        assert (answer.status_code, answer.json) == (404, {"detail": "Not Found"})

@@ -1,0 +1,133 @@
+"""``Idempotency-Key``: one effect and one answer, whenever and however often it is sent."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select, text
+
+from app.core.clock import utcnow
+from app.core.http import idempotency
+from app.core.http.idempotency import IdempotencyKey, forget_expired
+from app.extensions import db
+from app.users.models import User
+from tests.concurrency import at_once
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_preset,
+    create_tenant,
+    platform_transaction,
+)
+
+ADA = {"idp_user_id": "u1", "email": "ada@example.com"}
+
+
+@pytest.fixture
+def owner(app) -> str:
+    return create_member(create_tenant(), "owner")[2]
+
+
+@pytest.fixture
+def post(api, owner):
+    """Create a user under a key."""
+
+    def send(body=ADA, key: str = "k"):
+        return api.post("/v1/users", token=owner, json=body, headers={"Idempotency-Key": key})
+
+    return send
+
+
+def users_named(email: str) -> int:
+    with platform_transaction():
+        return len(db.session.execute(select(User.id).where(User.email == email)).all())
+
+
+class TestKey:
+    def test_gives_the_first_answer_again(self, post):
+        first, again = post(), post()
+
+        assert (first.status_code, again.status_code) == (201, 201)
+        assert again.data == first.data
+        assert again.headers["Location"] == first.headers["Location"]
+        assert "Idempotent-Replayed" not in first.headers
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert users_named("ada@example.com") == 1
+
+    def test_has_one_effect_for_requests_at_the_same_moment(self, post):
+        answers = at_once([post] * 4)
+
+        assert len({answer.data for answer in answers}) == 1
+        assert users_named("ada@example.com") == 1
+
+    def test_is_free_again_after_a_refusal(self, post):
+        refused = post({"idp_user_id": "u1"})
+        accepted = post()
+
+        assert (refused.status_code, accepted.status_code) == (422, 201)
+
+    def test_is_free_again_after_a_day(self, post):
+        post({**ADA, "idp_user_id": "u0", "email": "bob@example.com"})
+        with platform_transaction():
+            db.session.execute(select(IdempotencyKey)).scalar_one().created_at -= timedelta(days=1)
+
+        assert post().headers.get("Idempotent-Replayed") is None
+        assert users_named("ada@example.com") == 1
+
+    def test_is_refused_where_it_is_too_long_or_empty(self, post):
+        for key in ("", "k" * 256):
+            answer = post(key=key)
+
+            assert answer.status_code == 422
+            assert answer.get_json()["detail"][0]["loc"] == ["header", "idempotency-key"]
+
+    def test_of_a_request_that_still_runs_is_a_conflict(self, app, post, monkeypatch):
+        monkeypatch.setattr(idempotency, "WAIT", text("SET LOCAL lock_timeout = '100ms'"))
+        post()
+        held, done = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with platform_transaction():
+                db.session.execute(text("DELETE FROM idempotency_keys"))
+                held.set()
+                done.wait(10)
+
+        first = threading.Thread(target=hold)
+        first.start()
+        held.wait(10)
+        answer = post()
+        done.set()
+        first.join()
+
+        assert answer.status_code == 409
+        assert answer.get_json()["code"] == "idempotency_in_progress"
+
+    @pytest.mark.parametrize("path", ["flags/unknown", "flags"])
+    def test_of_an_answer_that_is_no_success_is_not_kept(self, api, path):
+        tenant = create_tenant()
+        create_preset(tenant.plan_name, seats=5)
+        key = create_api_key(tenant, ["flags:read"])
+        body = {"context": {"targetingKey": "u1"}}
+        etag = api.post("/ofrep/v1/evaluate/flags", token=key, json=body).headers["ETag"]
+        headers = {"Idempotency-Key": "k", "If-None-Match": etag}
+
+        answers = [
+            api.post(f"/ofrep/v1/evaluate/{path}", token=key, json=body, headers=headers)
+            for _ in range(2)
+        ]
+
+        assert answers[0].status_code in (304, 404)
+        assert answers[1].status_code == answers[0].status_code
+        assert answers[1].data == answers[0].data
+
+    def test_is_forgotten_after_a_day(self, post):
+        post()
+        with platform_transaction():
+            db.session.execute(select(IdempotencyKey)).scalar_one().created_at = (
+                utcnow() - timedelta(hours=25)
+            )
+
+        with platform_transaction():
+            assert forget_expired() == 1

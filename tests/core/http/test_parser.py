@@ -1,0 +1,307 @@
+import json
+
+import flask_smorest
+import marshmallow as ma
+import pytest
+from flask import Flask, jsonify
+
+from app.core.errors import error
+from app.core.http.error_handlers import register_error_handlers
+from app.core.http.parser import MAX_DEPTH, PARSER
+from app.core.http.routing import configure_routing
+from app.core.validation import fields
+from app.core.validation.messages import ECHO_LIMIT
+from app.core.validation.schemas import Schema
+
+UNREADABLE = {"detail": "There was an error parsing the body"}
+
+
+class BodySchema(Schema):
+    name = fields.Str(required=True)
+    data = fields.AnyJson()
+
+    def rules(self, values):
+        if values["name"] == "nobody":
+            yield error(["body", "name"], "value_error", "Value error, nobody", values["name"])
+
+
+class FilterSchema(Schema):
+    limit = fields.Int(ge=1, le=100, load_default=50)
+    is_active = fields.Bool(required=True)
+
+
+class OpenFilterSchema(Schema):
+    class Meta:
+        unknown = ma.INCLUDE
+
+    limit = fields.Int()
+
+
+class HeaderSchema(Schema):
+    source_timestamp = fields.AwareDateTime(data_key="X-Source-Timestamp")
+
+
+class Blueprint(flask_smorest.Blueprint):
+    ARGUMENTS_PARSER = PARSER
+
+
+@pytest.fixture(scope="module")
+def client():
+    blp = Blueprint("things", __name__)
+
+    @blp.route("/body", methods=["POST"])
+    @blp.arguments(BodySchema)
+    def body(values):
+        return jsonify(values)
+
+    @blp.route("/query")
+    @blp.arguments(FilterSchema, location="query")
+    def query(values):
+        return jsonify(values)
+
+    @blp.route("/open")
+    @blp.arguments(OpenFilterSchema, location="query")
+    def open_query(values):
+        return jsonify(values)
+
+    @blp.route("/all", methods=["POST"])
+    @blp.arguments(BodySchema)
+    @blp.arguments(HeaderSchema, location="headers")
+    @blp.arguments(FilterSchema, location="query")
+    def everything(values, headers, filters):
+        return jsonify([values, sorted(headers), filters])
+
+    app = Flask(__name__)
+    app.config["MAX_CONTENT_LENGTH"] = 64 * 1024
+    configure_routing(app)
+    register_error_handlers(app)
+    app.register_blueprint(blp)
+    return app.test_client()
+
+
+def refused(answer) -> list[tuple]:
+    assert answer.status_code == 422
+    return [(entry["type"], entry["loc"], entry["input"]) for entry in answer.json["detail"]]
+
+
+class TestBody:
+    def send(self, client, raw: bytes, content_type: str | None = "application/json"):
+        headers = {} if content_type is None else {"Content-Type": content_type}
+        return client.post("/body", data=raw, headers=headers)
+
+    @pytest.mark.parametrize(
+        "content_type",
+        [
+            "application/json",
+            "APPLICATION/JSON; charset=latin-1",
+            "application/merge-patch+json",
+            "application/json;",
+            "application/json ; charset=utf-8",
+            "application/x+json; q=1",
+        ],
+    )
+    def test_is_json_where_the_content_type_says_so(self, client, content_type):
+        assert self.send(client, b'{"name": "a"}', content_type).json == {"name": "a"}
+
+    @pytest.mark.parametrize(
+        "content_type",
+        [
+            None,
+            "",
+            "text/plain",
+            "text/json",
+            "application/jsonp",
+            "application/x-json",
+            "json",
+            "application/",
+            "*/*",
+            "application/json, text/plain",
+            "application/json+xml",
+            "application json",
+            "multipart/form-data; boundary=X",
+            "application/x/json",
+        ],
+    )
+    def test_is_text_otherwise_and_no_object(self, client, content_type):
+        answer = self.send(client, b'{"name": "a"}', content_type)
+
+        assert refused(answer) == [("model_attributes_type", ["body"], '{"name": "a"}')]
+
+    @pytest.mark.parametrize("content_type", ["application/json", "text/plain", None])
+    def test_is_missing_where_it_is_empty(self, client, content_type):
+        assert refused(self.send(client, b"", content_type)) == [("missing", ["body"], None)]
+
+    @pytest.mark.parametrize("raw", [b"null", b"[]", b'"text"', b"1.5", b"true", b"[{}]"])
+    def test_is_an_object(self, client, raw):
+        answer = self.send(client, raw)
+
+        assert refused(answer) == [("model_attributes_type", ["body"], json.loads(raw))]
+
+    @pytest.mark.parametrize(
+        ("text", "position", "fault"),
+        [
+            (" ", 1, "Expecting value"),
+            ("\n\t  ", 4, "Expecting value"),
+            ('{"name"', 7, "Expecting ':' delimiter"),
+            ('{"name": "a"} x', 14, "Extra data"),
+            ('{"é😀": }', 7, "Expecting value"),
+            ('{"name": "\\x41"}', 10, "Invalid \\escape"),
+        ],
+    )
+    def test_says_where_its_syntax_breaks_in_code_points(self, client, text, position, fault):
+        answer = self.send(client, text.encode())
+
+        assert answer.json == {
+            "detail": [
+                {
+                    "type": "json_invalid",
+                    "loc": ["body", position],
+                    "msg": "JSON decode error",
+                    "input": {},
+                    "ctx": {"error": fault},
+                }
+            ]
+        }
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-be"])
+    def test_may_be_in_any_unicode_encoding(self, client, encoding):
+        assert self.send(client, '{"name": "ø"}'.encode(encoding)).json == {"name": "ø"}
+
+    @pytest.mark.parametrize(
+        "raw", [b'{"name": "\xff"}', b"\xff{}", b"\x80\x81\x82", b"9" * 4301, b"[" * 60_000]
+    )
+    def test_is_400_where_it_cannot_be_read(self, client, raw):
+        answer = self.send(client, raw)
+
+        assert (answer.status_code, answer.json) == (400, UNREADABLE)
+
+    @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+    def test_is_400_where_it_nests_too_deep(self, client, opening, closing):
+        def nested(depth: int) -> bytes:
+            inner = opening * (depth - 1) + b"1" + closing * (depth - 1)
+            return b'{"name": "a", "data": ' + inner + b"}"
+
+        assert self.send(client, nested(MAX_DEPTH)).status_code == 200
+        assert self.send(client, nested(MAX_DEPTH + 1)).json == UNREADABLE
+
+    def test_may_hold_many_brackets_side_by_side(self, client):
+        raw = json.dumps({"name": "[" * 500, "data": [[]] * 500}).encode()
+
+        assert self.send(client, raw).status_code == 200
+
+    def test_takes_the_last_of_repeated_keys(self, client):
+        assert self.send(client, b'{"name": 1, "name": "a"}').json == {"name": "a"}
+
+    def test_is_413_beyond_the_limit(self, client):
+        answer = self.send(client, b'{"name": "' + b"a" * 65_536 + b'"}')
+
+        assert answer.status_code == 413
+        assert set(answer.json) == {"detail"}
+
+    def test_shows_no_input_beyond_sixteen_kibibytes(self, client):
+        answer = self.send(client, json.dumps({"other": "x" * ECHO_LIMIT}).encode())
+
+        assert refused(answer) == [
+            ("missing", ["body", "name"], None),
+            ("extra_forbidden", ["body", "other"], None),
+        ]
+
+    def test_is_answered_in_compact_utf8_with_pydantics_order_of_keys(self, client):
+        answer = self.send(client, '{"name": ["é"]}'.encode())
+
+        assert answer.data.decode() == (
+            '{"detail":[{"type":"string_type","loc":["body","name"],'
+            '"msg":"Input should be a valid string","input":["é"]}]}'
+        )
+
+
+class TestQuery:
+    @pytest.mark.parametrize(
+        ("query", "values"),
+        [
+            ("is_active=x&is_active=true", {"is_active": True, "limit": 50}),
+            ("is_active=on&limit=+7", {"is_active": True, "limit": 7}),
+            ("&is_active=tr%75e&unknown=1&Limit=0&limit[]=0&", {"is_active": True, "limit": 50}),
+            ("is_active=0&limit=1%0A", {"is_active": False, "limit": 1}),
+        ],
+    )
+    def test_reads_the_last_of_repeated_parameters_and_ignores_unknown_ones(
+        self, client, query, values
+    ):
+        assert client.get(f"/query?{query}").json == values
+
+    @pytest.mark.parametrize(
+        ("query", "shown"),
+        [
+            ("is_active", ""),
+            ("is_active=", ""),
+            ("is_active=true&is_active=", ""),
+            ("is_active=true;x=1", "true;x=1"),
+            ("is_active=true+", "true "),
+            ("is_active=%FF", "\ufffd"),
+            ("is_active=true%00", "true\x00"),
+            ("is_active=true=", "true="),
+        ],
+    )
+    def test_shows_the_decoded_text(self, client, query, shown):
+        answer = client.get(f"/query?{query}")
+
+        assert refused(answer) == [("bool_parsing", ["query", "is_active"], shown)]
+
+    @pytest.mark.parametrize("query", ["", "?", "?=true", "?is_active[]=true", "?x=1;is_active=1"])
+    def test_a_required_parameter_is_missing_without_input(self, client, query):
+        answer = client.get(f"/query{query}")
+
+        assert refused(answer) == [("missing", ["query", "is_active"], None)]
+
+    def test_reports_in_declared_order(self, client):
+        answer = client.get("/query?is_active=x&limit=0")
+
+        assert refused(answer) == [
+            ("greater_than_equal", ["query", "limit"], "0"),
+            ("bool_parsing", ["query", "is_active"], "x"),
+        ]
+
+    def test_gives_unknown_parameters_to_a_schema_that_includes_them(self, client):
+        assert client.get("/open?a=1&a=2&limit=3").json == {"limit": 3, "a": "2"}
+
+    @pytest.mark.parametrize("query", ["a=%00", "%00=a"])
+    def test_refuses_text_that_postgresql_cannot_hold(self, client, query):
+        [(type_, loc, _)] = refused(client.get(f"/open?{query}"))
+
+        assert (type_, loc[0]) == ("string_unicode", "query")
+
+
+class TestSeveralSources:
+    def test_are_refused_in_one_answer_query_first_body_last(self, client):
+        answer = client.post("/all?limit=x", json={}, headers={"X-Source-Timestamp": "now"})
+
+        assert refused(answer) == [
+            ("int_parsing", ["query", "limit"], "x"),
+            ("missing", ["query", "is_active"], None),
+            ("datetime_from_date_parsing", ["header", "x-source-timestamp"], "now"),
+            ("missing", ["body", "name"], {}),
+        ]
+
+    def test_arrive_in_the_order_of_the_decorators(self, client):
+        answer = client.post(
+            "/all?is_active=1", json={"name": "a"}, headers={"x-source-timestamp": "0"}
+        )
+
+        assert answer.json == [
+            {"name": "a"},
+            ["source_timestamp"],
+            {"is_active": True, "limit": 50},
+        ]
+
+    def test_a_broken_body_is_all_that_is_reported(self, client):
+        answer = client.post("/all", data=b"{", content_type="application/json")
+
+        assert [entry["type"] for entry in answer.json["detail"]] == ["json_invalid"]
+
+    def test_rules_across_fields_run_only_when_no_field_is_wrong(self, client):
+        wrong = client.post("/all", json={"name": "nobody"})
+        right = client.post("/all?is_active=1", json={"name": "nobody"})
+
+        assert [entry["type"] for entry in wrong.json["detail"]] == ["missing"]
+        assert [entry["msg"] for entry in right.json["detail"]] == ["Value error, nobody"]

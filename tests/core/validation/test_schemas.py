@@ -1,0 +1,157 @@
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from uuid import UUID
+
+import marshmallow as ma
+import pytest
+
+from app.core.validation import fields
+from app.core.validation.messages import MAX_REFUSALS
+from app.core.validation.schemas import Schema
+from tests.core.validation.refusing import LONE_SURROGATE
+
+
+class OrderSchema(Schema):
+    name = fields.Str(required=True, min_length=1)
+    tags = fields.ListOf(fields.Str())
+    amount = fields.Int(ge=0, load_default=0)
+    note = fields.Str(nullable=True, load_default=None)
+    paid_at = fields.AwareDateTime(data_key="paidAt")
+
+
+class HookedSchema(OrderSchema):
+    """The same, by way of marshmallow's own machinery."""
+
+    @ma.post_load
+    def _keep(self, values, **_):
+        return values
+
+
+class RowSchema(Schema):
+    id = fields.Uuid(required=True)
+    created_at = fields.AwareDateTime(required=True)
+    name = fields.Str(required=True)
+    options = fields.ListOf(fields.Str(), nullable=True)
+    amount = fields.Int(attribute="amount_in_cents")
+
+
+def refused(schema: Schema, data: object) -> list[tuple]:
+    with pytest.raises(ma.ValidationError) as raised:
+        schema.load(data)
+    return [(one.loc, one.type) for one in raised.value.messages]
+
+
+@pytest.mark.parametrize("schema", [OrderSchema(), HookedSchema()], ids=["plain", "with a hook"])
+class TestLoad:
+    def test_loads_defaults_and_leaves_out_what_is_absent(self, schema):
+        loaded = schema.load({"name": "a", "paidAt": 0})
+
+        assert loaded == {
+            "name": "a",
+            "amount": 0,
+            "note": None,
+            "paid_at": datetime(1970, 1, 1, tzinfo=UTC),
+        }
+
+    def test_reports_declared_fields_in_their_order_then_unknown_ones_in_the_inputs(self, schema):
+        data = {"z": 1, "paidAt": "x", "amount": -1, "tags": ["a", 1, 2], "": 2, "_schema": 3}
+
+        assert refused(schema, data) == [
+            (("name",), "missing"),
+            (("tags", 1), "string_type"),
+            (("tags", 2), "string_type"),
+            (("amount",), "greater_than_equal"),
+            (("paidAt",), "datetime_from_date_parsing"),
+            (("z",), "extra_forbidden"),
+            (("",), "extra_forbidden"),
+            (("_schema",), "extra_forbidden"),
+        ]
+
+    def test_shows_the_enclosing_object_for_a_missing_field(self, schema):
+        data = {"amount": 1}
+
+        with pytest.raises(ma.ValidationError) as raised:
+            schema.load(data)
+
+        assert raised.value.messages[0].value is data
+
+    @pytest.mark.parametrize("data", [None, [], "text", 1.5, True])
+    def test_takes_objects_only(self, schema, data):
+        assert refused(schema, data) == [((), "model_attributes_type")]
+
+    def test_refuses_an_unknown_key_that_is_no_text(self, schema):
+        assert refused(schema, {"name": "a", LONE_SURROGATE: 1}) == [((), "string_unicode")]
+
+    def test_lists_no_more_refusals_than_an_answer_can_bear(self, schema):
+        data = {"name": "a", **{str(number): 1 for number in range(MAX_REFUSALS + 10)}}
+
+        assert len(refused(schema, data)) == MAX_REFUSALS
+
+    def test_ignores_or_includes_unknown_fields_where_told(self, schema):
+        data = {"name": "a", "other": 1}
+
+        assert "other" not in schema.load(data, unknown=ma.EXCLUDE)
+        assert schema.load(data, unknown=ma.INCLUDE)["other"] == 1
+
+
+class TestMarshmallowsOwnWays:
+    def test_a_validator_of_the_whole_reports_at_the_whole(self):
+        class Strict(OrderSchema):
+            @ma.validates_schema
+            def _never(self, values, **_):
+                raise ma.ValidationError("not today")
+
+        assert refused(Strict(), {"name": "a"}) == [((), "value_error")]
+
+    def test_partial_loading_asks_for_nothing(self):
+        assert OrderSchema(partial=True).load({}) == {}
+
+
+class TestDump:
+    ID = UUID("018f0000-0000-7000-8000-00000000000a")
+
+    def row(self) -> dict:
+        return {
+            "amount_in_cents": 5,
+            "options": None,
+            "name": None,
+            "created_at": datetime(2026, 1, 31, 12, tzinfo=UTC),
+            "id": self.ID,
+            "secret": "s",
+        }
+
+    def test_writes_the_declared_fields_in_their_order(self):
+        written = RowSchema().dump(SimpleNamespace(**self.row()))
+
+        assert list(written.items()) == [
+            ("id", "018f0000-0000-7000-8000-00000000000a"),
+            ("created_at", "2026-01-31T12:00:00Z"),
+            ("name", ""),
+            ("options", None),
+            ("amount", 5),
+        ]
+
+    def test_writes_mappings_and_lists_alike(self):
+        schema = RowSchema(many=True)
+
+        assert schema.dump([self.row()]) == [RowSchema().dump(SimpleNamespace(**self.row()))]
+
+    def test_writes_a_single_field(self):
+        class Name(Schema):
+            name = fields.Str()
+
+        assert Name().dump({"name": "a"}) == {"name": "a"}
+        assert Name().dump(SimpleNamespace(name="a")) == {"name": "a"}
+
+    def test_leaves_hooks_and_foreign_fields_to_marshmallow(self):
+        class Hooked(RowSchema):
+            length = ma.fields.Function(lambda row: len(row["secret"]))
+
+            @ma.post_dump
+            def _mark(self, written, **_):
+                return {**written, "marked": True}
+
+        written = Hooked().dump(self.row())
+
+        assert written["id"] == str(self.ID)
+        assert (written["length"], written["marked"]) == (1, True)
