@@ -127,7 +127,7 @@ class TestLogs:
             ask_everything_of_users(http, shown)
             cursor.execute("ROLLBACK")
         assert eventually(
-            lambda: any(line["logger"] == "app.core.jobs.queues" for line in lines(deployed))
+            lambda: any(line["logger"] == "app.core.jobs.worker" for line in lines(deployed))
         )
 
         log = deployed.log.read_text()
