@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
 
 from flask import Flask, current_app, request
 from flask.wrappers import Response
-from sqlalchemy import event
 
 from app.auth.tokens import TokenVerifier
-from app.config import Config, load_config
-from app.core import json_text
-from app.core.db.connections import bounded_by, read_ids
+from app.config import load_config
+from app.core.db.engine import configure_engine, engine_options
 from app.core.errors import Forbidden
 from app.core.http.application import Application, Request
 from app.core.http.rate_limit import limit_requests
@@ -40,7 +37,6 @@ DOMAINS = (
     "operations",
 )
 MAX_BODY = 1024 * 1024  # bytes; the webhook receivers take more
-GRACE = 2.0  # seconds that PostgreSQL gets to end a statement itself, before the connection is cut
 JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
 
 
@@ -66,10 +62,12 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
-    app.config.update(_flask_settings(config))
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
     db.init_app(app)
     with app.app_context():
-        event.listen(db.engine, "connect", read_ids)
+        configure_engine(app, db.engine, config)
     queues.load(list(JOB_MODULES))
     _register_domains(app)
     if with_commands:
@@ -85,31 +83,6 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
 
         run_engines_for(app)
     return app
-
-
-def _flask_settings(config: Config) -> dict[str, Any]:
-    timeout = int(config.db_statement_timeout * 1000)
-    return {
-        "MAX_CONTENT_LENGTH": MAX_BODY,
-        "SQLALCHEMY_DATABASE_URI": config.database_url,
-        "SQLALCHEMY_ENGINE_OPTIONS": {
-            "pool_size": config.db_pool_size,
-            "max_overflow": 0,
-            "pool_timeout": config.db_pool_timeout,
-            "pool_pre_ping": False,
-            "hide_parameters": True,  # an error's text goes to the log, and they are personal data
-            "json_serializer": json_text.dumps_text,
-            "json_deserializer": json_text.loads,
-            "connect_args": {
-                "connection_factory": bounded_by(config.db_statement_timeout + GRACE),
-                "connect_timeout": config.db_connect_timeout,
-                "tcp_user_timeout": timeout,
-                "application_name": "controlplane",
-                "options": f"-c statement_timeout={timeout} -c lock_timeout={timeout}"
-                f" -c idle_in_transaction_session_timeout={2 * timeout} -c timezone=UTC",
-            },
-        },
-    }
 
 
 def _register_domains(app: Flask) -> None:

@@ -137,6 +137,9 @@ class Config:
     db_statement_timeout: float = _setting(
         _number(1, 600, float), 15.0, "seconds one statement may take"
     )
+    db_prepare: bool = _setting(
+        _flag, True, "prepare statements on the server; never behind a transaction pooler"
+    )
     redis_timeout: float = _setting(_number(0.05, 10, float), 0.5, "seconds a Redis call may take")
     jwt_issuer: str = _setting(_text, "", "required `iss` of user tokens")
     jwt_audience: str = _setting(_text, "", "required `aud` of user tokens")

@@ -15,8 +15,8 @@ from app.api_keys.schemas import (
 from app.auth.guard import current_principal, home_tenant_id, requires
 from app.auth.models import ApiKey
 from app.auth.permissions import Permission
+from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.pagination import Page
 
 blp = Blueprint(
     "api_keys", __name__, url_prefix="/v1/api-keys", description="Credentials of services."

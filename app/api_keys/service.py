@@ -16,9 +16,9 @@ from app.auth.permissions import ALL, PLATFORM_ONLY, Permission
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
+from app.core.db.pages import Page, paginate
 from app.core.db.tenancy import current_scope
 from app.core.errors import Forbidden, Invalid, NotFound, error
-from app.core.http.pagination import Page, paginate
 from app.extensions import db
 from app.tenants.service import get_tenant
 

@@ -8,8 +8,8 @@ from app.audit import service
 from app.audit.schemas import AuditEventSchema, AuditQuerySchema
 from app.auth.guard import requires
 from app.auth.permissions import Permission
+from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.pagination import Page
 
 FILTERS = ("target_type", "target_id", "actor", "action")
 

@@ -7,36 +7,26 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, insert
-from uuid_utils.compat import uuid7
-
 from app.audit.models import AuditEvent
 from app.core.actors import Actor
-from app.core.clock import utcnow
-from app.core.db import statements
-from app.core.db.models import Change
+from app.core.db.pages import Page, between, paginate
+from app.core.db.queries import Change, insert_row
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
-from app.core.http.pagination import Page, between, paginate
 from app.core.observability.logs import current_request_id
-
-ADD = statements.prepare(
-    insert(AuditEvent).values({name: bindparam(name) for name in AuditEvent.__table__.c.keys()})  # noqa: SIM118 - columns
-)
 
 
 def record(action: str, target: Any, change: Change, *, actor: Actor) -> None:
-    """Leave one row about ``change`` to ``target`` (a model row) in the current transaction.
+    """Add one audit row about ``change`` to the row ``target``, in the current transaction.
 
     ``action`` is ``<resource>.<past participle>``, such as ``user.meta_data_patched``. The
     caller leaves secrets out of ``change``.
     """
+    resource = action.partition(".")[0]
     add_event(
         action,
-        target_type=action.partition(".")[0],
+        target_type=resource,
         target_id=str(target.id),
-        tenant_id=target.id
-        if target.__tablename__ == "tenants"
-        else getattr(target, "tenant_id", None),
+        tenant_id=target.id if resource == "tenant" else getattr(target, "tenant_id", None),
         change=change,
         actor=actor,
     )
@@ -45,9 +35,8 @@ def record(action: str, target: Any, change: Change, *, actor: Actor) -> None:
 def record_creation(
     action: str, target: Any, *, actor: Actor, hidden: frozenset[str] = frozenset()
 ) -> None:
-    """The same for a new row: ``before`` is empty, ``after`` is every field not ``hidden``."""
-    columns = target.__table__.columns.keys()
-    after = {name: getattr(target, name) for name in columns if name not in hidden}
+    """The same for a new row: ``before`` is empty, ``after`` is every column not ``hidden``."""
+    after = {name: value for name, value in target._asdict().items() if name not in hidden}
     record(action, target, Change({}, after), actor=actor)
 
 
@@ -60,13 +49,11 @@ def add_event(
     change: Change,
     actor: Actor,
 ) -> None:
-    """The general form, for targets that are no row with an id."""
-    statements.write(
-        ADD,
+    """The general form, for targets that are not a row with an id."""
+    insert_row(
+        AuditEvent,
         {
             "tenant_id": tenant_id or PLATFORM_TENANT_ID,
-            "id": uuid7(),
-            "created_at": utcnow(),
             "actor": actor.id,
             "action": action,
             "target_type": target_type,

@@ -21,7 +21,6 @@ from app.auth.principals import Principal, key_principal, user_principal
 from app.auth.tokens import TokenVerifier
 from app.core.actors import Actor
 from app.core.db import transactions
-from app.core.db.ahead import Ahead, First
 from app.core.errors import Forbidden, Unauthenticated
 from app.core.http.application import Request
 from app.core.http.rate_limit import count_failed_authentication
@@ -32,15 +31,11 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Requires:
-    """An endpoint's demand: a permission, perhaps of a platform credential, perhaps while suspended.
-
-    ``first`` is what its view reads first (see :mod:`app.core.db.ahead`).
-    """
+    """An endpoint's demand: a permission, perhaps of a platform credential, perhaps while suspended."""
 
     permission: Permission
     platform_only: bool = False
     while_suspended: bool = False
-    first: First | None = None
 
     def enter(self, request: Request) -> None:
         """Authenticate, then authorise; the principal holds until the transaction ends.
@@ -50,7 +45,7 @@ class Requires:
         """
         _await_body(request)
         try:
-            principal = authenticate(request, self.permission, self._ahead(request))
+            principal = authenticate(request)
         except Unauthenticated:
             count_failed_authentication()
             raise
@@ -66,13 +61,6 @@ class Requires:
             raise Forbidden(
                 f"This needs the permission {self.permission}.", code="permission_denied"
             )
-
-    def _ahead(self, request: Request) -> Ahead | None:
-        """What to read with the credential; no lock where an idempotency key has to come first."""
-        if self.first is None:
-            return None
-        ahead = self.first(*(request.view_args or {}).values())
-        return None if ahead and ahead.locks and "Idempotency-Key" in request.headers else ahead
 
     @property
     def description(self) -> str:
@@ -99,17 +87,15 @@ def requires(
     *,
     platform_only: bool = False,
     while_suspended: bool = False,
-    first: First | None = None,
 ) -> Callable[[View], View]:
     """Mark a view: only a principal with ``permission`` comes in.
 
     ``platform_only`` refuses tenant credentials even where their role would do;
-    ``while_suspended`` lets a suspended tenant's credentials in; ``first`` is the statement that the
-    view sends first, where the request tells before its body is looked at.
+    ``while_suspended`` lets a suspended tenant's credentials in.
     """
 
     def mark(view: View) -> View:
-        view.access = Requires(permission, platform_only, while_suspended, first)  # type: ignore[attr-defined]
+        view.access = Requires(permission, platform_only, while_suspended)  # type: ignore[attr-defined]
         return view
 
     return mark
@@ -121,19 +107,16 @@ def public(view: View) -> View:
     return view
 
 
-def authenticate(request: Request, wanted: Permission, ahead: Ahead | None) -> Principal:
-    """The principal of the request's ``Authorization: Bearer`` header; 401 without a good one.
-
-    With it, ``ahead`` is read where a tenant's credential has the permission ``wanted``.
-    """
+def authenticate(request: Request) -> Principal:
+    """The principal of the request's ``Authorization: Bearer`` header; 401 without a good one."""
     scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
     credential = credential.strip()
     if scheme.lower() != "bearer" or not credential:
         raise Unauthenticated
     if credential.startswith(KEY_PREFIX):
-        return key_principal(credential, wanted, ahead)
+        return key_principal(credential)
     verifier: TokenVerifier = current_app.extensions["token_verifier"]
-    return user_principal(verifier.verify(credential), wanted, ahead)
+    return user_principal(verifier.verify(credential))
 
 
 def _await_body(request: Request) -> None:

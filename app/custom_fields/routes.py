@@ -6,9 +6,8 @@ from typing import Any
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core.db import queries
+from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.pagination import Page
 from app.custom_fields import service
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldIndex
@@ -98,7 +97,7 @@ def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
 
 
 @blp.get("/<field_id>")
-@requires(Permission.CUSTOM_FIELDS_READ, first=queries.reading(CustomField))
+@requires(Permission.CUSTOM_FIELDS_READ)
 @blp.response(200, CustomFieldSchema)
 def get(field_id: str) -> CustomField:
     """Get a custom field."""
@@ -106,7 +105,7 @@ def get(field_id: str) -> CustomField:
 
 
 @blp.patch("/<field_id>")
-@requires(Permission.CUSTOM_FIELDS_WRITE, first=queries.locking(CustomField))
+@requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.arguments(CustomFieldUpdateSchema)
 @blp.response(200, CustomFieldSchema)
 def update(body: dict[str, Any], field_id: str) -> CustomField:
@@ -115,7 +114,7 @@ def update(body: dict[str, Any], field_id: str) -> CustomField:
 
 
 @blp.post("/<field_id>/archive")
-@requires(Permission.CUSTOM_FIELDS_WRITE, first=queries.locking(CustomField))
+@requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.response(200, CustomFieldSchema)
 def archive(field_id: str) -> CustomField:
     """Archive a custom field: it validates nothing and finds nothing, its values stay."""
@@ -123,7 +122,7 @@ def archive(field_id: str) -> CustomField:
 
 
 @blp.post("/<field_id>/restore")
-@requires(Permission.CUSTOM_FIELDS_WRITE, first=queries.locking(CustomField))
+@requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.arguments(CustomFieldRestoreSchema)
 @blp.response(200, CustomFieldSchema)
 def restore(body: dict[str, Any], field_id: str) -> CustomField:
@@ -132,7 +131,7 @@ def restore(body: dict[str, Any], field_id: str) -> CustomField:
 
 
 @blp.get("/<field_id>/index")
-@requires(Permission.CUSTOM_FIELDS_READ, first=queries.reading(CustomField))
+@requires(Permission.CUSTOM_FIELDS_READ)
 @blp.response(200, FieldIndexSchema)
 def get_index(field_id: str) -> FieldIndex:
     """Tell the state of a custom field's search index."""

@@ -11,10 +11,10 @@ from sqlalchemy import Select, func, select
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.pages import Page, paginate
+from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, Invalid, error
-from app.core.http.etags import check_precondition
-from app.core.http.pagination import Page, paginate
 from app.core.validation.messages import MAX_REFUSALS
 from app.custom_fields.models import CustomField, FieldType
 from app.custom_fields.search_index import indexing

@@ -6,8 +6,8 @@ from typing import Any
 
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
+from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.pagination import Page
 from app.emails import service
 from app.emails.schemas import (
     EmailEventQuerySchema,

@@ -13,8 +13,8 @@ from sqlalchemy.dialects.postgresql import insert
 from app.audit import service as audit
 from app.core.actors import SYSTEM_EMAIL, Actor
 from app.core.clock import utcnow
+from app.core.db.pages import Page, between, paginate
 from app.core.errors import NotFound
-from app.core.http.pagination import Page, between, paginate
 from app.emails import events
 from app.emails.events import STATES, EmailEvent, EmailKind
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression

@@ -12,11 +12,17 @@ from sqlalchemy import bindparam, func, select
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.db import tenancy
-from app.core.db.models import Change
-from app.core.db.queries import flush, get_row, lock_row, lock_with, remove
+from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
+from app.core.db.queries import (
+    Change,
+    check_precondition,
+    flush,
+    get_row,
+    lock_row,
+    lock_with,
+    remove,
+)
 from app.core.errors import Conflict, Forbidden, Invalid, error
-from app.core.http.etags import check_precondition
-from app.core.http.pagination import DEFAULT_LIMIT, Page, paginate
 from app.extensions import db
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset

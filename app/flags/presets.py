@@ -10,10 +10,9 @@ from sqlalchemy import bindparam, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
-from app.core.db.queries import flush, get_row, lock_with
+from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
+from app.core.db.queries import check_precondition, flush, get_row, lock_with
 from app.core.errors import Conflict, Invalid, error
-from app.core.http.etags import check_precondition
-from app.core.http.pagination import DEFAULT_LIMIT, Page, paginate
 from app.extensions import db
 from app.flags.models import PlanPreset
 

@@ -6,11 +6,9 @@ from typing import Any
 
 from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core.db import queries
+from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.pagination import Page
 from app.flags import evaluation, ofrep, overrides, presets
-from app.flags.models import FeatureOverride
 from app.flags.schemas import (
     EffectiveFlagSchema,
     FlagTenantQuerySchema,
@@ -110,7 +108,7 @@ def create_override(query: dict[str, Any], body: dict[str, Any]) -> Any:
 
 
 @flags.get("/overrides/<override_id>")
-@requires(Permission.FLAGS_READ, first=queries.reading(FeatureOverride))
+@requires(Permission.FLAGS_READ)
 @flags.response(200, OverrideSchema)
 def get_override(override_id: str) -> Any:
     """Get a feature flag override."""
@@ -118,7 +116,7 @@ def get_override(override_id: str) -> Any:
 
 
 @flags.patch("/overrides/<override_id>")
-@requires(Permission.FLAGS_WRITE, first=queries.locking(FeatureOverride, *overrides.OF_PRESET))
+@requires(Permission.FLAGS_WRITE)
 @flags.arguments(OverrideUpdateSchema)
 @flags.response(200, OverrideSchema)
 def update_override(body: dict[str, Any], override_id: str) -> Any:

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, ColumnExpressionArgument, case, exists, fu
 from app.audit.service import add_event
 from app.auth.permissions import Role
 from app.core.actors import Actor
-from app.core.db.models import Change
+from app.core.db.queries import Change
 from app.core.errors import Conflict, Forbidden
 from app.memberships.models import Membership
 from app.users.models import User

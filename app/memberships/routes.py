@@ -6,9 +6,8 @@ from typing import Any
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core.db import queries
+from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.pagination import Page
 from app.memberships import service
 from app.memberships.models import Membership
 from app.memberships.schemas import (
@@ -26,8 +25,6 @@ blp = Blueprint(
     url_prefix="/v1/memberships/tenant",
     description="Who belongs to a tenant, and with which role.",
 )
-
-LOCKED = queries.locking(Membership, service.LOCKED_OWNERS)
 
 
 @blp.get("")
@@ -56,7 +53,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> Membership:
 
 
 @blp.get("/<membership_id>")
-@requires(Permission.MEMBERSHIPS_READ, first=queries.reading(Membership))
+@requires(Permission.MEMBERSHIPS_READ)
 @blp.response(200, TenantMembershipSchema)
 def get(membership_id: str) -> Membership:
     """Get a membership."""
@@ -64,7 +61,7 @@ def get(membership_id: str) -> Membership:
 
 
 @blp.patch("/<membership_id>/role")
-@requires(Permission.MEMBERSHIPS_WRITE, first=LOCKED)
+@requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(RoleQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
 def set_role(query: dict[str, Any], membership_id: str) -> Membership:
@@ -73,7 +70,7 @@ def set_role(query: dict[str, Any], membership_id: str) -> Membership:
 
 
 @blp.patch("/<membership_id>/active")
-@requires(Permission.MEMBERSHIPS_WRITE, first=LOCKED)
+@requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(ActiveQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
 def set_active(query: dict[str, Any], membership_id: str) -> Membership:

@@ -10,10 +10,10 @@ from app.audit.service import record, record_creation
 from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.pages import Page, paginate
+from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, NotFound
-from app.core.http.etags import check_precondition
-from app.core.http.pagination import Page, paginate
 from app.extensions import db
 from app.memberships import owners
 from app.memberships.models import Membership

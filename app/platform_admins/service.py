@@ -9,7 +9,7 @@ from sqlalchemy import select
 from app.audit.service import add_event
 from app.auth.models import PlatformAdmin
 from app.core.actors import Actor
-from app.core.db.models import Change
+from app.core.db.queries import Change
 from app.core.errors import Invalid, NotFound, error
 from app.extensions import db
 

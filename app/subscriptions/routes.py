@@ -8,10 +8,8 @@ from typing import Any
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core.db import queries
 from app.core.http.blueprint import Blueprint
 from app.subscriptions import service
-from app.subscriptions.models import Subscription
 from app.subscriptions.schemas import (
     SourceHeadersSchema,
     SubscriptionCancelSchema,
@@ -70,7 +68,7 @@ def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
 
 
 @blp.get("/<subscription_id>")
-@requires(Permission.BILLING_READ, first=queries.reading(Subscription))
+@requires(Permission.BILLING_READ)
 @blp.response(200, SubscriptionSchema)
 def get_subscription(subscription_id: str) -> Any:
     """Get a subscription."""
@@ -78,7 +76,7 @@ def get_subscription(subscription_id: str) -> Any:
 
 
 @blp.patch("/<subscription_id>")
-@requires(Permission.BILLING_WRITE, first=queries.locking(Subscription))
+@requires(Permission.BILLING_WRITE)
 @blp.arguments(SourceHeadersSchema, location="headers")
 @blp.arguments(SubscriptionUpdateSchema)
 @blp.response(200, SubscriptionSchema, headers=IGNORED)
@@ -95,7 +93,7 @@ def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscript
 
 
 @blp.post("/<subscription_id>/cancel")
-@requires(Permission.BILLING_WRITE, first=queries.locking(Subscription))
+@requires(Permission.BILLING_WRITE)
 @blp.arguments(SubscriptionCancelSchema)
 @blp.response(200, SubscriptionSchema)
 def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:

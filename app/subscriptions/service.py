@@ -13,10 +13,9 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import statements, tenancy
-from app.core.db.models import Change
-from app.core.db.queries import flush, get_row, lock_row
+from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
+from app.core.db.queries import Change, flush, get_row, lock_row
 from app.core.errors import Conflict, Forbidden
-from app.core.http.pagination import DEFAULT_LIMIT, Page, paginate
 from app.extensions import db
 from app.subscriptions.models import Subscription
 from app.subscriptions.plans import DECIDING_FIELDS, follow_plan

@@ -6,8 +6,8 @@ from typing import Any
 
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
+from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.pagination import Page
 from app.tenants import service
 from app.tenants.models import Tenant
 from app.tenants.schemas import (

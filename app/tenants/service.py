@@ -11,9 +11,9 @@ from flask import current_app
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries, transactions
+from app.core.db.pages import Page, paginate
 from app.core.db.tenancy import current_scope
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, error
-from app.core.http.pagination import Page, paginate
 from app.extensions import db
 from app.tenants import slugs
 from app.tenants.models import Tenant

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import request
-
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
-from app.core.db import queries
+from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.pagination import Page
 from app.custom_fields.search_index import query as search
 from app.tenants.schemas import TenantChoiceSchema
 from app.tenants.service import target_id
@@ -28,7 +25,7 @@ blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People o
 
 
 @blp.get("")
-@requires(Permission.USERS_READ, first=lambda: search.ahead(service.ENTITY, request.args))
+@requires(Permission.USERS_READ)
 @blp.arguments(UserQuerySchema, location="query")
 @blp.response(200, UserSchema(many=True))
 def list_users(query: dict[str, Any]) -> Page:
@@ -58,7 +55,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> User:
 
 
 @blp.get("/<user_id>")
-@requires(Permission.USERS_READ, first=queries.reading(User))
+@requires(Permission.USERS_READ)
 @blp.response(200, UserSchema)
 def get(user_id: str) -> User:
     """Get a user."""
@@ -75,7 +72,7 @@ def update(body: dict[str, Any], user_id: str) -> User:
 
 
 @blp.patch("/<user_id>/meta_data")
-@requires(Permission.USERS_WRITE, first=queries.locking(User, service.RULES))
+@requires(Permission.USERS_WRITE)
 @blp.arguments(UserMetaDataPatchSchema)
 @blp.response(200, UserSchema)
 def patch_meta_data(body: dict[str, Any], user_id: str) -> User:

@@ -10,10 +10,10 @@ from app.audit.service import record, record_creation
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.pages import Page, paginate
+from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, Forbidden, Invalid, Location, error
-from app.core.http.etags import check_precondition
-from app.core.http.pagination import Page, paginate
 from app.core.merge_patch import merge_patch
 from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer

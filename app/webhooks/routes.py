@@ -10,9 +10,9 @@ from flask.blueprints import BlueprintSetupState
 from app.auth.guard import current_actor, public, requires
 from app.auth.permissions import Permission
 from app.core import json_text
+from app.core.db.pages import Page
 from app.core.http.application import current_request
 from app.core.http.blueprint import Blueprint
-from app.core.http.pagination import Page
 from app.webhooks import inbox, service
 from app.webhooks.jobs import push
 from app.webhooks.models import WebhookEvent

@@ -13,9 +13,9 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.models import Change
+from app.core.db.pages import Page, between, paginate
+from app.core.db.queries import Change
 from app.core.errors import Conflict
-from app.core.http.pagination import Page, between, paginate
 from app.extensions import db
 from app.webhooks.models import Status, WebhookEvent
 from app.webhooks.providers.payloads import Unreadable, parse

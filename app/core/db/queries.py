@@ -1,92 +1,138 @@
-"""Finding one row by its id, inside the current tenant scope."""
+"""Single rows: get, lock, insert, update and delete, inside the current tenant scope.
+
+Rows are immutable; :func:`update_row` returns the new one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any, TypeVar
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Delete, Select, bindparam, delete, select
-from sqlalchemy.exc import IntegrityError
+from psycopg2.errors import UniqueViolation
+from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
 
-from app.core.db import statements
-from app.core.db.ahead import Ahead, First
-from app.core.db.models import Row, TenantRow
+from app.core import json_text
+from app.core.clock import utcnow
+from app.core.db.models import Attributed, Row, TenantRow
+from app.core.db.statements import Statement, row_class
 from app.core.db.tenancy import current_scope
-from app.core.errors import Conflict, NotFound
-from app.core.http.etags import check_precondition
+from app.core.db.transactions import RowChanged, context
+from app.core.errors import Conflict, NotFound, PreconditionFailed
 
 R = TypeVar("R", bound=Row)
+M = TypeVar("M")
 
 CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+Conflicts = Mapping[str, Conflict]
 
 
-def reading(model: Any) -> First:
-    """What a view reads first that begins with :func:`get_row` of the id in its path."""
-    return _first(model, lock=False)
+@dataclass(frozen=True)
+class Change:
+    """What a change did to a row: the old and the new value of each field that differs."""
 
-
-def locking(model: Any, *beside: ColumnElement[Any]) -> First:
-    """The same for :func:`lock_row` or, with columns ``beside`` the row, :func:`lock_with`."""
-    return _first(model, *beside, lock=True)
+    before: dict[str, Any]
+    after: dict[str, Any]
 
 
 def get_row(model: type[R], row_id: UUID | str) -> R:
-    """The row, as it is now; raises NotFound where the scope shows none (or it is no UUID)."""
-    row: R = _found(model, row_id, lock=False)[0]
+    """The row; NotFound where the scope shows none, or the id is no UUID."""
+    row: R = _found(model, row_id, lock=False)
     return row
 
 
 def lock_row(model: type[R], row_id: UUID | str) -> R:
-    """The row this request is about to change, locked until the transaction ends.
+    """The row that this request is about to change, locked until the transaction ends.
 
     Raises NotFound, and PreconditionFailed where the request's ``If-Match`` does not hold.
-    Use it for the one row that the request names; lock others with a statement of your own.
     """
-    row: R = _found(model, row_id, lock=True)[0]
+    row: R = _found(model, row_id, lock=True)
     check_precondition(row)
     return row
 
 
 def lock_with(
-    model: type[R], row_id: UUID | str, *beside: ColumnElement[Any]
+    model: type[R], row_id: UUID | str, *columns: ColumnElement[Any]
 ) -> tuple[R, Sequence[Any]]:
-    """The row, locked, and the values of the columns ``beside`` it, read in the same statement.
+    """The locked row, and the values of further ``columns``, read in the same statement.
 
-    Raises NotFound. ``If-Match`` is left to the caller (:func:`check_precondition`), who may have
-    to refuse for another reason first. Build the columns once, at import: the statement is kept.
+    Raises NotFound. The caller checks ``If-Match`` (:func:`check_precondition`), because it may
+    have to refuse for another reason first. Build the columns once, at import.
     """
-    row, *values = _found(model, row_id, *beside, lock=True)
+    row, *values = _found(model, row_id, *columns, lock=True)
     return row, values
 
 
-def flush(conflicts: Mapping[str, Conflict]) -> None:
-    """Send pending changes; a unique key named in ``conflicts`` that is taken raises its error.
+def check_precondition(row: Any) -> None:
+    """Raise PreconditionFailed where the request's ``If-Match`` does not name this version."""
+    tags = context().get("if_match")
+    if tags is not None and not tags.contains(str(row.version)):
+        raise PreconditionFailed
 
-    The keys are constraint names. The look at the data and the write are one step this way, so
-    two requests at once cannot both pass.
+
+def insert_row(
+    model: type[M], values: Mapping[str, Any], *, conflicts: Conflicts | None = None
+) -> M:
+    """Insert a row and return it; columns that ``values`` lacks get the model's defaults.
+
+    A unique constraint named in ``conflicts`` that is violated raises its error, so of two
+    requests at once only one passes.
     """
-    try:
-        statements.settle()
-    except IntegrityError as fault:
-        name = getattr(getattr(fault.orig, "diag", None), "constraint_name", None)
-        if name is None or name not in conflicts:
-            raise
-        raise conflicts[name] from None
+    table = _table(model)
+    unknown = values.keys() - table.columns.keys()
+    if unknown:
+        raise TypeError(f"{table.name} has no column {', '.join(sorted(unknown))}")
+    complete = {
+        column.name: values[column.name] if column.name in values else _default(column)
+        for column in table.columns
+    }
+    with _raising(conflicts):
+        _insert(model).execute(**complete)
+    made: M = _row_class(model)(**complete)
+    return made
 
 
-def remove(row: Row) -> None:
-    """Delete a row that is locked; together with the next statement, or with the COMMIT."""
-    model: Any = type(row)
-    key = row.__table__.primary_key
-    place = {column.name: getattr(row, column.name) for column in key}
-    statements.write(_delete(model), place, changes_one=True)
+def update_row(
+    model: type[R],
+    row: R,
+    values: Mapping[str, Any],
+    *,
+    actor_id: str | None = None,
+    also: Mapping[str, Any] | None = None,
+    conflicts: Conflicts | None = None,
+) -> tuple[R, Change | None]:
+    """Set the fields that differ; the new row, and None instead of a Change where none does.
+
+    A change also sets ``updated_at``, ``version``, ``updated_by_user_id`` where the model has it,
+    and ``also``, which is not part of the Change. Raises RowChanged, so that the transaction runs
+    again, where another one has changed the row since it was read.
+    """
+    changed = {name: new for name, new in values.items() if differs(getattr(row, name), new)}
+    if not changed:
+        return row, None
+    before = {name: getattr(row, name) for name in changed}
+    written = {**changed, **(also or {}), "updated_at": utcnow(), "version": row.version + 1}
+    if actor_id is not None and issubclass(model, Attributed):
+        written["updated_by_user_id"] = actor_id
+    place = {f"old_{name}": getattr(row, name) for name in _key(model)}
+    with _raising(conflicts):
+        count = _update(model, tuple(written)).execute(**written, **place, old_version=row.version)
+    if count != 1:
+        raise RowChanged(_table(model).name)
+    return cast("Any", row)._replace(**written), Change(before, changed)
+
+
+def delete_row(model: type[R], row: R) -> None:
+    """Delete a row that is locked."""
+    _delete(model).execute(**{f"old_{name}": getattr(row, name) for name in _key(model)})
 
 
 def parse_id(row_id: UUID | str) -> UUID:
-    """A path's id; whatever is no UUID is simply unknown: NotFound."""
+    """The id in a path; NotFound for what is no UUID."""
     if isinstance(row_id, UUID):
         return row_id
     if not CANONICAL.fullmatch(row_id):
@@ -94,45 +140,89 @@ def parse_id(row_id: UUID | str) -> UUID:
     return UUID(row_id)
 
 
-def _first(model: Any, *beside: ColumnElement[Any], lock: bool) -> First:
-    statement = _statement(model, True, *beside, lock=lock)
-    attempt = statement.with_for_update(of=model, skip_locked=True) if lock else None
-
-    def first(row_id: str) -> Ahead | None:
-        is_id = CANONICAL.fullmatch(row_id)
-        return Ahead(statement, {"id": UUID(row_id)}, attempt) if is_id else None
-
-    return first
+def differs(old: Any, new: Any) -> bool:
+    """Whether two values differ as stored: ``True``, ``1`` and ``1.0`` are three values."""
+    if type(old) is not type(new) or old != new:
+        return True
+    return isinstance(old, dict | list) and json_text.dumps(old) != json_text.dumps(new)
 
 
-def _found(
-    model: Any, row_id: UUID | str, *beside: ColumnElement[Any], lock: bool
-) -> Sequence[Any]:
-    values = _place(model, row_id)
-    statement = _statement(model, "tenant_id" in values, *beside, lock=lock)
-    found: Sequence[Any] | None = statements.first(statement, values, whole=not lock)
+def _found(model: Any, row_id: UUID | str, *columns: ColumnElement[Any], lock: bool) -> Any:
+    values = {"id": parse_id(row_id)}
+    tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None
+    if tenant_id is not None:
+        values["tenant_id"] = tenant_id
+    found = _select(model, tenant_id is not None, *columns, lock=lock).first(**values)
     if found is None:
         raise NotFound
     return found
 
 
-def _place(model: Any, row_id: UUID | str) -> dict[str, UUID]:
-    """The id, and in a tenant's scope the tenant, that a statement of :func:`_statement` names."""
-    values = {"id": parse_id(row_id)}
-    tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None
-    return values if tenant_id is None else {**values, "tenant_id": tenant_id}
-
-
 @cache
-def _statement(model: Any, of_tenant: bool, *beside: Any, lock: bool) -> Select[Any]:
-    statement = select(model, *beside).where(model.id == bindparam("id"))
+def _select(model: Any, of_tenant: bool, *columns: Any, lock: bool) -> Statement:
+    clause = select(model, *columns).where(model.id == bindparam("id"))
     if of_tenant:
-        statement = statement.where(model.tenant_id == bindparam("tenant_id"))
-    return statements.prepare(statement.with_for_update(of=model) if lock else statement)
+        clause = clause.where(model.tenant_id == bindparam("tenant_id"))
+    if lock:
+        return Statement(f"{_table(model).name}.lock", clause.with_for_update(of=model))
+    return Statement(f"{_table(model).name}.get", clause)
 
 
 @cache
-def _delete(model: Any) -> Delete:
-    table = model.__table__
-    place = [column == bindparam(column.name) for column in table.primary_key]
-    return statements.prepare(delete(table).where(*place))
+def _insert(model: Hashable) -> Statement:
+    table = _table(model)
+    values = {column.name: bindparam(column.name, type_=column.type) for column in table.columns}
+    return Statement(f"{table.name}.insert", insert(table).values(values))
+
+
+@lru_cache(maxsize=500)
+def _update(model: Hashable, names: tuple[str, ...]) -> Statement:
+    """One for each set of columns; a request chooses the set, so not all of them stay cached."""
+    table = _table(model)
+    clause = update(table).where(*_place(model), table.c.version == bindparam("old_version"))
+    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    return Statement(f"{table.name}.update", clause.values(values))
+
+
+@cache
+def _delete(model: Hashable) -> Statement:
+    table = _table(model)
+    return Statement(f"{table.name}.delete", delete(table).where(*_place(model)))
+
+
+def _place(model: Any) -> list[ColumnElement[bool]]:
+    columns = _table(model).columns
+    return [columns[name] == bindparam(f"old_{name}") for name in _key(model)]
+
+
+@cache
+def _key(model: Hashable) -> tuple[str, ...]:
+    return tuple(column.name for column in _table(model).primary_key)
+
+
+@cache
+def _row_class(model: Hashable) -> Any:
+    table = _table(model)
+    return row_class(model.__name__, tuple(table.columns.keys()))
+
+
+def _table(model: Any) -> Any:
+    return model.__table__
+
+
+def _default(column: Any) -> Any:
+    if column.default is None:
+        return None
+    return column.default.arg(None) if column.default.is_callable else column.default.arg
+
+
+@contextmanager
+def _raising(conflicts: Conflicts | None) -> Iterator[None]:
+    """Turn the violation of a unique constraint into the error of that name."""
+    try:
+        yield
+    except UniqueViolation as fault:
+        name = fault.diag.constraint_name
+        if name is None or not conflicts or name not in conflicts:
+            raise
+        raise conflicts[name] from None

@@ -1,9 +1,10 @@
-"""Whose rows are visible: one tenant's, every tenant's (platform), or nobody's.
+"""Whose rows are visible: one tenant's, every tenant's (the platform), or nobody's.
 
-The scope is set for each transaction of PostgreSQL, as transaction-local settings that the
-row-level security policies read, and kept beside the session so that queries
-name the tenant explicitly as well (the index is used, and a mistake in one of
-the two is caught by the other). Without a scope no tenant-owned row is visible.
+The row-level security policies read transaction-local settings. :func:`enter` sets them; for
+requests the database functions ``authenticate_user`` and ``authenticate_key`` set them in the same
+statement that finds the credential (see :mod:`app.auth.principals`). Queries name the tenant
+explicitly as well, so that PostgreSQL uses the indexes and one safeguard catches a mistake in the
+other. Without a scope no tenant-owned row is visible.
 """
 
 from __future__ import annotations
@@ -11,10 +12,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.core.db import transactions
+from sqlalchemy import bindparam, func, select
+
+from app.core.db import prepared
+from app.core.db.statements import Statement
+from app.core.db.transactions import context, current_transaction
 
 # Audit rows of what belongs to no tenant (presets, platform keys) carry this id.
 PLATFORM_TENANT_ID = UUID(int=0)
+
+SET_SCOPE = Statement(
+    "tenancy.set_scope",
+    select(
+        func.set_config("app.tenant_id", bindparam("tenant_id"), True),
+        func.set_config("app.platform", bindparam("platform"), True),
+        func.pg_backend_pid().label("server_process_id"),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -23,43 +37,35 @@ class Scope:
 
     tenant_id: UUID | None
 
-    @property
-    def settings(self) -> str:
-        """SQL that has row-level security show these rows until a transaction ends."""
-        # .hex, so that nothing but a UUID gets into the text
-        tenant, platform = (self.tenant_id.hex, "") if self.tenant_id else ("", "on")
-        return (
-            f"SELECT set_config('app.tenant_id', '{tenant}', true),"
-            f" set_config('app.platform', '{platform}', true)"
-        )
-
 
 PLATFORM = Scope(None)
 
 
 def enter(scope: Scope) -> None:
     """Make ``scope`` hold for the rest of the current transaction."""
-    transactions.accompany(scope.settings.encode())
-    note(scope)
+    tenant_id = "" if scope.tenant_id is None else str(scope.tenant_id)
+    row = SET_SCOPE.first(tenant_id=tenant_id, platform="on" if scope.tenant_id is None else "")
+    note(scope, row.server_process_id)
 
 
-def note(scope: Scope) -> None:
-    """The same where PostgreSQL has set it for the rest of the transaction already."""
-    transactions.context()["scope"] = scope
+def note(scope: Scope, server_process_id: int) -> None:
+    """Record a scope that PostgreSQL has already set for the rest of the transaction."""
+    prepared.note_server(current_transaction(), server_process_id)
+    context()["scope"] = scope
 
 
 def current_scope() -> Scope:
-    """The scope of the current transaction; raises RuntimeError where none was entered."""
-    scope = transactions.context().get("scope")
+    """The scope of the current transaction; RuntimeError where none was entered."""
+    scope = context().get("scope")
     if scope is None:
         raise RuntimeError("no tenant scope in this transaction")
     return scope  # type: ignore[no-any-return]
 
 
 def narrow(tenant_id: UUID | None) -> UUID | None:
-    """The tenant that a list shows, given its ``?tenant_id=``; None is every tenant.
+    """The tenant whose rows a list shows, given its ``?tenant_id=``; None means every tenant.
 
-    A tenant's credential that names another tenant gets that tenant's id back, whose rows
-    row-level security does not show it: an empty list.
+    A tenant's credential that names another tenant gets that tenant's id back. Row-level security
+    shows it no row of that tenant, so its list is empty.
     """
     return tenant_id or current_scope().tenant_id

@@ -1,176 +1,142 @@
-"""The one unit of work: everything that writes runs in :func:`transaction`.
+"""Transactions: everything that reads or writes the database runs in :func:`transaction`.
 
-Nothing else in the program commits. What must happen only when the change is
-durable (pushing a job) is handed to :func:`on_commit`.
+No other module commits. What must happen only after the commit, such as queueing a job, is given
+to :func:`on_commit`.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import psycopg2
-from sqlalchemy import Connection, Engine, PoolProxiedConnection
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from psycopg2.extensions import cursor as Cursor
+from sqlalchemy import PoolProxiedConnection
 
-from app.core.db import connections
-from app.extensions import current_unit, db
+from app.extensions import db
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-NONE: Mapping[str, Any] = {}
 ATTEMPTS = 4
-# serialization_failure, deadlock_detected, and what a prepared statement is refused with
-RETRIED = {"40001", "40P01", "26000", "42P05", "0A000"}
+STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its columns changed
+RETRIED = {"40001", "40P01", *STALE_PREPARED}  # serialization failure, deadlock
+
+observers: list[Callable[[str, str], AbstractContextManager[Any]]] = []
+"""Called with the name and the text of each statement; the context surrounds its execution."""
 
 
-class _Kept(threading.local):
-    """The connection that a thread keeps between its transactions; none before :func:`keep_connections`."""
-
-    is_wanted = False
-    pooled: Any = None
-
-    def take(self, pool: Any) -> PoolProxiedConnection | None:
-        """The one that was given, which is kept no more; none where the pool would open a new one."""
-        pooled, self.pooled = self.pooled, None
-        if pooled is None:
-            return None
-        if pooled._pool is pool and pooled._connection_record.starttime >= pool._invalidate_time:
-            return cast("PoolProxiedConnection", pooled)
-        pooled.close()
-        return None
-
-    def give(self, pooled: PoolProxiedConnection) -> bool:
-        """Keep a connection on which nothing is open; whether it is kept."""
-        driver: Any = pooled.dbapi_connection
-        if not _Kept.is_wanted or self.pooled is not None or driver is None or driver.begun:
-            return False
-        driver.rollback()  # sends nothing, but forgets what was set for a transaction
-        self.pooled = pooled
-        return True
-
-
-_kept = _Kept()
-
-
-def keep_connections() -> None:
-    """Have each thread of this process keep the connection of a transaction that used it alone.
-
-    To give it to the pool and take it again costs a twentieth of a read. What SQLAlchemy's connection
-    was made for (the ORM's session, a fault, somebody who listens) goes back to the pool. For a process
-    whose threads are no more than the pool's connections: what one keeps, no other gets.
-    """
-    _Kept.is_wanted = True
+class RowChanged(Exception):
+    """Another transaction changed a row after this one had read it; :func:`run` tries again."""
 
 
 @dataclass
-class Unit:
-    """What belongs to one transaction; after a failed commit nobody knows whether it happened."""
+class Transaction:
+    """One transaction. It takes a connection from the pool at its first statement."""
 
-    is_committing: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
-    session: Session | None = None  # the ORM's, where somebody uses one
-    known: Any = None  # an answer read ahead, see app.core.db.ahead
+    is_committing: bool = False
+    is_lost: bool = False  # whether its connection to PostgreSQL broke
     _pooled: PoolProxiedConnection | None = None
-    _connection: Connection | None = None
+    _cursor: Cursor | None = None
+    _has_begun: bool = False
 
-    @cached_property
-    def engine(self) -> Engine:
-        """Whose pool its connection is from."""
-        return db.engine
+    @property
+    def cursor(self) -> Cursor:
+        """psycopg2's cursor on this transaction's connection."""
+        if self._cursor is None:
+            self._pooled = db.engine.raw_connection()
+            self._cursor = cast("Cursor", self._pooled.cursor())
+        return self._cursor
 
-    def driver(self) -> connections.Connection:
-        """psycopg2's connection, the thread's own or the pool's, from when somebody first asks for it."""
-        if self._pooled is None:
-            try:
-                self._pooled = _kept.take(self.engine.pool) or self.engine.raw_connection()
-            except psycopg2.Error as fault:
-                dialect = self.engine.dialect
-                Connection._handle_dbapi_exception_noconnection(fault, dialect, self.engine)
-        found: Any = self._pooled.dbapi_connection or self.connection().connection
-        return cast("connections.Connection", found)
+    @property
+    def connection_info(self) -> dict[str, Any]:
+        """A dictionary that lives as long as the connection to PostgreSQL."""
+        assert self._pooled is not None
+        return self._pooled.info
 
-    def connection(self) -> Connection:
-        """SQLAlchemy's connection, around psycopg2's; making one takes longer than using it."""
-        self.known = None  # whoever uses it may change that
-        if self._connection is None:
-            self.driver()
-            self._connection = Connection(self.engine, self._pooled)
-            self._connection.begin()
-        return self._connection
+    def execute(self, text: str | bytes, values: Any = None, *, name: str = "") -> Cursor:
+        """Send one statement and return the cursor with its result.
+
+        BEGIN travels with the first statement, in the same round trip.
+        """
+        cursor = self.cursor
+        if not self._has_begun:
+            self._has_begun = True
+            text = b"BEGIN;" + text if isinstance(text, bytes) else f"BEGIN;{text}"
+        if not observers:
+            cursor.execute(text, values)
+            return cursor
+        with ExitStack() as stack:
+            for observe in observers:
+                stack.enter_context(observe(name, text if isinstance(text, str) else text.decode()))
+            cursor.execute(text, values)
+        return cursor
 
     def commit(self) -> None:
-        """Make it durable: first what the ORM's session has pending, if there is one."""
-        flush_session()
+        """Make the changes durable; nothing is sent where nothing was."""
         self.is_committing = True
-        if self._connection is not None:
-            begun = self._connection.get_transaction()
-            if begun is not None:
-                begun.commit()
-        elif self._pooled is not None:
-            try:
-                self.driver().commit()
-            except psycopg2.Error as fault:
-                self.fail(fault)
+        if self._has_begun:
+            self.execute("COMMIT", name="COMMIT")
+            self._has_begun = False
 
-    def fail(
-        self, fault: Exception, text: str = "", parameters: Mapping[str, Any] = NONE
-    ) -> NoReturn:
-        """Raise SQLAlchemy's error for psycopg2's; a connection that is lost is not used again."""
-        self.connection()._handle_dbapi_exception(fault, text, parameters, None, None)
-
-    def end(self) -> None:
-        """Give the connection up; what was not committed is rolled back."""
-        if self.session is not None:
-            db.session.remove()
-            self.session = None
-        pooled, opened = self._pooled, self._connection
-        self._pooled = self._connection = None
-        if opened is None:
-            if pooled is not None and not _kept.give(pooled):
-                pooled.close()
+    def close(self) -> None:
+        """Return the connection to the pool; changes that were not committed are rolled back."""
+        pooled, cursor = self._pooled, self._cursor
+        self._pooled = self._cursor = None
+        self._has_begun = False
+        if pooled is None or cursor is None:
             return
-        begun = opened.get_transaction()
         try:
-            if begun is not None:
-                begun.rollback()  # one whose commit failed is still there, open in the database
+            if cursor.connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+                cursor.execute("ROLLBACK")
+        except psycopg2.Error:
+            self.is_lost = True
+            pooled.invalidate()
+            db.engine.dispose()  # a server that ended has closed the pool's idle connections too
         finally:
-            opened.close()
+            pooled.close()
+
+    def discard_connection(self) -> None:
+        """Close the connection to PostgreSQL instead of returning it to the pool."""
+        if self._pooled is not None:
+            self._pooled.invalidate()
+            self._pooled = self._cursor = None
+
+
+_current: ContextVar[Transaction | None] = ContextVar("current_transaction", default=None)
 
 
 @contextmanager
-def transaction() -> Iterator[Unit]:
+def transaction() -> Iterator[Transaction]:
     """Run the block in one transaction: commit at its end, roll back on any error.
 
-    Callbacks given to :func:`on_commit` run after the commit, in their order; one
-    that fails is logged and stops nothing, since the change is already durable.
-    Transactions do not nest: an inner one is a programming error.
+    Callbacks of :func:`on_commit` run after the commit, in order. One that fails is logged and
+    stops nothing, because the changes are already durable. Transactions do not nest: RuntimeError.
     """
     if is_open():
         raise RuntimeError("transaction() does not nest")
-    if db.session.registry.registry:
-        db.session.remove()  # what was read before belongs to no transaction
-    unit = Unit()
-    entered = current_unit.set(unit)
+    current = Transaction()
+    entered = _current.set(current)
     try:
-        yield unit
-        unit.commit()
+        yield current
+        current.commit()
+    except psycopg2.Error as fault:
+        if fault.pgcode in STALE_PREPARED:
+            current.discard_connection()
+        raise
     finally:
-        try:
-            current_unit.reset(entered)
-        finally:
-            unit.end()
-    for callback in unit.callbacks:
+        _current.reset(entered)
+        current.close()
+    for callback in current.callbacks:
         try:
             callback()
         except Exception:
@@ -178,81 +144,62 @@ def transaction() -> Iterator[Unit]:
 
 
 def run(work: Callable[[], T]) -> T:
-    """Run ``work`` in a transaction; what is :data:`RETRIED` runs it again.
+    """Run ``work`` in a transaction, and again after a conflict with another transaction.
 
-    At most :data:`ATTEMPTS` times, with a short random pause, then the database's error goes on.
-    A connection that turns out to be lost runs it once more, unless that was at the commit.
+    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them. A lost
+    connection is tried once more, unless it was lost during the commit: then nobody knows whether
+    the changes are durable.
     """
-    unit = Unit()
+    current = Transaction()
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with transaction() as unit:
+            with transaction() as current:
                 return work()
-        except DBAPIError as fault:
-            is_lost = fault.connection_invalidated and attempt == 1 and not unit.is_committing
-            if attempt == ATTEMPTS or not (is_lost or sqlstate(fault) in RETRIED):
+        except (psycopg2.Error, RowChanged) as fault:
+            is_lost = attempt == 1 and current.is_lost and not current.is_committing
+            if attempt == ATTEMPTS or not (is_lost or _is_conflict(fault)):
                 raise
             log.info("transaction_retried", extra={"attempt": attempt})
             time.sleep(random.uniform(0.005, 0.02) * attempt)  # noqa: S311 - jitter, no secret
     raise AssertionError("unreachable")
 
 
-def discard() -> None:
-    """Give up what the current transaction did so far, after a database error that is tolerated."""
-    _current().end()
-
-
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """Run the block so that an error in it undoes the block alone, whoever sent its statements."""
-    with db.session.begin_nested():
-        db.session.connection()  # or SAVEPOINT waits until the session itself sends something
+    """Run the block so that an error in it undoes the block alone."""
+    current = current_transaction()
+    current.execute("SAVEPOINT inner_block", name="SAVEPOINT")
+    try:
         yield
+    except BaseException:
+        current.execute("ROLLBACK TO SAVEPOINT inner_block", name="ROLLBACK TO SAVEPOINT")
+        raise
+    current.execute("RELEASE SAVEPOINT inner_block", name="RELEASE SAVEPOINT")
 
 
 def on_commit(callback: Callable[[], Any]) -> None:
-    """Call ``callback`` once the current transaction is durable; never if it rolls back."""
-    _current().callbacks.append(callback)
+    """Call ``callback`` after the current transaction has committed; never if it rolls back."""
+    current_transaction().callbacks.append(callback)
 
 
 def is_open() -> bool:
-    """Whether a transaction is running."""
-    return current_unit.get() is not None
+    """Whether a transaction is open."""
+    return _current.get() is not None
 
 
-def flushed() -> Unit:
-    """The current transaction; what the ORM's session has pending is sent."""
-    unit = _current()
-    if unit.session is not None:
-        unit.session.flush()
-    return unit
-
-
-def accompany(statement: bytes) -> None:
-    """Have what ``statement`` sets, for one transaction of PostgreSQL, hold for this whole one."""
-    flushed().driver().accompany(statement)
+def current_transaction() -> Transaction:
+    """The open transaction; RuntimeError where there is none."""
+    current = _current.get()
+    if current is None:
+        raise RuntimeError("this needs an open transaction")
+    return current
 
 
 def context() -> dict[str, Any]:
-    """Facts that hold for the current transaction only (scope, precondition); empty outside one."""
-    unit = current_unit.get()
-    return {} if unit is None else unit.facts
+    """Facts that last as long as the open transaction (scope, precondition); empty without one."""
+    current = _current.get()
+    return {} if current is None else current.facts
 
 
-def flush_session() -> None:
-    """Send what the ORM's session has pending, where somebody uses one."""
-    unit = current_unit.get()
-    if unit is not None and unit.session is not None:
-        unit.session.flush()
-
-
-def _current() -> Unit:
-    unit: Unit | None = current_unit.get()
-    if unit is None:
-        raise RuntimeError("this needs an open transaction")
-    return unit
-
-
-def sqlstate(fault: BaseException) -> str | None:
-    """PostgreSQL's five-character code of a database error, or None."""
-    return getattr(getattr(fault, "orig", None), "pgcode", None)
+def _is_conflict(fault: Exception) -> bool:
+    return isinstance(fault, RowChanged) or getattr(fault, "pgcode", None) in RETRIED

@@ -1,10 +1,9 @@
 """The one Blueprint: guard, transaction, idempotency, envelope, ETag and their documentation.
 
-A view is decorated as flask-smorest has it and returns a row, a :class:`Page`, None, or
-``(row, headers)``. Around it, in this order: the transaction opens, the guard enters (and reads
-what the view reads first, see :mod:`app.core.db.ahead`), a known ``Idempotency-Key`` is answered, the
-arguments are checked, the view runs, its result is dumped into ``{"data": …}`` with an ``ETag``,
-the transaction commits.
+A view is decorated as in flask-smorest and returns a row, a :class:`Page`, None, or
+``(row, headers)``. Around the view, in this order: the transaction opens, the guard authenticates
+and authorises, a known ``Idempotency-Key`` is answered, the arguments are validated, the view runs,
+its result becomes ``{"data": …}`` with an ``ETag``, the transaction commits.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from flask_smorest.utils import resolve_schema_instance, unpack_tuple_response
 
 from app.core import json_text
 from app.core.db import transactions
+from app.core.db.pages import Page
 from app.core.errors import Forbidden
 from app.core.http import etags, idempotency
 from app.core.http.application import current_request
-from app.core.http.pagination import Page
 from app.core.http.parser import PARSER
 from app.core.openapi import responses
 from app.core.validation.schemas import Schema
@@ -124,7 +123,6 @@ def _response(
     headers: Mapping[str, str] | None,
     shown_once: tuple[str, ...],
 ) -> Response:
-    transactions.flush_session()  # ids, timestamps and versions as they will be committed
     if result is None:
         return Response(status=status, headers=dict(headers or {}))
     response = Response(status=status, content_type="application/json", headers=dict(headers or {}))

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+import psycopg2
 from flask import Flask, Response, current_app, request
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
+from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, Invalid, Unavailable
 from app.core.http.routing import allowed_methods, is_unrouted, redirect_to_slashless
 from app.core.validation.messages import echo
@@ -29,8 +30,9 @@ def register_error_handlers(app: Flask) -> None:
     app.log_exception = _log  # type: ignore[method-assign]
     app.register_error_handler(AppError, _app_error)
     app.register_error_handler(HTTPException, _http_exception)
-    app.register_error_handler(DBAPIError, _database_error)
+    app.register_error_handler(psycopg2.Error, _database_error)
     app.register_error_handler(PoolTimeout, _database_unavailable)
+    app.register_error_handler(RowChanged, _database_unavailable)
 
 
 def _log(exc_info: Any) -> None:
@@ -56,15 +58,14 @@ def _http_exception(error: HTTPException) -> Response:
     return _answer(status, {"detail": detail}, headers)
 
 
-def _database_error(error: DBAPIError) -> Response:
-    if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
+def _database_error(error: psycopg2.Error) -> Response:
+    if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
         return _database_unavailable(error)
     raise error
 
 
 def _database_unavailable(error: Exception) -> Response:
-    reason = str(getattr(error, "orig", error))
-    current_app.logger.warning("database_unavailable", extra={"reason": reason})
+    current_app.logger.warning("database_unavailable", extra={"reason": str(error)})
     return _app_error(Unavailable("The database is not available.", code="database_unavailable"))
 
 

@@ -10,25 +10,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
 
 from flask import Request, Response
-from sqlalchemy import JSON, BigInteger, LargeBinary, Text, bindparam, delete, text
+from psycopg2.errors import LockNotAvailable
+from sqlalchemy import JSON, BigInteger, LargeBinary, Text, bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db import transactions
 from app.core.db.models import Moment
+from app.core.db.statements import Statement
 from app.core.errors import Conflict, Invalid, error
 from app.extensions import db
 
 LIFETIME = timedelta(hours=24)
 WAIT_SECONDS = 10
 MAX_KEY_LENGTH = 255
-KEPT_HEADERS = ("Content-Type", "ETag", "Location", "X-Update-Ignored")
-LOCK_NOT_AVAILABLE = "55P03"
+STORED_HEADERS = ("Content-Type", "ETag", "Location", "X-Update-Ignored")
 
 
 class IdempotencyKey(db.Model):  # type: ignore[name-defined]
@@ -51,19 +50,36 @@ _new = insert(IdempotencyKey.__table__).values(
     fingerprint=bindparam("fingerprint"),
     created_at=bindparam("created_at"),
 )
-CLAIM = _new.on_conflict_do_update(
-    index_elements=["scope", "key"],
-    set_={
-        "fingerprint": _new.excluded.fingerprint,
-        "created_at": _new.excluded.created_at,
-        "status": None,
-        "headers": None,
-        "body": None,
-    },
-    where=IdempotencyKey.created_at < bindparam("expired_before"),
-).returning(IdempotencyKey.scope)
-WAIT = text(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'")
-STOP_WAITING = text("SET LOCAL lock_timeout = DEFAULT")
+CLAIM = Statement(
+    "idempotency_keys.claim",
+    _new.on_conflict_do_update(
+        index_elements=["scope", "key"],
+        set_={
+            "fingerprint": _new.excluded.fingerprint,
+            "created_at": _new.excluded.created_at,
+            "status": None,
+            "headers": None,
+            "body": None,
+        },
+        where=IdempotencyKey.created_at < bindparam("expired_before"),
+    ),
+)
+LIMIT_WAIT = Statement(
+    "idempotency_keys.limit_wait", select(func.set_config("lock_timeout", f"{WAIT_SECONDS}s", True))
+)
+_place = (IdempotencyKey.scope == bindparam("of_scope"), IdempotencyKey.key == bindparam("of_key"))
+GET = Statement("idempotency_keys.get", select(IdempotencyKey).where(*_place))
+STORE = Statement(
+    "idempotency_keys.store",
+    update(IdempotencyKey)
+    .where(*_place)
+    .values(status=bindparam("status"), headers=bindparam("headers"), body=bindparam("body")),
+)
+RELEASE = Statement("idempotency_keys.release", delete(IdempotencyKey).where(*_place))
+DELETE_EXPIRED = Statement(
+    "idempotency_keys.delete_expired",
+    delete(IdempotencyKey).where(IdempotencyKey.created_at < bindparam("before")),
+)
 
 
 def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
@@ -77,7 +93,7 @@ def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
     if key is None or is_public or request.method not in ("POST", "PATCH"):
         return answer()
     _check(key)
-    place = {"scope": _scope(request), "key": key}
+    place = {"of_scope": _scope(request), "of_key": key}
     fingerprint = hashlib.sha256(request.query_string + b"\0" + request.get_data()).hexdigest()
     if not _claim(place, fingerprint):
         return _replay(place, fingerprint)
@@ -85,7 +101,7 @@ def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
     if 200 <= response.status_code < 300:
         _store(place, response)
     else:  # returned, not raised, so this commits: a 304
-        db.session.execute(delete(IdempotencyKey).filter_by(**place))
+        RELEASE.execute(**place)
     return response
 
 
@@ -110,29 +126,27 @@ def _scope(request: Request) -> str:
 
 
 def _claim(place: dict[str, str], fingerprint: str) -> bool:
+    """Insert the key; False where it is there. Waits for a request that is inserting it now."""
     now = utcnow()
-    values: dict[str, Any] = {
-        **place,
-        "fingerprint": fingerprint,
-        "created_at": now,
-        "expired_before": now - LIFETIME,
-    }
+    LIMIT_WAIT.first()
     try:
-        db.session.execute(WAIT)
-        claimed = db.session.execute(CLAIM, values).scalar() is not None
-        db.session.execute(STOP_WAITING)
-    except DBAPIError as fault:
-        if transactions.sqlstate(fault) != LOCK_NOT_AVAILABLE:
-            raise
+        claimed = CLAIM.execute(
+            scope=place["of_scope"],
+            key=place["of_key"],
+            fingerprint=fingerprint,
+            created_at=now,
+            expired_before=now - LIFETIME,
+        )
+    except LockNotAvailable:
         raise Conflict(
             "The first request with this Idempotency-Key is still running.",
             code="idempotency_in_progress",
         ) from None
-    return claimed
+    return claimed == 1
 
 
 def _replay(place: dict[str, str], fingerprint: str) -> Response:
-    stored = db.session.get_one(IdempotencyKey, (place["scope"], place["key"]))
+    stored = GET.first(**place)
     if stored.fingerprint != fingerprint:
         raise _invalid("this idempotency key was used with another request")
     response = Response(stored.body, status=stored.status, headers=stored.headers or {})
@@ -141,15 +155,11 @@ def _replay(place: dict[str, str], fingerprint: str) -> Response:
 
 
 def _store(place: dict[str, str], response: Response) -> None:
-    row = db.session.get_one(IdempotencyKey, (place["scope"], place["key"]))
-    row.status = response.status_code
-    row.headers = {
-        name: response.headers[name] for name in KEPT_HEADERS if name in response.headers
-    }
-    row.body = transactions.context().get("idempotent_body", response.get_data())
+    headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
+    body = transactions.context().get("idempotent_body", response.get_data())
+    STORE.execute(**place, status=response.status_code, headers=headers, body=body)
 
 
 def forget_expired() -> int:
-    """Delete the keys that no longer hold; how many there were."""
-    old = delete(IdempotencyKey).where(IdempotencyKey.created_at < utcnow() - LIFETIME)
-    return len(db.session.execute(old.returning(IdempotencyKey.key)).all())
+    """Delete the keys that are older than :data:`LIFETIME`; how many there were."""
+    return DELETE_EXPIRED.execute(before=utcnow() - LIFETIME)

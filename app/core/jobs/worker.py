@@ -9,7 +9,6 @@ from typing import Any
 import rq
 from flask import Flask
 from rq.serializers import JSONSerializer
-from sqlalchemy.orm import configure_mappers
 
 from app.core.jobs.queues import Queue, queue_named
 from app.core.observability import telemetry
@@ -64,7 +63,6 @@ def _resume_request_of(job: rq.job.Job) -> None:
 
 def make_worker(app: Flask, queues: list[Queue]) -> Worker:
     """A worker of ``queues``; it also moves delayed jobs to their queue when they are due."""
-    configure_mappers()  # once, before the forks, not anew in each of them
     redis = worker_client(app.extensions["config"].redis_url)
     worker = Worker(
         [queue_named(name, redis) for name in queues],

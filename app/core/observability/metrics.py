@@ -19,7 +19,6 @@ from redis.exceptions import RedisError
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
-from app.core.db.watchdog import on_look
 from app.core.http.application import current_request
 from app.core.observability.logs import say
 
@@ -34,8 +33,7 @@ DURATION = Histogram(
 )
 CONNECTIONS = Gauge(
     "db_pool_connections",
-    "Connections to PostgreSQL of the live processes: open, and of these in use, that is waiting"
-    " for an answer when the process last looked (twice a second).",
+    "Connections to PostgreSQL of the live processes: open, and of these in use by a transaction.",
     ["state"],
     multiprocess_mode="livesum",
 )
@@ -96,7 +94,14 @@ def _closed(*_: Any) -> None:
     _connections("open").dec()
 
 
-on_look.append(lambda waiting: _connections("in_use").set(waiting))
+@event.listens_for(Pool, "checkout")
+def _checked_out(*_: Any) -> None:
+    _connections("in_use").inc()
+
+
+@event.listens_for(Pool, "checkin")
+def _checked_in(*_: Any) -> None:
+    _connections("in_use").dec()
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:

@@ -1,0 +1,98 @@
+"""SQLAlchemy's engine as the service uses it: its settings, and what a new connection gets.
+
+The engine owns the connection pool. Connections are in psycopg2's autocommit mode, because
+:mod:`app.core.db.transactions` sends BEGIN and COMMIT itself.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from typing import Any
+
+import psycopg2
+from flask import Flask
+from psycopg2.extensions import POLL_OK, POLL_READ, connection, set_wait_callback
+from sqlalchemy import Engine, event
+
+from app.config import Config
+from app.core import json_text
+from app.core.circuit_breaker import Breaker
+from app.core.db.prepared import INFO_KEY, PreparedStatements
+
+GRACE = 2.0  # seconds beyond statement_timeout after which a server counts as frozen
+SLOW = 1.0  # seconds after which a failed connection attempt counts as "no answer"
+PAUSE = 1.0  # seconds during which only one thread tries a server that did not answer
+
+
+def engine_options(config: Config) -> dict[str, Any]:
+    """Flask-SQLAlchemy's ``SQLALCHEMY_ENGINE_OPTIONS``."""
+    timeout = int(config.db_statement_timeout * 1000)
+    return {
+        "isolation_level": "AUTOCOMMIT",
+        "pool_size": config.db_pool_size,
+        "max_overflow": 0,
+        "pool_timeout": config.db_pool_timeout,
+        "pool_reset_on_return": None,  # a transaction ends before its connection goes back
+        "json_serializer": json_text.dumps_text,
+        "json_deserializer": json_text.loads,
+        "connect_args": {
+            "connect_timeout": config.db_connect_timeout,
+            "tcp_user_timeout": timeout,
+            "application_name": "controlplane",
+            "options": f"-c statement_timeout={timeout} -c lock_timeout={timeout}"
+            f" -c idle_in_transaction_session_timeout={2 * timeout} -c timezone=UTC",
+        },
+    }
+
+
+def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
+    """Bound every wait for PostgreSQL, and prepare new connections of ``engine``.
+
+    A frozen server cannot keep ``statement_timeout`` itself, so the client stops waiting
+    :data:`GRACE` seconds later. The wait callback is psycopg2's and applies to the whole process.
+    """
+    breaker = Breaker(PAUSE)
+    app.extensions["database_breaker"] = breaker
+    set_wait_callback(_wait_callback(config.db_statement_timeout + GRACE, breaker))
+
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
+        if not breaker.permits():
+            raise psycopg2.OperationalError("PostgreSQL did not answer a moment ago.")
+        started = time.monotonic()
+        try:
+            opened = dialect.connect(*arguments, **options)
+        except psycopg2.OperationalError:
+            if time.monotonic() - started > SLOW:
+                breaker.note_failure()
+            raise
+        breaker.note_success()
+        return opened
+
+    @event.listens_for(engine, "connect")
+    def begin(opened: connection, record: Any) -> None:
+        if config.db_prepare:
+            record.info[INFO_KEY] = PreparedStatements()
+        if opened.info.parameter_status("TimeZone") != "UTC":  # a pooler ignores start-up options
+            with opened.cursor() as cursor:
+                cursor.execute("SET TIME ZONE 'UTC'")
+
+
+def _wait_callback(seconds: float, breaker: Breaker) -> Any:
+    """psycopg2's ``wait_select`` with a limit: OperationalError after ``seconds`` of silence.
+
+    psycopg2 closes a connection whose wait callback raises.
+    """
+
+    def wait(opened: connection) -> None:
+        while (state := opened.poll()) != POLL_OK:
+            socket = select.poll()
+            socket.register(
+                opened.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT
+            )
+            if not socket.poll(seconds * 1000):
+                breaker.note_failure()
+                raise psycopg2.OperationalError(f"PostgreSQL did not answer within {seconds} s.")
+
+    return wait

@@ -1,0 +1,156 @@
+"""Keyset pagination over ``(created_at, id)``.
+
+A walk from the first page to the last returns every row that existed when it started exactly once,
+whatever is inserted meanwhile.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Uuid, bindparam, select, tuple_
+
+from app.core.db.models import Moment
+from app.core.db.statements import Statement
+from app.core.errors import Invalid, error
+
+DEFAULT_LIMIT, MAX_LIMIT = 50, 100
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+CURSOR_PATTERN = "^A[A-Za-z0-3][A-Za-z0-9_-]{30}$"  # every cursor until the year 9900
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of rows; ``next_cursor`` is None on the last one."""
+
+    items: Sequence[Any]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition of a list, and the values of its parameters.
+
+    Build the clause once, with ``bindparam``: the list's statement is cached by it. A condition
+    ``finds_ids`` where it names few rows by their ids, so that one plan is best for all values and
+    the statement may be prepared.
+    """
+
+    clause: ColumnElement[bool]
+    values: Mapping[str, Any]
+    finds_ids: bool = False
+
+
+def paginate(
+    model: Any,
+    *conditions: Condition,
+    equal: Mapping[str, Any] | None = None,
+    tenant_id: UUID | None = None,
+    limit: int = DEFAULT_LIMIT,
+    cursor: str | None = None,
+) -> Page:
+    """One page (1..100) of ``model``'s rows, oldest first.
+
+    The rows are those of one tenant where ``tenant_id`` is given, whose columns ``equal`` these
+    values, and that fulfil all ``conditions``. Raises Invalid at ``["query", "cursor"]`` for a
+    cursor that this service did not make.
+    """
+    equal = equal or {}
+    values: dict[str, Any] = {"limit": limit + 1, **equal}
+    for condition in conditions:
+        values.update(condition.values)
+    if cursor is not None:
+        values["after_moment"], values["after_id"] = read_cursor(cursor)
+    by_ids = any(condition.finds_ids for condition in conditions)
+    if tenant_id is not None and not by_ids:
+        values["tenant_id"] = tenant_id
+    statement = _list(
+        model,
+        tuple(equal),
+        tuple(condition.clause for condition in conditions),
+        of_tenant="tenant_id" in values and "tenant_id" not in equal,
+        onwards=cursor is not None,
+        prepare=by_ids if conditions else not equal,
+    )
+    rows = statement.all(**values)
+    page = rows[:limit]
+    return Page(page, make_cursor(page[-1].created_at, page[-1].id) if len(rows) > limit else None)
+
+
+SINCE, UNTIL = "since", "until"
+
+
+@lru_cache(maxsize=100)
+def _bound(moment: Any, name: str) -> ColumnElement[bool]:
+    at = bindparam(name, type_=Moment)
+    clause: ColumnElement[bool] = moment >= at if name == SINCE else moment < at
+    return clause
+
+
+def between(moment: Any, since: datetime | None, until: datetime | None) -> list[Condition]:
+    """The conditions that a column's ``moment`` is at ``since`` or later, and before ``until``."""
+    bounds = {SINCE: since, UNTIL: until}
+    return [
+        Condition(_bound(moment, name), {name: value})
+        for name, value in bounds.items()
+        if value is not None
+    ]
+
+
+@lru_cache(maxsize=500)
+def _list(
+    model: Any,
+    equal: tuple[str, ...],
+    clauses: tuple[ColumnElement[bool], ...],
+    *,
+    of_tenant: bool,
+    onwards: bool,
+    prepare: bool,
+) -> Statement:
+    """One statement for each combination of filters.
+
+    A list that is filtered by values is not prepared, because its best plan depends on them.
+    """
+    clause = select(model).order_by(model.created_at, model.id).limit(bindparam("limit"))
+    clause = clause.where(*(getattr(model, name) == bindparam(name) for name in equal), *clauses)
+    if of_tenant:
+        clause = clause.where(model.tenant_id == bindparam("tenant_id"))
+    if onwards:
+        place = tuple_(bindparam("after_moment", type_=Moment), bindparam("after_id", type_=Uuid))
+        clause = clause.where(tuple_(model.created_at, model.id) > place)
+    return Statement(f"{model.__tablename__}.list", clause, prepare=prepare)
+
+
+def make_cursor(created_at: datetime, row_id: UUID) -> str:
+    """An opaque, URL-safe text that names a row's place in the order."""
+    micros = (created_at - EPOCH) // MICROSECOND
+    return base64.urlsafe_b64encode(micros.to_bytes(8) + row_id.bytes).decode()
+
+
+def read_cursor(cursor: str) -> tuple[datetime, UUID]:
+    """The place that :func:`make_cursor` wrote; Invalid for any other text."""
+    try:
+        raw = base64.urlsafe_b64decode(cursor.encode("ascii"))
+        if len(raw) != 24 or base64.urlsafe_b64encode(raw).decode() != cursor:
+            raise ValueError("not written here")
+        micros = int.from_bytes(raw[:8])
+        moment = EPOCH + micros * MICROSECOND
+        return moment, UUID(bytes=raw[8:])
+    except (ValueError, OverflowError, binascii.Error):
+        raise Invalid(
+            error(
+                ["query", "cursor"],
+                "value_error",
+                "Value error, this is not a cursor that a list answered",
+                cursor,
+                {"error": {}},
+            )
+        ) from None
