@@ -19,7 +19,7 @@ from redis import Redis
 from werkzeug.test import TestResponse
 
 from app import create_app
-from app.core.db import preparing
+from app.core.db import prepared
 from app.dev.defaults import development_environment
 from app.dev.engines import engines
 from app.dev.instance import DATABASE, Instance
@@ -28,7 +28,7 @@ from app.extensions import db
 from app.webhooks.doorbell import BELL
 from tests import factories
 
-preparing.PREPARED_AT = 2  # each statement is tested both ways, in full and by its name
+prepared.THRESHOLD = 2  # each statement is tested both ways: in full, and prepared
 # Races need more connections than a server process has.
 TEST_SETTINGS = {"RATELIMIT_ENABLED": "0", "LOG_LEVEL": "WARNING", "DB_POOL_SIZE": "8"}
 

@@ -6,8 +6,7 @@ Each call is a transaction of its own, committed, as the service would see it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -18,15 +17,16 @@ from app.auth.keys import KEY_PREFIX, digest_of
 from app.auth.models import ApiKey, PlatformAdmin
 from app.auth.permissions import Role
 from app.core.actors import SYSTEM_CLI
-from app.core.db import tenancy
-from app.core.db.transactions import transaction
+from app.core.db.queries import insert_row
 from app.dev.tokens import HOUR, issue_token
-from app.extensions import current_unit, db
 from app.flags.models import FeatureOverride, PlanPreset
 from app.memberships.models import Membership
 from app.subscriptions.models import Subscription
+from app.subscriptions.statuses import with_class
 from app.tenants.models import Tenant
 from app.users.models import User
+from tests import database
+from tests.database import platform_transaction
 
 PLATFORM_SUBJECT = "platform-operator"
 
@@ -38,25 +38,13 @@ def bind(app: Flask) -> None:
     """Create in this application's database from now on."""
     global _app
     _app = app
+    database.bind(app)
 
 
-@contextmanager
-def platform_transaction() -> Iterator[None]:
-    """A transaction that sees every tenant, beside any that the test has opened."""
-    opened = current_unit.set(None)
-    try:
-        with _app.app_context(), transaction():
-            tenancy.enter(tenancy.PLATFORM)
-            yield
-    finally:
-        current_unit.reset(opened)
-
-
-def save(row: Any) -> Any:
+def save(model: Any, **values: Any) -> Any:
     """Insert a row of any model and return it."""
     with platform_transaction():
-        db.session.add(row)
-    return row
+        return insert_row(model, values)
 
 
 def create_tenant(**values: Any) -> Tenant:
@@ -67,7 +55,7 @@ def create_tenant(**values: Any) -> Tenant:
         "slug": f"tenant-{number}",
         "plan_name": "free",
     }
-    return save(Tenant(**defaults | values))
+    return save(Tenant, **defaults | values)
 
 
 def create_user(tenant: Tenant, **values: Any) -> User:
@@ -80,7 +68,7 @@ def create_user(tenant: Tenant, **values: Any) -> User:
         "created_by_user_id": SYSTEM_CLI.id,
         "updated_by_user_id": SYSTEM_CLI.id,
     }
-    return save(User(**defaults | values))
+    return save(User, **defaults | values)
 
 
 def create_membership(
@@ -94,7 +82,7 @@ def create_membership(
         "created_by_user_id": SYSTEM_CLI.id,
         "updated_by_user_id": SYSTEM_CLI.id,
     }
-    return save(Membership(**defaults | values))
+    return save(Membership, **defaults | values)
 
 
 def create_member(
@@ -113,8 +101,9 @@ def user_token(user: User, *, ttl: float = HOUR) -> str:
 
 def platform_token(*, subject: str = PLATFORM_SUBJECT, tenant: Tenant | None = None) -> str:
     """A token of a platform superadmin, whose home is ``tenant`` if there is one."""
-    with platform_transaction():
-        db.session.merge(PlatformAdmin(subject=subject))
+    admins = database.query("SELECT FROM platform_admins WHERE subject = :subject", subject=subject)
+    if not admins:
+        save(PlatformAdmin, subject=subject)
     org_id = None if tenant is None else tenant.idp_org_id
     return issue_token(_app.extensions["config"], subject=subject, org_id=org_id)
 
@@ -133,7 +122,7 @@ def create_api_key(
         "created_by_user_id": SYSTEM_CLI.id,
         "updated_by_user_id": SYSTEM_CLI.id,
     }
-    save(ApiKey(**defaults | values))
+    save(ApiKey, **defaults | values)
     return secret
 
 
@@ -151,13 +140,13 @@ def create_subscription(tenant: Tenant, **values: Any) -> Subscription:
         "billing_cycle": "monthly",
         "per_cycle_billing_amount": 4900,
     }
-    return save(Subscription(**defaults | values))
+    return save(Subscription, **with_class(defaults | values))
 
 
 def create_preset(name: str = "free", **defaults: Any) -> PlanPreset:
     """A preset with a flag for each keyword, named with ``_`` for ``-``, of its value's type."""
     flags = [preset_flag(key.replace("_", "-"), value) for key, value in defaults.items()]
-    return save(PlanPreset(name=name, flags=flags))
+    return save(PlanPreset, name=name, flags=flags)
 
 
 def preset_flag(flag_key: str, default_value: Any, *, is_locked: bool = False) -> dict[str, Any]:
@@ -180,4 +169,4 @@ def create_override(
         "flag_key": flag_key,
         "flag_value": flag_value,
     }
-    return save(FeatureOverride(**defaults | values))
+    return save(FeatureOverride, **defaults | values)

@@ -14,7 +14,6 @@ from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, NotFound
-from app.extensions import db
 from app.memberships import owners
 from app.memberships.models import Membership
 from app.users.models import User
@@ -48,15 +47,18 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membe
     """
     user = _user_of(tenant_id, values["user_id"])
     owners.check_may_grant(values["role"], actor=actor)
-    membership = Membership(
-        tenant_id=user.tenant_id,
-        idp_org_id=user.idp_org_id,
-        created_by_user_id=actor.id,
-        updated_by_user_id=actor.id,
-        **{**values, "role": str(values["role"])},
+    membership = queries.insert_row(
+        Membership,
+        {
+            **values,
+            "role": str(values["role"]),
+            "tenant_id": user.tenant_id,
+            "idp_org_id": user.idp_org_id,
+            "created_by_user_id": actor.id,
+            "updated_by_user_id": actor.id,
+        },
+        conflicts=_conflicts(),
     )
-    db.session.add(membership)
-    queries.flush(_conflicts())
     record_creation("membership.created", membership, actor=actor)
     return membership
 
@@ -114,11 +116,11 @@ def change(
             actor=actor,
             allow_ownerless=allow_ownerless,
         )
-    changed = membership.assign(values, actor_id=actor.id)
+    membership, changed = queries.update_row(
+        Membership, membership, values, actor_id=actor.id, conflicts=_conflicts()
+    )
     if changed is not None:
         record(action, membership, changed, actor=actor)
-        if "idp_membership_id" in changed.after:
-            queries.flush(_conflicts())
     return membership
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, Index, Text, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column, validates
+from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Moment, TenantRow
-from app.subscriptions.statuses import StatusClass, class_of
 
 
 class Subscription(TenantRow):
     """One subscription at the billing provider; the amount is in minor units of its currency.
 
-    ``bp_status`` is the provider's word and ``status_class`` follows it. ``source_timestamp`` is
+    ``bp_status`` is the provider's word; ``status_class`` follows it (:func:`statuses.with_class`). ``source_timestamp`` is
     the moment at the provider that the newest applied update described. The three ``cancel…``
     columns are the cancellation in effect, all None where there is none.
     """
@@ -61,19 +59,3 @@ class Subscription(TenantRow):
             Index(None, "bp_customer_id", postgresql_using="hash"),
             Index(None, "status_class", "created_at", "id"),
         )
-
-    @validates("bp_status")
-    def _follow_status(self, _name: str, bp_status: str) -> str:
-        self.status_class = class_of(bp_status).value
-        return bp_status
-
-    @classmethod
-    def consequences(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``status_class`` follows ``bp_status``."""
-        known = values.get("bp_status")
-        return {} if known is None else {"status_class": class_of(known).value}
-
-    @property
-    def is_ended(self) -> bool:
-        """Whether the provider, or an immediate cancellation, has ended it."""
-        return self.status_class == StatusClass.ENDED

@@ -7,19 +7,20 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import update
+from sqlalchemy import bindparam, update
 
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
-from app.core.db import statements, tenancy
+from app.core.db import tenancy
+from app.core.db.models import Moment
 from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
-from app.core.db.queries import Change, flush, get_row, lock_row
+from app.core.db.queries import Change, get_row, insert_row, lock_row, update_row
+from app.core.db.statements import Statement
 from app.core.errors import Conflict, Forbidden
-from app.extensions import db
 from app.subscriptions.models import Subscription
 from app.subscriptions.plans import DECIDING_FIELDS, follow_plan
-from app.subscriptions.statuses import CANCELED, StatusClass, class_of
+from app.subscriptions.statuses import CANCELED, StatusClass, class_of, is_ended, with_class
 
 PROVIDER_FIELDS = frozenset(
     {
@@ -35,6 +36,17 @@ PROVIDER_FIELDS = frozenset(
     }
 )
 """What only the provider's side writes; a tenant's credential may not, or it would choose its plan."""
+
+SET_SOURCE_TIMESTAMP = Statement(
+    "subscriptions.set_source_timestamp",
+    update(Subscription.__table__)
+    .where(
+        Subscription.tenant_id == bindparam("of_tenant_id"),
+        Subscription.id == bindparam("of_id"),
+    )
+    .values(source_timestamp=bindparam("source_timestamp", type_=Moment)),
+)
+"""Remembers an update that changed nothing: by itself it is no new version."""
 
 NO_CANCELLATION = {"canceled_at": None, "cancel_at_period_end": None, "cancel_reason": None}
 
@@ -66,13 +78,15 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subsc
 
     Raises Conflict ``bp_subscription_id_taken`` where the tenant has it already.
     """
-    subscription = Subscription(tenant_id=tenant_id, **values)
-    db.session.add(subscription)
     taken = Conflict(
         "This tenant has a subscription with this bp_subscription_id.",
         code="bp_subscription_id_taken",
     )
-    flush({"uq_subscriptions_tenant_id_bp_subscription_id": taken})
+    subscription = insert_row(
+        Subscription,
+        {**with_class(values), "tenant_id": tenant_id},
+        conflicts={"uq_subscriptions_tenant_id_bp_subscription_id": taken},
+    )
     audit.record_creation("subscription.created", subscription, actor=actor)
     follow_plan(tenant_id, actor=actor)
     return subscription
@@ -99,10 +113,13 @@ def update_subscription(
         return subscription, False
     if _revives(subscription, values):
         values = {**values, **NO_CANCELLATION}
-    moment = {} if source_timestamp is None else {"source_timestamp": source_timestamp}
-    change = subscription.assign(values, actor_id=actor.id, beside=moment)
+    subscription, change = _assign(subscription, values, actor, source_timestamp)
     if change is None and source_timestamp is not None:
-        _remember(subscription, source_timestamp)
+        SET_SOURCE_TIMESTAMP.execute(
+            of_tenant_id=subscription.tenant_id,
+            of_id=subscription.id,
+            source_timestamp=source_timestamp,
+        )
     _record(subscription, change, "subscription.updated", actor=actor)
     return subscription, True
 
@@ -121,7 +138,7 @@ def cancel(
     Nothing changes where the same cancellation is in effect already or the subscription has ended.
     """
     subscription = lock_row(Subscription, subscription_id)
-    if subscription.is_ended or (at_period_end and _ends_with_period(subscription)):
+    if is_ended(subscription) or (at_period_end and _ends_with_period(subscription)):
         return subscription
     values = {
         "auto_renew": False,
@@ -131,7 +148,7 @@ def cancel(
     }
     if not at_period_end:
         values["bp_status"] = CANCELED
-    change = subscription.assign(values, actor_id=actor.id)
+    subscription, change = _assign(subscription, values, actor)
     _record(subscription, change, "subscription.canceled", actor=actor)
     return subscription
 
@@ -143,6 +160,19 @@ def require_provider(actor: Actor) -> None:
             "This is the billing provider's to say, so it needs a platform credential.",
             code="provider_field",
         )
+
+
+def _assign(
+    subscription: Subscription,
+    values: Mapping[str, Any],
+    actor: Actor,
+    source_timestamp: datetime | None = None,
+) -> tuple[Subscription, Change | None]:
+    """Set the fields that differ. The Change leaves out what follows from them."""
+    also = {name: new for name, new in with_class(values).items() if name not in values}
+    if source_timestamp is not None:
+        also["source_timestamp"] = source_timestamp
+    return update_row(Subscription, subscription, values, actor_id=actor.id, also=also)
 
 
 def _record(
@@ -160,7 +190,7 @@ def _revives(subscription: Subscription, values: Mapping[str, Any]) -> bool:
     """Whether an update withdraws the cancellation that was recorded."""
     if class_of(values.get("bp_status", subscription.bp_status)) is StatusClass.ENDED:
         return False
-    return subscription.is_ended or values.get("auto_renew") is True
+    return is_ended(subscription) or values.get("auto_renew") is True
 
 
 def _ends_with_period(subscription: Subscription) -> bool:
@@ -170,11 +200,3 @@ def _ends_with_period(subscription: Subscription) -> bool:
 def _is_news(subscription: Subscription, source_timestamp: datetime) -> bool:
     applied = subscription.source_timestamp
     return applied is None or source_timestamp > applied
-
-
-def _remember(subscription: Subscription, moment: datetime) -> None:
-    """Keep the moment of an update that changed nothing: by itself it is no new version."""
-    of_subscription = update(Subscription.__table__).where(
-        Subscription.tenant_id == subscription.tenant_id, Subscription.id == subscription.id
-    )
-    statements.write(of_subscription.values(source_timestamp=moment), changes_one=True)

@@ -8,7 +8,11 @@ counts as not ended.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
+
+from app.subscriptions.models import Subscription
 
 
 class StatusClass(StrEnum):
@@ -47,6 +51,18 @@ VOCABULARY = {
 def class_of(bp_status: str) -> StatusClass:
     """The class of a provider's word."""
     return VOCABULARY.get(bp_status.lower(), StatusClass.UNKNOWN)
+
+
+def with_class(values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` of a subscription; where they have ``bp_status``, its ``status_class`` too."""
+    if "bp_status" not in values:
+        return dict(values)
+    return {**values, "status_class": class_of(values["bp_status"]).value}
+
+
+def is_ended(subscription: Subscription) -> bool:
+    """Whether the provider, or an immediate cancellation, has ended it."""
+    return subscription.status_class == StatusClass.ENDED
 
 
 def vocabulary_text() -> str:

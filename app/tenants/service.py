@@ -14,11 +14,9 @@ from app.core.db import queries, transactions
 from app.core.db.pages import Page, paginate
 from app.core.db.tenancy import current_scope
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, error
-from app.extensions import db
 from app.tenants import slugs
 from app.tenants.models import Tenant
 
-UNIQUE = {"slug", "idp_org_id"}
 FILTERS = ("is_active", "slug", "idp_org_id", "plan_name")
 
 
@@ -95,19 +93,15 @@ def visible_id(tenant_id: UUID | str) -> UUID:
 
 def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:
     plan_name = current_app.extensions["config"].default_plan
-    tenant = Tenant(**{"plan_name": plan_name, **values})
-    db.session.add(tenant)
-    queries.flush(_conflicts())
+    tenant = queries.insert_row(Tenant, {"plan_name": plan_name, **values}, conflicts=_conflicts())
     record_creation("tenant.created", tenant, actor=actor)
     return tenant
 
 
 def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor) -> Tenant:
-    change = tenant.assign(values)
+    tenant, change = queries.update_row(Tenant, tenant, values, conflicts=_conflicts())
     if change is not None:
         record(action, tenant, change, actor=actor)
-        if change.after.keys() & UNIQUE:
-            queries.flush(_conflicts())
     return tenant
 
 

@@ -6,12 +6,21 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from sqlalchemy import or_, select
+from sqlalchemy import bindparam, or_, select
 
-from app.extensions import db
+from app.core.db.statements import Statement
 from app.tenants.models import Tenant
 
 MAX_LENGTH = 255
+FIND_SIMILAR = Statement(
+    "tenants.find_similar_slugs",
+    select(Tenant.slug).where(
+        or_(
+            Tenant.slug == bindparam("stem"),
+            Tenant.slug.startswith(bindparam("start"), autoescape=False),
+        )
+    ),
+)
 
 
 def derive(name: str) -> str:
@@ -26,15 +35,11 @@ def candidates(name: str) -> Iterator[str]:
     base = derive(name)
     yield base
     stem = base[: MAX_LENGTH - 12]
-    taken = _taken(stem)
+    # A slug has none of LIKE's special characters, so the stem needs no escaping.
+    taken = set(FIND_SIMILAR.scalars(stem=stem, start=f"{stem}-"))
     number = 1
     while True:
         number += 1
         slug = f"{stem}-{number}"
         if slug not in taken:
             yield slug
-
-
-def _taken(stem: str) -> set[str]:
-    like_it = or_(Tenant.slug == stem, Tenant.slug.startswith(f"{stem}-", autoescape=True))
-    return set(db.session.execute(select(Tenant.slug).where(like_it)).scalars())

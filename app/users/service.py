@@ -19,7 +19,6 @@ from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
 from app.custom_fields.values.check import check_patch
 from app.custom_fields.values.rules import remember, rules_column
-from app.extensions import db
 from app.memberships import owners
 from app.tenants import service as tenants
 from app.users.models import User
@@ -50,11 +49,12 @@ def list_users(
     ``filters`` narrow by equality on columns, ``meta_data`` by searchable custom fields (see
     :mod:`app.custom_fields.search_index.query`), which needs a tenant: Invalid where there is none.
     """
-    shown, among = narrow(tenant_id), None
+    shown = narrow(tenant_id)
+    conditions = []
     if meta_data:
         shown = tenants.target_id(tenant_id, home=shown)
-        among = search.among(shown, ENTITY, meta_data, User.id)
-    return paginate(User, among=among, equal=filters, tenant_id=shown, limit=limit, cursor=cursor)
+        conditions = [search.among(shown, ENTITY, meta_data, User.id)]
+    return paginate(User, *conditions, equal=filters, tenant_id=shown, limit=limit, cursor=cursor)
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
@@ -66,15 +66,17 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     tenant = tenants.get_tenant(tenant_id)
     meta_data = values.get("meta_data", {})
     _check(tenant.id, {}, meta_data, meta_data, loc=("body", "meta_data"))
-    user = User(
-        tenant_id=tenant.id,
-        idp_org_id=tenant.idp_org_id,
-        created_by_user_id=actor.id,
-        updated_by_user_id=actor.id,
-        **{"meta_data": {}, **values},
+    user = queries.insert_row(
+        User,
+        {
+            **values,
+            "tenant_id": tenant.id,
+            "idp_org_id": tenant.idp_org_id,
+            "created_by_user_id": actor.id,
+            "updated_by_user_id": actor.id,
+        },
+        conflicts=_conflicts(),
     )
-    db.session.add(user)
-    queries.flush(_conflicts())
     if meta_data:
         writer.refresh(tenant.id, ENTITY, user.id, {}, meta_data)
     record_creation("user.created", user, actor=actor)
@@ -94,8 +96,8 @@ def update(
     ``owner_only``, and Conflict ``last_owner`` unless ``allow_ownerless``.
     """
     deactivates = values.get("is_active") is False
-    beside = [LOCKED_OWNERS] if deactivates else []
-    user, (touches_owner, *rest) = queries.lock_with(User, user_id, IS_OWNER, *beside)
+    further = [LOCKED_OWNERS] if deactivates else []
+    user, (touches_owner, *rest) = queries.lock_with(User, user_id, IS_OWNER, *further)
     if "idp_user_id" in values and not actor.is_platform:
         raise Forbidden("Only the platform changes idp_user_id.", code="provider_field")
     if touches_owner:
@@ -109,11 +111,9 @@ def update(
             actor=actor,
             allow_ownerless=allow_ownerless,
         )
-    change = user.assign(values, actor_id=actor.id)
+    user, change = queries.update_row(User, user, values, actor_id=actor.id, conflicts=_conflicts())
     if change is not None:
         record("user.updated", user, change, actor=actor)
-        if "idp_user_id" in change.after:
-            queries.flush(_conflicts())
     return user
 
 
@@ -133,7 +133,7 @@ def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Act
     after = merge_patch(before, patch)
     _check(user.tenant_id, before, patch, after, loc=("body", "patches"))
     check_precondition(user)
-    change = user.assign({"meta_data": after}, actor_id=actor.id)
+    user, change = queries.update_row(User, user, {"meta_data": after}, actor_id=actor.id)
     if change is not None:
         writer.refresh(user.tenant_id, ENTITY, user.id, before, after)
         record("user.meta_data_patched", user, change, actor=actor)

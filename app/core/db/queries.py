@@ -6,7 +6,7 @@ Rows are immutable; :func:`update_row` returns the new one.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -82,7 +82,8 @@ def insert_row(
     A unique constraint named in ``conflicts`` that is violated raises its error, so of two
     requests at once only one passes.
     """
-    table = _table(model)
+    described: Any = model
+    table = _table(described)
     unknown = values.keys() - table.columns.keys()
     if unknown:
         raise TypeError(f"{table.name} has no column {', '.join(sorted(unknown))}")
@@ -91,8 +92,8 @@ def insert_row(
         for column in table.columns
     }
     with _raising(conflicts):
-        _insert(model).execute(**complete)
-    made: M = _row_class(model)(**complete)
+        _insert(described).execute(**complete)
+    made: M = _row_class(described)(**complete)
     return made
 
 
@@ -111,6 +112,7 @@ def update_row(
     and ``also``, which is not part of the Change. Raises RowChanged, so that the transaction runs
     again, where another one has changed the row since it was read.
     """
+    described: Any = model
     changed = {name: new for name, new in values.items() if differs(getattr(row, name), new)}
     if not changed:
         return row, None
@@ -118,17 +120,20 @@ def update_row(
     written = {**changed, **(also or {}), "updated_at": utcnow(), "version": row.version + 1}
     if actor_id is not None and issubclass(model, Attributed):
         written["updated_by_user_id"] = actor_id
-    place = {f"old_{name}": getattr(row, name) for name in _key(model)}
+    place = {f"old_{name}": getattr(row, name) for name in _key(described)}
     with _raising(conflicts):
-        count = _update(model, tuple(written)).execute(**written, **place, old_version=row.version)
+        count = _update(described, tuple(written)).execute(
+            **written, **place, old_version=row.version
+        )
     if count != 1:
-        raise RowChanged(_table(model).name)
+        raise RowChanged(_table(described).name)
     return cast("Any", row)._replace(**written), Change(before, changed)
 
 
 def delete_row(model: type[R], row: R) -> None:
     """Delete a row that is locked."""
-    _delete(model).execute(**{f"old_{name}": getattr(row, name) for name in _key(model)})
+    described: Any = model
+    _delete(described).execute(**{f"old_{name}": getattr(row, name) for name in _key(described)})
 
 
 def parse_id(row_id: UUID | str) -> UUID:
@@ -169,14 +174,14 @@ def _select(model: Any, of_tenant: bool, *columns: Any, lock: bool) -> Statement
 
 
 @cache
-def _insert(model: Hashable) -> Statement:
+def _insert(model: Any) -> Statement:
     table = _table(model)
     values = {column.name: bindparam(column.name, type_=column.type) for column in table.columns}
     return Statement(f"{table.name}.insert", insert(table).values(values))
 
 
 @lru_cache(maxsize=500)
-def _update(model: Hashable, names: tuple[str, ...]) -> Statement:
+def _update(model: Any, names: tuple[str, ...]) -> Statement:
     """One for each set of columns; a request chooses the set, so not all of them stay cached."""
     table = _table(model)
     clause = update(table).where(*_place(model), table.c.version == bindparam("old_version"))
@@ -185,7 +190,7 @@ def _update(model: Hashable, names: tuple[str, ...]) -> Statement:
 
 
 @cache
-def _delete(model: Hashable) -> Statement:
+def _delete(model: Any) -> Statement:
     table = _table(model)
     return Statement(f"{table.name}.delete", delete(table).where(*_place(model)))
 
@@ -196,12 +201,12 @@ def _place(model: Any) -> list[ColumnElement[bool]]:
 
 
 @cache
-def _key(model: Hashable) -> tuple[str, ...]:
+def _key(model: Any) -> tuple[str, ...]:
     return tuple(column.name for column in _table(model).primary_key)
 
 
 @cache
-def _row_class(model: Hashable) -> Any:
+def _row_class(model: Any) -> Any:
     table = _table(model)
     return row_class(model.__name__, tuple(table.columns.keys()))
 
