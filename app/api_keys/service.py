@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection
 from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, false, func, not_, or_
+from sqlalchemy import and_, false, func, not_, or_
 
 from app.audit.service import record, record_creation
 from app.auth.keys import KEY_PREFIX, digest_of
@@ -16,19 +18,26 @@ from app.auth.permissions import ALL, PLATFORM_ONLY, Permission
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.pages import Page, paginate
+from app.core.db.pages import Condition, Page, paginate
 from app.core.db.tenancy import current_scope
 from app.core.errors import Forbidden, Invalid, NotFound, error
-from app.extensions import db
 from app.tenants.service import get_tenant
 
-PREFIX_LENGTH = 10
+PREFIX_LENGTH = 10  # characters
 SECRET = frozenset({"digest"})
+
+_is_usable = and_(
+    ApiKey.revoked_at.is_(None),
+    or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > func.now()),
+)
+USABLE = Condition(_is_usable, {})
+ENDED = Condition(not_(_is_usable), {})
+NONE = Condition(false(), {})
 
 
 def get_key(key_id: UUID | str) -> ApiKey:
-    """The key; NotFound where the scope does not show it."""
-    return _shown(queries.get_row(ApiKey, key_id))
+    """The key; raises NotFound."""
+    return _visible(queries.get_row(ApiKey, key_id))
 
 
 def list_keys(
@@ -38,15 +47,13 @@ def list_keys(
     tenant_id: UUID | None = None,
     is_active: bool | None = None,
 ) -> Page:
-    """One page of a tenant's keys (of all keys, for the platform), revoked ones included."""
-    fits = _visible(tenant_id)
-    if is_active is not None:
-        usable = and_(
-            ApiKey.revoked_at.is_(None),
-            or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > func.now()),
-        )
-        fits = [*fits, usable if is_active else not_(usable)]
-    return paginate(ApiKey, *fits, limit=limit, cursor=cursor)
+    """One page of a tenant's keys (of all keys, for the platform), including revoked keys."""
+    conditions = [] if is_active is None else [USABLE if is_active else ENDED]
+    own = current_scope().tenant_id
+    if own is not None and tenant_id not in (None, own):
+        conditions.append(NONE)  # the table has no row-level security
+    shown = tenant_id or own
+    return paginate(ApiKey, *conditions, tenant_id=shown, limit=limit, cursor=cursor)
 
 
 def create(
@@ -58,11 +65,12 @@ def create(
     held: Collection[Permission] = ALL,
     actor: Actor,
 ) -> tuple[ApiKey, str]:
-    """A new key and its secret, which is stored nowhere.
+    """A new key and its secret, which is not stored.
 
-    ``tenant_id`` None makes a platform key. Raises NotFound for an unknown tenant, Forbidden
-    ``permission_beyond_own`` where the creator, who holds ``held``, lacks one of ``permissions``,
-    Invalid for a moment in the past and for permissions that no tenant's key can have.
+    ``tenant_id`` None makes a platform key; ``held`` are the creator's permissions. Raises
+    NotFound for an unknown tenant, and Forbidden ``permission_beyond_own`` for permissions that the
+    creator lacks. Raises Invalid for a moment in the past, and for permissions that a tenant's key
+    cannot have.
     """
     _check_expiry(expires_at)
     if tenant_id is not None:
@@ -70,48 +78,45 @@ def create(
     wanted = sorted(set(permissions))
     _check_permissions(wanted, held, of_tenant=tenant_id is not None)
     secret = KEY_PREFIX + secrets.token_urlsafe(32)
-    key = ApiKey(
-        tenant_id=tenant_id,
-        name=name,
-        digest=digest_of(secret),
-        prefix=secret[:PREFIX_LENGTH],
-        permissions=[str(permission) for permission in wanted],
-        expires_at=expires_at,
-        created_by_user_id=actor.id,
-        updated_by_user_id=actor.id,
-    )
-    db.session.add(key)
-    db.session.flush()
+    values = {
+        "tenant_id": tenant_id,
+        "name": name,
+        "digest": digest_of(secret),
+        "prefix": secret[:PREFIX_LENGTH],
+        "permissions": [str(permission) for permission in wanted],
+        "expires_at": expires_at,
+        "created_by_user_id": actor.id,
+        "updated_by_user_id": actor.id,
+    }
+    key = queries.insert_row(ApiKey, values)
     record_creation("api_key.created", key, actor=actor, hidden=SECRET)
     return key, secret
 
 
 def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
-    """End a key, from the next request on; a second time changes nothing."""
+    """End a key, from the next request on; a revoked key stays as it is. Raises NotFound."""
     get_key(key_id)
     key = queries.lock_row(ApiKey, key_id)
     if key.revoked_at is not None:
         return key
-    change = key.assign({"revoked_at": utcnow()}, actor_id=actor.id)
+    key, change = queries.update_row(ApiKey, key, {"revoked_at": utcnow()}, actor_id=actor.id)
     if change is not None:
         record("api_key.revoked", key, change, actor=actor)
     return key
 
 
-def _shown(key: ApiKey) -> ApiKey:
+def with_secret(key: ApiKey, secret: str) -> Any:
+    """The key's columns and its ``secret``, for the one answer that shows it."""
+    columns = ApiKey.__table__.columns.keys()
+    return SimpleNamespace(**{name: getattr(key, name) for name in columns}, secret=secret)
+
+
+def _visible(key: ApiKey) -> ApiKey:
+    """The key; NotFound for another tenant's. The table has no row-level security."""
     own = current_scope().tenant_id
     if own is not None and key.tenant_id != own:
         raise NotFound
     return key
-
-
-def _visible(tenant_id: UUID | None) -> list[ColumnElement[bool]]:
-    """The table is global, so these conditions alone keep tenants apart."""
-    own = current_scope().tenant_id
-    if own is not None and tenant_id not in (None, own):
-        return [false()]
-    shown = tenant_id or own
-    return [] if shown is None else [ApiKey.tenant_id == shown]
 
 
 def _check_permissions(

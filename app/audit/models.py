@@ -12,15 +12,14 @@ from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
 from app.core.db.models import Moment
-from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.extensions import db
 
 
 class AuditEvent(db.Model):  # type: ignore[name-defined]
-    """Who did what to which row, and what was different afterwards.
+    """Who did what to which row, and the changed fields before and afterwards.
 
-    Append-only: the application's role may read and insert, nothing else. What belongs to no
-    tenant carries :data:`app.core.db.tenancy.PLATFORM_TENANT_ID`, so there is no foreign key.
+    The application's role may read and insert, nothing else. An event of the platform has
+    :data:`app.core.db.tenancy.PLATFORM_TENANT_ID`, so there is no foreign key.
     """
 
     __tablename__ = "audit_events"
@@ -43,8 +42,3 @@ class AuditEvent(db.Model):  # type: ignore[name-defined]
     before: Mapped[dict[str, Any]] = mapped_column(JSON)
     after: Mapped[dict[str, Any]] = mapped_column(JSON)
     request_id: Mapped[str] = mapped_column(Text, default="")
-
-    @property
-    def owner_id(self) -> UUID | None:
-        """The tenant, or None for what belongs to no tenant."""
-        return None if self.tenant_id == PLATFORM_TENANT_ID else self.tenant_id

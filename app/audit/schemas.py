@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import AwareDateTime, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
@@ -17,6 +20,13 @@ EXAMPLES = {
 }
 
 
+class OwnerId(Uuid):
+    """A tenant's id; null instead of the id that stands for the platform."""
+
+    def to_json(self, value: Any) -> Any:
+        return None if value == PLATFORM_TENANT_ID else super().to_json(value)
+
+
 class AuditEventSchema(Schema):
     """One recorded change; ``tenant_id`` is null for what belongs to no tenant."""
 
@@ -24,7 +34,7 @@ class AuditEventSchema(Schema):
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
-    tenant_id = Uuid(required=True, nullable=True, attribute="owner_id")
+    tenant_id = OwnerId(required=True, nullable=True)
     actor = Str(required=True)
     action = Str(required=True)
     target_type = Str(required=True)

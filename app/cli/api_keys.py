@@ -48,8 +48,7 @@ def create(
         expires_at=utcnow() + timedelta(days=days) if days else None,
         actor=SYSTEM_CLI,
     )
-    key.secret = secret  # for the schema; no column
-    print_one(key, ApiKeyCreatedSchema(), as_json=as_json)
+    print_one(service.with_secret(key, secret), ApiKeyCreatedSchema(), as_json=as_json)
 
 
 @api_keys.command("list")

@@ -1,4 +1,4 @@
-"""What every command group shares: the engines it talks to, and how results are printed.
+"""What every command group shares: the transaction, the messages of errors, the output.
 
 Results go to standard output, everything else (logs, progress, prompts) to standard error.
 """
@@ -12,13 +12,14 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import click
+import psycopg2
 from flask.cli import AppGroup
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from app.core.db import tenancy
-from app.core.db.transactions import transaction
+from app.core.db.transactions import RowChanged, transaction
 from app.core.errors import AppError, Invalid
 from app.core.json_text import dumps_text, plain
 
@@ -28,7 +29,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def operator(command: F) -> F:
-    """Run a command in one transaction that sees every tenant; a refusal is one sentence, exit 1."""
+    """Run a command in one transaction that sees every tenant.
+
+    An error of the service or of PostgreSQL is printed as one line, with exit code 1.
+    """
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -42,8 +46,19 @@ def operator(command: F) -> F:
             ) from None
         except AppError as refusal:
             raise click.ClickException(refusal.detail or "Not found.") from None
+        except RowChanged:
+            raise click.ClickException(
+                "Another transaction changed this row at the same time: run the command again."
+            ) from None
+        except psycopg2.Error as fault:
+            raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from None
 
     return run  # type: ignore[return-value]
+
+
+def first_line(fault: Exception) -> str:
+    """The first line of an error's message."""
+    return str(fault).strip().partition("\n")[0]
 
 
 def print_json(value: Any) -> None:
@@ -62,12 +77,12 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
         table.add_row(*(_cell(value) for value in row.values()))
     console = Console()
     needed = console.measure(table, options=console.options.update(max_width=1 << 20)).maximum
-    # A terminal wraps what is too wide; an id that is cut off helps nobody.
+    # Rich would cut off an id that is too long; a terminal wraps the line instead.
     Console(width=max(console.width, needed)).print(table)
 
 
 def _cell(value: Any) -> Text:
-    """What a table shows: no markup, and nothing that moves a terminal's cursor."""
+    """A value's text without markup and without control characters."""
     match value:
         case None:
             text = ""
@@ -78,4 +93,4 @@ def _cell(value: Any) -> Text:
     return Text("".join(one if one.isprintable() else " " for one in text))
 
 
-__all__ = ["AppGroup", "json_option", "operator", "print_json", "print_rows"]
+__all__ = ["AppGroup", "first_line", "json_option", "operator", "print_json", "print_rows"]

@@ -1,45 +1,49 @@
-"""From what an operator types to a row."""
+"""The rows that an operator names."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import click
-from sqlalchemy import select
+from sqlalchemy import Uuid, bindparam, or_, select
 
-from app.core.db.queries import parse_id
-from app.core.errors import NotFound
-from app.extensions import db
+from app.core.db.statements import Statement
 from app.tenants.models import Tenant
+from app.users.lookup import find_users, id_or_none
 from app.users.models import User
+
+FIND_TENANT = Statement(
+    "tenants.find_by_name",
+    select(Tenant).where(
+        or_(Tenant.slug == bindparam("slug"), Tenant.id == bindparam("id", type_=Uuid))
+    ),
+)
+LIST_TENANT_IDS = Statement(
+    "tenants.list_ids", select(Tenant.id).order_by(Tenant.created_at, Tenant.id)
+)
 
 
 def find_tenant(named: str) -> Tenant:
-    """The tenant with this slug or id; a one-sentence refusal where there is none."""
-    statement = select(Tenant).where((Tenant.slug == named) | (Tenant.id == _id_in(named)))
-    tenant = db.session.execute(statement).scalar()
+    """The tenant with this slug or id; ClickException where there is none."""
+    tenant: Tenant | None = FIND_TENANT.first(slug=named, id=id_or_none(named))
     if tenant is None:
         raise click.ClickException(f"There is no tenant {named}.")
     return tenant
 
 
-def find_user(named: str, slug: str | None = None) -> User:
-    """The user with this id or e-mail address, of that tenant if one is named.
+def list_tenant_ids() -> Sequence[UUID]:
+    """The ids of all tenants, oldest first."""
+    return LIST_TENANT_IDS.scalars()
 
-    A one-sentence refusal where there is none, or more than one.
+
+def find_user(named: str, tenant: str | None = None) -> User:
+    """The user with this id or e-mail address, of the tenant with this slug or id if given.
+
+    ClickException where there is none, or more than one.
     """
-    statement = select(User).where((User.email == named) | (User.id == _id_in(named)))
-    if slug is not None:
-        statement = statement.where(User.tenant_id == find_tenant(slug).id)
-    found = db.session.execute(statement.limit(2)).scalars().all()
+    found = find_users(named, find_tenant(tenant).id if tenant is not None else None)
     if len(found) != 1:
         fault = "Several users are called" if found else "There is no user"
-        raise click.ClickException(f"{fault} {named}{f' in {slug}' if slug else ''}.")
+        raise click.ClickException(f"{fault} {named}{f' in {tenant}' if tenant else ''}.")
     return found[0]
-
-
-def _id_in(named: str) -> UUID | None:
-    try:
-        return parse_id(named)
-    except NotFound:
-        return None

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import click
 from rich.console import Console
 from rich.progress import track
-from sqlalchemy import select
 
 from app.cli.base import AppGroup, json_option, operator, print_json
-from app.cli.lookup import find_tenant
+from app.cli.lookup import find_tenant, list_tenant_ids
 from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
-from app.extensions import db
 from app.subscriptions import plans, service
 from app.subscriptions.schemas import (
     SourceHeadersSchema,
@@ -25,7 +24,6 @@ from app.subscriptions.schemas import (
     SubscriptionUpdateSchema,
 )
 from app.subscriptions.statuses import StatusClass
-from app.tenants.models import Tenant
 
 COLUMNS = ("id", "bp_subscription_id", "bp_status", "plan_name", "start_date", "auto_renew")
 
@@ -120,19 +118,18 @@ def cancel(
 
 
 @operator
-def _tenant_ids(named: str | None) -> list[UUID]:
-    if named is not None:
-        return [find_tenant(named).id]
-    return list(db.session.scalars(select(Tenant.id).order_by(Tenant.created_at, Tenant.id)))
+def _tenant_ids(named: str | None) -> Sequence[UUID]:
+    return list_tenant_ids() if named is None else [find_tenant(named).id]
 
 
 @subscriptions.command("reconcile")
 @click.option("--tenant", help="This tenant only (slug or id).")
 @json_option
 def reconcile(tenant: str | None, as_json: bool) -> None:
-    """Work out every state's class and every tenant's plan anew.
+    """Classify every subscription's state and set every tenant's plan again.
 
-    For after an upgrade that knows more words, or another DEFAULT_PLAN. One transaction a tenant.
+    Run it after an upgrade that knows more states, or after DEFAULT_PLAN has changed. Each tenant
+    has its own transaction.
     """
     tenant_ids = _tenant_ids(tenant)
     changed = 0

@@ -1,8 +1,8 @@
-"""What a tenant's flags are right now, and which layer decided.
+"""The effective flags of a tenant, and which layer decided each value.
 
 A tenant's flags are those of the preset named like its plan. An override of that preset and flag
-goes before the preset's value, unless it has expired or no longer fits the flag's type. The flags of
-a suspended tenant are disabled: each has the preset's value.
+takes precedence over the preset's value, unless it has expired or no longer fits the flag's type.
+The flags of a suspended tenant are disabled: each has the preset's value.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, func, literal, or_, select
+from sqlalchemy import JSON, ColumnElement, and_, bindparam, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from app.core.db import statements
+from app.core.db.statements import Statement
 from app.core.errors import NotFound
 from app.flags.flag_types import fits
 from app.flags.models import FeatureOverride, PlanPreset
 from app.tenants.models import Tenant
 
-FORMAT = (
-    1  # part of every fingerprint; a release that answers the same state differently changes it
-)
+# Part of every fingerprint. A release that answers the same state differently increases it.
+FORMAT = 1
 
 
 class Layer(StrEnum):
-    """What decided a flag's value; all but ``override`` mean that it is the preset's."""
+    """What decided a flag's value; with every layer but ``override`` it is the preset's."""
 
     PRESET = "preset"
     OVERRIDE = "override"
@@ -40,7 +39,7 @@ class Layer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectiveFlag:
-    """One flag of one tenant; the ``override…`` fields are None where there is none at all."""
+    """One flag of one tenant; the fields of the override are None where there is no override."""
 
     key: str
     type: str
@@ -102,37 +101,39 @@ def _overrides(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
     )
 
 
-def _of_tenant(*columns: Any) -> Select[Any]:
-    return statements.prepare(
+def _statement(name: str, *columns: Any) -> Statement:
+    return Statement(
+        name,
         select(*columns)
         .outerjoin_from(Tenant, PlanPreset, PlanPreset.name == Tenant.plan_name)
-        .where(Tenant.id == bindparam("tenant_id"))
+        .where(Tenant.id == bindparam("tenant_id")),
     )
 
 
 _state = (_fingerprint, Tenant.is_active, Tenant.plan_name, PlanPreset.flags)
-FINGERPRINT = _of_tenant(_fingerprint)
-ALL = _of_tenant(*_state, _overrides())
-ONE = _of_tenant(*_state, _overrides(FeatureOverride.flag_key == bindparam("flag_key")))
+FINGERPRINT = _statement("flags.fingerprint", _fingerprint)
+EVALUATE_ALL = _statement("flags.evaluate_all", *_state, _overrides())
+EVALUATE_ONE = _statement(
+    "flags.evaluate_one", *_state, _overrides(FeatureOverride.flag_key == bindparam("flag_key"))
+)
 
 
 def fingerprint(tenant_id: UUID) -> str:
-    """The fingerprint of a tenant's flags, without reading them."""
-    found: str | None = statements.scalar(FINGERPRINT, {"tenant_id": tenant_id}, whole=True)
+    """The fingerprint of a tenant's flags, without reading the flags; raises NotFound."""
+    found: str | None = FINGERPRINT.scalar(tenant_id=tenant_id)
     if found is None:
         raise NotFound
     return found
 
 
 def evaluate_all(tenant_id: UUID) -> FlagSet:
-    """All flags of a tenant, in the preset's order, by one statement."""
-    return _flag_set(statements.first(ALL, {"tenant_id": tenant_id}, whole=True))
+    """All flags of a tenant, in the preset's order, by one statement; raises NotFound."""
+    return _flag_set(EVALUATE_ALL.first(tenant_id=tenant_id))
 
 
 def evaluate(tenant_id: UUID, flag_key: str) -> FlagSet:
-    """The same for one flag; none where the tenant's plan has no flag of that key."""
-    values = {"tenant_id": tenant_id, "flag_key": flag_key}
-    return _flag_set(statements.first(ONE, values, whole=True), flag_key)
+    """A set of this flag only, empty where the tenant's plan lacks it; raises NotFound."""
+    return _flag_set(EVALUATE_ONE.first(tenant_id=tenant_id, flag_key=flag_key), flag_key)
 
 
 def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
@@ -178,5 +179,5 @@ def _layer(flag: Mapping[str, Any], override: Mapping[str, Any] | None, is_activ
 
 
 def _moment(text: str | None) -> datetime | None:
-    """A moment as PostgreSQL writes it into JSON."""
+    """The moment in the form that PostgreSQL writes into JSON."""
     return None if text is None else datetime.fromisoformat(text)

@@ -15,8 +15,8 @@ from app.core.db.models import Moment, Row, TenantRow
 class PlanPreset(Row):
     """The flags that a plan gives its tenants; a tenant's preset is the one named like its plan.
 
-    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``, its order
-    and the spelling of its numbers kept as sent.
+    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``. The
+    order of the list and the spelling of its numbers stay as sent.
     """
 
     __tablename__ = "plan_presets"
@@ -25,15 +25,11 @@ class PlanPreset(Row):
     name: Mapped[str] = mapped_column(Text, unique=True)
     flags: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
 
-    def find_flag(self, flag_key: str) -> dict[str, Any] | None:
-        """The flag of that key, or None."""
-        return next((flag for flag in self.flags if flag["flag_key"] == flag_key), None)
-
 
 class FeatureOverride(TenantRow):
     """One tenant's own value of one flag of one preset.
 
-    It holds while that preset is the tenant's, until ``expires_at`` where there is one.
+    It has an effect while that preset is the tenant's, and until ``expires_at`` unless that is None.
     """
 
     __tablename__ = "feature_overrides"

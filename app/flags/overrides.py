@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,32 +16,47 @@ from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
 from app.core.db.queries import (
     Change,
     check_precondition,
-    flush,
+    delete_row,
     get_row,
+    insert_row,
     lock_row,
     lock_with,
-    remove,
+    update_row,
 )
-from app.core.errors import Conflict, Forbidden, Invalid, error
-from app.extensions import db
+from app.core.db.statements import Statement
+from app.core.errors import Conflict, Forbidden, Invalid, NotFound, error
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset
-from app.flags.presets import find_preset
+from app.flags.presets import find_preset, get_preset
 from app.tenants.models import Tenant
 
-MAX_OVERRIDES = 500
-"""How many overrides a tenant may have, expired ones and those of other plans too."""
+Flags = Sequence[Mapping[str, Any]]
 
-LOCK_TENANT = (
+MAX_OVERRIDES = 500  # of a tenant, including expired ones and those of other plans
+
+FLAG_KEY_TAKEN = {
+    "uq_feature_overrides_tenant_id_plan_preset_id_flag_key": Conflict(
+        "The tenant has an override of this flag already.", code="flag_key_taken"
+    )
+}
+DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at")
+LOCK_PLAN_NAME = Statement(
+    "tenants.lock_plan_name",
     select(Tenant.plan_name)
     .where(Tenant.id == bindparam("tenant_id"))
-    .with_for_update(key_share=True)
+    .with_for_update(key_share=True),
 )
-OF_PRESET = [
-    select(column).where(PlanPreset.id == FeatureOverride.plan_preset_id).scalar_subquery()
+PRESET_COLUMNS = [
+    select(column)
+    .where(PlanPreset.id == FeatureOverride.plan_preset_id)
+    .scalar_subquery()
+    .label(f"preset_{column.key}")
     for column in (PlanPreset.name, PlanPreset.flags)
 ]
-COUNT = select(func.count()).where(FeatureOverride.tenant_id == bindparam("tenant_id"))
+COUNT = Statement(
+    "feature_overrides.count",
+    select(func.count()).where(FeatureOverride.tenant_id == bindparam("tenant_id")),
+)
 
 
 def get_override(override_id: UUID | str) -> FeatureOverride:
@@ -56,7 +71,7 @@ def list_overrides(
     cursor: str | None = None,
     **equal: Any,
 ) -> Page:
-    """One page of the overrides that fit every filter given; ``equal`` are columns."""
+    """One page of the overrides whose columns equal all values of ``equal``."""
     shown = tenancy.narrow(tenant_id)
     return paginate(FeatureOverride, equal=equal, tenant_id=shown, limit=limit, cursor=cursor)
 
@@ -70,25 +85,23 @@ def create_override(
     expires_at: datetime | None = None,
     actor: Actor,
 ) -> FeatureOverride:
-    """Give the tenant a value of its own, in the preset named or else in that of its plan.
+    """Give the tenant its own value of a flag of a preset, by default the preset of its plan.
 
-    Raises Invalid for an unknown preset, a flag that the preset has not and a value of the wrong
+    Raises Invalid for an unknown preset, a flag that the preset lacks and a value of the wrong
     type; Conflict ``flag_key_taken`` or, at :data:`MAX_OVERRIDES`, ``too_many_overrides``.
     """
-    plan_name = db.session.execute(LOCK_TENANT, {"tenant_id": tenant_id}).scalar_one()
+    plan_name = LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)
     preset = _preset(plan_preset_id, plan_name)
-    _check_value(preset, flag_key, flag_value, loc="flag_key")
-    _check_room(tenant_id)
-    override = FeatureOverride(
-        tenant_id=tenant_id,
-        plan_preset_id=preset.id,
-        flag_key=flag_key,
-        flag_value=flag_value,
-        expires_at=expires_at,
-    )
-    db.session.add(override)
-    taken = Conflict("The tenant has an override of this flag already.", code="flag_key_taken")
-    flush({"uq_feature_overrides_tenant_id_plan_preset_id_flag_key": taken})
+    _check_value(preset.name, preset.flags, flag_key, flag_value, field="flag_key")
+    _check_count(tenant_id)
+    values = {
+        "tenant_id": tenant_id,
+        "plan_preset_id": preset.id,
+        "flag_key": flag_key,
+        "flag_value": flag_value,
+        "expires_at": expires_at,
+    }
+    override = insert_row(FeatureOverride, values, conflicts=FLAG_KEY_TAKEN)
     audit.record_creation("override.created", override, actor=actor)
     return override
 
@@ -102,69 +115,71 @@ def update_override(
 ) -> FeatureOverride:
     """Set ``flag_value`` and, where it is given, ``expires_at`` (None is never).
 
-    Raises Forbidden for anybody but a superadmin where an expiry is given, or (``flag_locked``)
-    where the preset locks the flag; Invalid for a value of the wrong type.
+    Raises Invalid for a value of the wrong type. For everybody but a superadmin, raises Forbidden
+    where an expiry is given, or (``flag_locked``) where the preset locks the flag.
     """
-    override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *OF_PRESET)
-    preset = PlanPreset(name=preset_name, flags=flags)
+    override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *PRESET_COLUMNS)
     if not is_superadmin:
-        _check_permitted(preset, override, values)
-    _check_value(preset, override.flag_key, values["flag_value"], loc="flag_value")
+        _check_permitted(flags, override.flag_key, values)
+    _check_value(preset_name, flags, override.flag_key, values["flag_value"], field="flag_value")
     check_precondition(override)
-    change = override.assign(values, actor_id=actor.id)
+    override, change = update_row(FeatureOverride, override, values, actor_id=actor.id)
     if change is not None:
         audit.record("override.updated", override, change, actor=actor)
     return override
 
 
 def delete_override(override_id: UUID | str, *, actor: Actor) -> None:
-    """Take the override away; the preset's value holds again."""
+    """Delete the override; the preset's value holds again."""
     override = lock_row(FeatureOverride, override_id)
-    before = {
-        name: getattr(override, name)
-        for name in ("plan_preset_id", "flag_key", "flag_value", "expires_at")
-    }
+    before = {name: getattr(override, name) for name in DELETED_FIELDS}
     audit.record("override.deleted", override, Change(before, {}), actor=actor)
-    remove(override)
+    delete_row(FeatureOverride, override)
 
 
 def _preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:
     if preset_id is None:
-        preset, fault = find_preset(plan_name), "the tenant's plan has no preset"
-    else:
-        preset, fault = db.session.get(PlanPreset, preset_id), "there is no such preset"
-    if preset is None:
-        value = None if preset_id is None else str(preset_id)
-        raise Invalid(_value_error("plan_preset_id", fault, value))
-    return preset
+        preset = find_preset(plan_name)
+        if preset is None:
+            raise _invalid("plan_preset_id", "the tenant's plan has no preset", None)
+        return preset
+    try:
+        return get_preset(preset_id)
+    except NotFound:
+        raise _invalid("plan_preset_id", "there is no such preset", str(preset_id)) from None
 
 
-def _check_value(preset: PlanPreset, flag_key: str, value: Any, *, loc: str) -> None:
-    flag = preset.find_flag(flag_key)
+def _find_flag(flags: Flags, flag_key: str) -> Mapping[str, Any] | None:
+    return next((flag for flag in flags if flag["flag_key"] == flag_key), None)
+
+
+def _check_value(preset_name: str, flags: Flags, flag_key: str, value: Any, *, field: str) -> None:
+    """Raise Invalid for a wrong type, or, at ``field``, for a flag that the preset lacks."""
+    flag = _find_flag(flags, flag_key)
     if flag is None:
-        raise Invalid(_value_error(loc, f"the preset {preset.name!r} has no such flag", flag_key))
+        raise _invalid(field, f"the preset {preset_name!r} has no such flag", flag_key)
     errors = list(type_errors(FlagType(flag["flag_type"]), value, ["body", "flag_value"]))
     if errors:
         raise Invalid(*errors)
 
 
-def _check_permitted(
-    preset: PlanPreset, override: FeatureOverride, values: Mapping[str, Any]
-) -> None:
+def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, Any]) -> None:
     if "expires_at" in values:
         raise Forbidden("Only a platform superadmin sets an expiry.", code="permission_denied")
-    flag = preset.find_flag(override.flag_key)
+    flag = _find_flag(flags, flag_key)
     if flag is not None and flag["is_locked"]:
         raise Forbidden("The plan locks this flag.", code="flag_locked")
 
 
-def _check_room(tenant_id: UUID) -> None:
-    """The tenant's row is locked, so nobody else adds one meanwhile."""
-    if db.session.execute(COUNT, {"tenant_id": tenant_id}).scalar_one() >= MAX_OVERRIDES:
+def _check_count(tenant_id: UUID) -> None:
+    """Raise Conflict at the limit; the locked tenant row keeps others from adding meanwhile."""
+    if COUNT.scalar(tenant_id=tenant_id) >= MAX_OVERRIDES:
         raise Conflict(
             f"A tenant has at most {MAX_OVERRIDES} overrides.", code="too_many_overrides"
         )
 
 
-def _value_error(field: str, fault: str, value: Any) -> dict[str, Any]:
-    return error(["body", field], "value_error", f"Value error, {fault}", value, {"error": {}})
+def _invalid(field: str, fault: str, value: str | None) -> Invalid:
+    return Invalid(
+        error(["body", field], "value_error", f"Value error, {fault}", value, {"error": {}})
+    )

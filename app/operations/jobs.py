@@ -9,6 +9,6 @@ from app.core.jobs.queues import Queue, job
 
 @job(queue=Queue.MAINTENANCE, every=3600)
 def forget_idempotency_keys() -> None:
-    """Delete the idempotency keys that no longer hold."""
+    """Delete the expired idempotency keys."""
     with transaction():
         idempotency.forget_expired()

@@ -1,4 +1,4 @@
-"""The page that Prometheus reads: counted requests, and what the engines say at this moment."""
+"""The metrics that Prometheus collects: counted requests, the inbox and the queues."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
-from sqlalchemy.exc import SQLAlchemyError
 
-from app.core.db import transactions
+from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.core.observability.metrics import job_results
 from app.operations import service
 
 
 def page() -> bytes:
-    """All metrics in Prometheus' text format; an engine that is away costs its own lines only."""
+    """All metrics in Prometheus' text format.
+
+    Without PostgreSQL the inbox's metrics are absent, without Redis the queues'.
+    """
     live = CollectorRegistry()
     live.register(_Live())
     return generate_latest(_requests()) + generate_latest(live)
@@ -34,13 +36,13 @@ def _requests() -> CollectorRegistry:
 
 
 class _Live(Collector):
-    """Read anew at each visit."""
+    """The metrics that are read from PostgreSQL and Redis for each answer."""
 
     def collect(self) -> Iterator[Metric]:
         try:
             yield from _inbox()
-        except SQLAlchemyError:
-            transactions.discard()
+        except service.DATABASE_FAULTS:
+            current_transaction().close()  # so that its commit sends nothing
         try:
             yield from _queues()
         except RedisError:

@@ -1,4 +1,4 @@
-"""What the people who run the service ask it: is it alive, is it ready, how is it doing."""
+"""/healthz, /readyz, /metrics and /docs, for the people who run the service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ blp = Blueprint("operations", __name__, description="Health and documentation.")
 @public
 @blp.response(200, description="The process answers.")
 def healthz() -> Response:
-    """Tell that the process answers; asks nothing else."""
+    """Tell that the process answers; checks nothing else."""
     return _answer({"status": "ok"}, 200)
 
 

@@ -7,36 +7,45 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import psycopg2
 from flask import current_app
 from redis.exceptions import RedisError
 from sqlalchemy import text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.core.db import transactions
+from app.core.db.statements import Statement
+from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import connection
-from app.extensions import db
 
+DATABASE_FAULTS = (psycopg2.Error, PoolTimeout)
 REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)
-# One part for each state, so that each reads the index of its state and nothing else.
-INBOX_DEPTH = text(
-    " UNION ALL ".join(
-        "SELECT status, count(*), extract(epoch FROM now() - min(created_at))::float "  # noqa: S608
-        f"FROM webhook_events WHERE status = '{state}' GROUP BY status"
-        for state in ("pending", "failed")
-    )
+FIND_MIGRATION = Statement(
+    "operations.find_migration", text("SELECT version_num FROM alembic_version")
+)
+# One SELECT for each state, so that each reads only the partial index of its state.
+INBOX_DEPTH = Statement(
+    "operations.inbox_depth",
+    text(
+        " UNION ALL ".join(
+            "SELECT status, count(*) AS events,"  # noqa: S608
+            " extract(epoch FROM now() - min(created_at))::float AS oldest_seconds "
+            f"FROM webhook_events WHERE status = '{state}' GROUP BY status"
+            for state in ("pending", "failed")
+        )
+    ),
 )
 
 
 def readiness() -> dict[str, str]:
-    """``ok`` or a few words of fault for each thing that requests and jobs need."""
+    """``ok`` or a short description of the fault, for each check."""
     return {**_database(), "redis": _redis()}
 
 
 def _database() -> dict[str, str]:
     try:
-        version = db.session.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    except SQLAlchemyError:
-        transactions.discard()
+        version = FIND_MIGRATION.scalar()
+    except DATABASE_FAULTS:
+        current_transaction().close()  # so that its commit sends nothing
         return {"database": "unavailable", "migrations": "unknown"}
     current = version == newest_migration()
     return {"database": "ok", "migrations": "ok" if current else f"at {version}"}
@@ -51,13 +60,16 @@ def _redis() -> str:
 
 
 def inbox_depth() -> Sequence[tuple[str, int, float]]:
-    """State, number of events and age of the oldest in seconds, of the states that need attention."""
-    return db.session.execute(INBOX_DEPTH).tuples().all()
+    """State, number of events and age of the oldest in seconds, for pending and failed events.
+
+    A state without events is absent.
+    """
+    return INBOX_DEPTH.all()
 
 
 @cache
 def newest_migration() -> str | None:
-    """The revision that this code was written for."""
+    """The revision of the newest migration file; None without one."""
     versions = Path(current_app.root_path).parent / "migrations" / "versions"
     newest = max(versions.glob("[0-9]*_*.py"), default=None)  # they are numbered
     found = newest and REVISION.search(newest.read_text())

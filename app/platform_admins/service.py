@@ -1,55 +1,67 @@
-"""Platform superadmins: subjects of the identity provider who stand above every tenant."""
+"""Platform superadmins: subjects of the identity provider who may do everything in every tenant."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, delete, select
 
 from app.audit.service import add_event
 from app.auth.models import PlatformAdmin
 from app.core.actors import Actor
-from app.core.db.queries import Change
+from app.core.db.queries import Change, insert_row
+from app.core.db.statements import Statement
 from app.core.errors import Invalid, NotFound, error
-from app.extensions import db
 
-MAX_SUBJECT = 255
+MAX_SUBJECT = 255  # characters
+
+LIST = Statement(
+    "platform_admins.list",
+    select(PlatformAdmin).order_by(PlatformAdmin.subject),
+)
+FIND = Statement(
+    "platform_admins.find",
+    select(PlatformAdmin).where(PlatformAdmin.subject == bindparam("subject")),
+)
+DELETE = Statement(
+    "platform_admins.delete",
+    delete(PlatformAdmin).where(PlatformAdmin.subject == bindparam("of_subject")),
+)
 
 
 def list_admins() -> Sequence[PlatformAdmin]:
-    """All of them, by subject."""
-    return db.session.execute(select(PlatformAdmin).order_by(PlatformAdmin.subject)).scalars().all()
+    """All superadmins, ordered by subject."""
+    return LIST.all()
 
 
 def add(subject: str, *, actor: Actor) -> PlatformAdmin:
-    """Make ``subject`` (1 to 255 printable characters) a superadmin; being one already is fine."""
+    """Make ``subject`` a superadmin; one who is a superadmin already stays unchanged.
+
+    Raises Invalid unless ``subject`` has 1 to 255 printable characters.
+    """
     if not 1 <= len(subject) <= MAX_SUBJECT or not subject.isprintable():
         message = f"Value error, a subject has 1 to {MAX_SUBJECT} printable characters"
         raise Invalid(error(["body", "subject"], "value_error", message, subject, {"error": {}}))
-    found = db.session.get(PlatformAdmin, subject)
+    found: PlatformAdmin | None = FIND.first(subject=subject)
     if found is not None:
         return found
-    admin = PlatformAdmin(subject=subject)
-    db.session.add(admin)
-    db.session.flush()
-    _record("platform_admin.added", admin, Change({}, {"subject": subject}), actor)
+    admin = insert_row(PlatformAdmin, {"subject": subject})
+    _record("platform_admin.added", subject, Change({}, {"subject": subject}), actor)
     return admin
 
 
 def remove(subject: str, *, actor: Actor) -> None:
-    """End it, from the next request on; NotFound for who is none."""
-    admin = db.session.get(PlatformAdmin, subject)
-    if admin is None:
+    """End the rights of a superadmin, from the next request on; raises NotFound."""
+    if DELETE.execute(of_subject=subject) == 0:
         raise NotFound
-    db.session.delete(admin)
-    _record("platform_admin.removed", admin, Change({"subject": subject}, {}), actor)
+    _record("platform_admin.removed", subject, Change({"subject": subject}, {}), actor)
 
 
-def _record(action: str, admin: PlatformAdmin, change: Change, actor: Actor) -> None:
+def _record(action: str, subject: str, change: Change, actor: Actor) -> None:
     add_event(
         action,
         target_type="platform_admin",
-        target_id=admin.subject,
+        target_id=subject,
         tenant_id=None,
         change=change,
         actor=actor,

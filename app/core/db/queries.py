@@ -63,8 +63,8 @@ def lock_with(
     Raises NotFound. The caller checks ``If-Match`` (:func:`check_precondition`), because it may
     have to refuse for another reason first. Build the columns once, at import.
     """
-    row, *values = _found(model, row_id, *columns, lock=True)
-    return row, values
+    found = _found(model, row_id, *columns, lock=True)
+    return (found[0], found[1:]) if columns else (found, ())
 
 
 def check_precondition(row: Any) -> None:

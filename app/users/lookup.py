@@ -1,0 +1,42 @@
+"""Users by what a person types: an id or an e-mail address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import Uuid, bindparam, or_, select
+
+from app.core.db.queries import parse_id
+from app.core.db.statements import Statement
+from app.core.errors import NotFound
+from app.users.models import User
+
+_find = (
+    select(User)
+    .where(or_(User.email == bindparam("email"), User.id == bindparam("id", type_=Uuid)))
+    .limit(2)
+)
+FIND = Statement("users.find_by_name", _find)
+FIND_IN_TENANT = Statement(
+    "users.find_by_name_in_tenant", _find.where(User.tenant_id == bindparam("tenant_id"))
+)
+
+
+def find_users(named: str, tenant_id: UUID | None = None) -> Sequence[User]:
+    """The users with this id or e-mail address, of one tenant where ``tenant_id`` is given.
+
+    At most two are returned: enough to tell one from several.
+    """
+    values = {"email": named, "id": id_or_none(named)}
+    if tenant_id is None:
+        return FIND.all(**values)
+    return FIND_IN_TENANT.all(**values, tenant_id=tenant_id)
+
+
+def id_or_none(named: str) -> UUID | None:
+    """The id that the text is, or None."""
+    try:
+        return parse_id(named)
+    except NotFound:
+        return None
