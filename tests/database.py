@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from app.core.db import tenancy, transactions
 from app.core.db.statements import Statement
@@ -43,3 +43,16 @@ def execute(sql: str, **values: Any) -> int:
     """Run a statement with ``:name`` parameters; how many rows it changed."""
     with platform_transaction():
         return Statement("tests.execute", text(sql), prepare=False).execute(**values)
+
+
+def rows(model: Any, **equal: Any) -> list[Any]:
+    """The rows of a model whose columns have these values, in the order of their keys."""
+    clause = select(model).filter_by(**equal).order_by(*model.__table__.primary_key)
+    with platform_transaction():
+        return Statement("tests.rows", clause, prepare=False).all()
+
+
+def row(model: Any, **equal: Any) -> Any:
+    """The only such row."""
+    (found,) = rows(model, **equal)
+    return found

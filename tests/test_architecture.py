@@ -6,17 +6,21 @@ import ast
 import inspect
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine
 
 from app import JOB_MODULES
 from app.core.db.models import TenantRow
+from app.core.db.transactions import transaction
 from app.core.jobs.queues import JOBS, Queue
 from app.extensions import db
+from tests import database
+from tests.factories import create_member, create_tenant
 
 ROOT = Path(__file__).parent.parent
 APP = ROOT / "app"
@@ -138,6 +142,97 @@ class TestTransactions:
         assert wrong == []
 
 
+class TestLibraries:
+    """Only documented API of libraries is used."""
+
+    PRIVATE = {}  # "module: expression" -> the reason
+
+    def test_no_module_uses_the_orms_session(self):
+        wrong = [
+            name
+            for name, path in modules()
+            if re.search(r"\bdb\.session\b|sqlalchemy\.orm import .*\bSession\b", path.read_text())
+        ]
+
+        assert wrong == []
+
+    def test_no_private_name_of_a_library_is_used(self):
+        found = {
+            f"{name}: {ast.unparse(node)}"
+            for name, path in [*modules(), ("gunicorn.conf", ROOT / "gunicorn.conf.py")]
+            for node in private_names(ast.parse(path.read_text()))
+        }
+
+        assert found == set(self.PRIVATE)
+        assert len(self.PRIVATE) <= 5
+
+    def test_nothing_of_a_library_is_replaced(self):
+        """No assignment to an attribute of an imported module or class."""
+        wrong = []
+        for name, path in modules():
+            tree = ast.parse(path.read_text())
+            imported = {
+                (alias.asname or alias.name).partition(".")[0]
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Import)
+                or (isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("app"))
+                for alias in node.names
+            }
+            for node in ast.walk(tree):
+                targets = node.targets if isinstance(node, ast.Assign) else []
+                wrong += [
+                    f"{name}: {ast.unparse(target)}"
+                    for target in targets
+                    if isinstance(target, ast.Attribute)
+                    and isinstance(target.value, ast.Name)
+                    and target.value.id in imported
+                ]
+
+        assert wrong == []
+
+
+def private_names(tree: ast.AST) -> list[ast.AST]:
+    """Each ``x._name`` where ``x`` is no object of ours, and each private name that is imported.
+
+    Named tuples document ``_asdict``, ``_fields``, ``_make`` and ``_replace``. An attribute that a
+    module of ours assigns or defines is ours.
+    """
+    documented = {"_asdict", "_fields", "_make", "_replace"}
+    found: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and _is_private(node.attr):
+            if node.attr not in documented and node.attr not in own_names():
+                found.append(node)
+        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("app"):
+            if any(_is_private(part) for part in (node.module or "").split(".")) or any(
+                _is_private(alias.name) for alias in node.names
+            ):
+                found.append(node)
+    return found
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+@cache
+def own_names() -> frozenset[str]:
+    """The private names that our modules define."""
+    names: set[str] = set()
+    for _, path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+                    names.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names.add(node.target.id)
+    return frozenset(names)
+
+
 class TestEndpoints:
     def test_every_endpoint_names_a_permission_or_is_public(self, app):
         open_ = [name for name, view in app.view_functions.items() if not hasattr(view, "access")]
@@ -226,28 +321,20 @@ class TestDatabase:
         assert differences == []
 
     def test_the_application_role_is_plain(self, app):
-        with app.app_context():
-            role = db.session.execute(
-                text(
-                    "SELECT rolsuper, rolbypassrls, "
-                    "EXISTS (SELECT FROM pg_tables WHERE tableowner = current_user) AS owns_tables "
-                    "FROM pg_roles WHERE rolname = current_user"
-                )
-            ).one()
-            db.session.rollback()
+        (role,) = database.query(
+            "SELECT rolsuper, rolbypassrls, "
+            "EXISTS (SELECT FROM pg_tables WHERE tableowner = current_user) AS owns_tables "
+            "FROM pg_roles WHERE rolname = current_user"
+        )
 
-        assert tuple(role) == (False, False, False)
+        assert role == (False, False, False)
 
     def test_tenant_owned_tables_force_row_level_security(self, app):
-        with app.app_context():
-            rows = db.session.execute(
-                text(
-                    "SELECT relname, relrowsecurity, relforcerowsecurity FROM pg_class c "
-                    "JOIN pg_namespace n ON n.oid = relnamespace AND nspname = 'public' "
-                    "WHERE relkind = 'r'"
-                )
-            ).all()
-            db.session.rollback()
+        rows = database.query(
+            "SELECT relname, relrowsecurity, relforcerowsecurity FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = relnamespace AND nspname = 'public' "
+            "WHERE relkind = 'r'"
+        )
         secured = {name for name, enabled, forced in rows if enabled and forced}
 
         assert secured == tenant_owned()
@@ -269,11 +356,11 @@ class TestDatabase:
         assert all(key[0].name == "tenant_id" for key in [*keys, *foreign])
 
     def test_without_a_scope_nothing_is_visible(self, app):
-        with app.app_context():
+        create_member(create_tenant())
+        with app.app_context(), transaction() as opened:
             for table in sorted(tenant_owned()):
-                count = db.session.execute(text(f'SELECT count(*) FROM "{table}"')).scalar()
-                assert count == 0, table
-            db.session.rollback()
+                cursor = opened.execute(f'SELECT count(*) FROM "{table}"')
+                assert cursor.fetchone() == (0,), table
 
     def test_every_tenant_owned_table_is_known_as_such(self):
         assert tenant_owned() >= {

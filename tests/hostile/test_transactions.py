@@ -5,24 +5,31 @@ from __future__ import annotations
 import threading
 import time
 
+import psycopg2
 import pytest
 from flask import Blueprint, Flask
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
 from app import create_app
 from app.auth.guard import public
 from app.core.db import tenancy
-from app.core.db.connections import Connection
-from app.core.db.transactions import ATTEMPTS, context, on_commit, run
+from app.core.db.queries import insert_row
+from app.core.db.transactions import (
+    ATTEMPTS,
+    Transaction,
+    context,
+    current_transaction,
+    on_commit,
+    run,
+)
 from app.extensions import db
 from app.tenants.models import Tenant
 from tests import factories
 from tests.concurrency import at_once
+from tests.database import query
 
-FAIL = text("DO $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '40001'; END $$")
-END_ME = text("SELECT pg_terminate_backend(pg_backend_pid())")
-RENAME = text("UPDATE tenants SET name = :name WHERE id = :id")
+FAIL = "DO $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '40001'; END $$"
+END_ME = "SELECT pg_terminate_backend(pg_backend_pid())"
+RENAME = "UPDATE tenants SET name = %(name)s WHERE id = %(id)s"
 
 
 class Work:
@@ -36,13 +43,13 @@ class Work:
     def __call__(self) -> str:
         self.runs += 1
         if self._first is not None and self.runs <= self._times:
-            db.session.execute(self._first)
+            current_transaction().execute(self._first)
         return "done"
 
 
-def end_backend(connection: Connection) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(str(END_ME))
+def end_server(current: Transaction) -> None:
+    current.is_committing = True
+    current.execute(END_ME)
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +69,7 @@ class TestRunAgain:
                 runs.append(name)
                 tenancy.enter(tenancy.PLATFORM)
                 for number, tenant in enumerate(order):
-                    db.session.execute(RENAME, {"name": name, "id": tenant.id})
+                    current_transaction().execute(RENAME, {"name": name, "id": tenant.id})
                     if number == 0 and len(runs) <= 2:
                         both_hold_one.wait(10)
 
@@ -73,8 +80,7 @@ class TestRunAgain:
             [lambda: change("first", tenants), lambda: change("second", list(reversed(tenants)))]
         )
 
-        with factories.platform_transaction():
-            names = set(db.session.execute(text("SELECT name FROM tenants")).scalars())
+        names = set(query("SELECT name FROM tenants"))
         assert len(runs) == 3  # one of the two was the deadlock's victim, once
         assert len(names) == 1
 
@@ -88,7 +94,7 @@ class TestRunAgain:
         work = Work(FAIL, times=100)
         started = time.monotonic()
 
-        with pytest.raises(DBAPIError):
+        with pytest.raises(psycopg2.Error):
             run(work)
 
         assert work.runs == ATTEMPTS
@@ -103,25 +109,25 @@ class TestRunAgain:
     def test_only_once_after_lost_connections(self):
         work = Work(END_ME, times=100)
 
-        with pytest.raises(DBAPIError):
+        with pytest.raises(psycopg2.Error):
             run(work)
 
         assert work.runs == 2
 
     def test_never_after_a_connection_lost_at_the_commit(self, monkeypatch):
         """It may have happened: only who asked can tell whether to ask again."""
-        work = Work(text("SELECT 1"))
-        monkeypatch.setattr(Connection, "commit", end_backend)
+        work = Work("SELECT 1")
+        monkeypatch.setattr(Transaction, "commit", end_server)
 
-        with pytest.raises(DBAPIError):
+        with pytest.raises(psycopg2.Error):
             run(work)
 
         assert work.runs == 1
 
     def test_never_after_another_error(self):
-        work = Work(text("SELECT 1/0"))
+        work = Work("SELECT 1/0")
 
-        with pytest.raises(DBAPIError):
+        with pytest.raises(psycopg2.Error):
             run(work)
 
         assert work.runs == 1
@@ -136,24 +142,23 @@ class TestRunAgain:
             assert "seen" not in context()
             context()["seen"] = True
             on_commit(lambda: pushed.append(work.runs))
-            db.session.execute(RENAME, {"name": f"run {work.runs + 1}", "id": tenant.id})
+            current_transaction().execute(RENAME, {"name": f"run {work.runs + 1}", "id": tenant.id})
             return work()
 
         run(change)
 
         assert pushed == [2]
-        with factories.platform_transaction():
-            assert db.session.execute(text("SELECT name FROM tenants")).scalar() == "run 2"
+        assert query("SELECT name FROM tenants") == [("run 2",)]
 
 
 class TestCleanUp:
     def test_gives_a_clean_connection_back_after_a_commit_that_failed(self):
         tenant = factories.create_tenant()
-        with pytest.raises(DBAPIError), factories.platform_transaction():
-            db.session.add(Tenant(id=tenant.id, idp_org_id="x", name="x", slug="x", plan_name="x"))
+        with pytest.raises(psycopg2.Error), factories.platform_transaction():
+            insert_row(Tenant, {**tenant._asdict(), "slug": "other"})
 
         for _ in range(db.engine.pool.size()):
-            assert run(Work(text("SELECT 1"), times=1)) == "done"
+            assert run(Work("SELECT 1", times=1)) == "done"
 
 
 class TestAnswers:

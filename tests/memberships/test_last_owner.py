@@ -5,17 +5,15 @@ from functools import partial
 from random import Random
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
 from app.core.actors import SYSTEM_IDP
 from app.core.db import statements
-from app.extensions import db
 from app.memberships import service as memberships
-from app.memberships.models import Membership
 from app.users import service as users
-from app.users.models import User
+from tests import database
 from tests.concurrency import at_once
 from tests.factories import create_member, create_tenant, platform_token, platform_transaction
 
@@ -25,16 +23,13 @@ WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
 
 
 def active_owners(tenant):
-    statement = (
-        select(User.id)
-        .join(
-            Membership, (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
-        )
-        .where(User.tenant_id == tenant.id, User.is_active)
-        .where(Membership.role == "owner", Membership.is_active)
+    found = database.query(
+        "SELECT u.id FROM users u JOIN memberships m"
+        " ON m.tenant_id = u.tenant_id AND m.user_id = u.id"
+        " WHERE u.tenant_id = :tenant_id AND u.is_active AND m.role = 'owner' AND m.is_active",
+        tenant_id=tenant.id,
     )
-    with platform_transaction():
-        return db.session.execute(statement).scalars().all()
+    return [row.id for row in found]
 
 
 def ways_to_end(api, user, membership, token):
@@ -141,8 +136,7 @@ class TestIdentityProvider:
 
         assert active_owners(tenant) == []
         assert "tenant_ownerless" in caplog.messages
-        with platform_transaction():
-            events = db.session.execute(select(AuditEvent)).scalars().all()
+        events = database.rows(AuditEvent)
         actions = {event.action for event in events}
         assert len(events) == 2
         assert "tenant.ownerless" in actions

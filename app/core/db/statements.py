@@ -107,8 +107,10 @@ class Statement:
         current = current_transaction()
         values = self._converted(values)
         if self.prepare and (call := prepared.call(current, self, values)) is not None:
-            return current.execute(*call, name=self.name)
-        return current.execute(self.text, {**self.constants, **values}, name=self.name)
+            return current.execute(*call, name=self.name, template=self.text)
+        return current.execute(
+            self.text, {**self.constants, **values}, name=self.name, template=self.text
+        )
 
     def _reader(self, result: cursor) -> Callable[[Sequence[Any]], Any]:
         """What makes a row of psycopg2's tuple; the first result tells the columns."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import psycopg2
-from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INERROR
 from psycopg2.extensions import cursor as Cursor
 from sqlalchemy import PoolProxiedConnection
 
@@ -30,7 +30,7 @@ STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its c
 RETRIED = {"40001", "40P01", *STALE_PREPARED}  # serialization failure, deadlock
 
 observers: list[Callable[[str, str], AbstractContextManager[Any]]] = []
-"""Called with the name and the text of each statement; the context surrounds its execution."""
+"""Called with the name and the template of each message; the context surrounds its execution."""
 
 
 class RowChanged(Exception):
@@ -63,10 +63,13 @@ class Transaction:
         assert self._pooled is not None
         return self._pooled.info
 
-    def execute(self, text: str | bytes, values: Any = None, *, name: str = "") -> Cursor:
+    def execute(
+        self, text: str | bytes, values: Any = None, *, name: str = "", template: str = ""
+    ) -> Cursor:
         """Send one statement and return the cursor with its result.
 
-        BEGIN travels with the first statement, in the same round trip.
+        BEGIN travels with the first statement, in the same round trip. Observers are told the
+        ``name`` and the ``template``, which holds no values.
         """
         cursor = self.cursor
         if not self._has_begun:
@@ -77,16 +80,23 @@ class Transaction:
             return cursor
         with ExitStack() as stack:
             for observe in observers:
-                stack.enter_context(observe(name, text if isinstance(text, str) else text.decode()))
+                stack.enter_context(observe(name, template))
             cursor.execute(text, values)
         return cursor
 
     def commit(self) -> None:
-        """Make the changes durable; nothing is sent where nothing was."""
+        """Make the changes durable; nothing is sent where nothing was.
+
+        RuntimeError where a statement failed and its error was swallowed: PostgreSQL would answer
+        COMMIT with a silent rollback.
+        """
+        if not self._has_begun:
+            return
+        if self.cursor.connection.get_transaction_status() == TRANSACTION_STATUS_INERROR:
+            raise RuntimeError("a statement of this transaction failed, so it cannot commit")
         self.is_committing = True
-        if self._has_begun:
-            self.execute("COMMIT", name="COMMIT")
-            self._has_begun = False
+        self.execute("COMMIT", name="COMMIT")
+        self._has_begun = False
 
     def close(self) -> None:
         """Return the connection to the pool; changes that were not committed are rolled back."""
@@ -100,15 +110,14 @@ class Transaction:
                 cursor.execute("ROLLBACK")
         except psycopg2.Error:
             self.is_lost = True
-            pooled.invalidate()
-            db.engine.dispose()  # a server that ended has closed the pool's idle connections too
+            _discard(pooled)
         finally:
             pooled.close()
 
     def discard_connection(self) -> None:
         """Close the connection to PostgreSQL instead of returning it to the pool."""
         if self._pooled is not None:
-            self._pooled.invalidate()
+            _discard(self._pooled)
             self._pooled = self._cursor = None
 
 
@@ -199,6 +208,12 @@ def context() -> dict[str, Any]:
     """Facts that last as long as the open transaction (scope, precondition); empty without one."""
     current = _current.get()
     return {} if current is None else current.facts
+
+
+def _discard(pooled: PoolProxiedConnection) -> None:
+    """Close a connection, and the pool's idle ones: the same has happened to them."""
+    pooled.invalidate()
+    db.engine.dispose()
 
 
 def _is_conflict(fault: Exception) -> bool:

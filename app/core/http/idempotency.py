@@ -65,7 +65,7 @@ CLAIM = Statement(
     ),
 )
 LIMIT_WAIT = Statement(
-    "idempotency_keys.limit_wait", select(func.set_config("lock_timeout", f"{WAIT_SECONDS}s", True))
+    "idempotency_keys.limit_wait", select(func.set_config("lock_timeout", bindparam("limit"), True))
 )
 _place = (IdempotencyKey.scope == bindparam("of_scope"), IdempotencyKey.key == bindparam("of_key"))
 GET = Statement("idempotency_keys.get", select(IdempotencyKey).where(*_place))
@@ -128,7 +128,7 @@ def _scope(request: Request) -> str:
 def _claim(place: dict[str, str], fingerprint: str) -> bool:
     """Insert the key; False where it is there. Waits for a request that is inserting it now."""
     now = utcnow()
-    LIMIT_WAIT.first()
+    LIMIT_WAIT.first(limit=f"{int(WAIT_SECONDS * 1000)}ms")
     try:
         claimed = CLAIM.execute(
             scope=place["of_scope"],

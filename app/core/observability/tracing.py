@@ -1,4 +1,6 @@
-"""A span for each request and each job, sent by OTLP over HTTP; imported only where it is wanted.
+"""Spans of requests, jobs and database statements, sent by OTLP over HTTP.
+
+The module is imported only where ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
 
 The SDK's own variables hold (``OTEL_SERVICE_NAME``, ``OTEL_EXPORTER_OTLP_HEADERS``,
 ``OTEL_TRACES_SAMPLER`` …). Spans name routes and ids, never a path, a query or a message.
@@ -20,6 +22,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from app.core.db.transactions import observers
 from app.core.observability import logs
 from app.core.observability.metrics import METHODS
 
@@ -67,6 +70,21 @@ class Tracing:
         span.set_status(StatusCode.ERROR)
         span.set_attribute("error.type", type(fault).__qualname__)
 
+    @contextmanager
+    def statement_span(self, name: str, template: str) -> Iterator[None]:
+        """A span for a database statement, inside a span of a request or job; never its values."""
+        if not trace.get_current_span().is_recording():
+            yield
+            return
+        with self._tracer.start_as_current_span(
+            name,
+            kind=SpanKind.CLIENT,
+            attributes={"db.system.name": "postgresql", "db.query.text": template},
+            record_exception=False,
+            set_status_on_exception=False,
+        ):
+            yield
+
     def begin_request(self) -> None:
         """Start the request's span, in its caller's trace if it names one."""
         method = request.method if request.method in METHODS else "_OTHER"
@@ -86,6 +104,7 @@ class Tracing:
 def start(app: Flask, endpoint: str) -> Tracing:
     """Trace every request of ``app``; ``endpoint`` is the collector's base URL."""
     tracing = Tracing(endpoint)
+    observers.append(tracing.statement_span)
     app.before_request(tracing.begin_request)
     app.after_request(_answered)
     app.teardown_request(_end_request)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
-from threading import Barrier
+from contextlib import suppress
 
-import psycopg2
+import psycopg2.errors
 import pytest
-from flask import current_app
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INTRANS
 
-from app import create_app
 from app.auth.guard import current_principal
-from app.core.db import statements, tenancy, transactions
-from app.core.db.transactions import on_commit, transaction
-from app.dev.instance import DATABASE
-from app.dev.postgres import SUPERUSER
+from app.core.db import tenancy, transactions
+from app.core.db.transactions import on_commit, savepoint, transaction
 from app.extensions import db
 
 
@@ -53,88 +46,55 @@ class TestTransaction:
         assert called == [1, 2]
         assert [record.message for record in caplog.records] == ["on_commit_failed"]
 
+    def test_takes_a_connection_at_its_first_statement(self):
+        with transaction() as opened:
+            taken = db.engine.pool.checkedout()
+            opened.execute("SELECT 1")
 
-class TestKeptConnections:
-    """What each thread of a server keeps between its transactions."""
+            assert db.engine.pool.checkedout() == taken + 1
+        assert db.engine.pool.checkedout() == taken
 
-    @pytest.fixture(autouse=True)
-    def _keep(self, app, environment, monkeypatch):
-        monkeypatch.setattr(transactions._Kept, "is_wanted", False)
-        transactions.keep_connections()
-        with create_app(environment).app_context():  # nobody listens to what its engine does
-            yield
-            db.engine.dispose()
-        transactions._kept.pooled = None
+    def test_does_not_commit_after_an_error_that_was_swallowed(self):
+        def swallow():
+            with suppress(psycopg2.errors.DivisionByZero):
+                transactions.current_transaction().execute("SELECT 1 / 0")
 
-    def ask(self, question="SELECT pg_backend_pid()", *, whole=True):
-        with transaction():
-            return statements.scalar(text(question), whole=whole)
+        with pytest.raises(RuntimeError, match="cannot commit"):
+            transactions.run(swallow)
 
-    def test_are_used_again(self):
-        first = self.ask()
-
-        assert {self.ask(), self.ask(whole=False), self.ask()} == {first}
-        assert db.engine.pool.checkedout() == 1
-
-    def test_know_nothing_of_the_transaction_before(self):
+    def test_leaves_no_setting_behind(self):
+        db.engine.dispose()
         with transaction():
             tenancy.enter(tenancy.PLATFORM)
-            assert statements.scalar(text("SELECT current_setting('app.platform')"), whole=True)
+        with transaction() as opened:
+            cursor = opened.execute("SELECT current_setting('app.platform', true)")
 
-        setting = "SELECT current_setting('app.platform', true)"
-        assert not self.ask(setting)
-        assert not self.ask(setting, whole=False)
+            assert not cursor.fetchone()[0]
 
-    def test_are_not_kept_with_something_open_on_them(self):
-        with suppress(ZeroDivisionError), transaction():
-            statements.scalar(text("SELECT 1"))
-            raise ZeroDivisionError
+    def test_is_open_from_its_first_statement_to_its_commit(self):
+        with transaction() as opened:
+            opened.execute("SELECT 1")
+            assert opened.cursor.connection.get_transaction_status() == TRANSACTION_STATUS_INTRANS
+            status = opened.cursor.connection.get_transaction_status
+        assert status() == TRANSACTION_STATUS_IDLE
 
-        assert db.engine.pool.checkedout() == 0
-        assert self.ask() == self.ask()
 
-    def test_that_are_lost_are_replaced(self, instance):
-        lost = self.ask()
-        place = {"host": str(instance.sockets), "user": SUPERUSER, "dbname": DATABASE}
-        with closing(psycopg2.connect(**place)) as session, session.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [lost])
+class TestSavepoint:
+    def test_undoes_its_own_block_alone(self, app):
+        with app.app_context(), transaction() as opened:
+            opened.execute("CREATE TEMP TABLE kept (a int) ON COMMIT DROP")
+            opened.execute("INSERT INTO kept VALUES (1)")
+            with suppress(psycopg2.errors.DivisionByZero), savepoint():
+                opened.execute("INSERT INTO kept VALUES (2)")
+                opened.execute("SELECT 1 / 0")
 
-        assert transactions.run(lambda: statements.scalar(text("SELECT 1"), whole=True)) == 1
-        assert self.ask() == self.ask() != lost
+            cursor = opened.execute("SELECT a FROM kept")
+            assert cursor.fetchall() == [(1,)]
 
-    def test_are_lost_together(self):
-        """As the pool has it: who finds one lost has all that are older replaced."""
-        app = current_app._get_current_object()
-        barrier = Barrier(2, timeout=60)
 
-        def lost_by_another(finds_it: bool) -> bool:
-            with app.app_context():
-                first = self.ask()
-                barrier.wait()
-                if finds_it:
-                    with suppress(DBAPIError):
-                        self.ask("SELECT pg_terminate_backend(pg_backend_pid())")
-                barrier.wait()
-                return self.ask() != first
+class TestConnections:
+    def test_are_in_utc_whatever_the_role_says(self, app):
+        with app.app_context(), transaction() as opened:
+            cursor = opened.execute("SELECT '2026-01-01 00:00+01'::timestamptz")
 
-        with ThreadPoolExecutor(2) as threads:
-            assert list(threads.map(lost_by_another, [True, False])) == [True, True]
-
-    def test_hold_nothing_large(self):
-        with transaction():
-            statements.scalar(text("SELECT length(:a)"), {"a": "a" * 100_000}, whole=True)
-            cursor = transactions.flushed().driver().shared
-            assert len(cursor.query) > 100_000
-        assert cursor.closed
-
-        with transaction():
-            assert len(statements.rows(text("SELECT generate_series(1, 200)"), whole=True)) == 200
-            cursor = transactions.flushed().driver().shared
-        assert cursor.closed
-        assert self.ask() == self.ask()
-
-    def test_are_of_their_engine(self, environment):
-        here = self.ask()
-        with create_app(environment).app_context():
-            assert self.ask() != here
-            db.engine.dispose()
+            assert cursor.fetchone()[0].isoformat() == "2025-12-31T23:00:00+00:00"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
 
 import pytest
-from sqlalchemy import select, text
 
-from app.core.clock import utcnow
+from app.core.db.transactions import current_transaction
 from app.core.http import idempotency
-from app.core.http.idempotency import IdempotencyKey, forget_expired
-from app.extensions import db
+from app.core.http.idempotency import forget_expired
 from app.users.models import User
+from tests import database
 from tests.concurrency import at_once
 from tests.factories import (
     create_api_key,
@@ -41,8 +39,7 @@ def post(api, owner):
 
 
 def users_named(email: str) -> int:
-    with platform_transaction():
-        return len(db.session.execute(select(User.id).where(User.email == email)).all())
+    return len(database.rows(User, email=email))
 
 
 class TestKey:
@@ -70,8 +67,7 @@ class TestKey:
 
     def test_is_free_again_after_a_day(self, post):
         post({**ADA, "idp_user_id": "u0", "email": "bob@example.com"})
-        with platform_transaction():
-            db.session.execute(select(IdempotencyKey)).scalar_one().created_at -= timedelta(days=1)
+        database.execute("UPDATE idempotency_keys SET created_at = created_at - interval '1 day'")
 
         assert post().headers.get("Idempotent-Replayed") is None
         assert users_named("ada@example.com") == 1
@@ -84,13 +80,13 @@ class TestKey:
             assert answer.get_json()["detail"][0]["loc"] == ["header", "idempotency-key"]
 
     def test_of_a_request_that_still_runs_is_a_conflict(self, app, post, monkeypatch):
-        monkeypatch.setattr(idempotency, "WAIT", text("SET LOCAL lock_timeout = '100ms'"))
+        monkeypatch.setattr(idempotency, "WAIT_SECONDS", 0.1)
         post()
         held, done = threading.Event(), threading.Event()
 
         def hold() -> None:
             with platform_transaction():
-                db.session.execute(text("DELETE FROM idempotency_keys"))
+                current_transaction().execute("DELETE FROM idempotency_keys")
                 held.set()
                 done.wait(10)
 
@@ -124,10 +120,9 @@ class TestKey:
 
     def test_is_forgotten_after_a_day(self, post):
         post()
-        with platform_transaction():
-            db.session.execute(select(IdempotencyKey)).scalar_one().created_at = (
-                utcnow() - timedelta(hours=25)
-            )
+        database.execute(
+            "UPDATE idempotency_keys SET created_at = created_at - interval '25 hours'"
+        )
 
         with platform_transaction():
             assert forget_expired() == 1

@@ -1,0 +1,96 @@
+"""Inserting, changing and deleting single rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.db import tenancy
+from app.core.db.queries import Change, delete_row, get_row, insert_row, lock_row, update_row
+from app.core.db.transactions import RowChanged, run, transaction
+from app.core.errors import Conflict, NotFound
+from app.tenants.models import Tenant
+from tests.factories import create_tenant
+
+NEW = {"idp_org_id": "org_1", "name": "New", "slug": "new", "plan_name": "free"}
+
+
+@pytest.fixture
+def tenant(app):
+    return create_tenant(name="Before")
+
+
+@pytest.fixture(autouse=True)
+def _context(app):
+    with app.app_context():
+        yield
+
+
+def as_platform(work):
+    def entered():
+        tenancy.enter(tenancy.PLATFORM)
+        return work()
+
+    return run(entered)
+
+
+class TestInsert:
+    def test_gives_the_row_as_it_is_stored(self):
+        made = as_platform(lambda: insert_row(Tenant, NEW))
+
+        assert made == as_platform(lambda: get_row(Tenant, made.id))
+        assert (made.version, made.is_active, made.mailing_city) == (1, True, "")
+
+    def test_raises_the_error_of_a_key_that_is_taken(self, tenant):
+        taken = Conflict("taken", code="slug_taken")
+        values = {**NEW, "slug": tenant.slug}
+
+        with pytest.raises(Conflict, match="taken"):
+            as_platform(lambda: insert_row(Tenant, values, conflicts={"uq_tenants_slug": taken}))
+
+    def test_refuses_unknown_columns(self):
+        with pytest.raises(TypeError, match="no column colour"):
+            as_platform(lambda: insert_row(Tenant, {**NEW, "colour": "teal"}))
+
+
+class TestUpdate:
+    def test_gives_the_new_row_and_what_differed(self, tenant):
+        values = {"name": "After", "slug": tenant.slug}
+
+        changed, change = as_platform(lambda: update_row(Tenant, tenant, values))
+
+        assert change == Change({"name": "Before"}, {"name": "After"})
+        assert (changed.name, changed.version) == ("After", 2)
+        assert changed.updated_at > tenant.updated_at
+        assert changed == as_platform(lambda: get_row(Tenant, tenant.id))
+        assert tenant.name == "Before"
+
+    def test_that_changes_nothing_writes_nothing(self, tenant):
+        same, change = as_platform(lambda: update_row(Tenant, tenant, {"name": "Before"}))
+
+        assert change is None
+        assert same is tenant
+        assert as_platform(lambda: get_row(Tenant, tenant.id)) == tenant
+
+    def test_of_a_row_that_changed_meanwhile_runs_again(self, tenant):
+        as_platform(lambda: update_row(Tenant, tenant, {"name": "Meanwhile"}))
+        with transaction():
+            tenancy.enter(tenancy.PLATFORM)
+            with pytest.raises(RowChanged):
+                update_row(Tenant, tenant, {"name": "After"})
+        rows = iter([tenant])
+
+        def work():
+            row = next(rows, None) or lock_row(Tenant, tenant.id)
+            return update_row(Tenant, row, {"name": "After"})
+
+        changed, change = as_platform(work)
+
+        assert (changed.version, change.before) == (3, {"name": "Meanwhile"})
+
+
+class TestDelete:
+    def test_removes_the_row(self, tenant):
+        as_platform(lambda: delete_row(Tenant, tenant))
+
+        with pytest.raises(NotFound):
+            as_platform(lambda: get_row(Tenant, tenant.id))
