@@ -19,7 +19,7 @@ def rows_from_arrays(model: Any, names: Sequence[str]) -> Select[Any]:
     columns = [column(name, model.__table__.c[name].type) for name in names]
     arrays = []
     for each in columns:
-        type_ = ARRAY(each.type, dimensions=1)  # type: ignore[var-annotated]
+        type_ = ARRAY(each.type, dimensions=1)
         arrays.append(cast(bindparam(each.name, type_=type_), type_))
     rows = func.unnest(*arrays).table_valued(*columns, name="new").render_derived()
     return select(*(rows.c[name] for name in names))

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import psycopg2
-from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INERROR
-from psycopg2.extensions import cursor as Cursor
+from psycopg2 import extensions
 from sqlalchemy import PoolProxiedConnection
 
 from app.extensions import db
@@ -46,26 +45,25 @@ class Transaction:
     is_committing: bool = False
     is_lost: bool = False  # whether its connection to PostgreSQL broke
     _pooled: PoolProxiedConnection | None = None
-    _cursor: Cursor | None = None
+    _cursor: extensions.cursor | None = None
     _has_begun: bool = False
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> extensions.cursor:
         """psycopg2's cursor on this transaction's connection."""
         if self._cursor is None:
             self._pooled = db.engine.raw_connection()
-            self._cursor = cast("Cursor", self._pooled.cursor())
+            self._cursor = cast("extensions.cursor", self._pooled.cursor())
         return self._cursor
 
     @property
     def connection_info(self) -> dict[str, Any]:
-        """A dictionary that lives as long as the connection to PostgreSQL."""
-        assert self._pooled is not None
-        return self._pooled.info
+        """A dictionary that lives as long as the connection to PostgreSQL; empty without one."""
+        return {} if self._pooled is None else self._pooled.info
 
     def execute(
         self, text: str | bytes, values: Any = None, *, name: str = "", template: str = ""
-    ) -> Cursor:
+    ) -> extensions.cursor:
         """Send one statement and return the cursor with its result.
 
         BEGIN travels with the first statement, in the same round trip. Observers are told the
@@ -92,7 +90,7 @@ class Transaction:
         """
         if not self._has_begun:
             return
-        if self.cursor.connection.get_transaction_status() == TRANSACTION_STATUS_INERROR:
+        if self.cursor.connection.get_transaction_status() == extensions.TRANSACTION_STATUS_INERROR:
             raise RuntimeError("a statement of this transaction failed, so it cannot commit")
         self.is_committing = True
         self.execute("COMMIT", name="COMMIT")
@@ -106,7 +104,7 @@ class Transaction:
         if pooled is None or cursor is None:
             return
         try:
-            if cursor.connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+            if cursor.connection.get_transaction_status() != extensions.TRANSACTION_STATUS_IDLE:
                 cursor.execute("ROLLBACK")
         except psycopg2.Error:
             self.is_lost = True
