@@ -1,4 +1,4 @@
-"""Holding an entity's values to the custom fields of its tenant."""
+"""Checks of an entity's values against its tenant's custom fields, and of a field's options."""
 
 from __future__ import annotations
 
@@ -10,67 +10,86 @@ from marshmallow import ValidationError
 
 from app.core.errors import Invalid, Location, error
 from app.core.validation.messages import MAX_REFUSALS, refusals
+from app.custom_fields.models import FieldType
 from app.custom_fields.values import types
 from app.custom_fields.values.rules import Rule, rules_of
+
+MAX_OPTIONS = 256
+WITH_OPTIONS = frozenset({FieldType.SELECT, FieldType.MULTI_SELECT})
 
 
 def check_patch(
     tenant_id: UUID,
     entity_type: str,
-    before: Mapping[str, Any],
     patch: Mapping[str, Any],
-    after: Mapping[str, Any],
     *,
     loc: Location = ("body", "patches"),
 ) -> None:
     """Raise Invalid, at ``[*loc, key]``, where a merge patch (RFC 7396) breaks a field's rules.
 
-    Only the patch's own keys are looked at: a required field may not be removed, but an entity
-    that lacks it can be patched otherwise. Keys without an active field are free.
+    Only the keys of the patch are checked. A patch may not remove a required value, but it may
+    change other values of an entity that lacks a required one. Keys without a field are free.
     """
-    _refuse(rules_of(tenant_id, entity_type), patch, loc, is_whole=False)
+    _check(rules_of(tenant_id, entity_type), patch, loc, is_patch=True)
 
 
 def check_values(
     rules: Sequence[Rule], values: Mapping[str, Any], *, loc: Location = ("body", "values")
 ) -> None:
-    """Raise Invalid, at ``[*loc, key]``, where whole ``values`` break a rule or lack a required one.
+    """Raise Invalid, at ``[*loc, key]``, where all ``values`` of an entity break a rule.
 
-    null is not a value of any type.
+    A missing required value breaks one, and so does null, which is not a value of any type.
     """
-    _refuse(rules, values, loc, is_whole=True)
+    _check(rules, values, loc, is_patch=False)
 
 
-def _refuse(
-    rules: Sequence[Rule], values: Mapping[str, Any], loc: Location, *, is_whole: bool
+def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[str] | None:
+    """The options without repeats, in their order; Invalid where :func:`option_errors` finds any."""
+    errors = option_errors(field_type, options)
+    if errors:
+        raise Invalid(*errors)
+    return None if options is None else list(dict.fromkeys(options))
+
+
+def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Why a field of that type cannot have these options; null fits every type."""
+    if options is None:
+        return []
+    if field_type not in WITH_OPTIONS:
+        return [_option_error(options, "only select and multi_select fields have options")]
+    if len(set(options)) > MAX_OPTIONS:
+        return [_option_error(options, f"a field has at most {MAX_OPTIONS} options")]
+    return []
+
+
+def _option_error(options: Sequence[str], reason: str) -> dict[str, Any]:
+    return error(
+        ["body", "options"], "value_error", f"Value error, {reason}", options, {"error": {}}
+    )
+
+
+def _check(
+    rules: Sequence[Rule], values: Mapping[str, Any], loc: Location, *, is_patch: bool
 ) -> None:
-    errors = [
-        fault
-        for rule in rules
-        for fault in (
-            _value_faults(rule, values, loc, null_removes=not is_whole)
-            if rule.key in values
-            else _missing(rule, values, loc, is_whole)
-        )
-    ]
+    errors = [entry for rule in rules for entry in _errors(rule, values, loc, is_patch=is_patch)]
     if errors:
         raise Invalid(*errors[:MAX_REFUSALS])
 
 
-def _missing(
-    rule: Rule, values: Mapping[str, Any], loc: Location, is_wanted: bool
+def _errors(
+    rule: Rule, values: Mapping[str, Any], loc: Location, *, is_patch: bool
 ) -> Iterator[dict[str, Any]]:
-    if is_wanted and rule.is_required:
-        yield error([*loc, rule.key], "missing", "Field required", values)
+    """In a patch null removes the value, and an absent key leaves it unchanged."""
+    is_absent = rule.key not in values
+    is_removed = is_patch and not is_absent and values[rule.key] is None
+    if is_removed or (is_absent and not is_patch):
+        if rule.is_required:
+            yield error([*loc, rule.key], "missing", "Field required", values)
+    elif not is_absent:
+        yield from _value_errors(rule, values[rule.key], loc)
 
 
-def _value_faults(
-    rule: Rule, values: Mapping[str, Any], loc: Location, *, null_removes: bool
-) -> Iterator[dict[str, Any]]:
-    value = values[rule.key]
-    if value is None and null_removes:
-        yield from _missing(rule, values, loc, is_wanted=True)
-        return
+def _value_errors(rule: Rule, value: Any, loc: Location) -> Iterator[dict[str, Any]]:
     try:
         types.check(rule.field_type, rule.options, value)
     except ValidationError as fault:
