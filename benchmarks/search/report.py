@@ -115,7 +115,7 @@ def _patches(costs: list[Cost]) -> Iterable[str]:
         " authentication:"
     )
     yield ""
-    yield "| searchable fields | of them in the patch | median ms | statements |"
+    yield "| searchable fields | of them in the patch | median ms | round trips |"
     yield "|--:|--:|--:|--:|"
     for cost in costs:
         yield f"| {cost.fields} | {cost.touched} | {cost.median:.2f} | {cost.statements:.0f} |"

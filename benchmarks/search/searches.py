@@ -1,4 +1,4 @@
-"""What a search takes inside the database, and by which plan."""
+"""How long PostgreSQL takes for a search, and the indexes that its plan reads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.core.db import tenancy
-from app.core.db.transactions import transaction
+from app.core.db.statements import Statement
+from app.core.db.transactions import current_transaction, transaction
 from app.custom_fields.search_index import query as search
-from app.extensions import db
 from app.users.models import User
 from benchmarks.dataset import DEPARTMENTS, row_id
 from benchmarks.search.data import TENANT, values
@@ -80,21 +80,15 @@ def _explain(app: Flask, query: Mapping[str, str], tenant: int) -> dict[str, Any
     asked = {f"{search.PREFIX}{name}": value for name, value in query.items()}
     with app.app_context(), transaction():
         tenancy.enter(tenancy.Scope(tenant_id))
-        among = search.among(tenant_id, "user", asked, User.id)
-        if among is None:
-            raise ValueError("nothing is searched for")
-        statement = (
-            select(User)
-            .where(among.condition)
-            .params(among.values)
-            .order_by(User.created_at, User.id)
-            .limit(PAGE)
-            .compile(db.engine)
+        condition = search.among(tenant_id, "user", asked, User.id)
+        chosen = select(User).where(condition.clause).order_by(User.created_at, User.id)
+        statement = Statement("benchmark.search", chosen.limit(PAGE))
+        result = current_transaction().execute(
+            f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement.text}",
+            {**statement.constants, **condition.values},
         )
-        explain = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement}"
-        answer = db.session.connection().exec_driver_sql(explain, statement.params)
-        found: dict[str, Any] = answer.scalar_one()[0]
-        return found
+        plan: dict[str, Any] = result.fetchall()[0][0][0]
+        return plan
 
 
 def _scans(node: Mapping[str, Any]) -> Iterator[str]:
