@@ -15,6 +15,7 @@ from uuid import UUID
 from flask import current_app
 from werkzeug.exceptions import HTTPException
 
+from app.auth import key_use
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
 from app.auth.principals import Principal, key_principal, user_principal
@@ -49,6 +50,7 @@ class Requires:
         except Unauthenticated:
             count_failed_authentication()
             raise
+        key_use.note(principal)
         facts = transactions.context()
         facts["principal"] = principal
         facts["credential"] = principal.credential
