@@ -17,6 +17,7 @@ from benchmarks.dataset import (
     START,
     TENANT_COLUMNS,
     USER_COLUMNS,
+    copy,
     org_id,
     row_id,
     tenant_row,
@@ -72,7 +73,7 @@ def load(session: connection, tenants: range, *, users_per_tenant: int, indexed:
 
 
 def analyze(session: connection) -> None:
-    """What autovacuum does after a load of this size."""
+    """Vacuum and analyze, as autovacuum does after a load of this size."""
     session.autocommit = True
     with session.cursor() as database:
         database.execute("VACUUM (ANALYZE) users, custom_fields, custom_field_index_rows")
@@ -124,9 +125,9 @@ def _index_rows(users: Iterable[int], users_per_tenant: int) -> Iterator[tuple[A
 
 
 def _copy(database: cursor, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    """COPY in its text format; no value here has a character that would need escaping."""
+    """COPY in its text format; no value here contains a character that needs escaping."""
     text = io.StringIO()
     for row in rows:
         text.write("\t".join(map(str, row)) + "\n")
     text.seek(0)
-    database.copy_expert(f"COPY {table} ({', '.join(columns.split())}) FROM STDIN", text)
+    copy(database, f"COPY {table} ({', '.join(columns.split())}) FROM STDIN", text)
