@@ -31,6 +31,7 @@ from tests.messages import sent_messages
 from tests.webhooks.sending import Sender
 
 READ = 3
+SECOND_ROW = 1  # of a path that goes on behind the row's id, such as …/{field_id}/index
 CHANGE = 6
 RECEIPT = 3
 
@@ -80,7 +81,7 @@ class TestEveryRead:
                 with sent_messages() as messages:
                     answer = api.get(path, token=token, headers=headers)
                 assert answer.status_code in (200, 304), (one.name, answer.text)
-                if len(messages) > READ:
+                if len(messages) > READ + (0 if one.path.endswith("}") else SECOND_ROW):
                     wrong.append((one.name, messages))
             count += 1
 

@@ -21,7 +21,7 @@ from app.flags.schemas import (
     PlanPresetSchema,
     PlanPresetUpdateSchema,
 )
-from app.tenants.service import target_tenant
+from app.tenants.service import target_id, target_tenant
 
 plans = Blueprint(
     "plans",
@@ -83,8 +83,8 @@ def update_preset(body: dict[str, Any], preset_id: str) -> Any:
 @flags.response(200, EffectiveFlagSchema(many=True))
 def list_flags(query: dict[str, Any]) -> Any:
     """List a tenant's effective flags, in the order of its preset; one page has them all."""
-    tenant = target_tenant(query["tenant_id"], home=home_tenant_id())
-    return Page(list(evaluation.evaluate_all(tenant.id).flags.values()), None)
+    tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
+    return Page(list(evaluation.evaluate_all(tenant_id).flags.values()), None)
 
 
 @flags.get("/overrides")
