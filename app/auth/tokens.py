@@ -6,10 +6,8 @@ import json
 import logging
 import threading
 import time
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import Any
 
 import jwt
@@ -21,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from app.config import Config, ConfigError
 from app.core.errors import Unauthenticated, Unavailable
+from app.core.http_fetch import FetchFailed, fetch
 
 log = logging.getLogger(__name__)
 
@@ -156,21 +155,13 @@ class KeySet:
             return
         self._tried = time.monotonic()
         try:
-            self._keys = self._read(json.loads(self._fetch()))
+            document = fetch(
+                self._url, timeout=self.TIMEOUT, max_bytes=self.MAX_SIZE, follow_redirects=True
+            )
+            self._keys = self._read(json.loads(document))
             self._fetched = time.monotonic()
-        except (OSError, HTTPException, ValueError, LookupError, TypeError, RecursionError):
+        except (FetchFailed, ValueError, LookupError, TypeError, RecursionError):
             log.warning("jwks_fetch_failed", exc_info=True)
-
-    def _fetch(self) -> bytes:
-        """The document; OSError where it takes too long or is too large."""
-        deadline = time.monotonic() + self.TIMEOUT
-        document = b""
-        with urllib.request.urlopen(self._url, timeout=self.TIMEOUT) as answer:  # noqa: S310 - configured by the operator
-            while part := answer.read1():
-                document += part
-                if time.monotonic() > deadline or len(document) > self.MAX_SIZE:
-                    raise OSError("the key set takes too long or is too large")
-        return document
 
     def _read(self, document: Any) -> dict[str | None, tuple[str, Any]]:
         """The usable keys; LookupError where there are none."""

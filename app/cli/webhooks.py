@@ -22,8 +22,8 @@ from app.webhooks import processing, service, verification
 from app.webhooks.models import Status
 from app.webhooks.providers import PATHS, PROVIDERS, Receiver
 from app.webhooks.schemas import WebhookEventDetailSchema, WebhookEventSchema
-from app.webhooks.signatures import samples
 from app.webhooks.signatures.presets import PRESETS
+from app.webhooks.signatures.samples import sample
 from app.webhooks.signatures.sending import Signed, sign
 
 COLUMNS = ("id", "created_at", "source", "event_type", "status", "attempts", "detail")
@@ -124,7 +124,7 @@ def send_test(
     provider = PRESETS[preset].provider or PROVIDERS[target][-1].name
     now = time.time()
     try:
-        body = path.read_bytes() if path else samples.sample(provider, now)
+        body = path.read_bytes() if path else sample(provider, now)
         signed = sign(preset, secret or _configured_secret(target, preset), body, now)
     except (KeyError, ValueError) as fault:
         raise click.ClickException(f"This cannot be signed here: {fault}.") from None

@@ -37,7 +37,7 @@ from app.webhooks.models import Status, WebhookEvent
 from app.webhooks.notification import notify_worker
 from app.webhooks.providers import get_provider
 from app.webhooks.providers.payloads import Unreadable, Unwanted
-from app.webhooks.signatures.confirmation import confirm_subscription
+from app.webhooks.signatures.sns import confirm_subscription
 
 log = logging.getLogger(__name__)
 

@@ -11,14 +11,9 @@ from flask import Flask, current_app
 from app.config import ConfigError
 from app.core.errors import Unauthenticated, Unavailable
 from app.webhooks.providers import PROVIDERS, Receiver
-from app.webhooks.signatures.certificates import CertificateUnavailable
-from app.webhooks.signatures.presets import (
-    Scheme,
-    SignatureInvalid,
-    Verified,
-    parse_schemes,
-    verify,
-)
+from app.webhooks.signatures.proof import SignatureInvalid
+from app.webhooks.signatures.schemes import Scheme, Verified, parse_schemes, verify
+from app.webhooks.signatures.sns import CertificateUnavailable
 
 log = logging.getLogger(__name__)
 

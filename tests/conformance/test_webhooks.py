@@ -20,8 +20,8 @@ from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhooks.providers import Receiver, get_provider
 from app.webhooks.providers.payloads import Unwanted
-from app.webhooks.signatures.certificates import Certificates
-from app.webhooks.signatures.verifiers import SignatureInvalid
+from app.webhooks.signatures.proof import SignatureInvalid
+from app.webhooks.signatures.sns import Certificates
 from tests.conformance.webhook_samples import EMAIL, IDENTITY, expected_events, sample, sample_files
 from tests.conformance.webhook_vectors import Vector, body, load_vectors, scheme_text, verdict
 from tests.webhooks.sending import Sender, all_events, all_rows, event_row, work_off

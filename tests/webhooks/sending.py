@@ -15,7 +15,7 @@ from app.core.db.statements import Statement
 from app.webhooks import processing
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
-from app.webhooks.signatures.presets import parse_schemes
+from app.webhooks.signatures.schemes import parse_schemes
 from app.webhooks.signatures.sending import sign
 from app.webhooks.verification import SCHEMES
 from tests.conformance.webhook_samples import document

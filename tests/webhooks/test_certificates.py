@@ -13,13 +13,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from app.webhooks.signatures import certificates
-from app.webhooks.signatures.certificates import (
+from app.webhooks.signatures import sns
+from app.webhooks.signatures.proof import SignatureInvalid
+from app.webhooks.signatures.sns import (
     Certificates,
     CertificateUnavailable,
     fetch_certificate,
 )
-from app.webhooks.signatures.presets import SignatureInvalid
 
 
 def make_certificate(key):
@@ -104,7 +104,7 @@ class TestFetchingACertificate:
             fetch_certificate(f"{server}/ok.pem")
 
     def test_a_silent_host_costs_no_more_than_the_time_out(self, monkeypatch):
-        monkeypatch.setattr(certificates, "TIMEOUT", 0.2)
+        monkeypatch.setattr(sns, "FETCH_TIMEOUT", 0.2)
         with socket.create_server(("127.0.0.1", 0)) as silent:
             started = time.monotonic()
 
@@ -116,7 +116,7 @@ class TestFetchingACertificate:
 
 class TestTheCache:
     def test_forgets_the_oldest_where_there_are_too_many(self, rsa_key, monkeypatch):
-        monkeypatch.setattr(certificates, "MOST_KEPT", 2)
+        monkeypatch.setattr(sns, "MAX_CACHED", 2)
         pem, fetched = make_certificate(rsa_key), []
 
         def fetch(url):

@@ -52,6 +52,12 @@ def queued(app) -> int:
     return len(jobs_waiting)
 
 
+def forget_queue(app) -> None:
+    """Lose what Redis holds."""
+    with app.app_context():
+        connection().flushdb()
+
+
 class TestTheWorker:
     def test_applies_what_was_received(self, app, sender):
         event_ids = [post_opened(sender, number) for number in range(3)]

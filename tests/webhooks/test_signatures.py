@@ -14,9 +14,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.webhooks.signatures.certificates import Certificates, CertificateUnavailable
-from app.webhooks.signatures.presets import PRESETS, SignatureInvalid, parse_schemes, verify
+from app.webhooks.signatures.presets import PRESETS
+from app.webhooks.signatures.proof import SignatureInvalid
+from app.webhooks.signatures.schemes import parse_schemes, verify
 from app.webhooks.signatures.sending import sign
+from app.webhooks.signatures.sns import Certificates, CertificateUnavailable
 from tests.conformance.webhook_vectors import body, load_vectors, preset, scheme_text, verdict
 
 NOW = 1_800_000_000
@@ -237,20 +239,13 @@ class TestAmazonSns:
         return [v for v in found if json.loads(body(v))["Type"] == kind]
 
     @pytest.mark.parametrize(
-        ("type_", "kind"),
-        [
-            ("Notification", "event"),
-            ("SubscriptionConfirmation", "subscription_confirmation"),
-            ("UnsubscribeConfirmation", "unsubscribe_confirmation"),
-        ],
+        "type_", ["Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation"]
     )
-    def test_tells_confirmations_from_events(self, type_, kind):
-        for vector in self.envelopes(type_):
-            proof = check_vector(vector).proof
+    def test_is_believed_for_every_type_of_message(self, type_):
+        envelopes = self.envelopes(type_)
 
-            assert proof.kind == kind
-            url = json.loads(body(vector))["SubscribeURL"] if "Sub" in type_ else None
-            assert proof.confirm_url == url
+        assert envelopes
+        assert all(check_vector(vector).preset == "ses" for vector in envelopes)
 
     def test_fetches_a_certificate_once(self):
         vector = self.envelopes("Notification")[0]

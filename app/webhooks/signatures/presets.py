@@ -1,43 +1,32 @@
-"""Which senders a receiver believes: presets per provider, configured by one line of text.
-
-A receiver's text holds ``preset:value`` pairs separated by white space; only the first colon
-parts them, and ``?tolerance=<seconds>`` at the end of a pair replaces the preset's own. The same
-preset twice is a rotation, several presets are several senders: a request is accepted if any
-pair fits. ``PRESETS`` lists them all.
-"""
+"""The presets: how each provider signs, and how its secret is written in the configuration."""
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from app.webhooks.signatures import verifiers
-from app.webhooks.signatures.certificates import Certificates, CertificateUnavailable
+from app.webhooks.signatures.proof import Proof
 from app.webhooks.signatures.sns import aws_sns
-from app.webhooks.signatures.verifiers import Headers, Proof
-from app.webhooks.signatures.verifiers import SignatureInvalid as SignatureInvalid
-
-Check = Callable[[Headers, bytes, float], Proof]
 
 HOUR = 3600
 
 
 class Value(NamedTuple):
-    """What stands behind the colon."""
+    """The kind of secret of a preset."""
 
     read: Callable[[str], dict[str, Any]]
     """Turns the text into the verifier's arguments, or raises ValueError."""
     expected: str
+    """Its name in error messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,88 +36,9 @@ class Preset:
     verifier: Callable[..., Proof]
     value: Value
     provider: str | None
-    """Whose payloads these are; None where the payload has to tell."""
+    """The provider of the payloads; None where only the payload tells."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The verifier's other arguments; ``tolerance`` (seconds, None for any age) may be tuned."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """One ``preset:value`` pair, ready to check requests with."""
-
-    preset: str
-    provider: str | None
-    check: Check = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """Who sent the request, and what the signature told."""
-
-    preset: str
-    provider: str | None
-    proof: Proof
-
-
-def parse_schemes(text: str, *, certificates: Certificates | None = None) -> list[Scheme]:
-    """Read a receiver's configuration; a ValueError names what is wrong, never the value."""
-    store = certificates or Certificates()
-    return [_parse_pair(pair, store) for pair in text.split()]
-
-
-def verify(
-    schemes: Iterable[Scheme], headers: Iterable[tuple[str, str]], body: bytes, now: float
-) -> Verified:
-    """The first scheme that fits; SignatureInvalid if none does, whatever was sent.
-
-    ``body`` is the raw bytes, ``now`` seconds since 1970. Every scheme is tried, so that time
-    does not tell which one fits. ``CertificateUnavailable`` is the one SignatureInvalid that a
-    retry may mend.
-    """
-    names = _joined(headers)
-    found: Verified | None = None
-    # An exception that is kept would keep the whole request until the next garbage collection.
-    kind, reason = SignatureInvalid, "no scheme is configured"
-    for scheme in schemes:
-        try:
-            proof = scheme.check(names, body, now)
-        except SignatureInvalid as invalid:
-            if kind is not CertificateUnavailable:
-                kind, reason = type(invalid), str(invalid)
-        else:
-            found = found or Verified(scheme.preset, scheme.provider, proof)
-    if found is None:
-        raise kind(reason)
-    return found
-
-
-def _joined(headers: Iterable[tuple[str, str]]) -> Headers:
-    """Lower-case names; a repeated header becomes one list, which no signature header may be."""
-    joined: dict[str, str] = {}
-    for name, value in headers:
-        key = name.lower()
-        joined[key] = f"{joined[key]},{value}" if key in joined else value
-    return joined
-
-
-def _parse_pair(pair: str, certificates: Certificates) -> Scheme:
-    name, colon, value = pair.partition(":")
-    preset = PRESETS.get(name)
-    if not colon or preset is None:
-        known = ", ".join(PRESETS)
-        raise ValueError(f"expected preset:value, with one of the presets {known}")
-    options = dict(preset.options)
-    if tuned := re.fullmatch(r"(.*)\?tolerance=([0-9]{1,9})", value):
-        if "tolerance" not in options:
-            raise ValueError(f"{name}: its requests carry no time, so there is no tolerance")
-        value, options["tolerance"] = tuned[1], int(tuned[2])
-    if preset.verifier is aws_sns:
-        options["certificates"] = certificates
-    try:
-        options |= preset.value.read(value)
-    except (ValueError, UnsupportedAlgorithm) as fault:
-        raise ValueError(f"{name}: the value is not {preset.value.expected}") from fault
-    return Scheme(name, preset.provider, partial(preset.verifier, **options))
+    """The verifier's other arguments. ``tolerance``: seconds, configurable; None for any age."""
 
 
 def _text(value: str) -> dict[str, Any]:

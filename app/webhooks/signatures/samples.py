@@ -1,5 +1,5 @@
-"""A harmless event in each provider's form, for trying a receiver out: a new organization that is
-called Sample, or a message delivered to nobody."""
+"""A harmless event in each provider's form, for testing a receiver: an organization named Sample is
+created, or a message was delivered to an address that does not exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RECIPIENT = "nobody@example.com"
 
 
 def sample(provider: str, now: float) -> bytes:
-    """The body of an event that happens now; KeyError for a provider that is none."""
+    """The body of an event at ``now``, in seconds since 1970; KeyError for an unknown provider."""
     return json.dumps(_BODIES[provider](_id(), now)).encode()
 
 

@@ -1,4 +1,4 @@
-"""The sender's side: sign a body as a provider would, for ``send-test`` and for tests."""
+"""Signing a body as a provider does, for ``send-test`` and for tests."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from app.webhooks.signatures.presets import decoded_key
 
 
 class Signed(NamedTuple):
-    """What to post: headers to add, and the body, which Mailgun's signature becomes part of."""
+    """The headers to add, and the body, which contains the signature of Mailgun."""
 
     headers: dict[str, str]
     body: bytes
 
 
 def sign(preset: str, secret: str, body: bytes, now: float, *, message_id: str = "") -> Signed:
-    """Sign ``body`` with what the preset's sender holds, at the moment ``now`` (epoch seconds).
+    """Sign ``body`` as the preset's sender does at the moment ``now`` (seconds since 1970).
 
-    ``secret`` is the configured value, except where the receiver knows a public key only: then
-    it is the private key (``whsk_…`` for Standard Webhooks, base64 of PKCS #8 DER for
-    SendGrid). ``message_id`` is made up where it is needed and not given. Raises ValueError for
-    ``ses``, whose signature only Amazon can make, and for a preset or a key that is none.
+    ``secret`` is the configured value; the private key where the receiver has a public key
+    (``whsk_…`` for Standard Webhooks, base64 of PKCS #8 DER for SendGrid). ``message_id`` is
+    random where it is not given. Raises ValueError for ``ses``, which only Amazon can sign, and
+    for an unknown preset or an invalid key.
     """
     signer = _SIGNERS.get(preset)
     if signer is None:
-        raise ValueError(f"nobody here can sign as {preset}: one of {', '.join(_SIGNERS)}")
+        raise ValueError(f"no signer for {preset}: one of {', '.join(_SIGNERS)}")
     return signer(secret, body, now, message_id or f"msg_{secrets.token_urlsafe(20)}")
 
 

@@ -1,26 +1,33 @@
-"""Amazon SNS, which carries the events of SES: an X.509 signature over chosen members.
+"""Amazon SNS, which carries the events of SES: its signatures, certificates and confirmations.
 
 The steps are those of "Verifying the signatures of Amazon SNS messages" in the SNS developer
-guide. Any AWS account can make SNS sign a message, so the topic is compared first; only then,
-and only on a host of SNS, is a certificate fetched.
+guide. Any AWS account can make SNS sign a message, so the topic is compared first. A certificate
+is trusted because of its address: https, on a host of SNS.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import logging
 import re
+import threading
+import time
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from cryptography.exceptions import InvalidSignature
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from app.webhooks.signatures.certificates import Certificates
-from app.webhooks.signatures.verifiers import (
+from app.core.http_fetch import FetchFailed, fetch
+from app.webhooks.providers.payloads import Unreadable
+from app.webhooks.signatures.proof import (
     Headers,
-    Kind,
     Proof,
     SignatureInvalid,
     check_age,
@@ -29,28 +36,83 @@ from app.webhooks.signatures.verifiers import (
     utf8,
 )
 
-_HOST = r"https://sns\.[a-zA-Z0-9-]{3,}\.amazonaws\.com(?:\.cn)?/"
-_CERTIFICATE_URL = re.compile(_HOST + r"[a-zA-Z0-9._/-]+\.pem")
-SUBSCRIBE_URL = re.compile(_HOST + r"[!-~]*")
+T = TypeVar("T")
+log = logging.getLogger(__name__)
 
-
-class _Type(NamedTuple):
-    kind: Kind
-    signed: tuple[str, ...]
-
-
-_CONFIRMATION = ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")
-_TYPES = {
-    "Notification": _Type(
-        "event", ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type")
-    ),
-    "SubscriptionConfirmation": _Type("subscription_confirmation", _CONFIRMATION),
-    "UnsubscribeConfirmation": _Type("unsubscribe_confirmation", _CONFIRMATION),
+HOST = r"https://sns\.[a-zA-Z0-9-]{3,}\.amazonaws\.com(?:\.cn)?/"
+CERTIFICATE_URL = re.compile(HOST + r"[a-zA-Z0-9._/-]+\.pem")
+SUBSCRIBE_URL = re.compile(HOST + r"[!-~]*")
+CONFIRMATION = ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")
+SIGNED_MEMBERS = {
+    "Notification": ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"),
+    "SubscriptionConfirmation": CONFIRMATION,
+    "UnsubscribeConfirmation": CONFIRMATION,
 }
-_HASHES: dict[str, hashes.HashAlgorithm] = {
-    "1": hashes.SHA1(),  # noqa: S303 - still what a topic signs with unless told otherwise
+HASHES: dict[str, hashes.HashAlgorithm] = {
+    "1": hashes.SHA1(),  # noqa: S303 - the default of a topic
     "2": hashes.SHA256(),
 }
+FETCH_TIMEOUT = 2.0  # seconds; a request waits for it
+MAX_CERTIFICATE = 16 * 1024  # bytes
+COOL_DOWN = 30.0  # seconds for which an address that gave no certificate is not asked again
+MAX_CACHED = 64
+CONFIRM_TIMEOUT = 5.0  # seconds; the worker waits for it
+MAX_CONFIRMATION = 1 << 20  # bytes
+
+
+class CertificateUnavailable(SignatureInvalid):
+    """The certificate could not be fetched, so the signature was not checked; a retry may work."""
+
+
+class ConfirmationFailed(Exception):
+    """SNS did not answer as it should; a retry may work."""
+
+
+def fetch_certificate(url: str) -> bytes:
+    """The PEM file at an https address."""
+    try:
+        return fetch(url, timeout=FETCH_TIMEOUT, max_bytes=MAX_CERTIFICATE)
+    except FetchFailed as fault:
+        is_refused = fault.status is not None and fault.status < 500
+        kind = SignatureInvalid if is_refused else CertificateUnavailable
+        raise kind(f"the certificate could not be fetched: {fault}") from fault
+
+
+class Certificates:
+    """A cache of certificates' public keys, and of addresses that gave none.
+
+    A new certificate of Amazon has a new address, so a key never expires.
+    """
+
+    def __init__(self, fetch: Callable[[str], bytes] = fetch_certificate) -> None:
+        self._fetch = fetch
+        self._keys: dict[str, RSAPublicKey] = {}
+        self._failures: dict[str, tuple[float, type[SignatureInvalid], str]] = {}
+        self._lock = threading.Lock()
+
+    def public_key(self, url: str) -> RSAPublicKey:
+        """The key of a certificate; raises SignatureInvalid or CertificateUnavailable."""
+        key = self._keys.get(url)
+        if key is not None:
+            return key
+        until, kind, reason = self._failures.get(url, (0.0, SignatureInvalid, ""))
+        if time.monotonic() < until:
+            raise kind(reason)
+        try:
+            key = _rsa_key(self._fetch(url))
+        except SignatureInvalid as fault:
+            until = time.monotonic() + COOL_DOWN
+            self._store(self._failures, url, (until, type(fault), str(fault)))
+            raise
+        self._store(self._keys, url, key)
+        return key
+
+    def _store(self, cache: dict[str, T], url: str, value: T) -> None:
+        """Add an entry; the oldest is evicted where there are more than :data:`MAX_CACHED`."""
+        with self._lock:
+            cache[url] = value
+            if len(cache) > MAX_CACHED:
+                del cache[next(iter(cache))]
 
 
 def aws_sns(
@@ -62,34 +124,50 @@ def aws_sns(
     certificates: Certificates,
     tolerance: int,
 ) -> Proof:
-    """Signature versions 1 (SHA-1) and 2 (SHA-256), from the configured topic only.
-
-    A subscription confirmation comes back as such, with the address to visit; nothing is
-    visited here but the certificate's address.
-    """
+    """Signature versions 1 (SHA-1) and 2 (SHA-256), from the configured topic only."""
     envelope = json_object(body)
     if required_text(envelope, "TopicArn") != topic_arn:
         raise SignatureInvalid("another topic")
-    type_ = _TYPES.get(required_text(envelope, "Type"))
-    algorithm = _HASHES.get(required_text(envelope, "SignatureVersion"))
-    if type_ is None or algorithm is None:
+    members = SIGNED_MEMBERS.get(required_text(envelope, "Type"))
+    algorithm = HASHES.get(required_text(envelope, "SignatureVersion"))
+    if members is None or algorithm is None:
         raise SignatureInvalid("unknown type or signature version")
-    content = _signed_text(envelope, type_.signed)
+    content = _signed_text(envelope, members)
     check_age(now - _epoch(required_text(envelope, "Timestamp")), tolerance)
     certificate_url = required_text(envelope, "SigningCertURL")
-    if not _CERTIFICATE_URL.fullmatch(certificate_url):
+    if not CERTIFICATE_URL.fullmatch(certificate_url):
         raise SignatureInvalid("the certificate is not on a host of SNS")
     signature = _signature(envelope)
     key = certificates.public_key(certificate_url)
     try:
         key.verify(signature, content, PKCS1v15(), algorithm)
     except InvalidSignature as invalid:
-        raise SignatureInvalid("the RSA signature does not hold") from invalid
-    return Proof(
-        message_id=envelope["MessageId"],
-        kind=type_.kind,
-        confirm_url=_confirm_url(envelope, type_.kind),
-    )
+        raise SignatureInvalid("the RSA signature does not match") from invalid
+    return Proof(message_id=envelope["MessageId"])
+
+
+def confirm_subscription(url: str) -> None:
+    """Visit the address of a subscription, before which SNS delivers nothing.
+
+    Raises Unreadable for an address that is not one of SNS, and ConfirmationFailed.
+    """
+    if not SUBSCRIBE_URL.fullmatch(url):
+        raise Unreadable("the address to confirm at is not one of SNS")
+    try:
+        fetch(url, timeout=CONFIRM_TIMEOUT, max_bytes=MAX_CONFIRMATION)
+    except FetchFailed as fault:
+        raise ConfirmationFailed(str(fault)) from fault
+    log.info("webhook_subscription_confirmed", extra={"host": urlsplit(url).netloc})
+
+
+def _rsa_key(pem: bytes) -> RSAPublicKey:
+    try:
+        key = x509.load_pem_x509_certificate(pem).public_key()
+    except (ValueError, UnsupportedAlgorithm) as fault:
+        raise SignatureInvalid("not a certificate") from fault
+    if not isinstance(key, RSAPublicKey):
+        raise SignatureInvalid("not an RSA certificate")
+    return key
 
 
 def _signed_text(envelope: dict[str, Any], names: tuple[str, ...]) -> bytes:
@@ -116,11 +194,3 @@ def _epoch(timestamp: str) -> float:
     if moment.tzinfo is None:
         raise SignatureInvalid("a timestamp without offset")
     return moment.timestamp()
-
-
-def _confirm_url(envelope: dict[str, Any], kind: Kind) -> str | None:
-    """The address to confirm at, if it is one of SNS."""
-    if kind != "subscription_confirmation":
-        return None
-    url: str = envelope["SubscribeURL"]
-    return url if SUBSCRIBE_URL.fullmatch(url) else None

@@ -1,12 +1,11 @@
-"""How each family of senders proves itself: pure functions over (headers, body, now).
+"""One verifier for each family of signatures: pure functions over (headers, body, now).
 
-Every verifier returns a :class:`Proof` or raises :class:`SignatureInvalid`, and nothing else,
-whatever was sent. Keys come ready to use: reading them from text, and refusing those that are
-no keys, is done once, at start, by ``app.webhooks.signatures.presets``.
+Whatever was sent, a verifier returns a :class:`Proof` or raises :class:`SignatureInvalid`. The keys
+were parsed at start by :mod:`app.webhooks.signatures.presets`.
 
-The rules they share: the raw bytes are what is signed; every header is present before anything
-is computed; a timestamp is ASCII digits and counts in both directions, the edge included;
-comparisons take constant time and look at every entry; what is malformed is skipped or refused.
+All verifiers follow the same rules. The raw bytes are signed. All headers are required before
+anything is computed. A timestamp is ASCII digits; its age may be ``tolerance`` seconds in both
+directions. Comparisons take constant time and compare every entry. Malformed entries do not match.
 """
 
 from __future__ import annotations
@@ -14,38 +13,23 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-Headers = Mapping[str, str]
-"""Names in lower case; a repeated header is one value joined by commas, as WSGI servers do."""
-
-Kind = Literal["event", "subscription_confirmation", "unsubscribe_confirmation"]
-
-
-class SignatureInvalid(Exception):
-    """The request does not prove its sender. The text is for the log, never for the answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What a valid signature tells beyond being valid."""
-
-    message_id: str | None = None
-    """The provider's own delivery id, where the envelope carries one."""
-    replay_key: str | None = None
-    """A value that may be used once: a second body that carries it is a forgery or a retry."""
-    kind: Kind = "event"
-    confirm_url: str | None = None
-    """Where to confirm the subscription, its host already checked."""
+from app.webhooks.signatures.proof import (
+    Headers,
+    Proof,
+    SignatureInvalid,
+    check_age,
+    json_object,
+    required_text,
+    utf8,
+)
 
 
 def standard_webhooks(
@@ -115,7 +99,7 @@ def body_hmac(
     prefix: str = "",
     id_header: str | None = None,
 ) -> Proof:
-    """GitHub and Logto: the body alone is signed, in hex. A replay of it is valid for ever."""
+    """GitHub and Logto: only the body is signed, in hex. A replay stays valid for ever."""
     expected = prefix + _hmac(key, body).hex()
     if not _equal(_required(headers, header), expected.encode()):
         raise SignatureInvalid("the digest differs")
@@ -132,7 +116,7 @@ def sendgrid_ecdsa(
 ) -> Proof:
     """SendGrid: ECDSA over ``timestamp`` + ``body``, nothing between them.
 
-    Retries go on for a day and are not known to be signed anew: hence no age limit by default.
+    Its retries last a day, perhaps with the first signature, so the default has no age limit.
     """
     timestamp = _required(headers, "x-twilio-email-event-webhook-timestamp")
     signature = _base64(_required(headers, "x-twilio-email-event-webhook-signature"))
@@ -140,15 +124,15 @@ def sendgrid_ecdsa(
     try:
         key.verify(signature, timestamp.encode() + body, ECDSA(hashes.SHA256()))
     except InvalidSignature as invalid:
-        raise SignatureInvalid("the ECDSA signature does not hold") from invalid
+        raise SignatureInvalid("the ECDSA signature does not match") from invalid
     return Proof()
 
 
 def mailgun(headers: Headers, body: bytes, now: float, *, key: bytes, tolerance: int) -> Proof:
     """Mailgun: ``signature`` in the JSON body, over ``timestamp`` + ``token`` only.
 
-    The event itself is not signed, so whoever has seen one request could forge others with its
-    token: the token comes back as ``replay_key``, to be accepted once.
+    The event itself is not signed. Who has seen one request could forge others with its token, so
+    the token is the ``replay_key``, which is accepted once.
     """
     signature = json_object(body).get("signature")
     if not isinstance(signature, dict):
@@ -165,9 +149,9 @@ def mailgun(headers: Headers, body: bytes, now: float, *, key: bytes, tolerance:
 def static_credential(
     headers: Headers, body: bytes, now: float, *, key: bytes, header: str, scheme: str | None = None
 ) -> Proof:
-    """Postmark and Auth0: a shared value in a header; nothing is signed.
+    """Postmark and Auth0: a shared secret in a header; nothing is signed.
 
-    With an authentication ``scheme`` (Basic, Bearer) its name is compared without case.
+    The name of an authentication ``scheme`` (Basic, Bearer) is compared without case.
     """
     given = _required(headers, header)
     if scheme is not None:
@@ -178,39 +162,6 @@ def static_credential(
     if not _equal(given, key):
         raise SignatureInvalid("the credential differs")
     return Proof()
-
-
-def check_age(age: float, tolerance: float) -> None:
-    """Refuse what is too old, or too far in the future: ``tolerance`` itself still counts."""
-    if abs(age) > tolerance:
-        raise SignatureInvalid("outside the tolerance")
-
-
-def json_object(body: bytes) -> dict[str, Any]:
-    """The body as a JSON object."""
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as fault:
-        raise SignatureInvalid("the body is not JSON") from fault
-    if not isinstance(document, dict):
-        raise SignatureInvalid("the body is not an object")
-    return document
-
-
-def required_text(document: Mapping[str, Any], name: str) -> str:
-    """A member that is text and not empty."""
-    value = document.get(name)
-    if not isinstance(value, str) or not value:
-        raise SignatureInvalid(f"no {name}")
-    return value
-
-
-def utf8(text: str) -> bytes:
-    """Text of a JSON document as it was signed; a lone surrogate never was."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError as fault:
-        raise SignatureInvalid("a lone surrogate") from fault
 
 
 def _check_age(timestamp: str, now: float, tolerance: int | None, per_second: int = 1) -> None:
@@ -256,7 +207,7 @@ def _hmac(key: bytes, content: bytes) -> bytes:
 
 
 def _any_equal(values: Sequence[str], expected: bytes) -> bool:
-    """True if one of them is it; all are looked at, so that time does not tell which."""
+    """Whether one value is equal; all are compared, so that the time does not tell which."""
     return sum(_equal(value, expected) for value in values) > 0
 
 
@@ -265,5 +216,5 @@ def _equal(value: str, expected: bytes) -> bool:
 
 
 def _raw(text: str) -> bytes:
-    """A header's bytes: WSGI hands them over as latin-1 text."""
+    """A header's bytes: WSGI decodes them as latin-1."""
     return text.encode("latin-1", "backslashreplace")

@@ -1,0 +1,58 @@
+"""The result of a verifier, and reading what the verifiers read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Headers = Mapping[str, str]
+"""Names in lower case; a repeated header is one value joined by commas, as WSGI servers do."""
+
+
+class SignatureInvalid(Exception):
+    """The request does not prove its sender. The text is logged and never answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a valid signature says about the request."""
+
+    message_id: str | None = None
+    """The provider's id of the delivery, where the signature has one."""
+    replay_key: str | None = None
+    """A value that is accepted once: a second body with it is a forgery or a retry."""
+
+
+def check_age(age: float, tolerance: float) -> None:
+    """Refuse an age in seconds beyond ``tolerance``, in the past or the future."""
+    if abs(age) > tolerance:
+        raise SignatureInvalid("outside the tolerance")
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The body as a JSON object."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as fault:
+        raise SignatureInvalid("the body is not JSON") from fault
+    if not isinstance(document, dict):
+        raise SignatureInvalid("the body is not an object")
+    return document
+
+
+def required_text(document: Mapping[str, Any], name: str) -> str:
+    """A member that is text and not empty."""
+    value = document.get(name)
+    if not isinstance(value, str) or not value:
+        raise SignatureInvalid(f"no {name}")
+    return value
+
+
+def utf8(text: str) -> bytes:
+    """Text of a JSON document as it was signed; a lone surrogate cannot be signed."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as fault:
+        raise SignatureInvalid("a lone surrogate") from fault

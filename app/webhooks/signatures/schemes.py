@@ -1,0 +1,100 @@
+"""The configuration of a receiver, and verifying requests against it.
+
+The text has ``preset:value`` pairs separated by white space. The first colon separates the two;
+``?tolerance=<seconds>`` at the end of a pair replaces the preset's tolerance. The same preset twice
+is a rotation of secrets, several presets are several senders. A request is accepted if one pair
+matches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from cryptography.exceptions import UnsupportedAlgorithm
+
+from app.webhooks.signatures.presets import PRESETS
+from app.webhooks.signatures.proof import Headers, Proof, SignatureInvalid
+from app.webhooks.signatures.sns import Certificates, CertificateUnavailable, aws_sns
+
+Check = Callable[[Headers, bytes, float], Proof]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """One ``preset:value`` pair, parsed; ``check`` verifies a request."""
+
+    preset: str
+    provider: str | None
+    check: Check = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The sender of a request, and what its signature says."""
+
+    preset: str
+    provider: str | None
+    proof: Proof
+
+
+def parse_schemes(text: str, *, certificates: Certificates | None = None) -> list[Scheme]:
+    """Read a receiver's configuration; a ValueError names what is wrong, never the value."""
+    store = certificates or Certificates()
+    return [_parse_pair(pair, store) for pair in text.split()]
+
+
+def verify(
+    schemes: Iterable[Scheme], headers: Iterable[tuple[str, str]], body: bytes, now: float
+) -> Verified:
+    """The first scheme that matches; SignatureInvalid where none does.
+
+    ``body`` is the raw bytes, ``now`` seconds since 1970. Every scheme is tried, so that the time
+    does not tell which one matches. After CertificateUnavailable, a retry may succeed.
+    """
+    names = _joined(headers)
+    found: Verified | None = None
+    # A stored exception would hold the whole request in memory until a garbage collection.
+    kind, reason = SignatureInvalid, "no scheme is configured"
+    for scheme in schemes:
+        try:
+            proof = scheme.check(names, body, now)
+        except SignatureInvalid as invalid:
+            if kind is not CertificateUnavailable:
+                kind, reason = type(invalid), str(invalid)
+        else:
+            found = found or Verified(scheme.preset, scheme.provider, proof)
+    if found is None:
+        raise kind(reason)
+    return found
+
+
+def _joined(headers: Iterable[tuple[str, str]]) -> Headers:
+    """Lower-case names; the values of a repeated header are joined, so no signature matches it."""
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        key = name.lower()
+        joined[key] = f"{joined[key]},{value}" if key in joined else value
+    return joined
+
+
+def _parse_pair(pair: str, certificates: Certificates) -> Scheme:
+    name, colon, value = pair.partition(":")
+    preset = PRESETS.get(name)
+    if not colon or preset is None:
+        known = ", ".join(PRESETS)
+        raise ValueError(f"expected preset:value, with one of the presets {known}")
+    options = dict(preset.options)
+    if tuned := re.fullmatch(r"(.*)\?tolerance=([0-9]{1,9})", value):
+        if "tolerance" not in options:
+            raise ValueError(f"{name}: its requests carry no time, so there is no tolerance")
+        value, options["tolerance"] = tuned[1], int(tuned[2])
+    if preset.verifier is aws_sns:
+        options["certificates"] = certificates
+    try:
+        options |= preset.value.read(value)
+    except (ValueError, UnsupportedAlgorithm) as fault:
+        raise ValueError(f"{name}: the value is not {preset.value.expected}") from fault
+    return Scheme(name, preset.provider, partial(preset.verifier, **options))
