@@ -8,6 +8,7 @@ from sqlalchemy import text
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.db.statements import Statement
+from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.custom_fields import service
 from app.custom_fields.jobs import STALLED, resume_search_indexes
@@ -17,8 +18,10 @@ from app.custom_fields.search_index.index_state import get_index
 from app.custom_fields.values.rules import rules_of
 from tests.concurrency import at_once
 from tests.custom_fields.fields import (
+    analyze,
     build_index,
     create_field,
+    create_users,
     findings,
     index_rows,
     run_jobs,
@@ -233,6 +236,23 @@ class TestBuild:
         assert (begun.done, begun.total, begun.is_settled) == (3, 8, False)
         assert [progress.done for progress in rest] == [6, 8]
         assert len(index_rows(field)) == len(users)
+
+    def test_a_batch_reads_no_more_than_it_indexes(self, app, tenant):
+        """Though PostgreSQL has no statistics of the tenant, it does not read and sort all of it."""
+        analyze(app)
+        create_users(tenant, 2000)
+        batch = builder.next_batch("user")
+        values = {"tenant_id": tenant.id, "field_key": "note", "position": builder.BEFORE_ALL}
+
+        with platform_transaction():
+            builder.DISABLE_SORT.execute()
+            explained = current_transaction().execute(
+                f"EXPLAIN {batch.text}", {**batch.constants, **values, "limit": 500}
+            )
+            plan = "\n".join(line for (line,) in explained.fetchall())
+
+        assert "Sort" not in plan
+        assert "Index Scan" in plan
 
     def test_misses_nothing_that_is_written_meanwhile(self, app, tenant, patch, small_batches):
         users = [create_user(tenant, meta_data={"key": "old"}) for _ in range(9)]

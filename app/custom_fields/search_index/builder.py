@@ -62,8 +62,11 @@ DELETE_OF_ENTITIES = Statement(
         *_rows_of_field, IndexRow.entity_id == any_(bindparam("entity_ids", type_=ARRAY(Uuid)))
     ),
 )
-# Without this the planner may read and sort all of a tenant, for which it has no statistics yet.
-READ_BY_KEY = Statement("settings.disable_sort", text("SET LOCAL enable_sort = off"), prepare=False)
+# A batch reads the index in its order. While PostgreSQL has no statistics of a new tenant, it may
+# expect few rows, and read and sort the whole tenant for each batch.
+DISABLE_SORT = Statement(
+    "settings.disable_sort", text("SET LOCAL enable_sort = off"), prepare=False
+)
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,14 @@ def next_entities(entity_type: str) -> Select[Any]:
     )
 
 
+@cache
+def next_batch(entity_type: str) -> Statement:
+    """The statement that reads and locks the entities of one batch."""
+    model, _ = SOURCES[entity_type]
+    clause = next_entities(entity_type).with_for_update(key_share=True)
+    return Statement(f"{model.__tablename__}.lock_next", clause, prepare=False)
+
+
 def _run_batch(tenant_id: UUID, field_id: UUID) -> Progress:
     """One batch. The field is locked before its index, as a change of the field does."""
     tenancy.enter(tenancy.Scope(tenant_id))
@@ -177,8 +188,8 @@ def _next_values(field: CustomField, position: UUID) -> list[tuple[UUID, Any]]:
     """The next entities, locked, each with its value under the field's key."""
     if field.entity_type not in SOURCES:
         return []
-    READ_BY_KEY.execute()
-    found: list[tuple[UUID, Any]] = _locking(field.entity_type).all(
+    DISABLE_SORT.execute()
+    found: list[tuple[UUID, Any]] = next_batch(field.entity_type).all(
         tenant_id=field.tenant_id, field_key=field.field_key, position=position, limit=BATCH
     )
     return found
@@ -189,13 +200,6 @@ def _counting(entity_type: str) -> Statement:
     model, _ = SOURCES[entity_type]
     clause = select(func.count()).where(model.tenant_id == bindparam("tenant_id"))
     return Statement(f"{model.__tablename__}.count", clause)
-
-
-@cache
-def _locking(entity_type: str) -> Statement:
-    model, _ = SOURCES[entity_type]
-    clause = next_entities(entity_type).with_for_update(key_share=True)
-    return Statement(f"{model.__tablename__}.lock_next", clause, prepare=False)
 
 
 def _fail(tenant_id: UUID, field_id: UUID, error: str) -> None:
