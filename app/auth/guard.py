@@ -24,7 +24,7 @@ from app.core.db import transactions
 from app.core.db.ahead import Ahead, First
 from app.core.errors import Forbidden, Unauthenticated
 from app.core.http.application import Request
-from app.core.http.rate_limit import count_failed_authentication
+from app.core.http.rate_limit import count_failed_authentication, set_limit_of_credential
 from app.core.observability.logs import add_facts
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -54,6 +54,7 @@ class Requires:
         except Unauthenticated:
             count_failed_authentication()
             raise
+        set_limit_of_credential(is_platform=principal.is_platform)
         facts = transactions.context()
         facts["principal"] = principal
         facts["credential"] = principal.credential
