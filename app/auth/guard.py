@@ -24,7 +24,7 @@ from app.core.db import transactions
 from app.core.db.ahead import Ahead, First
 from app.core.errors import Forbidden, Unauthenticated
 from app.core.http.application import Request
-from app.core.http.rate_limit import count_failed_authentication, set_limit_of_credential
+from app.core.http.rate_limit import rate_limits
 from app.core.observability.logs import add_facts
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -52,9 +52,9 @@ class Requires:
         try:
             principal = authenticate(request, self.permission, self._ahead(request))
         except Unauthenticated:
-            count_failed_authentication()
+            rate_limits().count_failed_authentication()
             raise
-        set_limit_of_credential(is_platform=principal.is_platform)
+        rate_limits().set_limit_of_credential(is_platform=principal.is_platform)
         facts = transactions.context()
         facts["principal"] = principal
         facts["credential"] = principal.credential

@@ -2,15 +2,21 @@
 
 A window is aligned to the clock: its number is epoch seconds // its length. Each process counts in
 memory, so a request never waits for Redis. Every :data:`INTERVAL` one thread per process sends the
-process's totals to Redis, where a bucket's window is a hash with one field per process, and reads
-the sums. A total is absolute, so sending it twice changes nothing: after a failed exchange nothing
+totals that have changed to Redis, where a bucket's window is a hash with one field per process, and
+reads the sums of these buckets. A total is absolute, so sending it twice changes nothing: after a failed exchange nothing
 is lost or counted twice, the next one sends the current totals. Without Redis each process counts
 alone.
 
-Overshoot. A process always knows its own count, so N processes together admit at most N times the
-limit. A process learns the count of another within 2 * (INTERVAL + d) seconds, where d is the
-duration of an exchange. So once the limit is reached, a client that sends r requests per second
-gets at most r * 2 * (INTERVAL + d) more through, about one second of its requests.
+Overshoot: a process refuses as soon as it knows that the limit is reached. Be N the number of
+processes, I the :data:`INTERVAL`, d the duration of an exchange, r a client's requests per second.
+
+- Requests spread over all processes: each sends its total within I + d. Then each learns the sum
+  within I + d after its next request. At most r * 2 * (I + d) + N are admitted beyond the limit,
+  about one second's.
+- A client that picks the process: one that has not been used for a while learns the sum within
+  I + d after its next request. At most N * r * (I + d) are admitted beyond the limit.
+- In any case, and without Redis: at most (N - 1) times the limit, as each process knows its own
+  count.
 """
 
 from __future__ import annotations
@@ -32,7 +38,7 @@ from app.config import Rate
 log = logging.getLogger(__name__)
 
 INTERVAL = 0.5  # seconds between two exchanges
-MAX_BUCKETS = 10_000  # per process, about 4 MB; beyond, the least recently used is evicted
+MAX_BUCKETS = 10_000  # per process, about 3 MB; beyond, the least recently used is evicted
 BATCH = 1_000  # buckets in one call of the script, which then takes Redis about 4 ms
 KEY_PREFIX = "controlplane:ratelimit"
 
@@ -114,7 +120,7 @@ class RateCounts:
     """The buckets of this process. Safe for threads; a forked process starts with none."""
 
     def __init__(self, client: Redis, interval: float = INTERVAL) -> None:
-        self._exchange = client.register_script(EXCHANGE)
+        self._script = client.register_script(EXCHANGE)
         self._interval = interval
         self._start_empty()
         os.register_at_fork(after_in_child=self._start_empty)
@@ -170,7 +176,7 @@ class RateCounts:
             batch = changed[start : start + BATCH]
             # EXPIRE of a whole window: the key outlives its window, whenever that began.
             arguments = [value for sent in batch for value in (sent.own, sent.seconds)]
-            sums = self._exchange([sent.key for sent in batch], [self._process, *arguments])
+            sums = self._script([sent.key for sent in batch], [self._process, *arguments])
             with self._lock:
                 for sent, total in zip(batch, sums, strict=True):
                     if sent.is_current:

@@ -35,70 +35,79 @@ class TooManyRequests(AppError):
 
 
 class RateLimits:
-    """The configured limits and the counts of one application."""
+    """The limits of one application, and its hooks before and after a request."""
 
-    def __init__(self, config: Config) -> None:
-        self.default = parse_rate(config.ratelimit_default)
-        self.platform = parse_rate(config.ratelimit_platform)
-        self.failed_authentication = parse_rate(config.ratelimit_failed_auth)
+    def __init__(self, app: Flask, config: Config) -> None:
+        self._is_enabled = config.ratelimit_enabled
+        self._view_functions = app.view_functions
         self.counts = RateCounts(request_client(config.redis_url, config.redis_timeout))
+        self._default = parse_rate(config.ratelimit_default)
+        self._platform = parse_rate(config.ratelimit_platform)
+        self._failed_authentication = parse_rate(config.ratelimit_failed_auth)
+
+    def count_request(self) -> None:
+        """Count the request for its credential; raises TooManyRequests beyond the limit."""
+        request = current_request()
+        if self._is_public(request.endpoint):
+            return
+        usage = g.rate_limit = self.counts.count(_bucket_name(request), self._default)
+        if not usage.is_allowed:
+            raise TooManyRequests("Too Many Requests")
+
+    def count_failed_authentication(self) -> None:
+        """Count one failure for the request's address; raises TooManyRequests beyond the limit."""
+        if not self._is_enabled:
+            return
+        name = f"failed-authentication:{_address(current_request())}"
+        usage = g.rate_limit = self.counts.count(name, self._failed_authentication)
+        if not usage.is_allowed:
+            raise TooManyRequests("Too many failed authentications from this address.")
+
+    def set_limit_of_credential(self, *, is_platform: bool) -> None:
+        """Apply RATELIMIT_PLATFORM or RATELIMIT_DEFAULT to the credential of this request."""
+        usage: Usage | None = g.get("rate_limit")
+        rate = self._platform if is_platform else self._default
+        if usage is not None and usage.rate != rate:
+            g.rate_limit = self.counts.set_rate(usage.name, rate)
+
+    def add_headers(self, response: Response) -> Response:
+        """Show the limit that this request was counted for last."""
+        usage: Usage | None = g.get("rate_limit")
+        if usage is None:
+            return response
+        seconds = str(max(1, math.ceil(usage.ends_at - time.time())))
+        response.headers.add("RateLimit-Limit", str(usage.rate.amount))
+        response.headers.add("RateLimit-Remaining", str(usage.remaining))
+        response.headers.add("RateLimit-Reset", seconds)
+        if response.status_code == 429:
+            response.headers.add("Retry-After", seconds)
+        return response
+
+    def _is_public(self, endpoint: str | None) -> bool:
+        """Public endpoints are not limited, because providers deliver webhooks in bursts."""
+        view = self._view_functions.get(endpoint or "")
+        return getattr(getattr(view, "access", None), "permission", None) is None
 
 
 def limit_requests(app: Flask, config: Config) -> None:
-    """Apply the limits of ``config`` to ``app``."""
+    """Apply the limits of ``config`` to ``app``, unless it turns them off."""
+    limits = app.extensions[EXTENSION] = RateLimits(app, config)
     if config.ratelimit_enabled:
-        app.extensions[EXTENSION] = RateLimits(config)
-        app.before_request(_count_request)
-        app.after_request(_add_headers)
+        app.before_request(limits.count_request)
+        app.after_request(limits.add_headers)
 
 
-def count_failed_authentication() -> None:
-    """Count one failure for the request's address; raises TooManyRequests beyond the limit."""
-    limits = _limits()
-    if limits is None:
-        return
-    name = f"failed-authentication:{_address(current_request())}"
-    usage = g.rate_limit = limits.counts.count(name, limits.failed_authentication)
-    if not usage.is_allowed:
-        raise TooManyRequests("Too many failed authentications from this address.")
-
-
-def set_limit_of_credential(*, is_platform: bool) -> None:
-    """Apply RATELIMIT_PLATFORM or RATELIMIT_DEFAULT to the credential of an authenticated request."""
-    limits = _limits()
-    usage: Usage | None = g.get("rate_limit")
-    if limits is None or usage is None:
-        return
-    rate = limits.platform if is_platform else limits.default
-    if usage.rate != rate:
-        g.rate_limit = limits.counts.set_rate(usage.name, rate)
-
-
-def _limits() -> RateLimits | None:
-    return current_app.extensions.get(EXTENSION)
-
-
-def _count_request() -> None:
-    request = current_request()
-    limits = _limits()
-    if limits is None or _is_public(request):
-        return
-    usage = g.rate_limit = limits.counts.count(_bucket_name(request), limits.default)
-    if not usage.is_allowed:
-        raise TooManyRequests("Too Many Requests")
-
-
-def _is_public(request: Request) -> bool:
-    """Public endpoints are not limited, because providers deliver webhooks in bursts."""
-    view = current_app.view_functions.get(request.endpoint or "")
-    return getattr(getattr(view, "access", None), "permission", None) is None
+def rate_limits() -> RateLimits:
+    """The limits of the current application."""
+    limits: RateLimits = current_app.extensions[EXTENSION]
+    return limits
 
 
 def _bucket_name(request: Request) -> str:
     """The digest of the request's credential, or its address if it has none.
 
-    The spelling of the scheme and white space make no difference. The token verifier refuses every
-    spelling of a token but one.
+    White space and the scheme's spelling make no difference, and the token verifier accepts one
+    spelling of a token.
     """
     credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
     if not credential:
@@ -108,15 +117,3 @@ def _bucket_name(request: Request) -> str:
 
 def _address(request: Request) -> str:
     return request.remote_addr or "127.0.0.1"
-
-
-def _add_headers(response: Response) -> Response:
-    usage: Usage | None = g.get("rate_limit")
-    if usage is not None:
-        seconds = str(max(1, math.ceil(usage.ends_at - time.time())))
-        response.headers["RateLimit-Limit"] = str(usage.rate.amount)
-        response.headers["RateLimit-Remaining"] = str(usage.remaining)
-        response.headers["RateLimit-Reset"] = seconds
-        if response.status_code == 429:
-            response.headers["Retry-After"] = seconds
-    return response
