@@ -74,8 +74,8 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
         _register_commands(app)
     telemetry.start(app, config)
     observe_requests(app)
-    limit_requests(app, config)
     app.before_request(_begin)
+    limit_requests(app, config)
     app.before_request(_deny_by_default)
     app.after_request(_finish)
     if is_private:

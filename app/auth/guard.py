@@ -23,7 +23,7 @@ from app.core.actors import Actor
 from app.core.db import transactions
 from app.core.errors import Forbidden, Unauthenticated
 from app.core.http.application import Request
-from app.core.http.rate_limit import count_failed_authentication
+from app.core.http.rate_limit import rate_limits
 from app.core.observability.logs import add_facts
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -47,8 +47,9 @@ class Requires:
         try:
             principal = authenticate(request)
         except Unauthenticated:
-            count_failed_authentication()
+            rate_limits().count_failed_authentication()
             raise
+        rate_limits().set_limit_of_credential(is_platform=principal.is_platform)
         facts = transactions.context()
         facts["principal"] = principal
         facts["credential"] = principal.credential

@@ -179,7 +179,9 @@ class TestRedis:
         deadline = time.monotonic() + 20
         with amid() as outcomes:
             client.flushall()
-            while not client.exists("rq:queue:webhooks") or not client.keys("LIMITS:*"):
+            while not client.exists("rq:queue:webhooks") or not client.keys(
+                "controlplane:ratelimit:*"
+            ):
                 assert time.monotonic() < deadline, client.keys("*")
                 time.sleep(0.1)
 
