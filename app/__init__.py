@@ -16,7 +16,7 @@ from app.config import Config, load_config
 from app.core import json_text
 from app.core.db.connections import bounded_by, read_ids
 from app.core.errors import Forbidden
-from app.core.http.application import Application, Request
+from app.core.http.body_limits import limit_body
 from app.core.http.rate_limit import limit_requests
 from app.core.http.routing import configure_routing
 from app.core.jobs import queues
@@ -39,7 +39,6 @@ DOMAINS = (
     "audit",
     "operations",
 )
-MAX_BODY = 1024 * 1024  # bytes; the webhook receivers take more
 GRACE = 2.0  # seconds that PostgreSQL gets to end a statement itself, before the connection is cut
 JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
 
@@ -61,8 +60,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
         environ = development_environment(environ)
     config = load_config(environ)
     logs.configure(config.log_level)
-    app = Application(__name__, static_folder=None)
-    app.request_class = Request
+    app = Flask(__name__, static_folder=None)
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
@@ -78,6 +76,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     observe_requests(app)
     limit_requests(app, config)
     app.before_request(_begin)
+    app.before_request(limit_body)
     app.before_request(_deny_by_default)
     app.after_request(_finish)
     if is_private:
@@ -90,7 +89,6 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
 def _flask_settings(config: Config) -> dict[str, Any]:
     timeout = int(config.db_statement_timeout * 1000)
     return {
-        "MAX_CONTENT_LENGTH": MAX_BODY,
         "SQLALCHEMY_DATABASE_URI": config.database_url,
         "SQLALCHEMY_ENGINE_OPTIONS": {
             "pool_size": config.db_pool_size,

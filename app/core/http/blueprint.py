@@ -22,7 +22,6 @@ from app.core import json_text
 from app.core.db import transactions
 from app.core.errors import Forbidden
 from app.core.http import etags, idempotency
-from app.core.http.application import current_request
 from app.core.http.pagination import Page
 from app.core.http.parser import PARSER
 from app.core.openapi import responses
@@ -107,7 +106,6 @@ def _endpoint(view: View) -> View:
         def work() -> Response:
             if access is None:
                 raise Forbidden("This endpoint names no permission.", code="permission_denied")
-            request = current_request()
             access.enter(request)
             etags.expect(request.headers.get("If-Match"))
             return idempotency.answer_once(request, lambda: view(*args, **kwargs))
