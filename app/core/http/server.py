@@ -49,8 +49,10 @@ class Channel(HTTPChannel):
     task_class = Task
     error_task_class = Refusal
 
-    is_lingering = False
-    is_postponed = False
+    request: Any  # the one that is arriving
+    will_close: bool
+    is_lingering: bool = False
+    is_postponed: bool = False
 
     def __init__(self, worker: Worker, *args: Any, **options: Any) -> None:
         self.worker = worker

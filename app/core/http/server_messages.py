@@ -45,6 +45,9 @@ class TargetTooLong(BadRequest):
 class Parser(HTTPRequestParser):
     """Parses one request as it arrives."""
 
+    error: Error | None
+    completed: bool
+
     def received(self, data: bytes) -> int:
         """Take some bytes; the number that belongs to this request. Sets ``error`` to refuse it."""
         consumed = int(super().received(data))
