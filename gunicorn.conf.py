@@ -5,7 +5,6 @@ PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE is the servi
 
 import gc
 import os
-import select
 import shutil
 import tempfile
 from pathlib import Path
@@ -31,20 +30,10 @@ class ServiceLogger(Logger):
 
 
 logger_class = ServiceLogger
-worker_class = "app.core.http.server.Worker" if hasattr(select, "epoll") else "gthread"
-# Requests per second and p99 on two cores, PostgreSQL on the same ones (`python -m benchmarks settings`):
-#   workers x threads | PATCH subscription, 16 and 64 connections | GET one user, 16 and 64 connections
-#   1 x 8             | 761,  93 ms      983, 254 ms              | 1,318, 24 ms     1,189, 153 ms
-#   2 x 2             | 894,  66 ms    1,064,  99 ms              | 2,398, 17 ms     2,548,  48 ms
-#   2 x 3             | 1,043, 69 ms   1,109, 128 ms              | 2,526, 16 ms     2,379,  53 ms
-#   2 x 4             | 911,  96 ms    1,059, 118 ms              | 1,848, 24 ms     2,246,  62 ms
-#   2 x 8             | 692, 170 ms      842, 172 ms              | 1,504, 40 ms     1,450, 127 ms
-#   2 x 16            | 798, 203 ms    1,003, 244 ms              | 1,524, 32 ms     1,916, 110 ms
-#   4 x 2             | 672, 179 ms      821, 135 ms              | 1,907, 30 ms     2,276,  68 ms
-# One worker per core. Two threads are about as quick while PostgreSQL answers at once; with three, two
-# that wait for a lock do not stop the others. Preloaded, a worker shares most of its 90 MB.
+worker_class = "app.core.http.server.Worker"
+# One process per core. A thread runs the application only; the server reads and writes.
 workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
-threads = int(os.environ.get("DB_POOL_SIZE") or 3)  # a thread never waits for a connection
+threads = int(os.environ.get("DB_POOL_SIZE") or 4)  # a thread never waits for a connection
 preload_app = True
 worker_tmp_dir = RAM_DISK  # a slow disk would look like a worker that hangs
 control_socket_disable = True
@@ -74,15 +63,12 @@ def when_ready(server):
 
 
 def post_fork(server, worker):
-    """Leave the master's database connections to the master; each thread has its own, and keeps it."""
-    from app.core.db.transactions import keep_connections
+    """Leave the master's database connections to the master."""
     from app.extensions import db
     from wsgi import app
 
     with app.app_context():
         db.engine.dispose(close=False)
-        if worker.cfg.threads <= db.engine.pool.size():
-            keep_connections()
 
 
 def child_exit(server, worker):

@@ -13,7 +13,7 @@ from app.auth.tokens import TokenVerifier
 from app.config import load_config
 from app.core.db.engine import configure_engine, engine_options
 from app.core.errors import Forbidden
-from app.core.http.application import Application, Request
+from app.core.http.body_limits import limit_body
 from app.core.http.rate_limit import limit_requests
 from app.core.http.routing import configure_routing
 from app.core.jobs import queues
@@ -36,7 +36,6 @@ DOMAINS = (
     "audit",
     "operations",
 )
-MAX_BODY = 1024 * 1024  # bytes; the webhook receivers take more
 JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
 
 
@@ -57,12 +56,10 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
         environ = development_environment(environ)
     config = load_config(environ)
     logs.configure(config.log_level)
-    app = Application(__name__, static_folder=None)
-    app.request_class = Request
+    app = Flask(__name__, static_folder=None)
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
     db.init_app(app)
@@ -75,6 +72,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     telemetry.start(app, config)
     observe_requests(app)
     app.before_request(_begin)
+    app.before_request(limit_body)
     limit_requests(app, config)
     app.before_request(_deny_by_default)
     app.after_request(_finish)

@@ -159,7 +159,9 @@ class Config:
     )
     redis_url: str = _setting(_redis, "", "Redis for job queues and rate limits")
     instance_dir: str = _setting(_text, "instance", "folder of the private engines and keys")
-    db_pool_size: int = _setting(_number(1, 200), 3, "connections per process; threads per worker")
+    db_pool_size: int = _setting(
+        _number(1, 200), 4, "connections per process; threads per web process"
+    )
     db_pool_timeout: int = _setting(_number(1, 60), 5, "seconds to wait for a connection")
     db_connect_timeout: int = _setting(_number(1, 60), 3, "seconds to open a connection")
     db_statement_timeout: float = _setting(

@@ -39,7 +39,7 @@ def pem(key: Any) -> str:
 class TestConfig:
     def test_has_defaults_for_what_is_unset_or_blank(self):
         assert loaded(DB_POOL_SIZE=" ", UNKNOWN="x") == loaded()
-        assert loaded().db_pool_size == 3
+        assert loaded().db_pool_size == 4
         assert loaded().migration_database_url == loaded().database_url
 
     def test_lists_every_fault_at_once(self):

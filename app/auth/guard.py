@@ -6,14 +6,12 @@ The decorators only mark the view; :class:`app.core.http.blueprint.Blueprint` ru
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from flask import current_app
-from werkzeug.exceptions import HTTPException
+from flask import Request, current_app
 
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
@@ -22,7 +20,6 @@ from app.auth.tokens import TokenVerifier
 from app.core.actors import Actor
 from app.core.db import transactions
 from app.core.errors import Forbidden, Unauthenticated
-from app.core.http.application import Request
 from app.core.http.rate_limit import rate_limits
 from app.core.observability.logs import add_facts
 
@@ -43,7 +40,6 @@ class Requires:
         Raises Unauthenticated (401) or Forbidden (403 ``no_membership``, ``tenant_suspended``,
         ``permission_denied``).
         """
-        _await_body(request)
         try:
             principal = authenticate(request)
         except Unauthenticated:
@@ -118,17 +114,6 @@ def authenticate(request: Request) -> Principal:
         return key_principal(credential)
     verifier: TokenVerifier = current_app.extensions["token_verifier"]
     return user_principal(verifier.verify(credential))
-
-
-def _await_body(request: Request) -> None:
-    """Take the whole body in first: however slowly it comes, what its sender may is looked up after.
-
-    One that is too large or cut short is refused where it is read, by then of a known sender.
-    """
-    environ = request.environ
-    if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
-        with contextlib.suppress(HTTPException):
-            request.get_data()
 
 
 def current_principal() -> Principal:

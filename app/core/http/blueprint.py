@@ -22,7 +22,6 @@ from app.core.db import transactions
 from app.core.db.pages import Page
 from app.core.errors import Forbidden
 from app.core.http import etags, idempotency
-from app.core.http.application import current_request
 from app.core.http.parser import PARSER
 from app.core.openapi import responses
 from app.core.validation.schemas import Schema
@@ -106,7 +105,6 @@ def _endpoint(view: View) -> View:
         def work() -> Response:
             if access is None:
                 raise Forbidden("This endpoint names no permission.", code="permission_denied")
-            request = current_request()
             access.enter(request)
             etags.expect(request.headers.get("If-Match"))
             return idempotency.answer_once(request, lambda: view(*args, **kwargs))

@@ -14,10 +14,10 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, Invalid, Unavailable
+from app.core.http.body_limits import TOO_LARGE
 from app.core.http.routing import allowed_methods, is_unrouted, redirect_to_slashless
 from app.core.validation.messages import echo
 
-_DETAILS = {413: "The request body is larger than this endpoint takes."}
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
 
@@ -51,7 +51,7 @@ def _http_exception(error: HTTPException) -> Response:
         if redirect is not None:
             return redirect
     status = error.code or 500
-    detail = _DETAILS.get(status) or _phrase(status)
+    detail = TOO_LARGE if status == 413 else _phrase(status)
     headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)

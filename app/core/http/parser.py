@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import marshmallow as ma
+from flask import Request, request
 
 from app.core.errors import BadRequest, Invalid
-from app.core.http.application import Request, current_request
 from app.core.validation.messages import MAX_REFUSALS, Refusal, refusal, refusals
 from app.core.validation.scalars import is_storable
 from app.core.validation.schemas import Schema
@@ -51,7 +51,6 @@ class RequestParser:
 
             @wraps(view)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
-                request = current_request()
                 reading = request.environ.setdefault(_READING, _Reading())
                 values = reading.take(schema, location, request)
                 if innermost:

@@ -12,14 +12,13 @@ import time
 from functools import cache
 from typing import Any, cast
 
-from flask import Flask, Response, g
+from flask import Flask, Response, g, request
 from prometheus_client import Counter, Gauge, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
-from app.core.http.application import current_request
 from app.core.observability.logs import say
 
 log = logging.getLogger(__name__)
@@ -52,7 +51,6 @@ def _start() -> None:
 
 
 def _observe(response: Response) -> Response:
-    request = current_request()
     rule = request.url_rule
     route = rule.rule if rule else "unrouted"
     now = time.perf_counter()
