@@ -17,7 +17,7 @@ from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.tenancy import current_scope
-from app.core.errors import Forbidden, Invalid, NotFound, error
+from app.core.errors import Forbidden, Invalid, NotFound, value_error
 from app.core.http.pagination import Page, paginate
 from app.extensions import db
 from app.tenants.service import get_tenant
@@ -134,6 +134,4 @@ def _check_expiry(expires_at: datetime | None) -> None:
 
 
 def _invalid(field: str, message: str, value: str) -> Invalid:
-    return Invalid(
-        error(["body", field], "value_error", f"Value error, {message}", value, {"error": {}})
-    )
+    return Invalid(value_error(["body", field], message, value))

@@ -14,7 +14,7 @@ from app.core.actors import Actor
 from app.core.db import tenancy
 from app.core.db.models import Change
 from app.core.db.queries import flush, get_row, lock_row, lock_with, remove
-from app.core.errors import Conflict, Forbidden, Invalid, error
+from app.core.errors import Conflict, Forbidden, Invalid, value_error
 from app.core.http.etags import check_precondition
 from app.core.http.pagination import DEFAULT_LIMIT, Page, paginate
 from app.extensions import db
@@ -129,14 +129,15 @@ def _preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:
         preset, fault = db.session.get(PlanPreset, preset_id), "there is no such preset"
     if preset is None:
         value = None if preset_id is None else str(preset_id)
-        raise Invalid(_value_error("plan_preset_id", fault, value))
+        raise Invalid(value_error(["body", "plan_preset_id"], fault, value))
     return preset
 
 
 def _check_value(preset: PlanPreset, flag_key: str, value: Any, *, loc: str) -> None:
     flag = preset.find_flag(flag_key)
     if flag is None:
-        raise Invalid(_value_error(loc, f"the preset {preset.name!r} has no such flag", flag_key))
+        reason = f"the preset {preset.name!r} has no such flag"
+        raise Invalid(value_error(["body", loc], reason, flag_key))
     errors = list(type_errors(FlagType(flag["flag_type"]), value, ["body", "flag_value"]))
     if errors:
         raise Invalid(*errors)
@@ -158,7 +159,3 @@ def _check_room(tenant_id: UUID) -> None:
         raise Conflict(
             f"A tenant has at most {MAX_OVERRIDES} overrides.", code="too_many_overrides"
         )
-
-
-def _value_error(field: str, fault: str, value: Any) -> dict[str, Any]:
-    return error(["body", field], "value_error", f"Value error, {fault}", value, {"error": {}})

@@ -10,7 +10,7 @@ from app.audit.service import add_event
 from app.auth.models import PlatformAdmin
 from app.core.actors import Actor
 from app.core.db.models import Change
-from app.core.errors import Invalid, NotFound, error
+from app.core.errors import Invalid, NotFound, value_error
 from app.extensions import db
 
 MAX_SUBJECT = 255
@@ -24,8 +24,8 @@ def list_admins() -> Sequence[PlatformAdmin]:
 def add(subject: str, *, actor: Actor) -> PlatformAdmin:
     """Make ``subject`` (1 to 255 printable characters) a superadmin; being one already is fine."""
     if not 1 <= len(subject) <= MAX_SUBJECT or not subject.isprintable():
-        message = f"Value error, a subject has 1 to {MAX_SUBJECT} printable characters"
-        raise Invalid(error(["body", "subject"], "value_error", message, subject, {"error": {}}))
+        reason = f"a subject has 1 to {MAX_SUBJECT} printable characters"
+        raise Invalid(value_error(["body", "subject"], reason, subject))
     found = db.session.get(PlatformAdmin, subject)
     if found is not None:
         return found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import request
-
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db import queries
+from app.core.http.application import current_request
 from app.core.http.blueprint import Blueprint
 from app.core.http.pagination import Page
+from app.core.http.parser import query_values
 from app.custom_fields.search_index import query as search
 from app.tenants.schemas import TenantChoiceSchema
 from app.tenants.service import target_id
@@ -28,7 +28,10 @@ blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People o
 
 
 @blp.get("")
-@requires(Permission.USERS_READ, first=lambda: search.ahead(service.ENTITY, request.args))
+@requires(
+    Permission.USERS_READ,
+    first=lambda: search.ahead(service.ENTITY, query_values(current_request())),
+)
 @blp.arguments(UserQuerySchema, location="query")
 @blp.response(200, UserSchema(many=True))
 def list_users(query: dict[str, Any]) -> Page:

@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Select, Uuid, bindparam, select, tuple_
 
 from app.core.db import statements
 from app.core.db.models import Moment
-from app.core.errors import Invalid, error
+from app.core.errors import Invalid, value_error
 from app.core.validation.fields import Int, Str
 from app.core.validation.schemas import Schema
 
@@ -139,12 +139,5 @@ def read_cursor(cursor: str) -> tuple[datetime, UUID]:
         moment = EPOCH + micros * MICROSECOND
         return moment, UUID(bytes=raw[8:])
     except (ValueError, OverflowError, binascii.Error):
-        raise Invalid(
-            error(
-                ["query", "cursor"],
-                "value_error",
-                "Value error, this is not a cursor that a list answered",
-                cursor,
-                {"error": {}},
-            )
-        ) from None
+        reason = "this is not a cursor that a list answered"
+        raise Invalid(value_error(["query", "cursor"], reason, cursor)) from None

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from marshmallow import ValidationError
-
-from app.core.errors import Invalid, Location, error
-from app.core.validation.messages import MAX_REFUSALS, refusals
+from app.core.errors import Entry, Invalid, Location
+from app.core.validation.messages import MAX_ENTRIES, refused
 from app.custom_fields.values import types
 from app.custom_fields.values.rules import Rule, rules_of
 
@@ -54,25 +52,21 @@ def _refuse(
         )
     ]
     if errors:
-        raise Invalid(*errors[:MAX_REFUSALS])
+        raise Invalid(*errors[:MAX_ENTRIES])
 
 
 def _missing(
     rule: Rule, values: Mapping[str, Any], loc: Location, is_wanted: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Entry]:
     if is_wanted and rule.is_required:
-        yield error([*loc, rule.key], "missing", "Field required", values)
+        yield refused("missing", (*loc, rule.key), values)
 
 
 def _value_faults(
     rule: Rule, values: Mapping[str, Any], loc: Location, *, null_removes: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Entry]:
     value = values[rule.key]
     if value is None and null_removes:
         yield from _missing(rule, values, loc, is_wanted=True)
         return
-    try:
-        types.check(rule.field_type, rule.options, value)
-    except ValidationError as fault:
-        for one in refusals(fault, value):
-            yield one.under(*loc, rule.key).entry()
+    yield from types.faults(rule.field_type, rule.options, value, (*loc, rule.key))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from app.core.errors import Invalid, error
+from app.core.errors import Entry, Invalid, value_error
 from app.custom_fields.models import FieldType
 
 MAX_OPTIONS = 256
@@ -20,7 +19,7 @@ def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[
     return None if options is None else list(dict.fromkeys(options))
 
 
-def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[dict[str, Any]]:
+def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[Entry]:
     """Why a field of that type cannot have these options; null fits every type."""
     if options is None:
         return []
@@ -31,7 +30,5 @@ def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[
     return []
 
 
-def _fault(options: Sequence[str], reason: str) -> dict[str, Any]:
-    return error(
-        ["body", "options"], "value_error", f"Value error, {reason}", options, {"error": {}}
-    )
+def _fault(options: Sequence[str], reason: str) -> Entry:
+    return value_error(["body", "options"], reason, options)
