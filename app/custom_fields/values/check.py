@@ -1,4 +1,4 @@
-"""Holding an entity's values to the custom fields of its tenant."""
+"""Validation of an entity's values by the custom fields of its tenant."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def check_patch(
 ) -> None:
     """Raise Invalid, at ``[*loc, key]``, where a merge patch (RFC 7396) breaks a field's rules.
 
-    Only the patch's own keys are looked at: a required field may not be removed, but an entity
-    that lacks it can be patched otherwise. Keys without an active field are free.
+    Only the keys of the patch are checked. A required field cannot be removed, but an entity that
+    lacks it can be patched otherwise. Keys without an active field take any value.
     """
     _refuse(rules_of(tenant_id, entity_type), patch, loc, is_whole=False)
 
@@ -32,9 +32,9 @@ def check_patch(
 def check_values(
     rules: Sequence[Rule], values: Mapping[str, Any], *, loc: Location = ("body", "values")
 ) -> None:
-    """Raise Invalid, at ``[*loc, key]``, where whole ``values`` break a rule or lack a required one.
+    """Raise Invalid, at ``[*loc, key]``, for each value that breaks a rule and each required one that is missing.
 
-    null is not a value of any type.
+    ``values`` are all values of the entity. null is a value of no type.
     """
     _refuse(rules, values, loc, is_whole=True)
 

@@ -12,7 +12,7 @@ WITH_OPTIONS = frozenset({FieldType.SELECT, FieldType.MULTI_SELECT})
 
 
 def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[str] | None:
-    """The options without repeats, in their order; Invalid where :func:`option_errors` finds any."""
+    """The options without repeats, in their order. Raises Invalid for those of :func:`option_errors`."""
     errors = option_errors(field_type, options)
     if errors:
         raise Invalid(*errors)
@@ -20,7 +20,7 @@ def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[
 
 
 def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[Entry]:
-    """Why a field of that type cannot have these options; null fits every type."""
+    """The errors of these options for a field of that type; null is allowed for every type."""
     if options is None:
         return []
     if field_type not in WITH_OPTIONS:

@@ -2,9 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.core.errors import error
 from app.core.validation import fields
-from app.core.validation.messages import MAX_ENTRIES, MAX_INPUT, bounded
+from app.core.validation.messages import MAX_ENTRIES
 from app.core.validation.schemas import Schema
 from tests.core.validation.refusing import INFINITY, LONE_SURROGATE, NAN, refused, refused_as
 
@@ -71,24 +70,3 @@ class TestListOf:
         rows = [SimpleNamespace(x=1, label=None)]
 
         assert fields.ListOf(fields.Nested(Point)).to_json(rows) == [{"x": 1, "label": ""}]
-
-
-def shown(value: object) -> object:
-    [entry] = bounded([error(["body"], "missing", "Field required", value)])
-    return entry["input"]
-
-
-class TestInput:
-    @pytest.mark.parametrize("value", [1.0, -0.0, 10**400, "é", None, {"a": [1]}])
-    def test_shows_what_was_sent(self, value):
-        assert shown(value) == value
-
-    @pytest.mark.parametrize("value", [NAN, [INFINITY], LONE_SURROGATE, {"a": LONE_SURROGATE}])
-    def test_is_null_for_what_json_cannot_carry(self, value):
-        assert shown(value) is None
-
-    def test_is_null_beyond_sixteen_kibibytes_of_utf8(self):
-        fitting = "é" * (MAX_INPUT // 2 - 1)
-
-        assert shown(fitting) == fitting
-        assert shown(fitting + "é") is None
