@@ -125,7 +125,7 @@ def _response(
         return Response(status=status, headers=dict(headers or {}))
     response = Response(status=status, content_type="application/json", headers=dict(headers or {}))
     if isinstance(result, Page):
-        items = schema.dump_native(result.items, many=True) if schema else result.items
+        items = schema.dump(result.items, many=True) if schema else result.items
         response.data = json_text.dumps({"data": items, "next_cursor": result.next_cursor})
         return response
     if hasattr(result, "version"):
@@ -137,7 +137,7 @@ def _response(
             return response
     if status == 201:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
-    data = schema.dump_native(result) if schema else result
+    data = schema.dump(result) if schema else result
     response.data = json_text.dumps({"data": data})
     if shown_once:
         kept = {name: value for name, value in data.items() if name not in shown_once}

@@ -16,7 +16,7 @@ from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, Invalid, Unavailable
 from app.core.http.body_limits import TOO_LARGE
 from app.core.http.routing import allowed_methods, is_unrouted, redirect_to_slashless
-from app.core.validation.messages import echo
+from app.core.validation.messages import bounded
 
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
@@ -41,7 +41,7 @@ def _log(exc_info: Any) -> None:
 
 
 def _app_error(error: AppError) -> Response:
-    body = _echoed(error) if isinstance(error, Invalid) else error.body()
+    body = {"detail": bounded(error.errors)} if isinstance(error, Invalid) else error.body()
     return _answer(error.status, body, error.headers)
 
 
@@ -76,18 +76,6 @@ def _answer(status: int, body: Mapping[str, Any], headers: Mapping[str, str]) ->
     )
     response.headers.update(headers)
     return response
-
-
-def _echoed(error: Invalid) -> dict[str, Any]:
-    """The errors with their inputs cut; what several of them show is measured once."""
-    shown: dict[int, Any] = {}
-    entries = []
-    for entry in error.errors:
-        key = id(entry["input"])
-        if key not in shown:
-            shown[key] = echo(entry["input"])
-        entries.append({**entry, "input": shown[key]})
-    return {"detail": entries}
 
 
 def _phrase(status: int) -> str:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any, NamedTuple
 
+from pydantic_core import SchemaValidator, core_schema
 from sqlalchemy import ColumnElement, and_, bindparam, func, or_
 
-from app.core.validation.scalars import to_bool, to_int
+from app.core.validation import scalars
 from app.custom_fields.models import FieldType, IndexRow
 from app.custom_fields.search_index.entries import (
     DATES,
@@ -32,6 +33,11 @@ EQUAL, AT_LEAST, AT_MOST, PREFIX = "eq", "gte", "lte", "prefix"
 OPERATORS = frozenset({AT_LEAST, AT_MOST, PREFIX})
 Condition = Callable[..., ColumnElement[bool]]
 SURROGATES = range(0xD800, 0xE000)
+FROM_TEXT = {
+    FieldType.BOOLEAN: SchemaValidator(core_schema.bool_schema()),
+    FieldType.INTEGER: SchemaValidator(scalars.integer()),
+}
+"""What a query writes otherwise than JSON does."""
 
 
 def operators_of(field_type: FieldType) -> frozenset[str]:
@@ -51,7 +57,7 @@ class Comparison(NamedTuple):
 def compare(field_type: FieldType, operator: str, text: str) -> Comparison:
     """What rows of such a field are held to.
 
-    Raises :class:`marshmallow.ValidationError` for a text that is no value of the type.
+    Raises :class:`pydantic_core.ValidationError` for a text that is no value of the type.
     """
     if operator == PREFIX:
         return _begins_with(text)
@@ -88,12 +94,10 @@ def _entry(field_type: FieldType, text: str) -> Entry:
     if field_type in TEXTS:
         return text_entry(text)
     value: Any = text
-    if field_type == FieldType.BOOLEAN:
-        value = to_bool(text)
-    elif field_type == FieldType.INTEGER:
-        value = types.to_integer(to_int(text))
+    if field_type in FROM_TEXT:
+        value = FROM_TEXT[field_type].validate_python(text)
     else:
-        types.PARSERS[field_type](text)
+        types.VALIDATORS[field_type].validate_python(text)
     return entries_of(field_type, value)[0]
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from marshmallow import ValidationError
+from pydantic_core import ValidationError
 
 from app.custom_fields.models import FieldType
 from app.custom_fields.values import types
@@ -43,7 +43,7 @@ def entries_of(field_type: FieldType, value: Any) -> tuple[Entry, ...]:
     if field_type in TEXTS:
         return (text_entry(value),) if isinstance(value, str) else ()
     try:
-        parsed = types.PARSERS[field_type](value)
+        parsed = types.VALIDATORS[field_type].validate_python(value)
     except ValidationError:
         return ()
     return (_typed_entry(field_type, parsed),)

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from marshmallow import ValidationError
+from pydantic_core import ValidationError
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
@@ -29,9 +29,9 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.core.db import statements
 from app.core.db.ahead import Ahead
-from app.core.errors import Conflict, Invalid, error
+from app.core.errors import Conflict, Entry, Invalid, value_error
 from app.core.http.pagination import Kept
-from app.core.validation.messages import refusals
+from app.core.validation.messages import entries
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
 from app.custom_fields.search_index import comparisons
 from app.custom_fields.search_index.comparisons import Comparison
@@ -151,7 +151,7 @@ def _searchable(tenant_id: UUID, entity_type: str) -> dict[str, _Field]:
 
 def _read(asked: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filter]:
     filters: list[_Filter] = []
-    errors: list[dict[str, Any]] = []
+    errors: list[Entry] = []
     for parameter, text in asked.items():
         field, operator = _target(parameter.removeprefix(PREFIX), fields)
         if field is None:
@@ -163,10 +163,7 @@ def _read(asked: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filte
             try:
                 compared = comparisons.compare(field.type, operator, text)
             except ValidationError as fault:
-                loc = ("query", parameter)
-                errors += [
-                    {**one.under(*loc).entry(), "input": text} for one in refusals(fault, text)
-                ]
+                errors += entries(fault, "query", parameter)
             else:
                 filters.append(_Filter(parameter, field, operator, compared))
     errors = errors or list(_too_many(filters, asked))
@@ -185,7 +182,7 @@ def _target(name: str, fields: Mapping[str, _Field]) -> tuple[_Field | None, str
     return None, comparisons.EQUAL
 
 
-def _too_many(filters: list[_Filter], asked: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _too_many(filters: list[_Filter], asked: Mapping[str, str]) -> Iterator[Entry]:
     """The ranges and prefixes after the first; both ends of one range are one."""
     others = [one for one in filters if one.operator != comparisons.EQUAL]
     for one in others[1:]:
@@ -205,6 +202,5 @@ def _grouped(filters: list[_Filter]) -> Iterator[tuple[_Field, list[Comparison]]
         yield between[0].field, [one.compared for one in between]
 
 
-def _fault(parameter: str, text: str, reason: str) -> dict[str, Any]:
-    loc = ["query", parameter]
-    return error(loc, "value_error", f"Value error, {reason}", text, {"error": {}})
+def _fault(parameter: str, text: str, reason: str) -> Entry:
+    return value_error(["query", parameter], reason, text)

@@ -1,4 +1,4 @@
-"""Holding an entity's values to the custom fields of its tenant."""
+"""Validation of an entity's values by the custom fields of its tenant."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from marshmallow import ValidationError
-
-from app.core.errors import Invalid, Location, error
-from app.core.validation.messages import MAX_REFUSALS, refusals
+from app.core.errors import Entry, Invalid, Location
+from app.core.validation.messages import MAX_ENTRIES, refused
 from app.custom_fields.values import types
 from app.custom_fields.values.rules import Rule, rules_of
 
@@ -25,8 +23,8 @@ def check_patch(
 ) -> None:
     """Raise Invalid, at ``[*loc, key]``, where a merge patch (RFC 7396) breaks a field's rules.
 
-    Only the patch's own keys are looked at: a required field may not be removed, but an entity
-    that lacks it can be patched otherwise. Keys without an active field are free.
+    Only the keys of the patch are checked. A required field cannot be removed, but an entity that
+    lacks it can be patched otherwise. Keys without an active field take any value.
     """
     _refuse(rules_of(tenant_id, entity_type), patch, loc, is_whole=False)
 
@@ -34,9 +32,9 @@ def check_patch(
 def check_values(
     rules: Sequence[Rule], values: Mapping[str, Any], *, loc: Location = ("body", "values")
 ) -> None:
-    """Raise Invalid, at ``[*loc, key]``, where whole ``values`` break a rule or lack a required one.
+    """Raise Invalid, at ``[*loc, key]``, for each value that breaks a rule and each required one that is missing.
 
-    null is not a value of any type.
+    ``values`` are all values of the entity. null is a value of no type.
     """
     _refuse(rules, values, loc, is_whole=True)
 
@@ -54,25 +52,21 @@ def _refuse(
         )
     ]
     if errors:
-        raise Invalid(*errors[:MAX_REFUSALS])
+        raise Invalid(*errors[:MAX_ENTRIES])
 
 
 def _missing(
     rule: Rule, values: Mapping[str, Any], loc: Location, is_wanted: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Entry]:
     if is_wanted and rule.is_required:
-        yield error([*loc, rule.key], "missing", "Field required", values)
+        yield refused("missing", (*loc, rule.key), values)
 
 
 def _value_faults(
     rule: Rule, values: Mapping[str, Any], loc: Location, *, null_removes: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Entry]:
     value = values[rule.key]
     if value is None and null_removes:
         yield from _missing(rule, values, loc, is_wanted=True)
         return
-    try:
-        types.check(rule.field_type, rule.options, value)
-    except ValidationError as fault:
-        for one in refusals(fault, value):
-            yield one.under(*loc, rule.key).entry()
+    yield from types.faults(rule.field_type, rule.options, value, (*loc, rule.key))

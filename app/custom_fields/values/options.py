@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from app.core.errors import Invalid, error
+from app.core.errors import Entry, Invalid, value_error
 from app.custom_fields.models import FieldType
 
 MAX_OPTIONS = 256
@@ -13,15 +12,15 @@ WITH_OPTIONS = frozenset({FieldType.SELECT, FieldType.MULTI_SELECT})
 
 
 def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[str] | None:
-    """The options without repeats, in their order; Invalid where :func:`option_errors` finds any."""
+    """The options without repeats, in their order. Raises Invalid for those of :func:`option_errors`."""
     errors = option_errors(field_type, options)
     if errors:
         raise Invalid(*errors)
     return None if options is None else list(dict.fromkeys(options))
 
 
-def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[dict[str, Any]]:
-    """Why a field of that type cannot have these options; null fits every type."""
+def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[Entry]:
+    """The errors of these options for a field of that type; null is allowed for every type."""
     if options is None:
         return []
     if field_type not in WITH_OPTIONS:
@@ -31,7 +30,5 @@ def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[
     return []
 
 
-def _fault(options: Sequence[str], reason: str) -> dict[str, Any]:
-    return error(
-        ["body", "options"], "value_error", f"Value error, {reason}", options, {"error": {}}
-    )
+def _fault(options: Sequence[str], reason: str) -> Entry:
+    return value_error(["body", "options"], reason, options)
