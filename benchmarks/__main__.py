@@ -105,11 +105,28 @@ def settings(arguments: argparse.Namespace) -> None:
         print(report(ready, population, **_load(arguments), say=print))
 
 
+def calls(arguments: argparse.Namespace) -> None:
+    """Print the calls of our own code and the files of a PATCH of a subscription."""
+    from benchmarks.calls import report
+
+    with (
+        tempfile.TemporaryDirectory(prefix="benchmarks-") as folder,
+        stage(Path(folder), tenants=1, users_per_tenant=2) as ready,
+    ):
+        print(report(ready))
+
+
 def _load(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in ("connections", "rounds", "seconds")}
 
 
-COMMANDS = {"compare": compare, "layers": layers, "receiver": receiver, "settings": settings}
+COMMANDS = {
+    "compare": compare,
+    "calls": calls,
+    "layers": layers,
+    "receiver": receiver,
+    "settings": settings,
+}
 
 
 if __name__ == "__main__":

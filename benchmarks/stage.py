@@ -21,6 +21,7 @@ from app.dev.postgres import SUPERUSER
 from benchmarks.dataset import fill
 
 PROJECT = Path(__file__).parents[1]
+RATE_LIMIT = "100000/minute"  # per credential: rate limits count every request and refuse none
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def stage(folder: Path, *, tenants: int, users_per_tenant: int = 100) -> Iterato
         environment = {
             **_inherited(),
             **development_environment({"INSTANCE_DIR": str(folder)}),
-            "RATELIMIT_ENABLED": "0",
+            "RATELIMIT_DEFAULT": RATE_LIMIT,
         }
         flask(environment, "db", "upgrade")
         with closing(connect(instance)) as session:
