@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
 
-from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 
 from benchmarks.peers import work
 from benchmarks.peers.work import Refused
+
+JSON = "application/json"
+router = APIRouter()
 
 Role = Literal["owner", "admin", "billing", "member", "viewer"]
 Text = Annotated[str, Field(max_length=255)]
@@ -100,13 +103,120 @@ class Evaluation(BaseModel):
     context: dict[str, Any] = {}
 
 
-JSON = "application/json"
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What the process of one peer uses."""
+
+    name: str
+    database: Database
+    redis: Redis
+    notifier: work.Notifier
+
+    async def count(self, claims: work.Claims) -> dict[str, str]:
+        """Count the request in Redis, by one round trip; the headers that say so."""
+        now = time.time()
+        key = f"{self.name}:rate:{claims.rate_key}:{int(now // work.MINUTE)}"
+        pipeline = self.redis.pipeline(transaction=False)
+        counted, _ = await pipeline.incr(key).expire(key, work.MINUTE).execute()
+        return dict(work.rate_headers(counted, now))
+
+
+def asking(permission: str) -> Any:
+    """The one dependency: rate limit, transaction, authentication, permission."""
+
+    async def authenticate(request: Request) -> AsyncIterator[Asked]:
+        peer: Peer = request.app.state.peer
+        claims = work.verified(request.headers.get("authorization", ""))
+        headers = await peer.count(claims)
+        async with peer.database.transaction() as transaction:
+            values = {"subject": claims.subject, "org_id": claims.org_id}
+            who = await transaction.one("authenticate", values)
+            work.authorize(who, permission)
+            yield Asked(transaction, who, headers, request)
+
+    return Depends(authenticate, scope="function")  # commits before the answer is sent
+
+
+UserReader = Annotated[Asked, asking("users:read")]
+UserWriter = Annotated[Asked, asking("users:write")]
+MembershipWriter = Annotated[Asked, asking("memberships:write")]
+BillingWriter = Annotated[Asked, asking("billing:write")]
+FlagReader = Annotated[Asked, asking("flags:read")]
+
+
+@router.get("/v1/users/{user_id}", response_model=None)
+async def get_user(user_id: UUID, asked: UserReader) -> Response:
+    values = {"tenant_id": asked.who["tenant_id"], "id": user_id}
+    return asked.resource(found(await asked.transaction.one("get_user", values)))
+
+
+@router.get("/v1/users", response_model=None)
+async def list_users(
+    asked: UserReader, limit: Annotated[int, Query(ge=1, le=100)] = 50
+) -> Response:
+    values = {"tenant_id": asked.who["tenant_id"], "count": limit + 1}
+    statement = "list_users"
+    for name, value in asked.request.query_params.items():
+        if name.startswith("meta_data."):
+            named = {"tenant_id": values["tenant_id"], "key": name[10:]}
+            field = found(await asked.transaction.one("find_field", named))
+            if field["state"] != "ready":
+                raise Refused(409, "The search index is not ready.")
+            statement = "search_users"
+            values = {**values, "field_id": field["id"], "value": value}
+    rows = await asked.transaction.all(statement, values)
+    return Response(work.page(rows, limit), headers=asked.headers, media_type=JSON)
+
+
+@router.patch("/v1/users/{user_id}/meta_data", response_model=None)
+async def patch_meta_data(user_id: UUID, body: UserMetaDataPatch, asked: UserWriter) -> Response:
+    row = await asked.locked("lock_user", user_id)
+    after = {"meta_data": work.patched(row, body.patches)}
+    return await asked.change("users", row, {"meta_data": row["meta_data"]}, after)
+
+
+@router.patch("/v1/memberships/tenant/{membership_id}/role", response_model=None)
+async def patch_role(membership_id: UUID, role: Role, asked: MembershipWriter) -> Response:
+    row = await asked.locked("lock_membership", membership_id)
+    work.check_role(role, row["role"], asked.who["role"])
+    return await asked.change("memberships", row, {"role": row["role"]}, {"role": role})
+
+
+@router.patch("/v1/billing/subscriptions/{subscription_id}", response_model=None)
+async def patch_subscription(
+    subscription_id: UUID, body: SubscriptionUpdate, asked: BillingWriter
+) -> Response:
+    row = await asked.locked("lock_subscription", subscription_id)
+    sent = body.model_dump(exclude_unset=True)
+    after = {name: value for name, value in sent.items() if row[name] != value}
+    if not after:
+        return asked.resource(row)
+    before = {name: row[name] for name in after}
+    return await asked.change("subscriptions", row, before, after)
+
+
+@router.post("/ofrep/v1/evaluate/flags", response_model=None)
+async def evaluate_flags(body: Evaluation, asked: FlagReader) -> Response:
+    row = await asked.transaction.one("flags", {"tenant_id": asked.who["tenant_id"]})
+    answer = work.evaluated(found(row))
+    headers = {**asked.headers, "etag": work.etag_of(answer)}
+    return Response(answer, headers=headers, media_type=JSON)
+
+
+@router.post("/webhooks/idp", response_model=None)
+async def receive(request: Request) -> Response:
+    peer: Peer = request.app.state.peer
+    row = work.inbox_row(peer.name, request.headers, await request.body())
+    async with peer.database.transaction() as transaction:
+        stored = await transaction.one("store_event", row)
+    if stored and peer.notifier.is_due():
+        await asyncio.to_thread(peer.notifier.notify)
+    return Response(work.receipt(row["id"], duplicate=not stored), media_type=JSON)
 
 
 def create_app(name: str, database: Database) -> FastAPI:
-    """The application; its worker process opens ``database`` when it starts."""
+    """The application; each of its processes opens ``database`` when it starts."""
     redis = Redis.from_url(os.environ["REDIS_URL"], socket_timeout=work.REDIS_TIMEOUT)
-    notifier = work.Notifier(name)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -117,108 +227,15 @@ def create_app(name: str, database: Database) -> FastAPI:
         await redis.aclose()
 
     app = FastAPI(lifespan=lifespan, openapi_url=None)
-
-    @app.exception_handler(Refused)
-    async def refuse(_: Request, refused: Refused) -> Response:
-        return Response(work.dumps({"detail": refused.detail}), refused.status, media_type=JSON)
-
-    async def count(claims: work.Claims) -> dict[str, str]:
-        """Count the request in Redis, by one round trip; the headers that say so."""
-        now = time.time()
-        key = f"{name}:rate:{claims.rate_key}:{int(now // work.MINUTE)}"
-        pipeline = redis.pipeline(transaction=False)
-        counted, _ = await pipeline.incr(key).expire(key, work.MINUTE).execute()
-        return dict(work.rate_headers(counted, now))
-
-    def asking(permission: str) -> Any:
-        """The one dependency: rate limit, transaction, authentication, permission."""
-
-        async def authenticate(request: Request) -> AsyncIterator[Asked]:
-            claims = work.verified(request.headers.get("authorization", ""))
-            headers = await count(claims)
-            async with database.transaction() as transaction:
-                values = {"subject": claims.subject, "org_id": claims.org_id}
-                who = await transaction.one("authenticate", values)
-                work.authorize(who, permission)
-                yield Asked(transaction, who, headers, request)
-
-        return Depends(authenticate, scope="function")  # commit before the answer is sent
-
-    @app.get("/v1/users/{user_id}", response_model=None)
-    async def get_user(user_id: UUID, asked: Asked = asking("users:read")) -> Response:
-        values = {"tenant_id": asked.who["tenant_id"], "id": user_id}
-        return asked.resource(found(await asked.transaction.one("get_user", values)))
-
-    @app.get("/v1/users", response_model=None)
-    async def list_users(
-        asked: Asked = asking("users:read"),
-        limit: Annotated[int, Query(ge=1, le=100)] = 50,
-    ) -> Response:
-        values = {"tenant_id": asked.who["tenant_id"], "count": limit + 1}
-        statement = "list_users"
-        for key, value in asked.request.query_params.items():
-            if key.startswith("meta_data."):
-                field = found(
-                    await asked.transaction.one(
-                        "find_field", {"tenant_id": values["tenant_id"], "key": key[10:]}
-                    )
-                )
-                if field["state"] != "ready":
-                    raise Refused(409, "The search index is not ready.")
-                statement, values = (
-                    "search_users",
-                    {**values, "field_id": field["id"], "value": value},
-                )
-        rows = await asked.transaction.all(statement, values)
-        return Response(work.page(rows, limit), headers=asked.headers, media_type=JSON)
-
-    @app.patch("/v1/users/{user_id}/meta_data", response_model=None)
-    async def patch_meta_data(
-        user_id: UUID, body: UserMetaDataPatch, asked: Asked = asking("users:write")
-    ) -> Response:
-        row = await asked.locked("lock_user", user_id)
-        after = {"meta_data": work.patched(row, body.patches)}
-        return await asked.change("users", row, {"meta_data": row["meta_data"]}, after)
-
-    @app.patch("/v1/memberships/tenant/{membership_id}/role", response_model=None)
-    async def patch_role(
-        membership_id: UUID, role: Role, asked: Asked = asking("memberships:write")
-    ) -> Response:
-        row = await asked.locked("lock_membership", membership_id)
-        work.check_role(role, row["role"], asked.who["role"])
-        return await asked.change("memberships", row, {"role": row["role"]}, {"role": role})
-
-    @app.patch("/v1/billing/subscriptions/{subscription_id}", response_model=None)
-    async def patch_subscription(
-        subscription_id: UUID,
-        body: SubscriptionUpdate,
-        asked: Asked = asking("billing:write"),
-    ) -> Response:
-        row = await asked.locked("lock_subscription", subscription_id)
-        sent = body.model_dump(exclude_unset=True)
-        after = {name: value for name, value in sent.items() if row[name] != value}
-        if not after:
-            return asked.resource(row)
-        before = {name: row[name] for name in after}
-        return await asked.change("subscriptions", row, before, after)
-
-    @app.post("/ofrep/v1/evaluate/flags", response_model=None)
-    async def evaluate_flags(body: Evaluation, asked: Asked = asking("flags:read")) -> Response:
-        row = await asked.transaction.one("flags", {"tenant_id": asked.who["tenant_id"]})
-        answer = work.evaluated(found(row))
-        headers = {**asked.headers, "etag": work.etag_of(answer)}
-        return Response(answer, headers=headers, media_type=JSON)
-
-    @app.post("/webhooks/idp", response_model=None)
-    async def receive(request: Request) -> Response:
-        row = work.inbox_row(name, request.headers, await request.body())
-        async with database.transaction() as transaction:
-            stored = await transaction.one("store_event", row)
-        if stored and notifier.is_due():
-            await asyncio.to_thread(notifier.notify)
-        return Response(work.receipt(row["id"], duplicate=not stored), media_type=JSON)
-
+    app.state.peer = Peer(name, database, redis, work.Notifier(name))
+    app.include_router(router)
+    app.add_exception_handler(Refused, refuse)
     return app
+
+
+async def refuse(_: Request, refused: Any) -> Response:
+    """The answer to a request that raised Refused."""
+    return Response(work.dumps({"detail": refused.detail}), refused.status, media_type=JSON)
 
 
 def found(row: Any) -> Any:

@@ -148,7 +148,7 @@ list_users = (
     .order_by(users.c.created_at, users.c.id)
     .limit(sa.bindparam("count", type_=sa.BigInteger()))
 )
-STATEMENTS: dict[str, Any] = {
+SELECTS: dict[str, Any] = {
     "authenticate": sa.select(principal),
     "get_user": by_id(users, *shown(users), users.c.version),
     "list_users": list_users,
@@ -184,7 +184,9 @@ STATEMENTS: dict[str, Any] = {
     )
     .select_from(tenants.outerjoin(presets, presets.c.name == tenants.c.plan_name))
     .where(tenants.c.id == value("tenant_id")),
-    "store_event": insert(events)
+}
+store_event = (
+    insert(events)
     .values(
         {
             **{
@@ -209,51 +211,65 @@ STATEMENTS: dict[str, Any] = {
         }
     )
     .on_conflict_do_nothing()
-    .returning(events.c.id),
-}
+    .returning(events.c.id)
+)
+
+
+class Query:
+    """A statement, and the names of its columns as plain strings, which orjson needs."""
+
+    def __init__(self, statement: Any) -> None:
+        self.statement = statement
+        self.names = [str(name) for name in statement.exported_columns.keys()]  # noqa: SIM118
+
+
+STATEMENTS = {name: Query(one) for name, one in {**SELECTS, "store_event": store_event}.items()}
 
 
 @cache
-def updating(table_name: str, names: tuple[str, ...]) -> Any:
-    """Sets the columns ``names`` of one version of a row, adds the audit row, returns the row."""
+def updating(table_name: str, names: tuple[str, ...]) -> Query:
+    """Sets the columns ``names`` of one version of a row, adds the audit row, returns the row.
+
+    No parameter has a column's name, which SQLAlchemy would take for an assignment.
+    """
     table = metadata.tables[table_name]
     _, has_author, action, target = sql.TABLES[table_name]
-    assignments = {name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
-    author = {"updated_by_user_id": value("actor")} if has_author else {}
+    assignments: dict[str, Any] = {name: given(name, table.c[name].type) for name in names}
+    if has_author:
+        assignments["updated_by_user_id"] = given("actor")
     changed = (
         sa.update(table)
         .where(
-            table.c.tenant_id == value("tenant_id"),
-            table.c.id == value("id"),
-            table.c.version == value("version"),
+            table.c.tenant_id == given("tenant_id"),
+            table.c.id == given("id"),
+            table.c.version == given("version"),
         )
-        .values(
-            {**assignments, **author, "updated_at": sa.func.now(), "version": table.c.version + 1}
-        )
+        .values({**assignments, "updated_at": sa.func.now(), "version": table.c.version + 1})
         .returning(*table.c)
         .cte("changed")
     )
-    audited = (
-        sa.insert(audit_events)
-        .from_select(
-            [column.name for column in audit_events.c],
-            sa.select(
-                changed.c.tenant_id,
-                sa.cast(sa.bindparam("audit_id", type_=sa.Uuid()), sa.Uuid()),
-                changed.c.updated_at,
-                sa.cast(value("actor"), sa.Text()),
-                sa.literal_column(f"'{action}'"),
-                sa.literal_column(f"'{target}'"),
-                sa.cast(changed.c.id, sa.Text()),
-                sa.cast(value("before"), sa.JSON()),
-                sa.cast(value("after"), sa.JSON()),
-                sa.cast(value("request_id"), sa.Text()),
-            ),
-        )
-        .cte("audited")
+    audited = sa.insert(audit_events).from_select(
+        [column.name for column in audit_events.c],
+        sa.select(
+            changed.c.tenant_id,
+            given("audit_id", sa.Uuid()),
+            changed.c.updated_at,
+            given("actor"),
+            sa.literal_column(f"'{action}'"),
+            sa.literal_column(f"'{target}'"),
+            sa.cast(changed.c.id, sa.Text()),
+            given("before"),
+            given("after"),
+            given("request_id"),
+        ),
     )
     selected = [changed.c[column.name] for column in shown(table)]
-    return sa.select(*selected, changed.c.version).add_cte(audited)
+    return Query(sa.select(*selected, changed.c.version).add_cte(audited.cte("audited")))
+
+
+def given(name: str, type_: Any = None) -> sa.BindParameter[Any]:
+    """A value of a change, of its column's type unless another is named."""
+    return sa.bindparam(f"given_{name}", type_=type_ or TYPES.get(name, sa.Text()))
 
 
 class Transaction:
@@ -263,16 +279,20 @@ class Transaction:
         self._connection = connection
 
     async def one(self, name: str, values: dict[str, Any]) -> Any:
-        return (await self._connection.execute(STATEMENTS[name], values)).mappings().first()
+        return await self._row(STATEMENTS[name], values)
 
     async def all(self, name: str, values: dict[str, Any]) -> list[Any]:
-        rows = await self._connection.execute(STATEMENTS[name], values)
-        return list(rows.mappings())
+        query = STATEMENTS[name]
+        rows = await self._connection.execute(query.statement, values)
+        return [dict(zip(query.names, row, strict=True)) for row in rows]
 
     async def update(self, table: str, values: dict[str, Any], after: dict[str, Any]) -> Any:
-        statement = updating(table, tuple(after))
-        new = {f"new_{name}": one for name, one in after.items()}
-        return (await self._connection.execute(statement, {**values, **new})).mappings().first()
+        parameters = {f"given_{name}": one for name, one in {**values, **after}.items()}
+        return await self._row(updating(table, tuple(after)), parameters)
+
+    async def _row(self, query: Query, values: dict[str, Any]) -> Any:
+        row = (await self._connection.execute(query.statement, values)).first()
+        return None if row is None else dict(zip(query.names, row, strict=True))
 
 
 class Database:
