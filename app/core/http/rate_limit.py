@@ -17,11 +17,10 @@ import hashlib
 import math
 import time
 
-from flask import Flask, Response, current_app, g
+from flask import Flask, Request, Response, current_app, g, request
 
 from app.config import Config, parse_rate
 from app.core.errors import AppError
-from app.core.http.application import Request, current_request
 from app.core.http.rate_counts import RateCounts, Usage
 from app.core.redis_clients import request_client
 
@@ -47,7 +46,6 @@ class RateLimits:
 
     def count_request(self) -> None:
         """Count the request for its credential; raises TooManyRequests beyond the limit."""
-        request = current_request()
         if self._is_public(request.endpoint):
             return
         usage = g.rate_limit = self.counts.count(_bucket_name(request), self._default)
@@ -58,7 +56,7 @@ class RateLimits:
         """Count one failure for the request's address; raises TooManyRequests beyond the limit."""
         if not self._is_enabled:
             return
-        name = f"failed-authentication:{_address(current_request())}"
+        name = f"failed-authentication:{_address(request)}"
         usage = g.rate_limit = self.counts.count(name, self._failed_authentication)
         if not usage.is_allowed:
             raise TooManyRequests("Too many failed authentications from this address.")
