@@ -36,7 +36,8 @@ from app.core.http.server_messages import MAX_HEADERS, MAX_SENT, Parser, Refusal
 
 LINGER = 2.0
 INTERVAL = 1.0  # seconds between two checks of the deadlines
-PAUSE = 0.005  # seconds for which a process without a free thread leaves new connections to others
+PAUSE = 0.0001  # seconds, times open connections, for which a process leaves the next one to others
+MAX_PAUSE = 0.002  # seconds
 MAX_UNREAD = 1024 * 1024  # bytes of answers on one connection; above it no further request runs
 MAX_BUFFERED = 128 * 1024 * 1024  # bytes of all requests and answers in one process
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: drop what was not sent
@@ -56,7 +57,7 @@ class Channel(HTTPChannel):
 
     def __init__(self, worker: Worker, *args: Any, **options: Any) -> None:
         self.worker = worker
-        self.since = time.time()  # the time limit counts from here
+        self.since = worker.last_accept = time.time()  # the time limit counts from here
         super().__init__(*args, **options)
 
     @property
@@ -185,8 +186,7 @@ class Worker(base.Worker):
         for server in self.servers:
             server.channel_class = partial(Channel, self)
         while self.alive:
-            self._accept_while_free()
-            self._turn(INTERVAL)
+            self._turn(self._accept_or_pause())
         self._drain()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
@@ -205,17 +205,17 @@ class Worker(base.Worker):
         for server in self.servers:
             server.pull_trigger()
 
-    def _accept_while_free(self) -> None:
-        """Leave new connections to other processes while requests wait for a thread here.
+    def _accept_or_pause(self) -> float:
+        """Decide whether the next turn may accept; the seconds that it may wait for events.
 
-        A connection stays with its process, so one process would end up with most of them.
+        A connection stays with its process. So the more of them a process has, the longer it leaves
+        the next one to the others.
         """
-        now = time.time()
-        is_free = now > self.last_accept + PAUSE or not self.servers[0].task_dispatcher.queue
-        if is_free:
-            self.last_accept = now
+        count = sum(len(server.active_channels) for server in self.servers)
+        left = self.last_accept + min(MAX_PAUSE, count * PAUSE) - time.time()
         for server in self.servers:
-            server.accepting = is_free
+            server.accepting = left <= 0
+        return INTERVAL if left <= 0 else left
 
     def _turn(self, seconds: float) -> None:
         """Wait at most ``seconds`` for events, and handle them; check the deadlines now and then."""

@@ -98,6 +98,17 @@ class Task(WSGITask):
         environ["PATH_INFO"] = self.request.path
         return environ
 
+    def write(self, data: bytes) -> None:
+        """Send a piece of the answer; the headers go with the first one, in one system call."""
+        is_first = self.complete and not self.wrote_header and self.has_body
+        if is_first and 0 < len(data) <= (self.content_length or 0):
+            head = self.build_response_header()
+            self.wrote_header = True
+            self.content_bytes_written += len(data)
+            self.channel.write_soon(head + data)
+        else:
+            super().write(data)
+
     def set_close_on_finish(self) -> None:
         """Close the connection after the answer.
 
