@@ -32,9 +32,13 @@ def find_user(named: str, slug: str | None = None) -> User:
     if slug is not None:
         statement = statement.where(User.tenant_id == find_tenant(slug).id)
     found = db.session.execute(statement.limit(2)).scalars().all()
-    if len(found) != 1:
-        fault = "Several users are called" if found else "There is no user"
-        raise click.ClickException(f"{fault} {named}{f' in {slug}' if slug else ''}.")
+    where = f" in {slug}" if slug else ""
+    if not found:
+        raise click.ClickException(f"There is no user {named}{where}.")
+    if len(found) > 1:
+        raise click.ClickException(
+            f"Several users are called {named}{where}: name one by id, or add --tenant SLUG."
+        )
     return found[0]
 
 
