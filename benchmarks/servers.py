@@ -19,7 +19,6 @@ from typing import Any
 
 import psutil
 
-from app.dev.launch import end_with_parent
 from benchmarks.stage import PROJECT, Stage
 
 WORKERS = 2
@@ -67,7 +66,6 @@ def serving(stage: Stage, name: str) -> Iterator[Server]:
             cwd=PROJECT,
             env=stage.environment | {"GUNICORN_SETTINGS": json.dumps(_gunicorn_settings())},
             process_group=0,
-            preexec_fn=end_with_parent(signal.SIGTERM),
             stdout=log,
             stderr=subprocess.STDOUT,
         )

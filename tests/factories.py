@@ -17,10 +17,10 @@ from flask import Flask
 from app.auth.keys import KEY_PREFIX, digest_of
 from app.auth.models import ApiKey, PlatformAdmin
 from app.auth.permissions import Role
+from app.cli.tokens import HOUR, issue_token
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
-from app.dev.tokens import HOUR, issue_token
 from app.extensions import current_unit, db
 from app.flags.models import FeatureOverride, PlanPreset
 from app.memberships.models import Membership

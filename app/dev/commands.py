@@ -21,17 +21,17 @@ JSON_BODY = "-H 'Content-Type: application/json' -d"
 @click.command("dev")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
 @pass_script_info
+@with_appcontext
 def dev(info: ScriptInfo, port: int) -> None:
     """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler."""
     app = info.load_app()
     require_signing_key(app.extensions["config"])
     exit_on_signals()
     check_port(port)
-    with app.app_context():  # starts the private servers
-        flask_migrate.upgrade()
-        demo = seed_demo(only_if_new=True)
-        db.engine.dispose()
-        serve(app, port=port, ready=lambda url: click.echo(welcome(url, demo)))
+    flask_migrate.upgrade()
+    demo = seed_demo(only_if_new=True)
+    db.engine.dispose()
+    serve(app, port=port, ready=lambda url: click.echo(welcome(url, demo)))
 
 
 def welcome(url: str, demo: dict[str, Any]) -> str:

@@ -15,9 +15,9 @@ from app.core.db import tenancy
 from app.core.db.transactions import transaction
 from app.custom_fields import service as custom_fields
 from app.custom_fields.search_index import builder, checker
-from app.dev.defaults import development_environment
-from app.dev.engines import engines
-from app.dev.instance import Instance
+from app.dev.engines.instance import Instance
+from app.dev.engines.sharing import engines
+from app.dev.environment import development_environment
 from benchmarks.dataset import row_id
 from benchmarks.search import data, report, searches, writes
 from benchmarks.stage import PROJECT, connect, flask

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import signal
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class Postgres(Server):
     """The database server of an instance, reachable by its socket alone."""
 
     title = "PostgreSQL"
+    name = "postgres"
     # SIGINT is the "fast" shutdown: open transactions are rolled back.
     stop_signals = ((signal.SIGINT, 20), (signal.SIGQUIT, 5), (signal.SIGKILL, 5))
 
@@ -49,6 +51,8 @@ class Postgres(Server):
         return [program("postgres"), "-D", self.data, *options]
 
     def prepare(self) -> None:
+        for unfinished in self.instance.folder.glob("postgres.new-*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
         if not self.data.exists():
             self._create_data()
         if not (self.data / "PG_VERSION").exists():
@@ -64,8 +68,7 @@ class Postgres(Server):
 
     def _create_data(self) -> None:
         """Create the data under another name first, so that they are never half there."""
-        new = self.data.with_suffix(".new")
-        shutil.rmtree(new, ignore_errors=True)
+        new = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=self.instance.folder))
         self.account.own(new)
         options = ["-U", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--locale=C"]
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]

@@ -18,6 +18,7 @@ class RedisServer(Server):
     """The server of the job queues, reachable by its socket alone."""
 
     title = "Redis"
+    name = "redis"
     stop_signals = ((signal.SIGTERM, 10), (signal.SIGKILL, 5))
 
     def __init__(self, instance: Instance, *, account: Account, durable: bool) -> None:

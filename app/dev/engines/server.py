@@ -26,6 +26,7 @@ class Server:
     """
 
     title: str
+    name: str
     stop_signals: Sequence[tuple[signal.Signals, float]]  # each with the seconds it gets
     data: Path
     pid_file: Path
@@ -35,7 +36,7 @@ class Server:
         self.instance = instance
         self.account = account
         self.durable = durable
-        self.log = instance.log(self.title.lower())
+        self.log = instance.log(self.name)
         self._child: subprocess.Popen[bytes] | None = None
 
     def command(self) -> Sequence[str | Path]:
@@ -60,7 +61,7 @@ class Server:
         self.stop()  # one that starts, stops or hangs: its starter may have been killed
         self.account.own(self.instance.sockets)
         self.prepare()
-        self._child = child = self.launch(self.command(), folder=self.data)
+        child = self.launch(self.command(), folder=self.data)
         wait_until(lambda: self.answers() or child.poll() is not None, seconds=START_SECONDS)
         if child.poll() is not None or not self.answers():
             raise DevError(f"{self.title} did not start: {self.last_fault()}")
@@ -81,7 +82,7 @@ class Server:
         if self.process() is not None:
             raise DevError(f"{self.title} does not stop; see {self.log}.")
         if self._child is not None:
-            self._child.terminate()  # it has ended, unless it never wrote its pid file
+            self._child.terminate()  # it has ended, unless it has no pid file yet
             self._child.wait()
 
     def process(self) -> psutil.Process | None:
@@ -104,7 +105,7 @@ class Server:
         self.log.parent.mkdir(exist_ok=True)
         with self.log.open("wb") as log:
             try:
-                return subprocess.Popen(  # noqa: S603 - our own command
+                self._child = subprocess.Popen(  # noqa: S603 - our own command
                     [*self.account.command_prefix, *map(str, command)],
                     cwd=folder,
                     env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"},
@@ -116,6 +117,7 @@ class Server:
                 )
             except (OSError, subprocess.SubprocessError) as fault:
                 raise DevError(f"{command[0]} cannot be started: {fault}.") from None
+        return self._child
 
     def last_fault(self) -> str:
         """The last line in the log that names a fault, with the log's path."""

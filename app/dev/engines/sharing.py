@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import fcntl
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -86,6 +87,13 @@ def _alone(instance: Instance) -> Iterator[None]:
         yield
 
 
+def _exit_on_sigterm() -> None:
+    """SIGTERM ends the process like ``sys.exit``, unless it has a handler; so ``atexit`` runs."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
 def run_engines_for(app: Flask) -> None:
     """Run the servers of the application's instance while the application is used.
 
@@ -98,6 +106,7 @@ def run_engines_for(app: Flask) -> None:
         with lock:
             if "engines" in app.extensions or "--help" in sys.argv:
                 return
+            _exit_on_sigterm()
             stack = contextlib.ExitStack()
             folder = app.extensions["config"].instance_dir
             app.extensions["engines"] = stack.enter_context(engines(folder))

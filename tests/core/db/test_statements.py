@@ -17,8 +17,8 @@ from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
 from app.core.db import connections, models, preparing, queries, statements, tenancy, transactions
 from app.core.http.pagination import Kept, paginate
-from app.dev.instance import DATABASE
-from app.dev.postgres import SUPERUSER
+from app.dev.engines.instance import DATABASE
+from app.dev.engines.postgres import SUPERUSER
 from app.extensions import db
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant

@@ -16,8 +16,8 @@ from app import create_app
 from app.auth.guard import current_principal
 from app.core.db import statements, tenancy, transactions
 from app.core.db.transactions import on_commit, transaction
-from app.dev.instance import DATABASE
-from app.dev.postgres import SUPERUSER
+from app.dev.engines.instance import DATABASE
+from app.dev.engines.postgres import SUPERUSER
 from app.extensions import db
 
 
