@@ -51,7 +51,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     environ = {**os.environ, **(overrides or {})}
     is_private = not environ.get("DATABASE_URL")
     if is_private:
-        from app.dev.defaults import development_environment
+        from app.dev.environment import development_environment
 
         environ = development_environment(environ)
     config = load_config(environ)
@@ -77,7 +77,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     app.before_request(_deny_by_default)
     app.after_request(_finish)
     if is_private:
-        from app.dev.engines import run_engines_for
+        from app.dev.engines.sharing import run_engines_for
 
         run_engines_for(app)
     return app

@@ -69,6 +69,7 @@ def serving(stage: Stage, name: str) -> Iterator[Server]:
             [word.format(port=port) for word in COMMANDS[name]],
             cwd=PROJECT,
             env=environment,
+            process_group=0,
             stdout=output,
             stderr=subprocess.STDOUT,
         )

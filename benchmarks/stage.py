@@ -13,10 +13,10 @@ from pathlib import Path
 import psycopg2
 from psycopg2.extensions import connection
 
-from app.dev.defaults import development_environment
-from app.dev.engines import engines
-from app.dev.instance import DATABASE, Instance
-from app.dev.postgres import SUPERUSER
+from app.dev.engines.instance import DATABASE, Instance
+from app.dev.engines.postgres import SUPERUSER
+from app.dev.engines.sharing import engines
+from app.dev.environment import development_environment
 from benchmarks.dataset import fill
 
 PROJECT = Path(__file__).parents[1]

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from app.core.db.connections import Cursor
 from sqlalchemy import event
 
-from app.core.db.connections import Cursor
 from app.extensions import db
 from tests.changes import changes, make_world, prepare
 from tests.factories import (

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 import redis as redis_client
 
-from app.dev.instance import APPLICATION_ROLE
+from app.dev.engines.instance import APPLICATION_ROLE
 from tests.hostile.installation import (
     REDIS_TIMEOUT,
     STATEMENT_TIMEOUT,

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from app import create_app
-from app.dev.instance import APPLICATION_ROLE, Instance
+from app.dev.engines.instance import APPLICATION_ROLE, Instance
 from app.extensions import db
 from tests.factories import create_member, create_tenant
 from tests.running import documented

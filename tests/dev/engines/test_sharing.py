@@ -1,4 +1,4 @@
-"""The private engines, started and ended for real, as whoever runs the tests."""
+"""The private servers, started, shared and stopped for real, as whoever runs the tests."""
 
 import os
 import shutil
@@ -16,24 +16,20 @@ import psycopg2
 import pytest
 import redis
 
-from app.dev import postgres
-from app.dev import redis as redis_engine
-from app.dev.engines import PROJECT, engines
-from app.dev.faults import DevError
-from app.dev.instance import (
+from app.dev.engines import postgres, redis_server
+from app.dev.engines.instance import (
     APPLICATION_ROLE,
     DATABASE,
     OWNER_ROLE,
+    DevError,
     Instance,
-    database_url,
-    redis_url,
 )
+from app.dev.engines.sharing import engines
+from app.dev.processes import PROJECT
 
 USER = """
-import sys, time, types
-sys.modules["app"] = types.ModuleType("app")  # without the service, which takes long to import
-sys.modules["app"].__path__ = ["app"]
-from app.dev.engines import engines
+import sys, time
+from app.dev.engines.sharing import engines
 with engines(sys.argv[1], durable=False):
     print("ready", flush=True)
     time.sleep(float(sys.argv[2]))
@@ -79,16 +75,16 @@ def running() -> Iterator[Path]:
 
 
 def query(folder: Path, statement: str, role: str = OWNER_ROLE) -> list[tuple]:
-    url = database_url(folder, role).replace("+psycopg2", "")
+    url = Instance.at(folder).database_url(role).replace("+psycopg2", "")
     with closing(psycopg2.connect(url)) as session, session, session.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """The keeper and the engines of an instance."""
+    """The processes of an instance's servers."""
     instance = Instance.at(folder)
-    marks = (instance.tag, str(instance.redis_socket), f"keeper_process.py {instance.folder}")
+    marks = (instance.tag, str(instance.redis_socket))
     found = []
     for process in psutil.process_iter():
         try:
@@ -98,10 +94,6 @@ def processes_of(folder: Path) -> list[psutil.Process]:
         if any(mark in command for mark in marks):
             found.append(process)
     return found
-
-
-def process_of(folder: Path, word: str) -> psutil.Process:
-    return next(process for process in processes_of(folder) if word in " ".join(process.cmdline()))
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
@@ -132,7 +124,7 @@ def another_user(folder: Path, seconds: float = 60) -> Iterator[subprocess.Popen
 class TestRunning:
     def test_both_engines_answer(self, running):
         (version,) = query(running, "SHOW server_version_num")[0]
-        client = redis.Redis.from_url(redis_url(running))
+        client = redis.Redis.from_url(Instance.at(running).redis_url)
         client.set("key", "value")
 
         assert int(version) >= 160000
@@ -152,7 +144,7 @@ class TestRunning:
 
     def test_no_network_port_is_opened(self, running):
         listen = query(running, "SHOW listen_addresses")
-        port = redis.Redis.from_url(redis_url(running)).config_get("port")
+        port = redis.Redis.from_url(Instance.at(running).redis_url).config_get("port")
 
         assert listen == [("",)]
         assert port == {"port": "0"}
@@ -165,11 +157,11 @@ class TestRunning:
     def test_data_is_kept_between_starts(self, folder):
         with engines(folder):
             query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
-            redis.Redis.from_url(redis_url(folder)).set("kept", "42")
+            redis.Redis.from_url(Instance.at(folder).redis_url).set("kept", "42")
 
         with engines(folder):
             assert query(folder, "SELECT answer FROM kept") == [(42,)]
-            assert redis.Redis.from_url(redis_url(folder)).get("kept") == b"42"
+            assert redis.Redis.from_url(Instance.at(folder).redis_url).get("kept") == b"42"
 
     def test_nothing_is_left_afterwards(self, folder):
         with engines(folder, durable=False):
@@ -210,12 +202,12 @@ class TestSharing:
             user.stdout.readline()
 
             with engines(folder, durable=False):
-                user.terminate()
+                user.send_signal(signal.SIGINT)
                 user.wait()
 
                 assert query(folder, "SELECT 1") == [(1,)]
 
-        assert eventually(lambda: processes_of(folder) == [])
+        assert processes_of(folder) == []
 
     def test_leaving_others_behind_takes_no_time(self, folder):
         with another_user(folder) as user:
@@ -227,8 +219,10 @@ class TestSharing:
 
             assert time.monotonic() - began < 1
             assert query(folder, "SELECT 1") == [(1,)]
+            user.send_signal(signal.SIGINT)
+            user.wait(30)
 
-        assert eventually(lambda: processes_of(folder) == [])
+        assert processes_of(folder) == []
 
     def test_users_who_come_at_once_get_the_same_engines(self, folder):
         with (
@@ -237,11 +231,15 @@ class TestSharing:
             another_user(folder) as three,
         ):
             lines = [user.stdout.readline() for user in (one, two, three)]
-            keepers = [p for p in processes_of(folder) if "keeper_process" in " ".join(p.cmdline())]
+            servers = [process for process in processes_of(folder) if "-D" in process.cmdline()]
+            for user in (one, two, three):
+                user.send_signal(signal.SIGINT)
+            for user in (one, two, three):
+                user.wait(30)
 
         assert lines == ["ready\n"] * 3
-        assert len(keepers) == 1
-        assert eventually(lambda: processes_of(folder) == [])
+        assert len(servers) == 1
+        assert processes_of(folder) == []
 
     def test_one_who_comes_while_they_stop_gets_new_ones(self, folder):
         for _ in range(3):
@@ -253,37 +251,47 @@ class TestSharing:
 
 
 class TestKilled:
-    def test_a_killed_user_leaves_nothing_behind_and_loses_nothing(self, folder):
+    @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+    def test_a_killed_users_servers_are_used_and_stopped_by_the_next_one(self, folder, how):
         with another_user(folder) as user:
             user.stdout.readline()
             query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
+            user.send_signal(how)
+            user.wait()
+        left = processes_of(folder)
 
-            user.send_signal(signal.SIGKILL)
-
-            assert eventually(lambda: processes_of(folder) == [])
-        with engines(folder, durable=False):
+        with engines(folder, durable=False) as servers:
             assert query(folder, "SELECT answer FROM kept") == [(42,)]
+            assert {server.process() for server in servers} <= set(left)
 
-    def test_a_user_hears_of_a_killed_keeper(self, folder):
-        with engines(folder) as claim:
+        assert processes_of(folder) == []
+
+    def test_a_user_killed_while_it_creates_the_data_is_no_obstacle(self, new_folder):
+        with another_user(new_folder) as user:
+            assert eventually(lambda: any(new_folder.glob("postgres.new-*/data/*")))
+            user.kill()
+            user.wait()
+
+        for _ in range(2):
+            with engines(new_folder, durable=False):
+                assert query(new_folder, "SELECT 1") == [(1,)]
+        assert list(new_folder.glob("postgres.new-*")) == []
+
+        assert processes_of(new_folder) == []
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_a_killed_server_starts_again_with_its_data(self, folder, number):
+        with engines(folder) as servers:
             query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
-            process_of(folder, "keeper_process").kill()
+            servers[number].process().kill()
 
-            assert eventually(claim.is_lost)
+            assert eventually(lambda: servers[number].process() is None)
 
-        with engines(folder):
-            assert query(folder, "SELECT answer FROM kept") == [(42,)]
+            with engines(folder):
+                assert query(folder, "SELECT answer FROM kept") == [(42,)]
+                assert all(server.answers() for server in servers)
 
-    @pytest.mark.parametrize("word", ["postgres", "redis.sock"])
-    def test_a_user_hears_of_a_killed_engine(self, folder, word):
-        with engines(folder) as claim:
-            query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
-            process_of(folder, word).kill()
-
-            assert eventually(claim.is_lost)
-
-        with engines(folder):
-            assert query(folder, "SELECT answer FROM kept") == [(42,)]
+        assert processes_of(folder) == []
 
     def test_all_killed_at_once_start_again(self, folder):
         with engines(folder):
@@ -307,18 +315,6 @@ class TestKilled:
 
         with engines(folder):
             assert query(folder, "SELECT answer FROM kept") == [(42,)]
-
-    def test_engines_that_outlived_their_keeper_are_replaced(self, folder):
-        with engines(folder):
-            query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
-            server = process_of(folder, "-D")
-            server.suspend()  # so that it does not end with its keeper
-            process_of(folder, "keeper_process").kill()
-        server.resume()
-
-        with engines(folder):
-            assert query(folder, "SELECT answer FROM kept") == [(42,)]
-            assert server not in processes_of(folder)
 
 
 class TestFaults:
@@ -366,7 +362,7 @@ class TestFaults:
         ("find", "variable"),
         [
             (lambda: postgres.program("postgres"), "DATABASE_URL"),
-            (redis_engine.server_program, "REDIS_URL"),
+            (redis_server.server_program, "REDIS_URL"),
         ],
     )
     def test_a_package_that_is_not_installed(self, monkeypatch, find, variable):
@@ -382,6 +378,6 @@ class TestFaults:
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         monkeypatch.setenv("PATH", str(tmp_path))
 
-        found = redis_engine.server_program()
+        found = redis_server.server_program()
 
         assert found == program

@@ -1,6 +1,6 @@
 """The configuration of a private instance, where no ``DATABASE_URL`` is set.
 
-Addresses follow from the instance folder; the secrets are made once and kept in it.
+Addresses follow from the instance folder; secrets are created once and stored in it.
 """
 
 from __future__ import annotations
@@ -22,26 +22,25 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from app.dev.folders import unusable
-from app.dev.instance import OWNER_ROLE, Instance
-
-ISSUER = "https://dev.controlplane.example/"
-AUDIENCE = "controlplane"
+from app.dev.engines.instance import OWNER_ROLE, Instance
 
 
 def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment, with what a private instance needs where it says nothing."""
+    """``environ``, with the values of a private instance for what it leaves out."""
     instance = Instance.at(environ.get("INSTANCE_DIR") or "instance")
-    signing_key = _kept(instance.folder / "signing-key.pem", _new_signing_key)
-    webhook_secret = _kept(instance.folder / "webhook-secret", _new_webhook_secret)
-    workos_secret = _kept(instance.folder / "workos-secret", secrets.token_hex)
+    try:
+        signing_key = _stored(instance.folder / "signing-key.pem", _new_signing_key)
+        webhook_secret = _stored(instance.folder / "webhook-secret", _new_webhook_secret)
+        workos_secret = _stored(instance.folder / "workos-secret", secrets.token_hex)
+    except OSError as fault:
+        raise instance.unusable(fault) from None
     defaults = {
         "INSTANCE_DIR": str(instance.folder),
         "DATABASE_URL": instance.database_url(),
         "MIGRATION_DATABASE_URL": instance.database_url(OWNER_ROLE),
         "REDIS_URL": instance.redis_url,
-        "JWT_ISSUER": ISSUER,
-        "JWT_AUDIENCE": AUDIENCE,
+        "JWT_ISSUER": "https://dev.controlplane.example/",
+        "JWT_AUDIENCE": "controlplane",
         "JWT_PUBLIC_KEY": _public_key(signing_key),
         "JWT_SIGNING_KEY": signing_key,
         "IDP_WEBHOOK_SECRETS": f"standard_webhooks:{webhook_secret} workos:{workos_secret}",
@@ -50,24 +49,16 @@ def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**defaults, **{name: value for name, value in environ.items() if value}}
 
 
-def _kept(path: Path, make: Callable[[], str]) -> str:
-    """The secret in ``path``, made if there is none; whoever comes first makes it for all."""
-    try:
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _write_once(path, make())
-        return path.read_text()
-    except OSError as fault:
-        raise unusable(path.parent, fault) from None
-
-
-def _write_once(path: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent)  # readable by its owner alone
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    with contextlib.suppress(FileExistsError):
-        os.link(name, path)
-    os.unlink(name)
+def _stored(path: Path, create: Callable[[], str]) -> str:
+    """The secret in ``path``, created if there is none; every process reads the same one."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent) as file:  # mode 0600
+            file.write(create())
+            file.flush()
+            with contextlib.suppress(FileExistsError):
+                os.link(file.name, path)
+    return path.read_text()
 
 
 def _new_signing_key() -> str:
