@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from flask import current_app
 from sqlalchemy import func, select
@@ -14,10 +14,12 @@ from app.cli.tokens import issue_token
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.models import Row
+from app.core.db.queries import find_row
+from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
+from app.core.errors import NotFound
 from app.custom_fields import service as custom_fields
 from app.custom_fields.models import CustomField
-from app.extensions import db
 from app.flags import overrides, presets
 from app.flags.models import FeatureOverride, PlanPreset
 from app.memberships import service as memberships
@@ -30,11 +32,10 @@ from app.tenants.models import Tenant
 from app.users import service as users
 from app.users.models import User
 
-R = TypeVar("R", bound=Row)
-
 DATA = json.loads(Path(__file__).with_name("data.json").read_text(encoding="utf-8"))
 TOKEN_SECONDS = 7 * 24 * 3600
-LOCK = 7_021_110  # an advisory lock's number, the same in every process that seeds
+LOCK_SEEDING = Statement("demo.lock_seeding", select(func.pg_advisory_xact_lock(7_021_110)))
+"""Processes that seed at the same time follow one another."""
 
 
 def seed_demo(*, only_if_new: bool = False) -> dict[str, Any]:
@@ -45,8 +46,8 @@ def seed_demo(*, only_if_new: bool = False) -> dict[str, Any]:
     """
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        db.session.execute(select(func.pg_advisory_xact_lock(LOCK)))
-        if not (only_if_new and _find(Tenant, idp_org_id=DATA["tenants"][0]["idp_org_id"])):
+        LOCK_SEEDING.first()
+        if not (only_if_new and find_row(Tenant, idp_org_id=DATA["tenants"][0]["idp_org_id"])):
             _create_platform()
             for values in DATA["tenants"]:
                 _create_tenant(values)
@@ -68,7 +69,7 @@ def _preset(name: str) -> PlanPreset:
 
 
 def _create_tenant(values: dict[str, Any]) -> None:
-    tenant = _find(Tenant, idp_org_id=values["idp_org_id"])
+    tenant = find_row(Tenant, idp_org_id=values["idp_org_id"])
     tenant = tenant or tenants.create(values, actor=SYSTEM_CLI)
     _create_subscription(tenant)
     for field in DATA["custom_fields"]:
@@ -87,7 +88,7 @@ def _create_subscription(tenant: Tenant) -> None:
 
 
 def _field(tenant: Tenant, values: dict[str, Any]) -> CustomField:
-    found = _find(CustomField, tenant_id=tenant.id, field_key=values["field_key"])
+    found = find_row(CustomField, tenant_id=tenant.id, field_key=values["field_key"])
     return found or custom_fields.create(tenant, values, actor=SYSTEM_CLI)
 
 
@@ -97,36 +98,38 @@ def _create_member(tenant: Tenant, role: str, person: dict[str, Any]) -> None:
         email = f"{role}@{tenant.slug}.example"
         values = {**person, "idp_user_id": _idp_user_id(tenant, role), "email": email}
         user = users.create(tenant.id, values, actor=SYSTEM_CLI)
-    if _find(Membership, tenant_id=tenant.id, user_id=user.id) is None:
+    if find_row(Membership, tenant_id=tenant.id, user_id=user.id) is None:
         memberships.create(tenant.id, {"user_id": user.id, "role": role}, actor=SYSTEM_CLI)
 
 
 def _create_overrides(tenant: Tenant) -> None:
     preset = _preset(DATA["subscriptions"][tenant.idp_org_id]["plan_name"])
     for values in DATA["overrides"]:
-        if _find(FeatureOverride, tenant_id=tenant.id, flag_key=values["flag_key"]) is None:
+        if find_row(FeatureOverride, tenant_id=tenant.id, flag_key=values["flag_key"]) is None:
             overrides.create_override(
                 tenant.id, **values, plan_preset_id=preset.id, actor=SYSTEM_CLI
             )
 
 
 def _read_tenant(idp_org_id: str) -> dict[str, Any]:
-    tenant = db.session.execute(select(Tenant).filter_by(idp_org_id=idp_org_id)).scalar_one()
+    tenant = find_row(Tenant, idp_org_id=idp_org_id)
+    if tenant is None:
+        raise NotFound
     field_key, flag_key = DATA["archived_field"]["field_key"], DATA["overrides"][-1]["flag_key"]
     return {
         "tenant_id": str(tenant.id),
         "slug": tenant.slug,
         "idp_org_id": idp_org_id,
         "subscription_id": _id(_subscription(tenant)),
-        "field_id": _id(_find(CustomField, tenant_id=tenant.id, field_key=field_key)),
-        "override_id": _id(_find(FeatureOverride, tenant_id=tenant.id, flag_key=flag_key)),
+        "field_id": _id(find_row(CustomField, tenant_id=tenant.id, field_key=field_key)),
+        "override_id": _id(find_row(FeatureOverride, tenant_id=tenant.id, flag_key=flag_key)),
         "users": [_read_member(tenant, role) for role in DATA["people"]],
     }
 
 
 def _read_member(tenant: Tenant, role: str) -> dict[str, Any]:
     user = _user(tenant, role)
-    membership = user and _find(Membership, tenant_id=tenant.id, user_id=user.id)
+    membership = user and find_row(Membership, tenant_id=tenant.id, user_id=user.id)
     return {
         "id": _id(user),
         "role": membership.role if membership else role,
@@ -140,16 +143,12 @@ def _idp_user_id(tenant: Tenant, role: str) -> str:
 
 
 def _user(tenant: Tenant, role: str) -> User | None:
-    return _find(User, tenant_id=tenant.id, idp_user_id=_idp_user_id(tenant, role))
+    return find_row(User, tenant_id=tenant.id, idp_user_id=_idp_user_id(tenant, role))
 
 
 def _subscription(tenant: Tenant) -> Subscription | None:
     key = DATA["subscriptions"][tenant.idp_org_id]["bp_subscription_id"]
-    return _find(Subscription, tenant_id=tenant.id, bp_subscription_id=key)
-
-
-def _find(model: type[R], **equal: Any) -> R | None:
-    return db.session.execute(select(model).filter_by(**equal)).scalar()
+    return find_row(Subscription, tenant_id=tenant.id, bp_subscription_id=key)
 
 
 def _id(row: Row | None) -> str | None:

@@ -17,7 +17,7 @@ from redis.retry import Retry
 
 from app.config import Rate
 from app.core.http.rate_counts import BATCH, INTERVAL, MAX_BUCKETS, RateCounts, Usage
-from app.dev.instance import Instance
+from app.dev.engines.instance import Instance
 
 DAY = 86_400
 NEVER = 3600.0  # seconds between exchanges of a counter whose exchanges are made by the test
