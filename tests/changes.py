@@ -1,7 +1,7 @@
-"""A request for each operation that changes something, on data that it changes.
+"""A request for each operation that changes something.
 
-The operations come from the OpenAPI document; one whose example changes nothing is given values
-that do in :data:`VALUES`.
+The operations come from the OpenAPI document. :data:`VALUES` has values for an operation whose
+example in the document changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.webhooks.models import Status, WebhookEvent
 from tests.document import Operation, find_row, operations
 from tests.factories import create_api_key, create_user, save
 
-# They answer a question by POST.
+# These read by POST.
 QUESTIONS = {
     "POST /v1/custom-fields/validate",
     "POST /ofrep/v1/evaluate/flags",
@@ -44,7 +44,7 @@ def changes(app: Flask) -> list[Operation]:
 
 
 def make_world(app: Flask) -> dict[str, Any]:
-    """The demo data, and one row of what it has none of."""
+    """The demo data, and a row of each table that the demo data leaves empty."""
     with app.app_context():
         demo = seed_demo()
     tenant = demo["tenants"][0]
@@ -55,26 +55,24 @@ def make_world(app: Flask) -> dict[str, Any]:
 
     create_api_key(Named)
     save(
-        Suppression(
-            address="ada@example.com",
-            cause="complaint",
-            scope="",
-            source="test",
-            suppressed_at=utcnow() - timedelta(days=1),
-            is_active=True,
-        )
+        Suppression,
+        address="ada@example.com",
+        cause="complaint",
+        scope="",
+        source="test",
+        suppressed_at=utcnow() - timedelta(days=1),
+        is_active=True,
     )
     save(
-        WebhookEvent(
-            source="standard_webhooks",
-            external_id="evt_1",
-            event_type="user.created",
-            status=Status.FAILED.value,
-            headers={},
-            body=b"{}",
-            digest="",
-            request_id="",
-        )
+        WebhookEvent,
+        source="standard_webhooks",
+        external_id="evt_1",
+        event_type="user.created",
+        status=Status.FAILED.value,
+        headers={},
+        body=b"{}",
+        digest="",
+        request_id="",
     )
     return {**tenant, "token": demo["platform_token"], "newcomer": create_user(Named)}
 
@@ -132,7 +130,7 @@ VALUES = {
 
 
 def prepare(api: Any, world: dict[str, Any], operation: Operation) -> Callable[..., TestResponse]:
-    """The change, to be sent: as a platform superadmin, in the first demo tenant."""
+    """A function that sends the request, as a platform superadmin and in the first demo tenant."""
     given = VALUES.get(operation.name, lambda *_: {})(api, world)
     query = {**operation.query, **given.get("query", {})}
     if operation.takes_a_tenant:

@@ -57,8 +57,8 @@ def operator(command: F) -> F:
 
 
 def first_line(fault: Exception) -> str:
-    """The first line of an error's message."""
-    return str(fault).strip().partition("\n")[0]
+    """The first line of an error's message; of SQLAlchemy's errors, the database's message."""
+    return str(getattr(fault, "orig", None) or fault).strip().partition("\n")[0]
 
 
 def print_json(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""``flask custom-fields reindex`` and ``check-index``: work on many indexes, with its progress."""
+"""``flask custom-fields reindex`` and ``check-index``, with a progress bar."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ import click
 from flask.cli import with_appcontext
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from app.cli.base import json_option, operator, print_rows
 from app.cli.lookup import find_tenant
 from app.core.db import queries
+from app.core.db.statements import Statement
 from app.custom_fields import service
 from app.custom_fields.models import CustomField
-from app.custom_fields.search_index import builder, checker, indexing
-from app.extensions import db
+from app.custom_fields.search_index import builder, checker, index_state
 
 RESULT = ("tenant_id", "field_id", "field_key", "state", "entities")
 COMPARISON = (*RESULT, "wrong", "repaired")
+
+_all = select(CustomField).order_by(CustomField.tenant_id, CustomField.id)
+LIST_ALL = Statement("custom_fields.list_all", _all)
+LIST_OF_TENANT = Statement(
+    "custom_fields.list_of_tenant", _all.where(CustomField.tenant_id == bindparam("tenant_id"))
+)
 
 tenant_option = click.option("--tenant", help="Of this tenant (slug or id).")
 field_option = click.option("--field", "field_id", help="Of this field (its id) only.")
@@ -32,13 +38,13 @@ field_option = click.option("--field", "field_id", help="Of this field (its id) 
 @json_option
 @with_appcontext
 def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
-    """Build the search indexes anew, here and now; filters on them are refused meanwhile.
+    """Rebuild the search indexes in this process; filters on them are refused meanwhile.
 
-    Whatever is left when this is interrupted, a worker goes on with.
+    A worker continues the work if this command is interrupted.
     """
     shown = []
     with _bar() as bar:
-        indexed = [field for field in _chosen(tenant, field_id) if field.is_indexed]
+        indexed = [field for field in _chosen(tenant, field_id) if index_state.is_indexed(field)]
         for field in bar.track(indexed, description="Fields"):
             _restart(field)
             shown.append(_rebuilt(field, bar))
@@ -48,13 +54,13 @@ def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
 @click.command("check-index")
 @tenant_option
 @field_option
-@click.option("--repair", is_flag=True, help="Write the rows that are wrong anew.")
+@click.option("--repair", is_flag=True, help="Repair the rows that are wrong.")
 @json_option
 @with_appcontext
 def check_index(tenant: str | None, field_id: str | None, repair: bool, as_json: bool) -> None:
     """Compare the search indexes with the data, row for row; exit 1 where one is wrong.
 
-    An index that is being built, or whose rows are being removed, is reported but not compared.
+    An index that is being built or deleted is listed but not compared.
     """
     shown = []
     with _bar() as bar:
@@ -69,20 +75,19 @@ def check_index(tenant: str | None, field_id: str | None, repair: bool, as_json:
 def _chosen(tenant: str | None, field_id: str | None) -> list[CustomField]:
     if field_id is not None:
         return [service.get_field(field_id)]
-    statement = select(CustomField).order_by(CustomField.tenant_id, CustomField.id)
     if tenant is not None:
-        statement = statement.where(CustomField.tenant_id == find_tenant(tenant).id)
-    return list(db.session.execute(statement).scalars())
+        return LIST_OF_TENANT.all(tenant_id=find_tenant(tenant).id)
+    return LIST_ALL.all()
 
 
 @operator
 def _restart(field: CustomField) -> None:
-    indexing.rebuild(queries.lock_row(CustomField, field.id))
+    index_state.rebuild(queries.lock_row(CustomField, field.id))
 
 
 @operator
 def _index_of(field: CustomField) -> tuple[str, bool]:
-    index = indexing.get_index(field)
+    index = index_state.get_index(field)
     return index.state, index.is_settled
 
 

@@ -16,7 +16,7 @@ from app.custom_fields.schemas import (
     CustomFieldSchema,
     CustomFieldUpdateSchema,
 )
-from app.custom_fields.search_index import indexing
+from app.custom_fields.search_index.index_state import get_index
 
 COLUMNS = (
     "id",
@@ -55,9 +55,7 @@ def list_fields(
         limit=limit,
         filters={name: value for name, value in filters.items() if value is not None},
     )
-    shown = [
-        {**SHAPE.dump(field), "index": indexing.get_index(field).state} for field in page.items
-    ]
+    shown = [{**SHAPE.dump(field), "index": get_index(field).state} for field in page.items]
     if as_json:
         print_json(shown)
     else:
@@ -122,7 +120,7 @@ def update(
 @json_option
 @operator
 def archive(field_id: str, as_json: bool) -> None:
-    """Archive a custom field: it validates nothing and finds nothing, its values stay."""
+    """Archive a custom field: its values are not checked or searched, but remain stored."""
     print_one(service.archive(field_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)
 
 

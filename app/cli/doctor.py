@@ -1,4 +1,4 @@
-"""``flask doctor``: what is wrong with this installation, and what to do about it."""
+"""``flask doctor``: checks the installation, and says how to correct each fault."""
 
 from __future__ import annotations
 
@@ -7,43 +7,58 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import click
+import psycopg2
 import rq
 from flask import current_app
 from flask.cli import with_appcontext
 from redis.exceptions import RedisError
 from rq.serializers import JSONSerializer
-from sqlalchemy import Connection, create_engine, pool, text
+from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.auth.tokens import KeySet
-from app.cli.base import json_option, print_json, print_rows
+from app.cli.base import first_line, json_option, print_json, print_rows
 from app.config import Config
 from app.core.clock import utcnow
+from app.core.db.statements import Statement
+from app.core.db.transactions import transaction
 from app.core.errors import Unavailable
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.extensions import db
-from app.operations.service import newest_migration
+from app.operations.service import FIND_MIGRATION, newest_migration
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
-LONGEST_WAIT = 60.0  # seconds a job may stand in its queue
-
+LONGEST_WAIT = 60.0  # seconds that a job may wait in its queue
 SEE_POOLING = "see docs/running.md on PgBouncer."
 
-ROLE = text(
-    "SELECT current_user AS name, rolsuper, rolbypassrls,"
-    " EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public' AND tableowner = current_user)"
-    " AS owns_tables FROM pg_roles WHERE rolname = current_user"
+ROLE = Statement(
+    "doctor.role",
+    text(
+        "SELECT current_user AS name, rolsuper, rolbypassrls,"
+        " EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public' AND tableowner = current_user)"
+        " AS owns_tables FROM pg_roles WHERE rolname = current_user"
+    ),
 )
-UNPROTECTED = text(
-    "SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_class"
-    " WHERE relnamespace = 'public'::regnamespace AND relname = ANY(:tables)"
-    " AND NOT (relrowsecurity AND relforcerowsecurity)"
+UNPROTECTED = Statement(
+    "doctor.unprotected_tables",
+    text(
+        "SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_class"
+        " WHERE relnamespace = 'public'::regnamespace AND relname = ANY(:tables)"
+        " AND NOT (relrowsecurity AND relforcerowsecurity)"
+    ).bindparams(bindparam("tables", type_=ARRAY(Text))),
 )
+SERVER_VERSION = Statement("doctor.server_version", text("SHOW server_version"))
+HAS_MIGRATIONS = Statement(
+    "doctor.has_migrations", text("SELECT to_regclass('alembic_version') IS NOT NULL")
+)
+STATEMENT_TIMEOUT = Statement("doctor.statement_timeout", text("SHOW statement_timeout"))
+CLOCK = Statement("doctor.clock", text("SELECT extract(epoch FROM clock_timestamp())::float"))
+MAY_CREATE_TABLES = text("SELECT current_user, has_schema_privilege('public', 'CREATE')")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at; ``fix`` is what to do where it is not ``ok``."""
+    """The result of one check; ``fix`` says how to correct a fault."""
 
     check: str
     ok: bool
@@ -55,7 +70,7 @@ class Finding:
 @json_option
 @with_appcontext
 def doctor(as_json: bool) -> None:
-    """Look at everything the service needs; exit 1 if something is wrong."""
+    """Check everything the service needs; exit 1 if something is wrong."""
     config: Config = current_app.extensions["config"]
     findings = [
         *_configuration(config),
@@ -98,24 +113,24 @@ def _token_keys(config: Config) -> Finding:
     except Unavailable:
         fix = "See that JWT_JWKS_URL is right and can be reached from here; no token is valid until then."
         return Finding("token keys", False, f"none at {config.jwt_jwks_url}", fix)
-    except LookupError:  # there are keys, and none without a name
+    except LookupError:  # every published key has a name
         pass
     return Finding("token keys", True, f"published at {config.jwt_jwks_url}")
 
 
 def _database() -> Iterator[Finding]:
     try:
-        with db.engine.connect() as session:
-            yield Finding("database", True, session.scalar(text("SHOW server_version")) or "")
+        with transaction():
+            yield Finding("database", True, SERVER_VERSION.scalar())
             for check in (_role, _row_level_security, _migration_state, _time_outs, _clock):
-                yield check(session)
-    except SQLAlchemyError as fault:
+                yield check()
+    except psycopg2.Error as fault:
         fix = "See that PostgreSQL runs and that DATABASE_URL is right."
-        yield Finding("database", False, _first_line(fault), fix)
+        yield Finding("database", False, first_line(fault), fix)
 
 
-def _role(session: Connection) -> Finding:
-    role = session.execute(ROLE).one()
+def _role() -> Finding:
+    role = ROLE.first()
     if not (role.rolsuper or role.rolbypassrls or role.owns_tables):
         return Finding("role", True, f"{role.name} is a plain role")
     fix = (
@@ -125,40 +140,40 @@ def _role(session: Connection) -> Finding:
     return Finding("role", False, f"{role.name} passes by row-level security", fix)
 
 
-def _row_level_security(session: Connection) -> Finding:
+def _row_level_security() -> Finding:
     owned = [
         name
         for name, table in db.metadata.tables.items()
         if "tenant_id" in table.primary_key.columns
     ]
-    unprotected = session.scalar(UNPROTECTED, {"tables": owned})
+    unprotected = UNPROTECTED.scalar(tables=owned)
     if not unprotected:
         return Finding("row-level security", True, f"forced on {len(owned)} tables")
     fix = "ALTER TABLE … ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY on each of them."
     return Finding("row-level security", False, f"not forced on {unprotected}", fix)
 
 
-def _migration_state(session: Connection) -> Finding:
+def _migration_state() -> Finding:
     fix = "Run flask db upgrade."
-    if not session.scalar(text("SELECT to_regclass('alembic_version') IS NOT NULL")):
+    if not HAS_MIGRATIONS.scalar():
         return Finding("migrations", False, "none applied", fix)
-    version = session.scalar(text("SELECT version_num FROM alembic_version"))
+    version = FIND_MIGRATION.scalar()
     current = version == newest_migration()
     return Finding("migrations", current, f"at {version}", "" if current else fix)
 
 
-def _time_outs(session: Connection) -> Finding:
-    """PgBouncer ignores the options that set them (docs/running.md)."""
-    found = str(session.scalar(text("SHOW statement_timeout")))
+def _time_outs() -> Finding:
+    """Check that time-outs are set: PgBouncer ignores the options that set them."""
+    found = STATEMENT_TIMEOUT.scalar()
     good = found != "0"
     fix = "" if good else f"ALTER ROLE … SET statement_timeout = '15s'; {SEE_POOLING}"
     return Finding("time-outs", good, f"a statement may take {found if good else 'for ever'}", fix)
 
 
-def _clock(session: Connection) -> Finding:
+def _clock() -> Finding:
     before = time.time()
-    there = session.scalar(text("SELECT extract(epoch FROM clock_timestamp())::float")) or 0.0
-    difference = abs(there - (before + time.time()) / 2)
+    theirs = CLOCK.scalar()
+    difference = abs(theirs - (before + time.time()) / 2)
     good = difference <= LARGEST_CLOCK_DIFFERENCE
     fix = "" if good else "Synchronise the clocks of this machine and the database's (NTP)."
     return Finding("clock", good, f"{difference:.3f} s from the database's", fix)
@@ -172,11 +187,10 @@ def _migrations(config: Config) -> Iterator[Finding]:
     )
     try:
         with engine.connect() as session:
-            name = session.scalar(text("SELECT current_user"))
-            may = session.scalar(text("SELECT has_schema_privilege('public', 'CREATE')"))
+            name, may = session.execute(MAY_CREATE_TABLES).one()
     except SQLAlchemyError as fault:
         fix = "See that MIGRATION_DATABASE_URL is right."
-        yield Finding("migration role", False, _first_line(fault), fix)
+        yield Finding("migration role", False, first_line(fault), fix)
         return
     found = f"{name} may create tables" if may else f"{name} may not create tables"
     fix = "" if may else "Name the owner of the tables in MIGRATION_DATABASE_URL."
@@ -194,7 +208,7 @@ def _redis() -> Iterator[Finding]:
             yield _queue(name, is_served=name.value in served)
     except RedisError as fault:
         fix = "See that Redis runs and that REDIS_URL is right."
-        yield Finding("redis", False, _first_line(fault), fix)
+        yield Finding("redis", False, first_line(fault), fix)
 
 
 def _queue(name: Queue, *, is_served: bool) -> Finding:
@@ -214,7 +228,3 @@ def _seconds_waited(queue: rq.Queue) -> float:
     if first is None or first.enqueued_at is None:
         return 0.0
     return (utcnow() - first.enqueued_at).total_seconds()
-
-
-def _first_line(fault: Exception) -> str:
-    return str(getattr(fault, "orig", None) or fault).strip().partition("\n")[0]

@@ -26,7 +26,7 @@ from app.flags.schemas import (
     PlanPresetSchema,
 )
 
-flags = AppGroup("flags", help="Plan presets, a tenant's flags, and why they are what they are.")
+flags = AppGroup("flags", help="Plan presets, a tenant's flags, and the reasons for their values.")
 PRESET, OVERRIDE, EFFECTIVE = PlanPresetSchema(), OverrideSchema(), EffectiveFlagSchema()
 FLAG_COLUMNS = ("flag_key", "flag_type", "default_value", "is_locked", "description")
 EFFECTIVE_COLUMNS = ("key", "type", "value", "source", "preset_value", "override_value")
@@ -34,7 +34,7 @@ OVERRIDE_COLUMNS = ("id", "tenant_id", "plan_preset_id", "flag_key", "flag_value
 
 
 class ExplanationSchema(Schema):
-    """Why one flag of a tenant is what it is."""
+    """The value of one flag of a tenant, and the reason for it."""
 
     tenant = Str()
     plan_name = Str()
@@ -56,7 +56,7 @@ class ExplanationSchema(Schema):
 @json_option
 @operator
 def explain(tenant: str, key: str, as_json: bool) -> None:
-    """Tell what a tenant's flag is, and which layer decided: preset, override or suspension."""
+    """Show a tenant's flag and what decided its value: preset, override or suspension."""
     row = find_tenant(tenant)
     found = evaluation.evaluate(row.id, key)
     flag = _flag(found, key)
@@ -102,7 +102,7 @@ def list_presets(limit: int, as_json: bool) -> None:
 @json_option
 @operator
 def show_preset(name: str, as_json: bool) -> None:
-    """Show the flags of a plan's preset; as JSON, set-preset takes them back."""
+    """Show the flags of a plan's preset; set-preset accepts the JSON."""
     print_rows(_preset(name).flags, FLAG_COLUMNS, as_json=as_json)
 
 
@@ -112,7 +112,7 @@ def show_preset(name: str, as_json: bool) -> None:
 @json_option
 @operator
 def set_preset(name: str, file: IO[str], as_json: bool) -> None:
-    """Make a plan's preset, or replace its flags, from a JSON list in FILE (- is standard input)."""
+    """Create a plan's preset, or replace its flags: a JSON list in FILE (- is standard input)."""
     given = {"name": name, "flags": _json(file.read())}
     values = load(PlanPresetCreateSchema, given)
     errors = list(PlanPresetCreateSchema().rules(values))
@@ -132,7 +132,7 @@ def set_preset(name: str, file: IO[str], as_json: bool) -> None:
 @json_option
 @operator
 def list_overrides(tenant: str | None, limit: int, as_json: bool) -> None:
-    """List overrides, in force or not."""
+    """List overrides, including expired ones."""
     tenant_id = find_tenant(tenant).id if tenant else None
     page = overrides.list_overrides(tenant_id=tenant_id, limit=limit)
     print_list(page.items, OVERRIDE, OVERRIDE_COLUMNS, as_json=as_json)
@@ -146,7 +146,7 @@ def list_overrides(tenant: str | None, limit: int, as_json: bool) -> None:
 @json_option
 @operator
 def set_override(tenant: str, key: str, value: str, expires_at: str | None, as_json: bool) -> None:
-    """Give a tenant its own value of a flag of its plan; a text is written as JSON: '"dark"'."""
+    """Give a tenant its own value of a flag of its plan; a text needs quotes: '"dark"'."""
     row = find_tenant(tenant)
     given = {"flag_value": _json(value)} | ({"expires_at": expires_at} if expires_at else {})
     known = _flag(evaluation.evaluate(row.id, key), key).override_id

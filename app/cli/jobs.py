@@ -1,4 +1,4 @@
-"""``flask jobs``: the worker, the scheduler, and a look at the queues."""
+"""``flask jobs``: run the worker and the scheduler, show the queues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.core.jobs.queues import JOBS, Queue, connection, queue_named
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 
-jobs = AppGroup("jobs", help="Run and look at background work.")
+jobs = AppGroup("jobs", help="Run and inspect background work.")
 
 
 @jobs.command("worker")
@@ -25,9 +25,9 @@ jobs = AppGroup("jobs", help="Run and look at background work.")
 )
 @click.option("--burst", is_flag=True, help="End when the queues are empty.")
 def worker(queues: tuple[str, ...], burst: bool) -> None:
-    """Run a worker until SIGTERM; it finishes the job it has.
+    """Run a worker until SIGTERM; it finishes the running job first.
 
-    It begins with the periodic jobs, which pick up what an earlier worker has left.
+    At its start it queues the periodic jobs, so that unfinished work continues at once.
     """
     chosen = [Queue(name) for name in queues] or list(Queue)
     for known in JOBS.values():

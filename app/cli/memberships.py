@@ -70,7 +70,7 @@ def create(tenant: str, user: str, role: str, idp_membership_id: str | None, as_
 @json_option
 @operator
 def set_role(membership_id: str, role: str, as_json: bool) -> None:
-    """Give a member another role; a tenant keeps its last active owner."""
+    """Give a member another role; the last active owner of a tenant stays one."""
     row = service.set_role(membership_id, Role(role), actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 
@@ -90,6 +90,6 @@ def deactivate(membership_id: str, as_json: bool) -> None:
 @json_option
 @operator
 def activate(membership_id: str, as_json: bool) -> None:
-    """Bring a membership back."""
+    """Activate a membership again."""
     row = service.set_active(membership_id, True, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)

@@ -1,4 +1,4 @@
-"""What operators give and get: checked by the schemas that requests are checked by."""
+"""Options and output of commands, read and written by the schemas of the API."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ set_option = click.option(
 
 
 def load(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``schema`` makes of the options that were given; UsageError for what it refuses."""
+    """The options that are not None, loaded by ``schema``; raises UsageError for wrong values."""
     return checked(schema, {name: value for name, value in given.items() if value is not None})
 
 
 def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The same where None is a value like any other."""
+    """The same where None is a value."""
     try:
         values: dict[str, Any] = schema().load(dict(given))
     except Invalid as refusal:
@@ -35,7 +35,7 @@ def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def assignments(fields: Iterable[str]) -> dict[str, str]:
-    """The pairs of ``--set field=value``."""
+    """The fields of ``--set FIELD=VALUE``."""
     pairs = [field.partition("=") for field in fields]
     for name, separator, _ in pairs:
         if not separator:
@@ -46,7 +46,7 @@ def assignments(fields: Iterable[str]) -> dict[str, str]:
 def print_list(
     rows: Sequence[Any], schema: Schema, columns: Sequence[str], *, as_json: bool
 ) -> None:
-    """Print rows: the chosen columns as a table for people, the whole shape as JSON for scripts."""
+    """Print rows: a table of the ``columns``, or JSON with every field of the schema."""
     shown = schema.dump(rows, many=True)
     if as_json:
         print_json(shown)
@@ -55,7 +55,7 @@ def print_list(
 
 
 def print_one(row: Any, schema: Schema, *, as_json: bool) -> None:
-    """Print one row: field by field for people, as a JSON object for scripts."""
+    """Print one row: a table of its fields, or a JSON object."""
     shown = schema.dump(row)
     if as_json:
         print_json(shown)

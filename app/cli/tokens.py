@@ -8,14 +8,12 @@ import click
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from flask import current_app
-from sqlalchemy import select
 
-from app.auth.models import PlatformAdmin
 from app.auth.tokens import algorithm_of
 from app.cli.base import AppGroup, json_option, operator, print_json
 from app.cli.lookup import find_tenant, find_user
 from app.config import Config
-from app.extensions import db
+from app.platform_admins import service as platform_admins
 
 HOUR = 3600
 
@@ -52,13 +50,12 @@ def issue(superadmin: bool, user: str | None, tenant: str | None, ttl: int, as_j
 
 def superadmin_subject() -> str:
     """The subject of the oldest platform superadmin; ``ClickException`` if there is none."""
-    subjects = select(PlatformAdmin.subject).order_by(PlatformAdmin.created_at)
-    subject = db.session.execute(subjects).scalar()
-    if subject is None:
+    admins = platform_admins.list_admins()
+    if not admins:
         raise click.ClickException(
             "There is no platform superadmin: see flask platform-admins, or flask seed."
         )
-    return subject
+    return min(admins, key=lambda admin: admin.created_at).subject
 
 
 def issue_token(

@@ -10,13 +10,14 @@ from sqlalchemy import bindparam, select, update
 
 from app.core.clock import utcnow
 from app.core.db import tenancy
+from app.core.db.models import Moment
+from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
 from app.custom_fields.models import FieldIndex
 from app.custom_fields.search_index import builder
-from app.extensions import db
 
-TURN = 30.0  # seconds that one index keeps a worker before the next in the queue has its turn
+TURN = 30.0  # seconds of work on one index, before the worker takes the next job of the queue
 STALLED = timedelta(seconds=20)
 RESUMED_AT_ONCE = 100
 
@@ -26,12 +27,23 @@ _stalled = (
     .order_by(FieldIndex.updated_at)
     .limit(RESUMED_AT_ONCE)
     .with_for_update(skip_locked=True)
+    .cte("stalled")
+)
+TAKE_STALLED = Statement(
+    "custom_field_indexes.take_stalled",
+    update(FieldIndex)
+    .where(FieldIndex.tenant_id == _stalled.c.tenant_id, FieldIndex.field_id == _stalled.c.field_id)
+    .values(updated_at=bindparam("now", type_=Moment))
+    .returning(FieldIndex.tenant_id, FieldIndex.field_id),
 )
 
 
 @job(queue=Queue.INDEXES)
 def sync_search_index(tenant_id: str, field_id: str) -> None:
-    """Build the index rows of one field, or remove them; running it twice, or after a kill, is harmless."""
+    """Build or delete the index rows of one field.
+
+    It is harmless to run it twice, or again after it was killed.
+    """
     deadline = time.monotonic() + TURN
     for progress in builder.work(UUID(tenant_id), UUID(field_id)):
         if not progress.is_settled and time.monotonic() > deadline:
@@ -41,17 +53,9 @@ def sync_search_index(tenant_id: str, field_id: str) -> None:
 
 @job(queue=Queue.INDEXES, every=10)
 def resume_search_indexes() -> None:
-    """Queue the unfinished indexes that nobody has worked on for 20 seconds."""
+    """Queue the unfinished indexes that no worker has worked on for 20 seconds."""
+    now = utcnow()
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        stalled = db.session.execute(_stalled, {"stalled_before": utcnow() - STALLED}).all()
-        for tenant_id, field_id in stalled:
-            db.session.execute(_TOUCH, {"tenant": tenant_id, "field": field_id, "now": utcnow()})
-            sync_search_index.push(str(tenant_id), str(field_id))
-
-
-_TOUCH = (
-    update(FieldIndex)
-    .where(FieldIndex.tenant_id == bindparam("tenant"), FieldIndex.field_id == bindparam("field"))
-    .values(updated_at=bindparam("now"))
-)
+        for row in TAKE_STALLED.all(stalled_before=now - STALLED, now=now):
+            sync_search_index.push(str(row.tenant_id), str(row.field_id))

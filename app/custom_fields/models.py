@@ -45,7 +45,7 @@ class FieldType(StrEnum):
 
 
 class IndexState(StrEnum):
-    """Where a field's search index is; filters are answered in ``ready`` only."""
+    """The state of a field's search index; filters are answered in ``ready`` only."""
 
     NONE = "none"
     BUILDING = "building"
@@ -56,7 +56,7 @@ class IndexState(StrEnum):
 class CustomField(OrganizationRow):
     """A field that a tenant has defined for one kind of its entities.
 
-    ``is_active`` false means archived: it validates nothing and is not searched, values stay.
+    ``is_active`` false means archived: values are not checked or searched, but remain stored.
     ``entity_type``, ``field_key`` and ``field_type`` never change.
     """
 
@@ -82,17 +82,12 @@ class CustomField(OrganizationRow):
             Index(None, "field_type", "created_at", "id"),
         )
 
-    @property
-    def is_indexed(self) -> bool:
-        """Whether writers keep index rows of this field."""
-        return self.is_searchable and self.is_active
-
 
 class FieldIndex(db.Model):  # type: ignore[name-defined]
-    """How far the search index of one field is; a field that never had one has no such row.
+    """The state of the search index of one field; a field that never had one has no such row.
 
     ``position`` is the last entity that the build has visited. ``is_settled`` false means that
-    work is left: rows to build, or rows of a field no longer searched to remove.
+    work is left: rows to build, or rows to delete because the field is not searched any more.
     """
 
     __tablename__ = "custom_field_indexes"
@@ -132,10 +127,10 @@ class IndexRow(db.Model):  # type: ignore[name-defined]
     """One searchable value of one entity; a multi_select has one row per option.
 
     Exactly one of ``text_key``, ``number_value`` and ``date_value`` is set. ``text_key`` is the
-    text's first 255 characters, ``text_rest`` what follows; ``exact_value`` is set where
-    ``number_value`` alone does not say the number exactly. Only types whose operators are
-    leakproof are indexed, since row-level security lets no other use an index.
-    No foreign keys: entities are never deleted, and their locks would stand in the writers' way.
+    text's first 255 characters, ``text_rest`` the others; ``exact_value`` is set where
+    ``number_value`` is not the exact number. Only types with leakproof operators are indexed,
+    because row-level security lets no other operator use an index.
+    There are no foreign keys: entities are never deleted, and writers would wait for their locks.
     """
 
     __tablename__ = "custom_field_index_rows"

@@ -24,7 +24,7 @@ from app.custom_fields.schemas import (
     ValidSchema,
     ValuesSchema,
 )
-from app.custom_fields.search_index import indexing
+from app.custom_fields.search_index.index_state import get_index as get_index_state
 from app.custom_fields.values.check import check_values
 from app.custom_fields.values.rules import Rule
 from app.tenants.schemas import TenantChoiceSchema
@@ -77,7 +77,7 @@ def get_json_schema(query: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(ValuesSchema)
 @blp.response(200, ValidSchema)
 def validate(query: dict[str, Any], body: dict[str, Any]) -> dict[str, bool]:
-    """Hold an entity's values to the custom fields; 422 says at `values` what does not fit."""
+    """Check an entity's values against the custom fields; a 422 lists the errors at `values`."""
     tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
     fields = service.active_fields(tenant.id, body["entity_type"])
     check_values([Rule.of(field) for field in fields], body["values"])
@@ -117,7 +117,7 @@ def update(body: dict[str, Any], field_id: str) -> CustomField:
 @requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.response(200, CustomFieldSchema)
 def archive(field_id: str) -> CustomField:
-    """Archive a custom field: it validates nothing and finds nothing, its values stay."""
+    """Archive a custom field: its values are not checked or searched, but remain stored."""
     return service.archive(field_id, actor=current_actor())
 
 
@@ -135,7 +135,7 @@ def restore(body: dict[str, Any], field_id: str) -> CustomField:
 @blp.response(200, FieldIndexSchema)
 def get_index(field_id: str) -> FieldIndex:
     """Tell the state of a custom field's search index."""
-    return indexing.get_index(service.get_field(field_id))
+    return get_index_state(service.get_field(field_id))
 
 
 BLUEPRINTS = (blp,)

@@ -18,7 +18,7 @@ from app.core.validation.fields import (
 )
 from app.core.validation.schemas import Schema
 from app.custom_fields.models import FieldType, IndexState
-from app.custom_fields.values.options import MAX_OPTIONS, option_errors
+from app.custom_fields.values.check import MAX_OPTIONS, option_errors
 from app.tenants.schemas import TenantChoiceSchema
 
 KEY_PATTERN = "^[a-z][a-z0-9_]{0,62}$"

@@ -1,4 +1,4 @@
-"""What happens to custom field definitions."""
+"""Custom field definitions: list, create, change, archive, reorder."""
 
 from __future__ import annotations
 
@@ -6,24 +6,50 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import bindparam, func, select
 
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
+from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, Entry, Invalid, value_error
 from app.core.validation.messages import MAX_ENTRIES
 from app.custom_fields.models import CustomField, FieldType
-from app.custom_fields.search_index import indexing
-from app.custom_fields.values.options import clean_options
-from app.extensions import db
+from app.custom_fields.search_index.index_state import is_indexed, lock_rules, rebuild
+from app.custom_fields.values.check import clean_options
 from app.tenants.models import Tenant
 
 MAX_FIELDS = 256
 MAX_SEARCHABLE = 20
+CONFLICTS = {
+    "uq_custom_fields_tenant_id_entity_type_field_key": Conflict(
+        "This field_key is taken.", code="field_key_taken"
+    )
+}
+
+_ordered = (
+    select(CustomField)
+    .where(
+        CustomField.tenant_id == bindparam("tenant_id"),
+        CustomField.entity_type == bindparam("entity_type"),
+    )
+    .order_by(CustomField.sort_order, CustomField.created_at, CustomField.id)
+)
+LIST_ACTIVE = Statement("custom_fields.list_active", _ordered.where(CustomField.is_active))
+LOCK_ALL = Statement("custom_fields.lock_all", _ordered.with_for_update())
+COUNT = Statement(
+    "custom_fields.count",
+    select(
+        func.count().label("fields"),
+        func.count().filter(CustomField.is_searchable).label("searchable"),
+    ).where(
+        CustomField.tenant_id == bindparam("tenant_id"),
+        CustomField.entity_type == bindparam("entity_type"),
+    ),
+)
 
 
 def get_field(field_id: UUID | str) -> CustomField:
@@ -38,7 +64,7 @@ def list_fields(
     cursor: str | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
-    """One page of a tenant's fields (a platform scope without ``tenant_id``: everybody's)."""
+    """One page of a tenant's fields (of all tenants, in a platform scope without ``tenant_id``)."""
     return paginate(
         CustomField, equal=filters, tenant_id=narrow(tenant_id), limit=limit, cursor=cursor
     )
@@ -46,32 +72,32 @@ def list_fields(
 
 def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:
     """The fields in use, in the order of a form."""
-    found = _ordered(tenant_id, entity_type).where(CustomField.is_active)
-    return db.session.execute(found).scalars().all()
+    return LIST_ACTIVE.all(tenant_id=tenant_id, entity_type=entity_type)
 
 
 def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
-    """A new, active field; where it is searchable, the build of its index is queued.
+    """Create an active field; where it is searchable, the build of its index is queued.
 
     Raises Invalid for options that do not fit, Conflict ``field_key_taken`` (also by an archived
     field), ``custom_field_limit`` and ``searchable_field_limit``.
     """
     field_type = FieldType(values["field_type"])
-    field = CustomField(
-        **{
+    options = clean_options(field_type, values.get("options"))
+    lock_rules(tenant.id, values["entity_type"])
+    field = queries.insert_row(
+        CustomField,
+        {
             **values,
             "field_type": field_type.value,
-            "options": clean_options(field_type, values.get("options")),
+            "options": options,
             "tenant_id": tenant.id,
             "idp_org_id": tenant.idp_org_id,
-        }
+        },
+        conflicts=CONFLICTS,
     )
-    indexing.lock_rules(tenant.id, values["entity_type"])
-    db.session.add(field)
-    queries.flush(_conflicts())
     _check_limits(field)
-    if field.is_indexed:
-        indexing.rebuild(field)
+    if is_indexed(field):
+        rebuild(field)
     record_creation("custom_field.created", field, actor=actor)
     return field
 
@@ -79,7 +105,7 @@ def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Custom
 def update(field_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
     """Change label, options, is_required, is_searchable or sort_order.
 
-    Values that are stored stay as they are, whatever the new rules say.
+    Stored values are not checked against the new rules.
     """
     field, _ = queries.lock_with(CustomField, field_id)
     if "options" in values:
@@ -90,13 +116,13 @@ def update(field_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> 
 
 
 def archive(field_id: UUID | str, *, actor: Actor) -> CustomField:
-    """Take a field out of use; its values stay, its index rows are removed in the background."""
+    """Archive a field: its values remain, its index rows are deleted in the background."""
     field = queries.lock_row(CustomField, field_id)
     return _change(field, {"is_active": False}, "custom_field.archived", actor)
 
 
 def restore(field_id: UUID | str, *, actor: Actor) -> CustomField:
-    """Take an archived field back into use; where it is searchable, queue its index's build."""
+    """Restore an archived field; where it is searchable, the build of its index is queued."""
     field = queries.lock_row(CustomField, field_id)
     return _change(field, {"is_active": True}, "custom_field.restored", actor)
 
@@ -104,13 +130,13 @@ def restore(field_id: UUID | str, *, actor: Actor) -> CustomField:
 def reorder(
     tenant_id: UUID, entity_type: str, field_ids: Sequence[UUID], *, actor: Actor
 ) -> list[CustomField]:
-    """Number the fields' sort_order anew: the named ones first, then the others as they were.
+    """Set sort_order of all fields: the named ones first, then the others in their old order.
 
-    Returns all of them in that order; Invalid at ``["body", "field_ids", index]`` for an id that
-    is none of them or is there twice.
+    Returns them in the new order. Raises Invalid at ``["body", "field_ids", index]`` for an id
+    that is none of them or is named twice.
     """
-    locked = _ordered(tenant_id, entity_type).with_for_update()
-    known = {field.id: field for field in db.session.execute(locked).scalars()}
+    locked = LOCK_ALL.all(tenant_id=tenant_id, entity_type=entity_type)
+    known = {field.id: field for field in locked}
     remaining = dict(known)
     strange = [
         (index, field_id)
@@ -120,17 +146,10 @@ def reorder(
     if strange:
         raise Invalid(*(_unknown(*where) for where in strange[:MAX_ENTRIES]))
     ordered = [*(known[field_id] for field_id in field_ids), *remaining.values()]
-    for place, field in enumerate(ordered):
+    return [
         _change(field, {"sort_order": place}, "custom_field.reordered", actor)
-    return ordered
-
-
-def _ordered(tenant_id: UUID, entity_type: str) -> Select[tuple[CustomField]]:
-    return (
-        select(CustomField)
-        .where(CustomField.tenant_id == tenant_id, CustomField.entity_type == entity_type)
-        .order_by(CustomField.sort_order, CustomField.created_at, CustomField.id)
-    )
+        for place, field in enumerate(ordered)
+    ]
 
 
 def _unknown(index: int, field_id: UUID) -> Entry:
@@ -141,28 +160,25 @@ def _unknown(index: int, field_id: UUID) -> Entry:
 def _change(
     field: CustomField, values: Mapping[str, Any], action: str, actor: Actor
 ) -> CustomField:
-    was_indexed = field.is_indexed
-    change = field.assign(values)
+    was_indexed = is_indexed(field)
+    field, change = queries.update_row(CustomField, field, values)
     if change is None:
         return field
-    if field.is_indexed != was_indexed:
-        indexing.rebuild(field)
+    if is_indexed(field) != was_indexed:
+        rebuild(field)
     if change.after.get("is_searchable"):
-        indexing.lock_rules(field.tenant_id, field.entity_type)
+        lock_rules(field.tenant_id, field.entity_type)
         _check_limits(field)
     record(action, field, change, actor=actor)
     return field
 
 
 def _check_limits(field: CustomField) -> None:
-    """Conflict where ``field``, already written, is one too many; needs the rules' lock.
+    """Raise Conflict where ``field``, already written, exceeds a limit.
 
-    Archived fields count, since each can be restored.
+    The caller holds the lock of the rules. Archived fields count, since each can be restored.
     """
-    counted = select(func.count(), func.count().filter(CustomField.is_searchable)).where(
-        CustomField.tenant_id == field.tenant_id, CustomField.entity_type == field.entity_type
-    )
-    fields, searchable = db.session.execute(counted).one()
+    fields, searchable = COUNT.first(tenant_id=field.tenant_id, entity_type=field.entity_type)
     if fields > MAX_FIELDS:
         raise Conflict(
             f"A tenant has at most {MAX_FIELDS} custom fields per entity type.",
@@ -173,11 +189,3 @@ def _check_limits(field: CustomField) -> None:
             f"A tenant has at most {MAX_SEARCHABLE} searchable custom fields per entity type.",
             code="searchable_field_limit",
         )
-
-
-def _conflicts() -> dict[str, Conflict]:
-    return {
-        "uq_custom_fields_tenant_id_entity_type_field_key": Conflict(
-            "This field_key is taken.", code="field_key_taken"
-        )
-    }

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
-
 from app.audit.models import AuditEvent
-from app.extensions import db
 from tests.changes import changes, make_world, prepare
-from tests.factories import platform_transaction
+from tests.database import rows
 
 
 class TestEveryChange:
@@ -22,12 +19,12 @@ class TestEveryChange:
 def judge(api, world, operation) -> list[str]:
     """What is wrong with what the operation leaves behind."""
     send = prepare(api, world, operation)
-    known = {event.id for event in events()}
+    known = {event.id for event in rows(AuditEvent)}
     request_id = f"audited-{len(known)}"
     answer = send(headers={"X-Request-Id": request_id})
     if not 200 <= answer.status_code < 300:
         return [f"{operation.name}: {answer.status_code} {answer.text[:200]}"]
-    left = [event for event in events() if event.id not in known]
+    left = [event for event in rows(AuditEvent) if event.id not in known]
     if not left:
         return [f"{operation.name}: no row"]
     places = [(event.target_type, event.target_id, event.action) for event in left]
@@ -40,8 +37,3 @@ def judge(api, world, operation) -> list[str]:
         or event.request_id != request_id
         or event.before == event.after
     ]
-
-
-def events():
-    with platform_transaction():
-        return db.session.execute(select(AuditEvent)).scalars().all()

@@ -7,12 +7,11 @@ import threading
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import insert, select
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Permission, Role
-from app.extensions import db
-from app.flags.models import FeatureOverride
+from app.flags.models import FeatureOverride, PlanPreset
+from tests.database import execute, row, rows
 from tests.factories import (
     create_api_key,
     create_member,
@@ -20,8 +19,8 @@ from tests.factories import (
     create_preset,
     create_tenant,
     platform_token,
-    platform_transaction,
     preset_flag,
+    save,
 )
 
 URL = "/v1/billing/flags/overrides"
@@ -57,9 +56,7 @@ def faults(answer):
 
 
 def audit_actions(tenant):
-    with platform_transaction():
-        statement = select(AuditEvent.action).where(AuditEvent.tenant_id == tenant.id)
-        return list(db.session.scalars(statement.order_by(AuditEvent.id)))
+    return [event.action for event in rows(AuditEvent, tenant_id=tenant.id)]
 
 
 class TestCreateOverride:
@@ -123,22 +120,16 @@ class TestCreateOverride:
 
     def test_stops_at_five_hundred_also_when_two_come_at_once(self, app, api):
         flags = [preset_flag(f"f{number}", True) for number in range(501)]
-        preset, tenant = create_preset(), create_tenant()
-        with platform_transaction():
-            preset = db.session.merge(preset)
-            preset.flags = flags
-            db.session.execute(
-                insert(FeatureOverride),
-                [
-                    {
-                        "tenant_id": tenant.id,
-                        "plan_preset_id": preset.id,
-                        "flag_key": f"f{number}",
-                        "flag_value": False,
-                    }
-                    for number in range(499)
-                ],
-            )
+        preset, tenant = save(PlanPreset, name="free", flags=flags), create_tenant()
+        execute(
+            "INSERT INTO feature_overrides (id, created_at, updated_at, version, tenant_id,"
+            " plan_preset_id, flag_key, flag_value)"
+            " SELECT gen_random_uuid(), now(), now(), 1, CAST(:tenant_id AS uuid),"
+            " CAST(:preset_id AS uuid), 'f' || number, 'false'"
+            " FROM generate_series(0, 498) AS number",
+            tenant_id=str(tenant.id),
+            preset_id=str(preset.id),
+        )
         token, answers = platform_token(), []
 
         def send(key):
@@ -237,7 +228,9 @@ class TestUpdateOverride:
     )
     def test_refuses_a_value_of_another_type(self, api, key, value, type_):
         preset, tenant = create_preset(beta=False, theme="a", seats=1), create_tenant()
-        override = create_override(tenant, preset, key, preset.find_flag(key)["default_value"])
+        override = create_override(
+            tenant, preset, key, {"beta": True, "theme": "b", "seats": 2}[key]
+        )
 
         answer = update(api, override, {"flag_value": value})
 
@@ -278,9 +271,8 @@ class TestUpdateOverride:
 
         assert (refused.status_code, refused.json["code"]) == (403, "permission_denied")
         assert list(allowed.json["data"]) == FIELDS
-        with platform_transaction():
-            now = db.session.get_one(FeatureOverride, (tenant.id, override.id))
-            assert now.expires_at == datetime(2020, 1, 1, tzinfo=UTC)
+        now = row(FeatureOverride, id=override.id)
+        assert now.expires_at == datetime(2020, 1, 1, tzinfo=UTC)
 
     def test_does_not_see_another_tenants(self, api):
         preset = create_preset(beta=False)
@@ -343,8 +335,4 @@ class TestDeleteOverride:
 
 
 def save_locked_preset():
-    preset = create_preset()
-    with platform_transaction():
-        preset = db.session.merge(preset)
-        preset.flags = [preset_flag("seats", 5, is_locked=True)]
-    return preset
+    return save(PlanPreset, name="free", flags=[preset_flag("seats", 5, is_locked=True)])

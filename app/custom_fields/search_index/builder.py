@@ -1,68 +1,74 @@
-"""Building and removing a search index, batch by batch.
+"""Building and deleting search indexes, in batches.
 
-Each batch is a transaction of its own that also moves the recorded position, so a build that is
-killed goes on where it was, and two builders of one index take turns. A batch locks its entities
-for the moment it takes: whoever writes one of them comes before or after it, never between.
+Each batch is a transaction of its own that also stores the position it has reached. A build that
+is killed continues there, and two builders of one index take turns. A batch locks its entities, so
+a write to one of them comes before or after the batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, func, select, text
-from sqlalchemy.exc import DBAPIError
+import psycopg2
+from sqlalchemy import ARRAY, Select, Text, Uuid, any_, bindparam, delete, func, select, text
 
-from app.core.clock import utcnow
 from app.core.db import tenancy, transactions
+from app.core.db.statements import Statement
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
-from app.custom_fields.search_index import writer as index_rows
+from app.custom_fields.search_index import writer
 from app.custom_fields.search_index.entries import entries_of
-from app.custom_fields.search_index.indexing import lock_index
-from app.extensions import db
+from app.custom_fields.search_index.index_state import lock_index, save_index
 from app.users.models import User
 
-BATCH = 500
-REMOVED_AT_ONCE = 5000
-
-# Or the planner, where it takes a new tenant for a small one, reads and sorts all of it each time.
-IN_ORDER_OF_THE_KEY = text("SET LOCAL enable_sort = off")
-
-# Where the values of each kind of entity are; of other kinds there are none here.
+BATCH = 500  # entities
+DELETED_AT_ONCE = 5000  # index rows
+BEFORE_ALL = UUID(int=0)  # less than every id
 SOURCES = {"user": (User, User.meta_data)}
+"""The model and the values of each entity type that this service stores."""
 
-FIELD = (
-    select(CustomField)
-    .where(CustomField.tenant_id == bindparam("tenant_id"), CustomField.id == bindparam("field_id"))
-    .execution_options(populate_existing=True)
+_field = select(CustomField).where(
+    CustomField.tenant_id == bindparam("tenant_id"), CustomField.id == bindparam("field_id")
 )
-FIELD_HELD = FIELD.with_for_update(read=True, key_share=True)
 _rows_of_field = (
     IndexRow.tenant_id == bindparam("tenant_id"),
     IndexRow.field_id == bindparam("field_id"),
 )
-FIND_LAST_OF_SOME = (
+FIND_FIELD = Statement("custom_fields.find", _field)
+LOCK_FIELD_KEY = Statement(
+    "custom_fields.lock_key", _field.with_for_update(read=True, key_share=True)
+)
+FIND_LAST_TO_DELETE = Statement(
+    "custom_field_index_rows.find_last_to_delete",
     select(IndexRow.entity_id)
     .where(*_rows_of_field)
     .order_by(IndexRow.entity_id, IndexRow.ordinal)
     .offset(bindparam("number"))
-    .limit(1)
+    .limit(1),
 )
-REMOVE_UP_TO = delete(IndexRow).where(
-    *_rows_of_field, IndexRow.entity_id <= bindparam("last_entity_id")
+DELETE_UP_TO = Statement(
+    "custom_field_index_rows.delete_up_to",
+    delete(IndexRow).where(*_rows_of_field, IndexRow.entity_id <= bindparam("last_entity_id")),
 )
-REMOVE_ALL = delete(IndexRow).where(*_rows_of_field)
-REMOVE_OF_ENTITIES = delete(IndexRow).where(
-    *_rows_of_field, IndexRow.entity_id.in_(bindparam("entity_ids", expanding=True))
+DELETE_ALL = Statement(
+    "custom_field_index_rows.delete_of_field", delete(IndexRow).where(*_rows_of_field)
 )
+DELETE_OF_ENTITIES = Statement(
+    "custom_field_index_rows.delete_of_entities",
+    delete(IndexRow).where(
+        *_rows_of_field, IndexRow.entity_id == any_(bindparam("entity_ids", type_=ARRAY(Uuid)))
+    ),
+)
+# Without this the planner may read and sort all of a tenant, for which it has no statistics yet.
+READ_BY_KEY = Statement("settings.disable_sort", text("SET LOCAL enable_sort = off"), prepare=False)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the work on one index stands after a batch."""
+    """The state of an index after a batch; ``is_settled`` when no work is left."""
 
     state: IndexState
     done: int
@@ -71,14 +77,14 @@ class Progress:
 
 
 def work(tenant_id: UUID, field_id: UUID) -> Iterator[Progress]:
-    """Build or remove, whichever is wanted, batch by batch until nothing is left to do.
+    """Build or delete, as the index's state says, batch by batch until no work is left.
 
-    An error of the database leaves the work to be resumed; any other makes the index ``failed``.
+    After an error of the database the work can be resumed; any other makes the index ``failed``.
     """
     while True:
         try:
-            progress = transactions.run(partial(_step, tenant_id, field_id))
-        except DBAPIError:
+            progress = transactions.run(partial(_run_batch, tenant_id, field_id))
+        except psycopg2.Error:
             raise
         except Exception as fault:
             transactions.run(partial(_fail, tenant_id, field_id, type(fault).__name__))
@@ -89,96 +95,112 @@ def work(tenant_id: UUID, field_id: UUID) -> Iterator[Progress]:
 
 
 def replace(field: CustomField, values: Sequence[tuple[UUID, Any]]) -> None:
-    """Make the index rows of these entities, which are locked, what their values say."""
-    place = {"tenant_id": field.tenant_id, "field_id": field.id}
-    db.session.execute(REMOVE_OF_ENTITIES, {**place, "entity_ids": [id_ for id_, _ in values]})
+    """Write the index rows of these entities, which are locked, anew from their values."""
+    DELETE_OF_ENTITIES.execute(
+        tenant_id=field.tenant_id, field_id=field.id, entity_ids=[id_ for id_, _ in values]
+    )
     field_type = FieldType(field.field_type)
     rows = [
         row
         for entity_id, value in values
-        for row in index_rows.rows_of(field.id, entity_id, entries_of(field_type, value))
+        for row in writer.rows_of(field.id, entity_id, entries_of(field_type, value))
     ]
     if rows:
-        index_rows.write(field.tenant_id, rows)
+        writer.write(field.tenant_id, rows)
 
 
-def reread(field: CustomField) -> CustomField:
-    """The field as it is in this transaction, whenever it was loaded."""
-    place = {"tenant_id": field.tenant_id, "field_id": field.id}
-    found: CustomField = db.session.execute(FIELD, place).scalar_one()
-    return found
+def find_field(tenant_id: UUID, field_id: UUID) -> CustomField:
+    """The field as it is now."""
+    field: CustomField = FIND_FIELD.first(tenant_id=tenant_id, field_id=field_id)
+    return field
 
 
-def _step(tenant_id: UUID, field_id: UUID) -> Progress:
-    """One batch. The field is locked before its index, as whoever changes the field does."""
+def next_entities(entity_type: str) -> Select[Any]:
+    """The next entities of a tenant, by id, each with its value under a field's key."""
+    model, values = SOURCES[entity_type]
+    return (
+        select(model.id, values[bindparam("field_key", type_=Text)].label("value"))
+        .where(model.tenant_id == bindparam("tenant_id"), model.id > bindparam("position"))
+        .order_by(model.id)
+        .limit(bindparam("limit"))
+    )
+
+
+def _run_batch(tenant_id: UUID, field_id: UUID) -> Progress:
+    """One batch. The field is locked before its index, as a change of the field does."""
     tenancy.enter(tenancy.Scope(tenant_id))
-    place = {"tenant_id": tenant_id, "field_id": field_id}
-    field = db.session.execute(FIELD_HELD, place).scalar()
+    field = LOCK_FIELD_KEY.first(tenant_id=tenant_id, field_id=field_id)
     index = lock_index(tenant_id, field_id)
     if field is None or index is None:
         return Progress(IndexState.NONE, 0, 0, is_settled=True)
     if not index.is_settled:
-        index.updated_at = utcnow()
-        if index.state == IndexState.BUILDING:
-            _build_batch(field, index)
-        else:
-            _remove_batch(index)
+        is_building = index.state == IndexState.BUILDING
+        index = save_index(index, _build(field, index) if is_building else _delete(index))
     return Progress(IndexState(index.state), index.done, index.total, index.is_settled)
 
 
-def _build_batch(field: CustomField, index: FieldIndex) -> None:
-    if index.position is None:
-        index.total = _count(field)
-    values = _next_values(field, index.position)
+def _build(field: CustomField, index: FieldIndex) -> dict[str, Any]:
+    """Index the next entities; what changes about the state of the index."""
+    values = _next_values(field, index.position or BEFORE_ALL)
     if values:
         replace(field, values)
-        index.position = values[-1][0]
-        index.done += len(values)
+    done = index.done + len(values)
     if len(values) < BATCH:
-        index.state = IndexState.READY
-        index.total = index.done
-        index.built_version = field.version
-        index.is_settled = True
+        return {
+            "state": IndexState.READY.value,
+            "is_settled": True,
+            "done": done,
+            "total": done,
+            "built_version": field.version,
+        }
+    total = index.total if index.position else _count(field)
+    return {"position": values[-1][0], "done": done, "total": total}
 
 
-def _remove_batch(index: FieldIndex) -> None:
-    place = {"tenant_id": index.tenant_id, "field_id": index.field_id}
-    number = {"number": REMOVED_AT_ONCE - 1}
-    last = db.session.execute(FIND_LAST_OF_SOME, {**place, **number}).scalar()
-    index.is_settled = last is None
+def _delete(index: FieldIndex) -> dict[str, Any]:
+    """Delete the next index rows; what changes about the state of the index."""
+    key = {"tenant_id": index.tenant_id, "field_id": index.field_id}
+    last = FIND_LAST_TO_DELETE.scalar(**key, number=DELETED_AT_ONCE - 1)
     if last is None:
-        db.session.execute(REMOVE_ALL, place)
+        DELETE_ALL.execute(**key)
     else:
-        db.session.execute(REMOVE_UP_TO, {**place, "last_entity_id": last})
+        DELETE_UP_TO.execute(**key, last_entity_id=last)
+    return {"is_settled": last is None}
 
 
 def _count(field: CustomField) -> int:
-    if field.entity_type not in SOURCES:
-        return 0
-    model, _ = SOURCES[field.entity_type]
-    counted = select(func.count()).where(model.tenant_id == field.tenant_id)
-    return db.session.execute(counted).scalar_one()
+    number: int = _counting(field.entity_type).scalar(tenant_id=field.tenant_id)
+    return number
 
 
-def _next_values(field: CustomField, position: UUID | None) -> list[tuple[UUID, Any]]:
+def _next_values(field: CustomField, position: UUID) -> list[tuple[UUID, Any]]:
     """The next entities, locked, each with its value under the field's key."""
     if field.entity_type not in SOURCES:
         return []
-    model, document = SOURCES[field.entity_type]
-    statement = select(model.id, document[field.field_key]).where(
-        model.tenant_id == field.tenant_id
+    READ_BY_KEY.execute()
+    found: list[tuple[UUID, Any]] = _locking(field.entity_type).all(
+        tenant_id=field.tenant_id, field_key=field.field_key, position=position, limit=BATCH
     )
-    if position is not None:
-        statement = statement.where(model.id > position)
-    db.session.execute(IN_ORDER_OF_THE_KEY)
-    statement = statement.order_by(model.id).limit(BATCH).with_for_update(key_share=True)
-    return [(id_, value) for id_, value in db.session.execute(statement)]
+    return found
+
+
+@cache
+def _counting(entity_type: str) -> Statement:
+    model, _ = SOURCES[entity_type]
+    clause = select(func.count()).where(model.tenant_id == bindparam("tenant_id"))
+    return Statement(f"{model.__tablename__}.count", clause)
+
+
+@cache
+def _locking(entity_type: str) -> Statement:
+    model, _ = SOURCES[entity_type]
+    clause = next_entities(entity_type).with_for_update(key_share=True)
+    return Statement(f"{model.__tablename__}.lock_next", clause, prepare=False)
 
 
 def _fail(tenant_id: UUID, field_id: UUID, error: str) -> None:
     tenancy.enter(tenancy.Scope(tenant_id))
     index = lock_index(tenant_id, field_id)
     if index is not None and not index.is_settled:
-        index.state = IndexState.FAILED
-        index.error = f"The build ended with an unexpected error ({error})."
-        index.is_settled = True
+        message = f"The build ended with an unexpected error ({error})."
+        save_index(index, {"state": IndexState.FAILED.value, "error": message, "is_settled": True})

@@ -8,18 +8,19 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.core.db import statements
+from app.core.db.statements import Statement
 from app.custom_fields.search_index.entries import Entry, entries_of
 from app.custom_fields.values.rules import rules_of
 
-WRITE = statements.prepare(
+UPSERT = Statement(
+    "custom_field_index_rows.upsert",
     text("""
 INSERT INTO custom_field_index_rows (
     tenant_id, field_id, entity_id, ordinal,
     text_key, text_rest, number_value, exact_value, date_value
 )
-SELECT :tenant_id, * FROM unnest(
-    CAST(:field_id AS uuid[]), CAST(:entity_id AS uuid[]), CAST(:ordinal AS smallint[]),
+SELECT CAST(:tenant_id AS uuid), * FROM unnest(
+    CAST(:field_ids AS uuid[]), CAST(:entity_ids AS uuid[]), CAST(:ordinals AS smallint[]),
     CAST(:text_key AS text[]), CAST(:text_rest AS text[]), CAST(:number_value AS float8[]),
     CAST(:exact_value AS numeric[]), CAST(:date_value AS timestamptz[])
 )
@@ -27,18 +28,19 @@ ON CONFLICT (tenant_id, field_id, entity_id, ordinal) DO UPDATE SET
     text_key = excluded.text_key, text_rest = excluded.text_rest,
     number_value = excluded.number_value, exact_value = excluded.exact_value,
     date_value = excluded.date_value
-""")
+"""),
 )
 
-REMOVE = statements.prepare(
+DELETE_OF_ENTITY = Statement(
+    "custom_field_index_rows.delete_of_entity",
     text("""
 DELETE FROM custom_field_index_rows
 WHERE tenant_id = :tenant_id AND entity_id = :entity_id
     AND field_id = ANY (CAST(:field_ids AS uuid[]))
-""")
+"""),
 )
 
-Row = tuple[UUID, UUID, int, Entry]  # field, entity, ordinal, values
+IndexedValue = tuple[UUID, UUID, int, Entry]  # field, entity, ordinal, value columns
 
 
 def refresh(
@@ -48,13 +50,13 @@ def refresh(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
 ) -> None:
-    """Make the index follow one entity from ``before`` to ``after``, in the write's transaction.
+    """Update the index of one entity whose values change from ``before`` to ``after``.
 
-    The caller has the entity locked, or has just created it. At most two statements, none where
-    no searchable value differs.
+    It is part of the transaction that writes the values, and the caller has locked or created the
+    entity. It sends at most two statements, and none where no searchable value differs.
     """
-    rows: list[Row] = []
-    shrunk: list[UUID] = []
+    rows: list[IndexedValue] = []
+    shortened: list[UUID] = []
     for rule in rules_of(tenant_id, entity_type):
         if not rule.is_searchable:
             continue
@@ -63,30 +65,26 @@ def refresh(
         if new != old:
             rows += rows_of(rule.field_id, entity_id, new)
         if len(new) < len(old):
-            shrunk.append(rule.field_id)
-    if shrunk:
-        place = {"tenant_id": tenant_id, "entity_id": entity_id, "field_ids": shrunk}
-        statements.write(REMOVE, place)
+            shortened.append(rule.field_id)
+    if shortened:
+        DELETE_OF_ENTITY.execute(tenant_id=tenant_id, entity_id=entity_id, field_ids=shortened)
     if rows:
         write(tenant_id, rows)
 
 
-def rows_of(field_id: UUID, entity_id: UUID, entries: Iterable[Entry]) -> list[Row]:
+def rows_of(field_id: UUID, entity_id: UUID, entries: Iterable[Entry]) -> list[IndexedValue]:
     """The index rows of one value."""
     return [(field_id, entity_id, ordinal, entry) for ordinal, entry in enumerate(entries)]
 
 
-def write(tenant_id: UUID, rows: Sequence[Row]) -> None:
-    """Insert rows, or replace the values of those that are there."""
+def write(tenant_id: UUID, rows: Sequence[IndexedValue]) -> None:
+    """Insert rows, or replace the values of those that exist, in one statement."""
     fields, entities, ordinals, entries = zip(*rows, strict=True)
     columns = dict(zip(Entry._fields, map(list, zip(*entries, strict=True)), strict=True))
-    statements.write(
-        WRITE,
-        {
-            "tenant_id": tenant_id,
-            "field_id": list(fields),
-            "entity_id": list(entities),
-            "ordinal": list(ordinals),
-            **columns,
-        },
+    UPSERT.execute(
+        tenant_id=tenant_id,
+        field_ids=list(fields),
+        entity_ids=list(entities),
+        ordinals=list(ordinals),
+        **columns,
     )

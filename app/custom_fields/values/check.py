@@ -1,4 +1,4 @@
-"""Validation of an entity's values by the custom fields of its tenant."""
+"""Checks of an entity's values against its tenant's custom fields, and of a field's options."""
 
 from __future__ import annotations
 
@@ -6,67 +6,81 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from app.core.errors import Entry, Invalid, Location
+from app.core.errors import Entry, Invalid, Location, value_error
 from app.core.validation.messages import MAX_ENTRIES, refused
+from app.custom_fields.models import FieldType
 from app.custom_fields.values import types
 from app.custom_fields.values.rules import Rule, rules_of
+
+MAX_OPTIONS = 256
+WITH_OPTIONS = frozenset({FieldType.SELECT, FieldType.MULTI_SELECT})
 
 
 def check_patch(
     tenant_id: UUID,
     entity_type: str,
-    before: Mapping[str, Any],
     patch: Mapping[str, Any],
-    after: Mapping[str, Any],
     *,
     loc: Location = ("body", "patches"),
 ) -> None:
     """Raise Invalid, at ``[*loc, key]``, where a merge patch (RFC 7396) breaks a field's rules.
 
-    Only the keys of the patch are checked. A required field cannot be removed, but an entity that
-    lacks it can be patched otherwise. Keys without an active field take any value.
+    Only the keys of the patch are checked. A patch may not remove a required value, but it may
+    change other values of an entity that lacks a required one. Keys without a field are free.
     """
-    _refuse(rules_of(tenant_id, entity_type), patch, loc, is_whole=False)
+    _check(rules_of(tenant_id, entity_type), patch, loc, is_patch=True)
 
 
 def check_values(
     rules: Sequence[Rule], values: Mapping[str, Any], *, loc: Location = ("body", "values")
 ) -> None:
-    """Raise Invalid, at ``[*loc, key]``, for each value that breaks a rule and each required one that is missing.
+    """Raise Invalid, at ``[*loc, key]``, where all ``values`` of an entity break a rule.
 
-    ``values`` are all values of the entity. null is a value of no type.
+    A missing required value breaks one, and so does null, which is not a value of any type.
     """
-    _refuse(rules, values, loc, is_whole=True)
+    _check(rules, values, loc, is_patch=False)
 
 
-def _refuse(
-    rules: Sequence[Rule], values: Mapping[str, Any], loc: Location, *, is_whole: bool
+def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[str] | None:
+    """The options without repeats, in their order; Invalid where :func:`option_errors` finds any."""
+    errors = option_errors(field_type, options)
+    if errors:
+        raise Invalid(*errors)
+    return None if options is None else list(dict.fromkeys(options))
+
+
+def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[Entry]:
+    """Why a field of that type cannot have these options; null fits every type."""
+    if options is None:
+        return []
+    if field_type not in WITH_OPTIONS:
+        return [_option_error(options, "only select and multi_select fields have options")]
+    if len(set(options)) > MAX_OPTIONS:
+        return [_option_error(options, f"a field has at most {MAX_OPTIONS} options")]
+    return []
+
+
+def _option_error(options: Sequence[str], reason: str) -> Entry:
+    return value_error(["body", "options"], reason, options)
+
+
+def _check(
+    rules: Sequence[Rule], values: Mapping[str, Any], loc: Location, *, is_patch: bool
 ) -> None:
-    errors = [
-        fault
-        for rule in rules
-        for fault in (
-            _value_faults(rule, values, loc, null_removes=not is_whole)
-            if rule.key in values
-            else _missing(rule, values, loc, is_whole)
-        )
-    ]
+    errors = [entry for rule in rules for entry in _errors(rule, values, loc, is_patch=is_patch)]
     if errors:
         raise Invalid(*errors[:MAX_ENTRIES])
 
 
-def _missing(
-    rule: Rule, values: Mapping[str, Any], loc: Location, is_wanted: bool
+def _errors(
+    rule: Rule, values: Mapping[str, Any], loc: Location, *, is_patch: bool
 ) -> Iterator[Entry]:
-    if is_wanted and rule.is_required:
-        yield refused("missing", (*loc, rule.key), values)
-
-
-def _value_faults(
-    rule: Rule, values: Mapping[str, Any], loc: Location, *, null_removes: bool
-) -> Iterator[Entry]:
-    value = values[rule.key]
-    if value is None and null_removes:
-        yield from _missing(rule, values, loc, is_wanted=True)
-        return
-    yield from types.faults(rule.field_type, rule.options, value, (*loc, rule.key))
+    """In a patch null removes the value, and an absent key leaves it unchanged."""
+    is_absent = rule.key not in values
+    is_removed = is_patch and not is_absent and values[rule.key] is None
+    if is_removed or (is_absent and not is_patch):
+        if rule.is_required:
+            yield refused("missing", (*loc, rule.key), values)
+    elif not is_absent:
+        value = values[rule.key]
+        yield from types.faults(rule.field_type, rule.options, value, (*loc, rule.key))

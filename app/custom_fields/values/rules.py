@@ -1,4 +1,4 @@
-"""The active fields of one kind of entity, as those who write such entities see them."""
+"""Rules: the active custom fields of one entity type, as writers of such entities need them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from uuid import UUID
 
 from sqlalchemy import JSON, ColumnElement, bindparam, func, select
 
-from app.core.db import statements, transactions
+from app.core.db import transactions
+from app.core.db.statements import Statement
 from app.custom_fields.models import CustomField, FieldType
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a field demands of the values under its key."""
+    """What a field requires of the values under its key."""
 
     field_id: UUID
     key: str
@@ -37,37 +38,39 @@ class Rule:
         )
 
 
-def rules_column(tenant_id: Any, entity_type: str) -> ColumnElement[Any]:
-    """The rules as a column, for :func:`remember`: in the statement that locks the entity, say.
+def rules_column(tenant_id: Any, entity_type: Any) -> ColumnElement[Any]:
+    """The rules as a column of a SELECT; :func:`remember` takes its value.
 
-    Reading them holds them until the transaction ends: nobody changes what is indexed meanwhile.
+    Reading it locks the rules in shared mode until the transaction ends: no other transaction can
+    change meanwhile which fields are indexed.
     """
     return func.custom_field_rules(tenant_id, entity_type, type_=JSON)
 
 
-READ = statements.prepare(
-    select(func.custom_field_rules(bindparam("tenant_id"), bindparam("entity_type"), type_=JSON))
+READ = Statement(
+    "custom_fields.read_rules",
+    select(rules_column(bindparam("tenant_id"), bindparam("entity_type"))),
 )
 
 
 def rules_of(tenant_id: UUID, entity_type: str) -> tuple[Rule, ...]:
-    """The rules in the fields' order; read once in a transaction, and held until it ends."""
-    known: tuple[Rule, ...] | None = transactions.context().get(_place(tenant_id, entity_type))
+    """The rules, in the fields' order; read once per transaction and locked until it ends."""
+    known: tuple[Rule, ...] | None = transactions.context().get(_key(tenant_id, entity_type))
     if known is None:
-        place = {"tenant_id": tenant_id, "entity_type": entity_type}
-        known = remember(tenant_id, entity_type, statements.scalar(READ, place))
+        found = READ.scalar(tenant_id=tenant_id, entity_type=entity_type)
+        known = remember(tenant_id, entity_type, found)
     return known
 
 
 def remember(tenant_id: UUID, entity_type: str, found: list[Any] | None) -> tuple[Rule, ...]:
-    """Take what :func:`rules_column` gave, so that nobody in this transaction asks again."""
+    """Store the value of :func:`rules_column` for the rest of the transaction."""
     rules = tuple(
         Rule(UUID(field_id), key, FieldType(type_), options, required, searchable)
         for field_id, key, type_, options, required, searchable in found or ()
     )
-    transactions.context()[_place(tenant_id, entity_type)] = rules
+    transactions.context()[_key(tenant_id, entity_type)] = rules
     return rules
 
 
-def _place(tenant_id: UUID, entity_type: str) -> str:
+def _key(tenant_id: UUID, entity_type: str) -> str:
     return f"custom_field_rules {tenant_id} {entity_type}"

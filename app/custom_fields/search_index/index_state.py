@@ -1,0 +1,117 @@
+"""The state of search indexes: reading and locking it, and starting a rebuild."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import bindparam, func, select, true
+from sqlalchemy.dialects.postgresql import insert
+
+from app.core.clock import utcnow
+from app.core.db.statements import Statement
+from app.core.jobs.queues import JOBS
+from app.custom_fields.models import CustomField, FieldIndex, IndexState
+
+BUILD_JOB = "app.custom_fields.jobs.sync_search_index"
+
+_table = FieldIndex.__table__
+_upsert = insert(_table).values(
+    {column.name: bindparam(column.name, type_=column.type) for column in _table.columns}
+)
+FIND = Statement(
+    "custom_field_indexes.find",
+    select(
+        CustomField.id.label("field_id"),
+        func.coalesce(FieldIndex.state, IndexState.NONE.value).label("state"),
+        func.coalesce(FieldIndex.is_settled, true()).label("is_settled"),
+        func.coalesce(FieldIndex.done, 0).label("done"),
+        func.coalesce(FieldIndex.total, 0).label("total"),
+        FieldIndex.error,
+        FieldIndex.built_version,
+    )
+    .select_from(CustomField)
+    .outerjoin(
+        FieldIndex,
+        (FieldIndex.tenant_id == CustomField.tenant_id) & (FieldIndex.field_id == CustomField.id),
+    )
+    .where(
+        CustomField.tenant_id == bindparam("tenant_id"), CustomField.id == bindparam("field_id")
+    ),
+)
+LOCK = Statement(
+    "custom_field_indexes.lock",
+    select(FieldIndex)
+    .where(
+        FieldIndex.tenant_id == bindparam("tenant_id"),
+        FieldIndex.field_id == bindparam("field_id"),
+    )
+    .with_for_update(),
+)
+SAVE = Statement(
+    "custom_field_indexes.save",
+    _upsert.on_conflict_do_update(
+        index_elements=["tenant_id", "field_id"],
+        set_={column.name: column for column in _upsert.excluded},
+    ),
+)
+LOCK_RULES = Statement(
+    "custom_fields.lock_rules",
+    select(func.lock_custom_fields(bindparam("tenant_id"), bindparam("entity_type"))),
+)
+
+
+def is_indexed(field: CustomField) -> bool:
+    """Whether writers maintain index rows of the field."""
+    return field.is_searchable and field.is_active
+
+
+def get_index(field: CustomField) -> FieldIndex:
+    """The state of a field's index; ``none`` where it never had one."""
+    found: FieldIndex = FIND.first(tenant_id=field.tenant_id, field_id=field.id)
+    return found
+
+
+def lock_index(tenant_id: UUID, field_id: UUID) -> FieldIndex | None:
+    """The state, locked until the transaction ends; None where the field never had an index."""
+    found: FieldIndex | None = LOCK.first(tenant_id=tenant_id, field_id=field_id)
+    return found
+
+
+def save_index(index: FieldIndex, changes: Mapping[str, Any]) -> FieldIndex:
+    """Store changes of a locked state; returns the new state."""
+    changed: FieldIndex = cast("Any", index)._replace(**changes, updated_at=utcnow())
+    SAVE.execute(**{name: getattr(changed, name) for name in FieldIndex.__table__.columns.keys()})  # noqa: SIM118
+    return changed
+
+
+def lock_rules(tenant_id: UUID, entity_type: str) -> None:
+    """Lock an entity type until the transaction ends: nobody else writes its entities or fields.
+
+    Lock the field's index first, because a build that holds it waits for writers.
+    """
+    LOCK_RULES.execute(tenant_id=tenant_id, entity_type=entity_type)
+
+
+def rebuild(field: CustomField) -> None:
+    """Queue the work on a field's index: build it, or delete its rows if it is not indexed.
+
+    The caller changes ``is_searchable`` or ``is_active`` in the same transaction. After its commit
+    every writer maintains the rows of the entities that the build has passed.
+    """
+    state = IndexState.BUILDING if is_indexed(field) else IndexState.NONE
+    SAVE.execute(
+        tenant_id=field.tenant_id,
+        field_id=field.id,
+        state=state.value,
+        is_settled=False,
+        position=None,
+        done=0,
+        total=0,
+        error=None,
+        built_version=None,
+        updated_at=utcnow(),
+    )
+    lock_rules(field.tenant_id, field.entity_type)
+    JOBS[BUILD_JOB].push(str(field.tenant_id), str(field.id))
