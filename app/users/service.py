@@ -65,7 +65,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     """
     tenant = tenants.get_tenant(tenant_id)
     meta_data = values.get("meta_data", {})
-    _check(tenant.id, {}, meta_data, meta_data, loc=("body", "meta_data"))
+    _check(tenant.id, meta_data, meta_data, loc=("body", "meta_data"))
     user = queries.insert_row(
         User,
         {
@@ -131,7 +131,7 @@ def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Act
     remember(user.tenant_id, ENTITY, rules)
     before = user.meta_data
     after = merge_patch(before, patch)
-    _check(user.tenant_id, before, patch, after, loc=("body", "patches"))
+    _check(user.tenant_id, patch, after, loc=("body", "patches"))
     check_precondition(user)
     user, change = queries.update_row(User, user, {"meta_data": after}, actor_id=actor.id)
     if change is not None:
@@ -142,7 +142,6 @@ def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Act
 
 def _check(
     tenant_id: UUID,
-    before: Mapping[str, Any],
     patch: Mapping[str, Any],
     after: Mapping[str, Any],
     *,
@@ -150,7 +149,7 @@ def _check(
 ) -> None:
     """Refuse, at ``loc``, what breaks the tenant's custom fields, and what is too large."""
     if patch:
-        check_patch(tenant_id, ENTITY, before, patch, after, loc=loc)
+        check_patch(tenant_id, ENTITY, patch, loc=loc)
     size = len(json_text.dumps(after))
     if size > MAX_META_DATA:
         reason = f"meta_data takes at most {MAX_META_DATA} bytes of JSON, not {size}"

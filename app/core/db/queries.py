@@ -47,7 +47,8 @@ def get_row(model: type[R], row_id: UUID | str) -> R:
 
 def find_row(model: type[R], **equal: Any) -> R | None:
     """The first row whose columns equal these values, in the order of its key; None without one."""
-    row: R | None = _find(model, tuple(equal)).first(**equal)
+    described: Any = model
+    row: R | None = _find(described, tuple(equal)).first(**equal)
     return row
 
 

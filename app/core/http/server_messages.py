@@ -92,6 +92,8 @@ class Parser(HTTPRequestParser):
 class Task(WSGITask):
     """Runs the application for one request."""
 
+    wrote_header: bool
+
     def get_environment(self) -> dict[str, Any]:
         """The WSGI environment; its path is the one sent, where waitress removes leading slashes."""
         environ: dict[str, Any] = super().get_environment()
