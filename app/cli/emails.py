@@ -9,7 +9,7 @@ import click
 from app.cli.base import AppGroup, json_option, operator, print_rows
 from app.cli.records import limit_option, print_list
 from app.core.actors import SYSTEM_CLI
-from app.emails import service
+from app.emails import service, suppressions
 from app.emails.events import Cause, EmailKind
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
 
@@ -54,7 +54,7 @@ def list_events(
 def list_suppressions(address: str | None, cause: str | None, limit: int, as_json: bool) -> None:
     """List the addresses not to write to."""
     filters: dict[str, Any] = {"cause": cause} if cause else {}
-    page = service.list_suppressions(limit=limit, cursor=None, address=address, filters=filters)
+    page = suppressions.list_active(limit=limit, cursor=None, address=address, filters=filters)
     print_list(page.items, SuppressionSchema(), SUPPRESSION_COLUMNS, as_json=as_json)
 
 
@@ -64,5 +64,5 @@ def list_suppressions(address: str | None, cause: str | None, limit: int, as_jso
 @operator
 def lift(address: str, as_json: bool) -> None:
     """Take an address off the suppression list."""
-    service.lift_suppression(address, actor=SYSTEM_CLI)
+    suppressions.lift(address, actor=SYSTEM_CLI)
     print_rows([{"address": address, "lifted": True}], ["address", "lifted"], as_json=as_json)

@@ -27,7 +27,7 @@ from app.users import service as users
 
 COUNTS = ("table", "rows")
 
-tenant_option = click.option("--tenant", help="Named so in this tenant (slug or id).")
+tenant_option = click.option("--tenant", help="In this tenant (slug or id).")
 output_option = click.option(
     "--output",
     type=click.Path(dir_okay=False, writable=True, allow_dash=True),
@@ -37,15 +37,15 @@ output_option = click.option(
 )
 
 
-def sentences(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn a refusal into one sentence on standard error and exit 1."""
+def print_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Print an AppError as one sentence on standard error, and exit with 1."""
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
         try:
             return command(*args, **options)
-        except AppError as refusal:
-            raise click.ClickException(refusal.detail or "Not found.") from None
+        except AppError as fault:
+            raise click.ClickException(fault.detail or "Not found.") from None
 
     return run
 
@@ -55,31 +55,31 @@ def sentences(command: Callable[..., Any]) -> Callable[..., Any]:
 @tenant_option
 @output_option
 @with_appcontext
-@sentences
+@print_errors
 def export_user(user: str, tenant: str | None, output: str) -> None:
     """Write all that is stored about a person as JSON, table by table, over all tenants.
 
     USER is an id, an e-mail address or an idp_user_id. The counts go to standard error.
     """
     of = _tenant(tenant)
-    with snapshot() as session, _bar() as progress:
-        person = get_person(session, find_subject(session, user, of and of.id))
-        _write(export.of_person(session, person, progress), output)
+    with snapshot() as connection, _bar() as progress:
+        person = get_person(connection, find_subject(connection, user, of and of.id))
+        _write(export.of_person(connection, person, progress), output)
 
 
 @click.command("export")
 @click.argument("tenant")
 @output_option
 @with_appcontext
-@sentences
+@print_errors
 def export_tenant(tenant: str, output: str) -> None:
     """Write all that is stored of a tenant and its people as JSON, table by table.
 
     TENANT is a slug or an id. The counts go to standard error.
     """
     of = _tenant(tenant)
-    with snapshot() as session, _bar() as progress:
-        _write(export.of_tenant(session, of.id, progress), output)
+    with snapshot() as connection, _bar() as progress:
+        _write(export.of_tenant(connection, of.id, progress), output)
 
 
 @click.command("erase")
@@ -89,25 +89,25 @@ def export_tenant(tenant: str, output: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @with_appcontext
-@sentences
+@print_errors
 def erase_user(
     user: str, tenant: str | None, allow_ownerless: bool, yes: bool, as_json: bool
 ) -> None:
     """Erase a person for good: in every table, every tenant, the inbox and the audit trail.
 
-    USER is an id, an e-mail address or an idp_user_id. Anonymous rows stay, with who did what to
-    which row. Delete the person at the identity provider first, or its next event about them
-    makes them known again. Backups are not touched.
+    USER is an id, an e-mail address or an idp_user_id. Anonymous rows and the structure of the
+    audit trail remain. Delete the person at the identity provider first, or its next event about
+    them stores them again. Backups are not changed.
     """
     of = _tenant(tenant)
-    with owner() as session:
-        person = get_person(session, find_subject(session, user, of and of.id))
+    with owner() as connection:
+        person = get_person(connection, find_subject(connection, user, of and of.id))
     if not yes:
         where = f"{len(person.users)} tenant(s)" if person.users else "no tenant yet"
         click.confirm(f"Erase {user}, known in {where}, for good?", abort=True, err=True)
     _deactivate(person, allow_ownerless)
-    with owner() as session, _bar() as progress:
-        done = erase.erase(session, person, progress, actor=SYSTEM_CLI)
+    with owner() as connection, _bar() as progress:
+        done = erase.erase(connection, person, progress, actor=SYSTEM_CLI)
     print_rows(_rows(done), COUNTS, as_json=as_json)
 
 
@@ -118,7 +118,10 @@ def _tenant(named: str | None) -> Any:
 
 @operator
 def _deactivate(person: Person, allow_ownerless: bool) -> None:
-    """Their tokens end here; a tenant keeps its last owner unless told otherwise."""
+    """Deactivate the person's users, so that their tokens are refused from now on.
+
+    A tenant's last active owner is refused unless ``allow_ownerless``.
+    """
     for user_id in person.user_ids:
         users.update(
             user_id, {"is_active": False}, actor=SYSTEM_CLI, allow_ownerless=allow_ownerless
@@ -132,7 +135,7 @@ def _write(tables: export.Tables, output: str) -> None:
         for place, (name, rows) in enumerate(tables.items()):
             file.write(f'{"," if place else ""}\n"{name}": [')
             for row in rows():
-                file.write(("," if counts[name] else "") + "\n  " + dumps_text(export.shown(row)))
+                file.write(("," if counts[name] else "") + "\n  " + dumps_text(export.as_json(row)))
                 counts[name] += 1
             file.write("]")
         file.write("\n}\n")
@@ -156,7 +159,7 @@ def _rows(done: Counter[str]) -> list[dict[str, Any]]:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int], None]]:
-    """Show on standard error what is looked through, and how far."""
+    """Show on standard error what is read, and how many of its rows."""
     columns = (TextColumn("{task.description}"), TextColumn("{task.completed}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, Any] = {}

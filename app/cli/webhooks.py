@@ -18,8 +18,7 @@ from flask.cli import with_appcontext
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
 from app.cli.records import limit_option, print_list, print_one
 from app.core.actors import SYSTEM_CLI
-from app.webhooks import inbox, processing, service
-from app.webhooks.jobs import push
+from app.webhooks import processing, service, verification
 from app.webhooks.models import Status
 from app.webhooks.providers import PATHS, PROVIDERS, Receiver
 from app.webhooks.schemas import WebhookEventDetailSchema, WebhookEventSchema
@@ -75,7 +74,6 @@ def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json
         raise click.UsageError("Name the events, or give --failed.")
     chosen: Sequence[Any] = event_ids or service.failed_ids(source)
     events = [service.replay(event_id, actor=SYSTEM_CLI) for event_id in chosen]
-    push([event.id for event in events])
     print_list(events, WebhookEventSchema(), COLUMNS, as_json=as_json)
 
 
@@ -83,10 +81,8 @@ def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json
 @json_option
 @operator
 def sweep(as_json: bool) -> None:
-    """Queue pending events whose jobs were lost, as the scheduler does every minute."""
-    lost = processing.lost()
-    push(lost)
-    print_rows([{"swept": len(lost)}], ["swept"], as_json=as_json)
+    """Queue a job for pending events whose job was lost, as the scheduler does every minute."""
+    print_rows([{"swept": processing.sweep()}], ["swept"], as_json=as_json)
 
 
 @webhooks.command("stats")
@@ -150,7 +146,7 @@ def _receiver_of(preset: str) -> Receiver:
 
 def _configured_secret(receiver: Receiver, preset: str) -> str:
     """The first that the receiver has for the preset, its tolerance left out."""
-    setting = inbox.SETTINGS[receiver]
+    setting = verification.SETTINGS[receiver]
     for pair in getattr(current_app.extensions["config"], setting).split():
         name, _, value = pair.partition(":")
         if name == preset:

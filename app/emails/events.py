@@ -1,6 +1,6 @@
-"""What happened to messages and addresses, in words of our own; no provider's form is known here.
+"""E-mail events in one form for all providers.
 
-Each event is a fact about one recipient of one message, and their order does not matter.
+Each event is a fact about one recipient of one message. Their order does not matter.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class EmailKind(StrEnum):
     DEFERRED = "deferred"
     SOFT_BOUNCED = "soft_bounced"
     REJECTED = "rejected"
-    """Never attempted: suppressed, refused by policy, or not renderable."""
+    """Not sent: the address is suppressed, a policy forbids it, or the template has an error."""
     DELIVERED = "delivered"
     BOUNCED = "bounced"
-    """Permanently."""
+    """The receiving server refused it permanently."""
     COMPLAINED = "complained"
     OPENED = "opened"
     CLICKED = "clicked"
@@ -40,7 +40,7 @@ STATES = (
     EmailKind.BOUNCED,
     EmailKind.COMPLAINED,
 )
-"""What a message can be, lowest first: its state is the highest that was ever told of it."""
+"""The states of a message, lowest first. A message has the highest state that any event gave it."""
 
 
 class Cause(StrEnum):
@@ -78,7 +78,7 @@ class EmailEvent:
     url: str = ""
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """The sender's own values, by which it finds its communication again."""
+    """The sender's own values, by which it identifies the communication."""
     suppressions: tuple[Suppression, ...] = ()
 
 

@@ -1,9 +1,8 @@
-"""E-mail events as they happened, what became of each message, and the suppression list."""
+"""E-mail events, the state of each message, and the suppression list."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, BigInteger, Index, Text, UniqueConstraint, func, text
@@ -18,8 +17,8 @@ from app.extensions import db
 class EmailEventRecord(db.Model):  # type: ignore[name-defined]
     """One fact about one recipient of one message; never changed.
 
-    ``webhook_event_id`` and ``ordinal`` say which part of which delivery it came with, so that
-    a delivery that is processed again adds nothing. ``address`` is the recipient in lower case.
+    ``webhook_event_id`` and ``ordinal`` name the part of the delivery that it came with, so a
+    delivery that is applied again adds nothing. ``address`` is the recipient in lower case.
     """
 
     __tablename__ = "email_events"
@@ -48,10 +47,10 @@ class EmailEventRecord(db.Model):  # type: ignore[name-defined]
 
 
 class EmailMessage(Row):
-    """What became of one message for one recipient.
+    """The state of one message for one recipient.
 
-    ``state`` only ever rises (``rank`` is its height), whatever order the events come in;
-    opens and clicks are counted beside it.
+    ``rank`` is the place of ``state`` in :data:`app.emails.events.STATES`; it only rises, whatever
+    order the events arrive in. Opens and clicks are counted independently of it.
     """
 
     __tablename__ = "email_messages"
@@ -75,10 +74,10 @@ class EmailMessage(Row):
 
 
 class Suppression(Row):
-    """One reason not to write to an address.
+    """One reason not to send e-mail to an address.
 
-    ``suppressed_at`` and ``lifted_at`` are the latest moments that either was said; the later
-    one counts (:attr:`is_active`), so the order in which the two are learnt does not matter.
+    ``suppressed_at`` and ``lifted_at`` are the latest known moments of each; the later of the two
+    decides ``is_active``. So the order in which they become known does not matter.
     """
 
     __tablename__ = "suppressions"
@@ -94,20 +93,3 @@ class Suppression(Row):
     suppressed_at: Mapped[datetime | None] = mapped_column(Moment)
     lifted_at: Mapped[datetime | None] = mapped_column(Moment)
     is_active: Mapped[bool]
-
-    def learn(
-        self, *, suppressed_at: datetime | None, lifted_at: datetime | None
-    ) -> dict[str, Any]:
-        """The values after learning of these moments."""
-        suppressed = _later(self.suppressed_at, suppressed_at)
-        lifted = _later(self.lifted_at, lifted_at)
-        return {
-            "suppressed_at": suppressed,
-            "lifted_at": lifted,
-            "is_active": suppressed is not None and (lifted is None or suppressed >= lifted),
-        }
-
-
-def _later(known: datetime | None, said: datetime | None) -> datetime | None:
-    moments = [moment for moment in (known, said) if moment is not None]
-    return max(moments, default=None)

@@ -1,4 +1,4 @@
-"""What happened to e-mail, and the suppression list."""
+"""The lists of e-mail events and messages, and the suppression list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.emails import service
+from app.emails import service, suppressions
 from app.emails.schemas import (
     EmailEventQuerySchema,
     EmailEventSchema,
@@ -54,7 +54,7 @@ def list_email_messages(query: dict[str, Any]) -> Page:
 @blp.response(200, SuppressionSchema(many=True))
 def list_suppressions(query: dict[str, Any]) -> Page:
     """List the addresses not to write to, with the cause of each."""
-    return service.list_suppressions(**_split(query, "cause"))
+    return suppressions.list_active(**_split(query, "cause"))
 
 
 @blp.delete("/suppressions/<path:address>")
@@ -62,11 +62,11 @@ def list_suppressions(query: dict[str, Any]) -> Page:
 @blp.response(204)
 def lift_suppression(address: str) -> None:
     """Take an address off the suppression list."""
-    service.lift_suppression(address, actor=current_actor())
+    suppressions.lift(address, actor=current_actor())
 
 
 def _split(query: dict[str, Any], *columns: str) -> dict[str, Any]:
-    """The query with what compares a column gathered under ``filters``."""
+    """The query; the parameters that are compared with ``columns`` are under ``filters``."""
     filters = {name: query.pop(name) for name in columns if name in query}
     return {"cursor": None, **query, "filters": filters}
 

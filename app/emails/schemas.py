@@ -1,4 +1,4 @@
-"""What the e-mail lists take and show."""
+"""Requests and answers of the e-mail lists."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EmailEventSchema(Schema):
     response = Str(required=True)
     url = Str(required=True)
     tags = ListOf(Str(), required=True)
-    metadata = JsonObject(attribute="sender_values", required=True)
+    metadata = JsonObject(required=True)
 
 
 class EmailEventQuerySchema(PageQuerySchema):

@@ -1,23 +1,20 @@
-"""Showing what the identity provider says as rows: tenants, users, memberships.
+"""Writes the tenants, users and memberships that follow from the states of a provider's objects.
 
-Before a merge and after it, the objects' states each say what the rows should hold; the rows
-get the difference. A row that is missing gets everything, as soon as enough is known.
+The states before the delivery and now each give the values of the rows; the rows get the
+difference. A missing row is created with all values, as soon as enough is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, exists, func, or_, select, tuple_
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, exists, func, or_, select, union
 
 from app.auth.models import ApiKey
 from app.core.actors import SYSTEM_IDP
-from app.core.db import transactions
-from app.core.db.models import Row
-from app.core.errors import Conflict
-from app.extensions import db
+from app.core.db.statements import Statement
 from app.identity_sync.merge_state import membership_values, organization_values, user_values
 from app.identity_sync.store import Key, Kind, Objects, Pair
 from app.memberships import service as memberships
@@ -28,10 +25,9 @@ from app.tenants.models import Tenant
 from app.users import service as users
 from app.users.models import User
 
-R = TypeVar("R", bound=Row)
-REPEATED = ("is_active", True)
 USER_FIELDS = frozenset({"email", "first_name", "last_name", "is_active"})
 END = frozenset({"is_active"})
+REPEATED = ("is_active", True)
 MADE_BY_TENANT = or_(
     User.created_by_user_id.not_like("%:%"),
     User.created_by_user_id.like("key:%")
@@ -41,25 +37,72 @@ MADE_BY_TENANT = or_(
 )
 """A column: whether the row was made with a tenant's own credential, a user token or a key."""
 
+_user_ids = any_(bindparam("user_ids", type_=ARRAY(Text)))
+_tenant_ids = union(
+    select(Tenant.id).where(
+        Tenant.idp_org_id == any_(bindparam("organization_ids", type_=ARRAY(Text)))
+    ),
+    select(User.tenant_id).where(
+        User.idp_user_id == any_(bindparam("user_ids_everywhere", type_=ARRAY(Text)))
+    ),
+)
+FIND_ROWS = Statement(
+    "identity_sync.find_rows",
+    select(Tenant, User, Membership, func.coalesce(MADE_BY_TENANT, False).label("made_by_tenant"))
+    .outerjoin(User, and_(User.tenant_id == Tenant.id, User.idp_user_id == _user_ids))
+    .outerjoin(
+        Membership, and_(Membership.tenant_id == User.tenant_id, Membership.user_id == User.id)
+    )
+    .where(Tenant.id.in_(_tenant_ids))
+    .order_by(Tenant.id),
+)
 
-class Projection:
-    """The rows of one delivery; see the module."""
+
+class Rows:
+    """The rows of one delivery: :meth:`read` them, then write what follows from the states."""
 
     def __init__(self, objects: Objects, roles: Mapping[str, str], *, force: bool) -> None:
         self._objects = objects
         self._roles = roles
         self._force = force
-        self._shown: set[UUID] = set()
+        self._tenants: dict[str, Tenant] = {}
+        self._users: dict[tuple[UUID, str], tuple[User, Membership | None]] = {}
+        self._made_by_tenant: set[UUID] = set()
+        self._written: set[UUID] = set()
 
-    def show_organization(self, organization_id: str) -> bool:
-        """Make or change the organization's tenant; whether it was made."""
+    def read(
+        self,
+        organization_ids: Collection[str],
+        pairs: Collection[Pair],
+        user_ids_everywhere: Collection[str],
+    ) -> None:
+        """Read the tenants of organizations with the users and memberships of ``pairs`` in them.
+
+        Of ``user_ids_everywhere`` the rows in all tenants are read.
+        """
+        found = FIND_ROWS.all(
+            organization_ids=list(organization_ids),
+            user_ids=list({*(pair.user_id for pair in pairs), *user_ids_everywhere}),
+            user_ids_everywhere=list(user_ids_everywhere),
+        )
+        for tenant, user, membership, is_made_by_tenant in found:
+            self._tenants[tenant.idp_org_id] = tenant
+            if user.id is None:  # the outer join found none
+                continue
+            self._users[tenant.id, user.idp_user_id] = user, membership if membership.id else None
+            if is_made_by_tenant:
+                self._made_by_tenant.add(user.id)
+
+    def write_tenant(self, organization_id: str) -> bool:
+        """Create or change the organization's tenant; whether it was created."""
         key = Key(Kind.ORGANIZATION, organization_id)
         values = organization_values(self._objects.now[key], organization_id)
         if values is None:
             return False
-        tenant = _find_tenants([organization_id]).get(organization_id)
+        tenant = self._tenants.get(organization_id)
         if tenant is None:
-            _create_tenant(organization_id, values)
+            values |= {"idp_org_id": organization_id, "slug": slugs.find_free(values["slug"])}
+            self._tenants[organization_id] = tenants.create(values, actor=SYSTEM_IDP)
             return True
         before = organization_values(self._objects.before[key], organization_id)
         changes = self._changes(before, values)
@@ -68,155 +111,86 @@ class Projection:
         _change_tenant(tenant, changes)
         return False
 
-    def show_pairs(self, pairs: Sequence[Pair]) -> set[Pair]:
-        """Make or change the users and memberships of these; those that have to wait."""
-        pairs = list(dict.fromkeys(pairs))
-        self._objects.load([Key(Kind.USER, pair.user_id) for pair in pairs])
-        found = _find_tenants({pair.organization_id for pair in pairs})
-        people = _find_users(
-            {(t.id, p.user_id) for p in pairs if (t := found.get(p.organization_id))}
-        )
-        members = _find_memberships([(user.tenant_id, user.id) for user in people.values()])
+    def write_memberships(self, pairs: Sequence[Pair]) -> set[Pair]:
+        """Create or change the users and memberships of these pairs; the pairs that have to wait."""
         connections = self._objects.connections()
-        waiting = set()
-        for pair in pairs:
-            tenant = found.get(pair.organization_id)
-            if tenant is None:
-                waiting.add(pair)
-                continue
-            user = people.get((tenant.id, pair.user_id))
-            membership = members.get((tenant.id, user.id)) if user else None
-            keys = connections.get(pair, [])
-            if not self._show_pair(pair, keys, tenant, user, membership):
-                waiting.add(pair)
-        return waiting
+        return {
+            pair
+            for pair in dict.fromkeys(pairs)
+            if not self._write_membership(pair, connections.get(pair, []))
+        }
 
-    def show_user(self, user_id: str) -> None:
-        """Change the person's rows in tenants where the provider knows no membership.
+    def write_user(self, user_id: str) -> None:
+        """Change the user's rows in tenants where the provider knows no membership.
 
-        A tenant may name anybody as its user: of a row that it made itself only the end follows,
-        so that it learns nothing about other tenants' people.
+        A tenant may create a user with any ``idp_user_id``. Such a row only follows the end of the
+        user, so that the tenant learns nothing about people of other tenants.
         """
-        found = select(User, MADE_BY_TENANT).where(User.idp_user_id == user_id)
-        fresh = found.order_by(User.tenant_id).execution_options(populate_existing=True)
-        for user, is_claimed in db.session.execute(fresh).all():
-            self._show_user(user, user_id, only=END if is_claimed else USER_FIELDS)
+        for (_, idp_user_id), (user, _) in self._users.items():
+            if idp_user_id == user_id:
+                fields = END if user.id in self._made_by_tenant else USER_FIELDS
+                self._change_user(user, user_id, fields=fields)
 
-    def _show_pair(
-        self,
-        pair: Pair,
-        keys: Sequence[Key],
-        tenant: Tenant,
-        user: User | None,
-        membership: Membership | None,
-    ) -> bool:
-        """False where the membership, or its user, is not known yet."""
-        objects, user_key = self._objects, Key(Kind.USER, pair.user_id)
-        after = membership_values(
-            [objects.now[k] for k in keys], objects.now[user_key], self._roles
+    def _write_membership(self, pair: Pair, keys: Sequence[Key]) -> bool:
+        """False where the tenant, the membership or its user is not known yet."""
+        objects = self._objects
+        tenant, user_key = self._tenants.get(pair.organization_id), Key(Kind.USER, pair.user_id)
+        now, before = (
+            membership_values([states[key] for key in keys], states[user_key], self._roles)
+            for states in (objects.now, objects.before)
         )
-        if after is None:
+        if tenant is None or now is None:
             return False
-        before = membership_values(
-            [objects.before[k] for k in keys], objects.before[user_key], self._roles
-        )
+        user, membership = self._users.get((tenant.id, pair.user_id), (None, None))
         if user is None:
             known = user_values(objects.now[user_key])
             if known is None:
                 return False
-            values = {**known, "idp_user_id": pair.user_id}
-            user = users.create(tenant.id, values, actor=SYSTEM_IDP)
+            user = users.create_in(tenant, {**known, "idp_user_id": pair.user_id}, actor=SYSTEM_IDP)
         else:
-            self._show_user(user, pair.user_id, anew=before is None)
+            self._change_user(user, pair.user_id, is_new=before is None)
         if membership is None:
-            values = {**after, "user_id": user.id}
-            memberships.create(tenant.id, values, actor=SYSTEM_IDP)
-            return True
-        if changes := self._changes(before, after):
+            memberships.create_for(user, now, actor=SYSTEM_IDP)
+        elif changes := self._changes(before, now):
             memberships.change(membership.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
         return True
 
-    def _show_user(
+    def _change_user(
         self,
         user: User,
         user_id: str,
         *,
-        anew: bool = False,
-        only: Collection[str] = USER_FIELDS,
+        is_new: bool = False,
+        fields: Collection[str] = USER_FIELDS,
     ) -> None:
-        """Change one row of the person; ``anew`` where it was not theirs for certain before."""
+        """Change one row of the user, once; ``is_new``: the row was not certainly theirs before."""
         key = Key(Kind.USER, user_id)
-        after = user_values(self._objects.now[key])
-        if after is None or user.id in self._shown:
+        now = user_values(self._objects.now[key])
+        if now is None or user.id in self._written:
             return
-        self._shown.add(user.id)
-        before = None if anew else user_values(self._objects.before[key])
-        changes = {name: v for name, v in self._changes(before, after).items() if name in only}
+        self._written.add(user.id)
+        before = None if is_new else user_values(self._objects.before[key])
+        changes = {name: v for name, v in self._changes(before, now).items() if name in fields}
         if changes:
             users.update(user.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
 
-    def _changes(
-        self, before: Mapping[str, Any] | None, after: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _changes(self, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> dict[str, Any]:
         """What the delivery changed; everything, where nothing was known before.
 
-        That something goes on does not make active again what was ended here.
+        An event that repeats "active" does not reactivate what was ended here.
         """
         if before is None or self._force:
-            return {name: value for name, value in after.items() if (name, value) != REPEATED}
-        return {name: value for name, value in after.items() if before[name] != value}
-
-
-def _create_tenant(organization_id: str, values: Mapping[str, Any]) -> None:
-    values = {**values, "idp_org_id": organization_id}
-    _with_free_slug(values, lambda wanted: tenants.create(wanted, actor=SYSTEM_IDP))
+            return {name: value for name, value in now.items() if (name, value) != REPEATED}
+        return {name: value for name, value in now.items() if before[name] != value}
 
 
 def _change_tenant(tenant: Tenant, values: dict[str, Any]) -> None:
     is_active = values.pop("is_active", None)
-    if "slug" in values:
-        _with_free_slug(values, lambda wanted: tenants.update(tenant.id, wanted, actor=SYSTEM_IDP))
-    elif values:
+    if "slug" in values and slugs.derive(values["slug"]) != tenant.slug:
+        values["slug"] = slugs.find_free(values["slug"])
+    else:
+        values.pop("slug", None)
+    if values:
         tenants.update(tenant.id, values, actor=SYSTEM_IDP)
     if is_active is not None:
         tenants.set_active(tenant.id, is_active, actor=SYSTEM_IDP)
-
-
-def _with_free_slug(values: Mapping[str, Any], write: Callable[[dict[str, Any]], Tenant]) -> None:
-    """Write ``values`` with the first slug, made of the text they have for it, that is free."""
-    for slug in slugs.candidates(values["slug"]):
-        try:
-            with transactions.savepoint():
-                write({**values, "slug": slug})
-                return
-        except Conflict as taken:
-            if taken.code != "slug_taken":
-                raise
-
-
-def _find_tenants(organization_ids: Collection[str]) -> dict[str, Tenant]:
-    if not organization_ids:
-        return {}
-    rows = _all(select(Tenant).where(Tenant.idp_org_id.in_(organization_ids)))
-    return {row.idp_org_id: row for row in rows}
-
-
-def _find_users(keys: Collection[tuple[UUID, str]]) -> dict[tuple[UUID, str], User]:
-    if not keys:
-        return {}
-    wanted = tuple_(User.tenant_id, User.idp_user_id).in_(keys)
-    return {(row.tenant_id, row.idp_user_id): row for row in _all(select(User).where(wanted))}
-
-
-def _find_memberships(keys: Collection[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], Membership]:
-    if not keys:
-        return {}
-    wanted = tuple_(Membership.tenant_id, Membership.user_id).in_(keys)
-    rows = _all(select(Membership).where(wanted))
-    return {(row.tenant_id, row.user_id): row for row in rows}
-
-
-def _all(statement: Select[tuple[R]]) -> Sequence[R]:
-    """The rows as they are now, not as an earlier delivery in this process saw them."""
-    fresh = statement.execution_options(populate_existing=True)
-    return db.session.execute(fresh).scalars().all()

@@ -1,10 +1,9 @@
-"""Reading, locking and writing what is known of the identity provider's objects.
+"""Locks, reads and writes :class:`IdentityObject`, the known states of a provider's objects.
 
-Whoever changes an object holds its lock until the transaction ends. Locks are taken in one
-order, memberships before users before organizations, so nobody waits in a circle. What connects
-a user with an organization is written under the user's lock and at least a shared one of the
-organization; an organization's own event holds it alone. Events of different people go on side
-by side.
+An event's locks are taken by one statement, in one order: the source (shared by the events of
+people, exclusive for an organization's event), then memberships, then users. So the events of
+different people are applied side by side, and an organization's event sees all memberships that
+wait for it.
 """
 
 from __future__ import annotations
@@ -14,13 +13,10 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, select, text, tuple_
-from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlalchemy.types import Integer
-
-from app.extensions import db
+from app.core.clock import utcnow
+from app.core.db.bulk import as_arrays
 from app.identity_sync.merge_state import State
-from app.webhooks.models import IdentityObject
+from app.identity_sync.statements import LOAD, LOCK, SAVE
 
 
 class Kind(StrEnum):
@@ -32,49 +28,28 @@ class Kind(StrEnum):
 
 
 class Key(NamedTuple):
-    """One object of one source."""
+    """One object of a source."""
 
     kind: Kind
     object_id: str
 
 
 class Pair(NamedTuple):
-    """A user and an organization of one source."""
+    """An organization and a user of a source: a membership connects them."""
 
     organization_id: str
     user_id: str
 
 
 BUCKETS = 1024
-"""Locks per kind: objects that share one merely wait for each other. It bounds how many locks a
-long list of members takes at once; PostgreSQL has room for some thousands."""
-_LOCK_SPACE = 7_301
-
-_LOCK = text(
-    "SELECT pg_advisory_xact_lock(space, bucket) FROM unnest(:spaces, :buckets) AS t(space, bucket)"
-).bindparams(bindparam("spaces", type_=ARRAY(Integer)), bindparam("buckets", type_=ARRAY(Integer)))
-_LOCK_SHARED = text(_LOCK.text.replace("_lock(", "_lock_shared(")).bindparams(
-    bindparam("spaces", type_=ARRAY(Integer)), bindparam("buckets", type_=ARRAY(Integer))
-)
-_new = insert(IdentityObject)
-_SAVE = _new.on_conflict_do_update(
-    index_elements=["source", "kind", "object_id"],
-    set_={
-        name: _new.excluded[name]
-        for name in (
-            "organization_id",
-            "user_id",
-            "is_deleted",
-            "is_waiting",
-            "state",
-            "updated_at",
-        )
-    },
-)
+"""Advisory locks per kind. Objects in one bucket wait for each other. PostgreSQL has room for some
+thousands of locks, and one event may list many members."""
+LOCK_SPACE = 7_301
+KINDS_AFTER_SOURCE = {Kind.MEMBERSHIP: LOCK_SPACE + 1, Kind.USER: LOCK_SPACE + 2}
 
 
 class Objects:
-    """The objects that one delivery is about, with their states before it and now."""
+    """The objects that a delivery is about, with their states before it (``before``) and ``now``."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -83,60 +58,70 @@ class Objects:
         self._waiting: set[Key] = set()
         self._changed: set[Key] = set()
 
-    def lock(self, keys: Iterable[Key], *, shared: bool = False) -> None:
-        """Wait for the objects' locks."""
-        places = sorted({self._lock_place(key) for key in keys})
-        if places:
-            spaces, buckets = zip(*places, strict=True)
-            statement = _LOCK_SHARED if shared else _LOCK
-            db.session.execute(statement, {"spaces": list(spaces), "buckets": list(buckets)})
+    def lock(self, keys: Iterable[Key]) -> None:
+        """Wait for the locks of the objects, which last until the transaction ends."""
+        keys = list(keys)
+        is_shared = all(key.kind is not Kind.ORGANIZATION for key in keys)
+        places = {
+            (KINDS_AFTER_SOURCE[key.kind], self._bucket(key.object_id))
+            for key in keys
+            if key.kind in KINDS_AFTER_SOURCE
+        }
+        locks = [
+            {"spaces": LOCK_SPACE, "buckets": self._bucket(""), "shared": is_shared},
+            *(
+                {"spaces": space, "buckets": bucket, "shared": False}
+                for space, bucket in sorted(places)
+            ),
+        ]
+        LOCK.all(**as_arrays(locks))
 
-    def load(self, keys: Collection[Key]) -> None:
-        """Read what is known; an object that is not known yet has an empty state."""
-        missing = [key for key in dict.fromkeys(keys) if key not in self.now]
-        wanted = tuple_(IdentityObject.kind, IdentityObject.object_id).in_(
-            [(key.kind.value, key.object_id) for key in missing]
+    def load(
+        self,
+        keys: Collection[Key],
+        pairs: Collection[Pair] = (),
+        *,
+        with_connected: Collection[Key] = (),
+    ) -> None:
+        """Read these objects and all memberships of these ``pairs``; unknown ones are empty.
+
+        ``with_connected``: users whose memberships are read too, and organizations whose
+        memberships and users are read too if they have no tenant yet.
+        """
+        organization_ids = _ids(with_connected, Kind.ORGANIZATION)
+        rows = LOAD.all(
+            source=self.source,
+            kinds=[key.kind.value for key in keys],
+            object_ids=[key.object_id for key in keys],
+            pair_organization_ids=[pair.organization_id for pair in pairs],
+            pair_user_ids=[pair.user_id for pair in pairs],
+            user_ids=_ids(with_connected, Kind.USER),
+            organization_ids=organization_ids,
         )
-        if missing:
-            self._read(select(IdentityObject).where(wanted))
-        for key in missing:
-            if key not in self.now:
-                self._remember(key, State())
-
-    def memberships_of_user(self, user_id: str) -> list[Pair]:
-        """Read the memberships that a user has or had; their pairs."""
-        return self._pairs(
-            self._read(select(IdentityObject).where(IdentityObject.user_id == user_id))
-        )
-
-    def memberships_of_organization(self, organization_id: str) -> list[Pair]:
-        """Read the memberships of an organization; their pairs."""
-        return self._pairs(
-            self._read(
-                select(IdentityObject).where(IdentityObject.organization_id == organization_id)
-            )
-        )
-
-    def memberships_of_pairs(self, pairs: Collection[Pair]) -> None:
-        """Read all memberships that connect these users and organizations."""
-        if pairs:
-            columns = tuple_(IdentityObject.organization_id, IdentityObject.user_id)
-            self._read(select(IdentityObject).where(columns.in_(list(pairs))))
+        for row in rows:
+            self._add(Key(Kind(row.kind), row.object_id), row)
+        of_new = [pair for id_ in organization_ids for pair in self.pairs_of_organization(id_)]
+        for key in [*keys, *(Key(Kind.USER, pair.user_id) for pair in of_new)]:
+            self._add(key, None)
 
     def connections(self) -> dict[Pair, list[Key]]:
-        """The memberships read so far, by what they connect."""
+        """The memberships that are loaded, by what they connect."""
         found: dict[Pair, list[Key]] = {}
         for key, state in self.now.items():
             if key.kind is Kind.MEMBERSHIP and (pair := pair_of(state)) is not None:
                 found.setdefault(pair, []).append(key)
         return found
 
+    def pairs_of_organization(self, organization_id: str) -> list[Pair]:
+        """What the loaded memberships of an organization connect."""
+        return [pair for pair in self.connections() if pair.organization_id == organization_id]
+
     def mark_changed(self, key: Key) -> None:
-        """Have the object written by :meth:`save`."""
+        """Have :meth:`save` write the object."""
         self._changed.add(key)
 
     def mark_waiting(self, pairs: Collection[Pair], waiting: Collection[Pair]) -> None:
-        """Remember which of these pairs' memberships cannot be shown yet."""
+        """Record which memberships of ``pairs`` wait for their organization or user."""
         connections = self.connections()
         for pair in pairs:
             for key in connections.get(pair, []):
@@ -145,12 +130,12 @@ class Objects:
                     self._waiting ^= {key}
 
     def save(self) -> None:
-        """Write the objects that changed."""
+        """Write the objects that changed, by one statement."""
         if self._changed:
-            db.session.execute(_SAVE, [self._row(key) for key in sorted(self._changed)])
+            SAVE.execute(**as_arrays([self._row(key) for key in sorted(self._changed)]))
 
     def _row(self, key: Key) -> dict[str, Any]:
-        state = self.now[key]
+        state, now = self.now[key], utcnow()
         pair = pair_of(state) if key.kind is Kind.MEMBERSHIP else None
         return {
             "source": self.source,
@@ -161,35 +146,29 @@ class Objects:
             "is_deleted": state.place is not None and not state.exists,
             "is_waiting": key in self._waiting,
             "state": state.as_json(),
+            "created_at": now,
+            "updated_at": now,
         }
 
-    def _lock_place(self, key: Key) -> tuple[int, int]:
-        name = f"{self.source} {key.object_id}".encode()
-        return _LOCK_SPACE + list(Kind).index(key.kind), zlib.crc32(name) % BUCKETS
+    def _bucket(self, object_id: str) -> int:
+        return zlib.crc32(f"{self.source} {object_id}".encode()) % BUCKETS
 
-    def _read(self, statement: Select[Any]) -> list[Key]:
-        of_source = statement.where(IdentityObject.source == self.source)
-        found = []
-        for row in db.session.execute(
-            of_source.execution_options(populate_existing=True)
-        ).scalars():
-            key = Key(Kind(row.kind), row.object_id)
-            found.append(key)
-            if key not in self.now:
-                self._remember(key, State.from_json(row.state))
-                self._waiting |= {key} if row.is_waiting else set()
-        return found
-
-    def _remember(self, key: Key, state: State) -> None:
+    def _add(self, key: Key, row: Any) -> None:
+        """Take over a stored object; one that is loaded already stays as it is."""
+        if key in self.now:
+            return
+        state = State() if row is None else State.from_json(row.state)
         self.before[key] = state
         self.now[key] = state.copy()
-
-    def _pairs(self, keys: Iterable[Key]) -> list[Pair]:
-        pairs = (pair_of(self.now[key]) for key in keys)
-        return list(dict.fromkeys(pair for pair in pairs if pair is not None))
+        if row is not None and row.is_waiting:
+            self._waiting.add(key)
 
 
 def pair_of(membership: State) -> Pair | None:
     """What a membership connects, once both are known."""
     organization_id, user_id = membership.get("organization_id"), membership.get("user_id")
     return Pair(organization_id, user_id) if organization_id and user_id else None
+
+
+def _ids(keys: Iterable[Key], kind: Kind) -> list[str]:
+    return [key.object_id for key in keys if key.kind is kind]

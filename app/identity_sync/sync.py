@@ -1,8 +1,9 @@
-"""From identity events to tenants, users and memberships.
+"""From identity events to tenants, users and memberships: the steps of applying one delivery.
 
-A delivery's events are merged into the objects they are about; where that changes what an object
-says, the rows that show it follow. Only what the provider changed is written: what it merely
-repeats does not undo a change made here. Rows are ended by ``is_active``, never deleted.
+Lock and load the objects that its events are about, merge the events into their states, write the
+rows that follow from the states, save the objects. An event writes only what it changes: what a
+provider merely repeats does not undo a change made here. Rows are never deleted; ``is_active``
+ends them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
-from app.extensions import db
-from app.identity_sync.apply import Projection
+from app.core.db import tenancy
+from app.core.db.statements import Statement
+from app.identity_sync.apply import Rows
 from app.identity_sync.events import (
     IdentityEvent,
     MembershipEvent,
@@ -21,13 +23,20 @@ from app.identity_sync.events import (
     RoleGrantEvent,
     UserEvent,
 )
+from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Key, Kind, Objects, Pair, pair_of
 from app.tenants.models import Tenant
-from app.webhooks.models import IdentityObject
 
-WAITING_AT_ONCE = 200
-
-_KINDS: dict[type[IdentityEvent], Kind] = {
+MAX_WAITING = 200  # memberships of one run of the job
+FIND_WAITING = Statement(
+    "identity_objects.find_waiting",
+    select(IdentityObject.source, IdentityObject.object_id)
+    .join(Tenant, Tenant.idp_org_id == IdentityObject.organization_id)
+    .where(IdentityObject.is_waiting)
+    .order_by(IdentityObject.updated_at)
+    .limit(bindparam("limit")),
+)
+KINDS: dict[type[IdentityEvent], Kind] = {
     OrganizationEvent: Kind.ORGANIZATION,
     UserEvent: Kind.USER,
     MembershipEvent: Kind.MEMBERSHIP,
@@ -37,7 +46,7 @@ _KINDS: dict[type[IdentityEvent], Kind] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a delivery did: ``changed`` anything, or left something ``waiting`` for its other half."""
+    """Whether a delivery changed a state, and whether a membership waits for its other objects."""
 
     changed: bool
     waiting: bool
@@ -51,101 +60,99 @@ def apply(
     roles: Mapping[str, str],
     force: bool = False,
 ) -> Outcome:
-    """Apply the events of one delivery, in the current transaction.
+    """Apply the events of one delivery, in the current transaction and in the platform's scope.
 
-    ``event_id`` settles which of two events of one moment counts. ``roles`` maps the provider's
-    role names to ours. ``force`` writes what the provider says even where it says nothing new.
+    ``event_id`` decides which of two events of the same moment counts. ``roles`` maps the
+    provider's role names to ours. ``force`` writes all that the provider says about the objects.
     """
     objects = Objects(source)
-    pairs = _lock_and_load(objects, events)
-    changed = [event for event in events if _merge(objects, event, event_id)]
+    _lock_and_load(objects, [p for e in events if (p := _named_pair(e))], map(key_of, events))
+    changed = [event for event in events if objects.now[key_of(event)].merge(event, event_id)]
     if not changed and not force:
         return Outcome(changed=False, waiting=False)
-    projection = Projection(objects, roles, force=force)
-    for organization_id in _ids(events, OrganizationEvent):
-        if projection.show_organization(organization_id):
-            pairs += objects.memberships_of_organization(organization_id)
-    pairs += [pair for event in events if (pair := _connected(objects, event)) is not None]
-    waiting = projection.show_pairs(pairs)
-    for user_id in _ids(events, UserEvent):
-        projection.show_user(user_id)
+    for event in changed:
+        objects.mark_changed(key_of(event))
+    pairs = _affected_pairs(objects, events)
+    user_ids, organization_ids = _ids(events, UserEvent), _ids(events, OrganizationEvent)
+    rows = Rows(objects, roles, force=force)
+    rows.read({*organization_ids, *(pair.organization_id for pair in pairs)}, pairs, user_ids)
+    for organization_id in organization_ids:
+        if rows.write_tenant(organization_id):
+            pairs += objects.pairs_of_organization(organization_id)
+    waiting = rows.write_memberships(pairs)
+    for user_id in user_ids:
+        rows.write_user(user_id)
     objects.mark_waiting(pairs, waiting)
     objects.save()
     return Outcome(changed=True, waiting=bool(waiting))
 
 
 def waiting_memberships() -> Sequence[tuple[str, str]]:
-    """Source and id of waiting memberships whose tenant has come, though not by an event."""
-    statement = (
-        select(IdentityObject.source, IdentityObject.object_id)
-        .join(Tenant, Tenant.idp_org_id == IdentityObject.organization_id)
-        .where(IdentityObject.is_waiting)
-        .order_by(IdentityObject.updated_at)
-        .limit(WAITING_AT_ONCE)
-    )
-    return [(source, object_id) for source, object_id in db.session.execute(statement)]
+    """The source and id of waiting memberships whose tenant exists; those updated first, first."""
+    return FIND_WAITING.all(limit=MAX_WAITING)
 
 
-def show_again(source: str, object_id: str, *, roles: Mapping[str, str]) -> None:
-    """Show a membership that had to wait, if what it needs is there now."""
-    objects = Objects(source)
-    key = Key(Kind.MEMBERSHIP, object_id)
+def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> None:
+    """Apply a waiting membership if its tenant and its user exist now."""
+    tenancy.enter(tenancy.PLATFORM)
+    objects, key = Objects(source), Key(Kind.MEMBERSHIP, object_id)
     objects.lock([key])
     objects.load([key])
     pair = pair_of(objects.now[key])
     if pair is None:
         return
-    objects.lock([Key(Kind.USER, pair.user_id)])
-    objects.memberships_of_pairs([pair])
-    objects.lock([Key(Kind.ORGANIZATION, pair.organization_id)], shared=True)
-    waiting = Projection(objects, roles, force=False).show_pairs([pair])
-    objects.mark_waiting([pair], waiting)
-    objects.mark_changed(key)  # one that goes on waiting goes behind the others
+    _lock_and_load(objects, [pair])
+    rows = Rows(objects, roles, force=False)
+    rows.read({pair.organization_id}, [pair], [])
+    objects.mark_waiting([pair], rows.write_memberships([pair]))
+    objects.mark_changed(key)  # so that one that still waits comes after the others
     objects.save()
-
-
-def _lock_and_load(objects: Objects, events: Sequence[IdentityEvent]) -> list[Pair]:
-    """Lock and read what the events are about; the pairs that their users are part of."""
-    memberships = [key_of(event) for event in events if key_of(event).kind is Kind.MEMBERSHIP]
-    objects.lock(memberships)
-    objects.load(memberships)
-    pairs = [pair for event in events if (pair := _connected(objects, event)) is not None]
-    user_ids = {*_ids(events, UserEvent), *(pair.user_id for pair in pairs)}
-    objects.lock(Key(Kind.USER, user_id) for user_id in user_ids)
-    objects.load([Key(Kind.USER, user_id) for user_id in user_ids])
-    of_users: list[Pair] = []
-    for user_id in _ids(events, UserEvent):
-        of_users += objects.memberships_of_user(user_id)
-    objects.memberships_of_pairs(pairs)
-    shared = {pair.organization_id for pair in [*pairs, *of_users]}
-    objects.lock((Key(Kind.ORGANIZATION, id_) for id_ in shared), shared=True)
-    alone = [Key(Kind.ORGANIZATION, id_) for id_ in _ids(events, OrganizationEvent)]
-    objects.lock(alone)
-    objects.load(alone)
-    return of_users
-
-
-def _merge(objects: Objects, event: IdentityEvent, event_id: str) -> bool:
-    key = key_of(event)
-    changed = objects.now[key].merge(event, event_id)
-    if changed:
-        objects.mark_changed(key)
-    return changed
-
-
-def _connected(objects: Objects, event: IdentityEvent) -> Pair | None:
-    """What a membership's event connects: as it says, else as was said before."""
-    if not isinstance(event, MembershipEvent | RoleGrantEvent):
-        return None
-    if event.organization_id and event.user_id:
-        return Pair(event.organization_id, event.user_id)
-    return pair_of(objects.now[key_of(event)])
-
-
-def _ids(events: Iterable[IdentityEvent], kind: type[IdentityEvent]) -> list[str]:
-    return list(dict.fromkeys(event.object_id for event in events if isinstance(event, kind)))
 
 
 def key_of(event: IdentityEvent) -> Key:
     """The object that an event is about."""
-    return Key(_KINDS[type(event)], event.object_id)
+    return Key(KINDS[type(event)], event.object_id)
+
+
+def _lock_and_load(objects: Objects, pairs: Iterable[Pair], keys: Iterable[Key] = ()) -> None:
+    """Lock and load the objects of an event: ``keys``, and what belongs to ``pairs``."""
+    pairs, keys = list(pairs), list(keys)
+    wanted = list(dict.fromkeys([*keys, *(Key(Kind.USER, pair.user_id) for pair in pairs)]))
+    objects.lock(wanted)
+    objects.load(wanted, pairs, with_connected=keys)
+
+
+def _affected_pairs(objects: Objects, events: Sequence[IdentityEvent]) -> list[Pair]:
+    """The pairs whose rows may change: all of the users with an event, and the memberships' own.
+
+    An event of a membership may name neither; its objects are loaded once the membership is.
+    """
+    user_ids = _ids(events, UserEvent)
+    pairs = [
+        *(pair for pair in objects.connections() if pair.user_id in user_ids),
+        *(pair for event in events if (pair := _pair_of(event, objects)) is not None),
+    ]
+    unknown = [pair for pair in pairs if Key(Kind.USER, pair.user_id) not in objects.now]
+    if unknown:
+        _lock_and_load(objects, unknown)
+    return pairs
+
+
+def _named_pair(event: IdentityEvent) -> Pair | None:
+    """What a membership's event says that the membership connects."""
+    if isinstance(event, MembershipEvent | RoleGrantEvent) and (
+        event.organization_id and event.user_id
+    ):
+        return Pair(event.organization_id, event.user_id)
+    return None
+
+
+def _pair_of(event: IdentityEvent, objects: Objects) -> Pair | None:
+    """The same; where the event does not say it, what was said before."""
+    if KINDS[type(event)] is not Kind.MEMBERSHIP:
+        return None
+    return _named_pair(event) or pair_of(objects.now[key_of(event)])
+
+
+def _ids(events: Iterable[IdentityEvent], kind: type[IdentityEvent]) -> list[str]:
+    return list(dict.fromkeys(event.object_id for event in events if isinstance(event, kind)))

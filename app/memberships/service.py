@@ -45,13 +45,18 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membe
     Raises NotFound for a user that the tenant does not have, Forbidden ``role_above_own``,
     Conflict ``membership_exists`` or ``idp_membership_id_taken``.
     """
-    user = _user_of(tenant_id, values["user_id"])
+    return create_for(_user_of(tenant_id, values["user_id"]), values, actor=actor)
+
+
+def create_for(user: User, values: Mapping[str, Any], *, actor: Actor) -> Membership:
+    """The same for a user that has been read already."""
     owners.check_may_grant(values["role"], actor=actor)
     membership = queries.insert_row(
         Membership,
         {
             **values,
             "role": str(values["role"]),
+            "user_id": user.id,
             "tenant_id": user.tenant_id,
             "idp_org_id": user.idp_org_id,
             "created_by_user_id": actor.id,

@@ -1,4 +1,4 @@
-"""Connections of their own, that see every tenant: a snapshot to export, the owner's to erase."""
+"""Connections for export and erasure: each is new, and sees the rows of every tenant."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from flask import current_app
 from sqlalchemy import Connection, create_engine, pool, text
 
 from app.config import Config
-from app.core.db.tenancy import PLATFORM
+from app.core.db.tenancy import SET_SCOPE
 from app.core.errors import AppError
 from app.core.json_text import dumps_text
 
 LOCK_SECONDS = 10
-MAY_REWRITE = text("SELECT has_table_privilege('audit_events', 'UPDATE')")
+MAY_UPDATE_AUDIT = text("SELECT has_table_privilege('audit_events', 'UPDATE')")
 
 
 class NotOwner(AppError):
@@ -24,30 +24,30 @@ class NotOwner(AppError):
 
 @contextmanager
 def snapshot() -> Iterator[Connection]:
-    """Every tenant's rows as they are at one moment, read only."""
+    """A read-only transaction that sees all rows as they are at one moment."""
     config: Config = current_app.extensions["config"]
-    with _session(config.database_url, isolation_level="REPEATABLE READ") as session:
-        session.execute(text("SET TRANSACTION READ ONLY"))
-        yield session
+    with _connection(config.database_url, isolation_level="REPEATABLE READ") as connection:
+        connection.execute(text("SET TRANSACTION READ ONLY"))
+        yield connection
 
 
 @contextmanager
 def owner() -> Iterator[Connection]:
-    """A transaction of the tables' owner, who alone may rewrite the audit trail.
+    """A transaction of the owner of the tables, the only role that may update the audit trail.
 
-    It waits for a lock for ten seconds at most. Raises :class:`NotOwner`.
+    It waits at most ten seconds for a lock. Raises :class:`NotOwner`.
     """
     config: Config = current_app.extensions["config"]
-    with _session(config.migration_database_url) as session:
-        if not session.scalar(MAY_REWRITE):
+    with _connection(config.migration_database_url) as connection:
+        if not connection.scalar(MAY_UPDATE_AUDIT):
             raise NotOwner("Name the owner of the tables in MIGRATION_DATABASE_URL.")
-        session.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
-        yield session
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+        yield connection
 
 
 @contextmanager
-def _session(url: str, **options: Any) -> Iterator[Connection]:
+def _connection(url: str, **options: Any) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=pool.NullPool, json_serializer=dumps_text, **options)
-    with engine.begin() as session:
-        session.exec_driver_sql(PLATFORM.settings)
-        yield session
+    with engine.begin() as connection:
+        connection.execute(SET_SCOPE.clause, {"tenant_id": "", "platform": "on"})
+        yield connection

@@ -1,7 +1,7 @@
-"""Erasing a person: what they are is forgotten in every table, that they were there stays.
+"""Erasing a person: their personal data is removed from every table.
 
-Their rows stay as anonymous ones and the audit trail keeps its structure, so that what others did
-to them, or they to others, can still be told. What an event says of them after that is new.
+Their users and memberships remain as anonymous rows, and the audit trail keeps all its rows. So it
+still shows who did what to which row. A later event about the person stores them as a new one.
 """
 
 from __future__ import annotations
@@ -21,55 +21,64 @@ from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.memberships.models import Membership
-from app.privacy import scans, trail
-from app.privacy.contacts import CONTACTS, is_contact
-from app.privacy.mentions import ERASED
-from app.privacy.person import OBJECTS, Person, get_person, of_subjects
-from app.privacy.scans import Progress
+from app.privacy import mentions
+from app.privacy.identifiers import ERASED
+from app.privacy.mentions import ANSWERS, EVENTS, Progress
+from app.privacy.person import (
+    CONTACTS,
+    OBJECTS,
+    USERS,
+    Person,
+    get_person,
+    is_contact,
+    of_subjects,
+)
+from app.privacy.redaction import redact_trail
 from app.users.models import User
-from app.webhooks.models import Status, WebhookEvent
+from app.webhooks.models import Status
 from app.webhooks.providers.payloads import digest
 
-SLACK = timedelta(minutes=5)  # longer than any transaction that was open when the first look began
-# Whoever applies an event holds its row, so with this nobody does, and nobody begins to.
+MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when the erasure begins
+# A worker locks the row of the event that it applies, so it waits for this lock, or this for it.
 STOP_INBOX = text("LOCK TABLE webhook_events IN EXCLUSIVE MODE")
-EVENTS, USERS = WebhookEvent.__table__, User.__table__
 
 
-def erase(session: Connection, person: Person, progress: Progress, *, actor: Actor) -> Counter[str]:
-    """Erase everything; how many rows of each table were changed or deleted.
+def erase(
+    connection: Connection, person: Person, progress: Progress, *, actor: Actor
+) -> Counter[str]:
+    """Erase the person; the number of rows changed or deleted in each table.
 
-    ``session`` is the tables' owner's. Nothing that happens meanwhile escapes: what takes long is
-    looked through first, and what came in the meantime again, while the inbox stands still.
-    Raises Conflict where the person has changed meanwhile, or events about them are still to be
-    applied.
+    ``connection`` is that of the tables' owner. The large tables are searched first, without a
+    lock; then the inbox is locked, and the rows added since are searched. So nothing written
+    meanwhile is missed. Raises Conflict where the person has changed meanwhile, or events about
+    them are still to be applied.
     """
     done: Counter[str] = Counter()
-    since = utcnow() - SLACK
-    _forget_events(session, person, progress, done)
-    trail.scrub(session, person, progress, done)
-    session.execute(STOP_INBOX)
-    session.execute(select(USERS.c.id).where(USERS.c.id.in_(person.user_ids)).with_for_update())
-    if not all(person.covers(get_person(session, one)) for one in _subjects(session, person)):
+    since = utcnow() - MARGIN
+    _redact_events(connection, person, progress, done)
+    redact_trail(connection, person, progress, done)
+    connection.execute(STOP_INBOX)
+    connection.execute(select(USERS.c.id).where(USERS.c.id.in_(person.user_ids)).with_for_update())
+    if not all(person.covers(get_person(connection, one)) for one in _subjects(connection, person)):
         raise Conflict("The person has changed meanwhile; try again.")
-    _forget_events(session, person, progress, done, since=since)
-    trail.scrub(session, person, progress, done, since=since)
-    _clear_contacts(session, person, done)
-    _clear_rows(session, person, done)
-    _record(session, person, done, actor)
+    _redact_events(connection, person, progress, done, since=since)
+    redact_trail(connection, person, progress, done, since=since)
+    _clear_contacts(connection, person, done)
+    _clear_rows(connection, person, done)
+    _record(connection, person, done, actor)
     return done
 
 
-def _subjects(session: Connection, person: Person) -> list[str]:
+def _subjects(connection: Connection, person: Person) -> list[str]:
     chosen = select(USERS.c.idp_user_id).where(USERS.c.id.in_(person.user_ids)).distinct()
-    return list(session.scalars(chosen))
+    return list(connection.scalars(chosen))
 
 
-def _forget_events(
-    session: Connection, person: Person, progress: Progress, done: Counter[str], **bounds: Any
+def _redact_events(
+    connection: Connection, person: Person, progress: Progress, done: Counter[str], **bounds: Any
 ) -> None:
-    """Reduce the events about the person to their digests."""
-    for row in list(scans.inbox_rows(session, person.identifiers, progress, **bounds)):
+    """Remove the body of each event about the person; its digest remains."""
+    for row in list(mentions.inbox_rows(connection, person.identifiers, progress, **bounds)):
         if row.status == Status.PENDING.value:
             raise Conflict(
                 "Webhook events about this person are still to be applied: run a worker"
@@ -78,14 +87,14 @@ def _forget_events(
         values: dict[str, Any] = {"body": None, "headers": {}, "detail": ""}
         if row.status == Status.FAILED.value:
             values |= {"status": Status.IGNORED.value, "detail": "erased"}
-        if scans.has_own_key(row, person.identifiers):
+        if mentions.has_own_key(row, person.identifiers):
             values["external_id"] = digest(row.external_id.encode())
-        session.execute(update(EVENTS).where(EVENTS.c.id == row.id).values(values))
+        connection.execute(update(EVENTS).where(EVENTS.c.id == row.id).values(values))
         done["webhook_events"] += 1
 
 
-def _clear_rows(session: Connection, person: Person, done: Counter[str]) -> None:
-    """Make the person's rows anonymous; delete what is about nobody without them."""
+def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> None:
+    """Make users and memberships anonymous; delete rows that are only about the person."""
     subjects, users = sorted(person.subjects), person.user_ids
     addresses = sorted(person.identifiers.addresses)
     for table, condition in (
@@ -97,53 +106,53 @@ def _clear_rows(session: Connection, person: Person, done: Counter[str]) -> None
             for model in (EmailEventRecord, EmailMessage, Suppression)
         ),
     ):
-        _run(session, delete(table).where(condition), done)
-    for row in list(scans.answer_rows(session, person.in_answers)):
-        answers = scans.ANSWERS
+        _run(connection, delete(table).where(condition), done)
+    for row in list(mentions.answer_rows(connection, person.in_answers)):
+        answers = ANSWERS
         of_key = (answers.c.scope == row.scope) & (answers.c.key == row.key)
-        _run(session, delete(answers).where(of_key), done)
+        _run(connection, delete(answers).where(of_key), done)
     for user_id in users:
         values: dict[str, Any] = {"email": "", "first_name": "", "last_name": "", "meta_data": {}}
         values |= {"idp_user_id": f"erased:{user_id}", "is_active": False}
-        _run(session, _changed(USERS).where(USERS.c.id == user_id).values(values), done)
+        _run(connection, _changed(USERS).where(USERS.c.id == user_id).values(values), done)
     table = Membership.__table__
     ended = _changed(table).values(idp_membership_id="", is_active=False)
-    _run(session, ended.where(table.c.user_id.in_(users)), done)
-    _forget_superadmin(session, subjects, done)
+    _run(connection, ended.where(table.c.user_id.in_(users)), done)
+    _redact_superadmin(connection, subjects, done)
 
 
-def _forget_superadmin(session: Connection, subjects: list[str], done: Counter[str]) -> None:
-    """Rows say ``platform:<subject>`` of who made and changed them."""
+def _redact_superadmin(connection: Connection, subjects: list[str], done: Counter[str]) -> None:
+    """Replace ``platform:<subject>``, the actor in rows that the person created or changed."""
     names = [f"platform:{subject}" for subject in subjects]
     for model in (User, Membership, ApiKey):
         for name in ("created_by_user_id", "updated_by_user_id"):
             column = model.__table__.c[name]
             values = {name: f"platform:{ERASED}"}
-            _run(session, update(model.__table__).where(column.in_(names)).values(values), done)
+            _run(connection, update(model.__table__).where(column.in_(names)).values(values), done)
 
 
-def _clear_contacts(session: Connection, person: Person, done: Counter[str]) -> None:
-    """Where the person's address is a company's contact, the contact goes."""
+def _clear_contacts(connection: Connection, person: Person, done: Counter[str]) -> None:
+    """Clear the contacts of companies that the person's address identifies."""
     for model, names in CONTACTS.items():
         table = model.__table__
         cleared = _changed(table).values(dict.fromkeys(names, ""))
-        _run(session, cleared.where(is_contact(table, names[0], person)), done)
+        _run(connection, cleared.where(is_contact(table, names[0], person)), done)
 
 
 def _changed(table: Any) -> Any:
     return update(table).values(version=table.c.version + 1, updated_at=utcnow())
 
 
-def _run(session: Connection, statement: Any, done: Counter[str]) -> None:
-    rows = session.execute(statement).rowcount
+def _run(connection: Connection, statement: Any, done: Counter[str]) -> None:
+    rows = connection.execute(statement).rowcount
     if rows:
         done[statement.table.name] += rows
 
 
-def _record(session: Connection, person: Person, done: Counter[str], actor: Actor) -> None:
-    """Leave a row about the erasure itself, in each tenant."""
+def _record(connection: Connection, person: Person, done: Counter[str], actor: Actor) -> None:
+    """Add an audit row about the erasure in each tenant of the person."""
     common = {"actor": actor.id, "before": {}, "after": {"rows": dict(done)}, "request_id": ""}
     places = [(tenant_id, str(user_id)) for tenant_id, user_id in person.users]
     for tenant_id, target_id in places or [(PLATFORM_TENANT_ID, ERASED)]:
         row = {"tenant_id": tenant_id, "target_id": target_id, "target_type": "user"}
-        session.execute(insert(AuditEvent).values(**common, **row, action="user.erased"))
+        connection.execute(insert(AuditEvent).values(**common, **row, action="user.erased"))

@@ -18,31 +18,39 @@ from app.custom_fields.models import IndexRow
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.extensions import db
 from app.identity_sync.store import Kind
-from app.privacy import scans
-from app.privacy.contacts import CONTACTS, contact_targets, is_contact
-from app.privacy.mentions import Identifiers
-from app.privacy.person import MEMBERSHIPS, OBJECTS, USERS, Person, of_subjects
-from app.privacy.scans import Progress
+from app.privacy import mentions
+from app.privacy.identifiers import Identifiers
+from app.privacy.mentions import Progress
+from app.privacy.person import (
+    CONTACTS,
+    MEMBERSHIPS,
+    OBJECTS,
+    USERS,
+    Person,
+    contact_targets,
+    is_contact,
+    of_subjects,
+)
 from app.tenants.models import Tenant
 
 Tables = Mapping[str, Callable[[], Iterable[Any]]]
-"""The rows of each table, read when they are wanted."""
+"""For each table a function that reads its rows."""
 
 TENANTS = Tenant.__table__
 MAILS: tuple[Table, ...] = tuple(
     model.__table__ for model in (EmailEventRecord, EmailMessage, Suppression)
 )
 SECRET = frozenset({"digest", "replay_key"})
-"""Columns that would be of use to a thief alone."""
+"""Columns that are not exported, because only an attacker could use them."""
 
 
-def of_person(session: Connection, person: Person, progress: Progress) -> Tables:
-    """What each table has of a person."""
+def of_person(connection: Connection, person: Person, progress: Progress) -> Tables:
+    """The rows of each table that are about a person."""
     who, users = person.identifiers, person.user_ids
-    targets = {"user": [str(one) for one in users], **contact_targets(session, person)}
+    targets = {"user": [str(one) for one in users], **contact_targets(connection, person)}
     contacts = {
         model.__tablename__: _reader(
-            session,
+            connection,
             select(*(model.__table__.c[name] for name in ("id", *names))).where(
                 is_contact(model.__table__, names[0], person)
             ),
@@ -50,52 +58,54 @@ def of_person(session: Connection, person: Person, progress: Progress) -> Tables
         for model, names in CONTACTS.items()
     }
     return {
-        "users": _reader(session, select(USERS).where(USERS.c.id.in_(users))),
+        "users": _reader(connection, select(USERS).where(USERS.c.id.in_(users))),
         "memberships": _reader(
-            session, select(MEMBERSHIPS).where(MEMBERSHIPS.c.user_id.in_(users))
+            connection, select(MEMBERSHIPS).where(MEMBERSHIPS.c.user_id.in_(users))
         ),
         "custom_field_index_rows": _reader(
-            session, select(IndexRow.__table__).where(IndexRow.entity_id.in_(users))
+            connection, select(IndexRow.__table__).where(IndexRow.entity_id.in_(users))
         ),
         "platform_admins": _reader(
-            session,
+            connection,
             select(PlatformAdmin.__table__).where(PlatformAdmin.subject.in_(person.subjects)),
         ),
         **contacts,
-        "identity_objects": _reader(session, select(OBJECTS).where(of_subjects(person.subjects))),
-        **_mails(session, sorted(who.addresses)),
-        "webhook_events": lambda: scans.inbox_rows(session, who, progress),
-        "idempotency_keys": lambda: scans.answer_rows(session, person.in_answers),
-        "audit_events": lambda: _trail(session, person, targets, progress),
+        "identity_objects": _reader(
+            connection, select(OBJECTS).where(of_subjects(person.subjects))
+        ),
+        **_mails(connection, sorted(who.addresses)),
+        "webhook_events": lambda: mentions.inbox_rows(connection, who, progress),
+        "idempotency_keys": lambda: mentions.answer_rows(connection, person.in_answers),
+        "audit_events": lambda: _trail(connection, person, targets, progress),
     }
 
 
-def of_tenant(session: Connection, tenant_id: UUID, progress: Progress) -> Tables:
-    """What each table has of a tenant; mail and events are those of its people's addresses too."""
-    org_id = session.scalars(select(TENANTS.c.idp_org_id).where(TENANTS.c.id == tenant_id)).one()
-    who = _organization(session, tenant_id, org_id)
+def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Tables:
+    """The rows of each table that are about a tenant, and about the addresses of its people."""
+    org_id = connection.scalars(select(TENANTS.c.idp_org_id).where(TENANTS.c.id == tenant_id)).one()
+    who = _organization(connection, tenant_id, org_id)
     owned = {
-        name: _reader(session, select(table).where(table.c.tenant_id == tenant_id))
+        name: _reader(connection, select(table).where(table.c.tenant_id == tenant_id))
         for name, table in sorted(db.metadata.tables.items())
         if "tenant_id" in table.c
     }
     answers = Identifiers(who.ids | {str(tenant_id)}, who.addresses)
     return {
-        "tenants": _reader(session, select(TENANTS).where(TENANTS.c.id == tenant_id)),
+        "tenants": _reader(connection, select(TENANTS).where(TENANTS.c.id == tenant_id)),
         **owned,
-        "identity_objects": _reader(session, select(OBJECTS).where(_of_organization(org_id))),
-        **_mails(session, _addresses(tenant_id)),
-        "webhook_events": lambda: scans.inbox_rows(session, who, progress),
-        "idempotency_keys": lambda: scans.answer_rows(session, answers),
+        "identity_objects": _reader(connection, select(OBJECTS).where(_of_organization(org_id))),
+        **_mails(connection, _addresses(tenant_id)),
+        "webhook_events": lambda: mentions.inbox_rows(connection, who, progress),
+        "idempotency_keys": lambda: mentions.answer_rows(connection, answers),
     }
 
 
 def _trail(
-    session: Connection, person: Person, targets: Mapping[str, list[str]], progress: Progress
+    connection: Connection, person: Person, targets: Mapping[str, list[str]], progress: Progress
 ) -> Iterator[dict[str, Any]]:
-    """The trail of the person's rows; of what they did to others, only what names them."""
+    """The audit rows of the person's own rows; of other rows only the values that name them."""
     who = person.in_answers
-    for row in scans.audit_rows(session, who, progress, targets=targets):
+    for row in mentions.audit_rows(connection, who, progress, targets=targets):
         values = dict(row._mapping)
         if row.target_id not in targets.get(row.target_type, ()):
             sides = {side: _naming(values[side], who) for side in ("before", "after")}
@@ -109,17 +119,19 @@ def _naming(values: Mapping[str, Any], who: Identifiers) -> dict[str, Any]:
     return {name: value for name, value in values.items() if who.are_in(value)}
 
 
-def _organization(session: Connection, tenant_id: UUID, org_id: str) -> Identifiers:
-    """What names the organization or one of its people."""
-    subjects = session.scalars(select(USERS.c.idp_user_id).where(USERS.c.tenant_id == tenant_id))
-    members = session.scalars(select(OBJECTS.c.user_id).where(OBJECTS.c.organization_id == org_id))
+def _organization(connection: Connection, tenant_id: UUID, org_id: str) -> Identifiers:
+    """The ids and addresses of the organization and its people."""
+    subjects = connection.scalars(select(USERS.c.idp_user_id).where(USERS.c.tenant_id == tenant_id))
+    members = connection.scalars(
+        select(OBJECTS.c.user_id).where(OBJECTS.c.organization_id == org_id)
+    )
     ids = {org_id, *subjects, *(one for one in members if one)}
-    return Identifiers(frozenset(ids), frozenset(session.scalars(_addresses(tenant_id))))
+    return Identifiers(frozenset(ids), frozenset(connection.scalars(_addresses(tenant_id))))
 
 
 def _addresses(tenant_id: UUID) -> Any:
-    """Every address that a user or a contact of the tenant has or had."""
-    audit = scans.AUDIT
+    """A SELECT of every address that a user or a contact of the tenant has or had."""
+    audit = mentions.AUDIT
     of_users = (audit.c.tenant_id == tenant_id) & (audit.c.target_type == "user")
     found = union(
         select(func.lower(USERS.c.email).label("address")).where(USERS.c.tenant_id == tenant_id),
@@ -135,7 +147,9 @@ def _addresses(tenant_id: UUID) -> Any:
 
 
 def _sides() -> list[Any]:
-    return [cast(side, postgresql.JSON) for side in (scans.AUDIT.c.before, scans.AUDIT.c.after)]
+    return [
+        cast(side, postgresql.JSON) for side in (mentions.AUDIT.c.before, mentions.AUDIT.c.after)
+    ]
 
 
 def _tenant_column(model: type[Any]) -> str:
@@ -152,21 +166,21 @@ def _of_organization(org_id: str) -> Any:
     )
 
 
-def _mails(session: Connection, addresses: Any) -> dict[str, Callable[[], Iterable[Any]]]:
+def _mails(connection: Connection, addresses: Any) -> dict[str, Callable[[], Iterable[Any]]]:
     return {
         table.name: _reader(
-            session, select(table).where(func.lower(table.c.address).in_(addresses))
+            connection, select(table).where(func.lower(table.c.address).in_(addresses))
         )
         for table in MAILS
     }
 
 
-def _reader(session: Connection, statement: Select[Any]) -> Callable[[], Iterable[Any]]:
-    return lambda: scans.streamed(session, statement)
+def _reader(connection: Connection, statement: Select[Any]) -> Callable[[], Iterable[Any]]:
+    return lambda: mentions.streamed(connection, statement)
 
 
-def shown(row: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """A row as JSON has it, in clear: bytes as text where they are text, else in base 64."""
+def as_json(row: Row | Mapping[str, Any]) -> dict[str, Any]:
+    """A row as values of JSON; bytes that are not UTF-8 are encoded in base 64."""
     values = row._mapping if isinstance(row, Row) else row
     return {name: _plain(value) for name, value in values.items() if name not in SECRET}
 

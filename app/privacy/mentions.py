@@ -1,88 +1,83 @@
-"""Recognising somebody in stored documents, by the ids and addresses that are theirs alone."""
+"""Rows that mention a person or an organization, where no index finds them.
+
+The tables are the audit trail, the webhook inbox and the stored answers of idempotency keys. They
+are read from one end to the other.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from app.core.json_text import dumps_text
-from app.webhooks.providers.payloads import Unreadable, parse
+from sqlalchemy import Connection, Row, Text, and_, cast, func, or_, select
 
-ERASED = "[erased]"
-FEW = 50  # so many addresses are looked for one by one, wherever they stand
-ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'=&?/]+@[^\s<>()\[\],;:\"'=&?/]+")
+from app.audit.models import AuditEvent
+from app.core.http.idempotency import IdempotencyKey
+from app.privacy.identifiers import Identifiers
+from app.webhooks.models import WebhookEvent
 
+Progress = Callable[[str, int], None]
+"""Called with the name of what is read, and the number of its rows read so far."""
 
-@dataclass(frozen=True)
-class Identifiers:
-    """What names one person, or one organization with its people: ids and e-mail addresses.
-
-    An id is recognised where it is a whole text, since it may be short; an address inside a
-    longer text too, in any case of letters.
-    """
-
-    ids: frozenset[str]
-    addresses: frozenset[str]
-
-    def is_in(self, text: str) -> bool:
-        """Whether ``text`` is, or holds, one of them."""
-        lowered = text.lower()
-        return (
-            text in self.ids
-            or text.removeprefix("platform:") in self.ids
-            or lowered in self.addresses
-            or ("@" in lowered and self._holds_address(lowered))
-        )
-
-    def _holds_address(self, lowered: str) -> bool:
-        if len(self.addresses) <= FEW:
-            return any("@" in address and address in lowered for address in self.addresses)
-        return any(word in self.addresses for word in ADDRESS.findall(lowered))
-
-    def are_in(self, document: Any) -> bool:
-        """Whether any text in a JSON document does, names of members included."""
-        return any(self.is_in(text) for text in _texts(document))
-
-    def are_in_body(self, body: bytes) -> bool:
-        """Whether a webhook's body mentions them; one that is no JSON, anywhere in it."""
-        try:
-            return self.are_in(parse(body))
-        except Unreadable:
-            text = body.decode("utf-8", "replace")
-            return any(name.lower() in text.lower() for name in self.ids | self.addresses)
-
-    def scrub(self, document: Any) -> Any:
-        """The document with each text that mentions them replaced."""
-        match document:
-            case str():
-                return ERASED if self.is_in(document) else document
-            case list():
-                return [self.scrub(item) for item in document]
-            case dict():
-                return {self.scrub(name): self.scrub(item) for name, item in document.items()}
-            case _:
-                return document
-
-    def patterns(self) -> list[str]:
-        """Patterns for LIKE that find them in lowered JSON text, and perhaps more."""
-        spelled = [dumps_text(name)[1:-1].lower() for name in sorted(self.ids | self.addresses)]
-        return [f"%{_escaped(name)}%" for name in spelled]
+AUDIT, EVENTS = AuditEvent.__table__, WebhookEvent.__table__
+ANSWERS = IdempotencyKey.__table__
+BATCH = 200
 
 
-def _texts(document: Any) -> Iterator[str]:
-    match document:
-        case str():
-            yield document
-        case list():
-            for item in document:
-                yield from _texts(item)
-        case dict():
-            for name, item in document.items():
-                yield name
-                yield from _texts(item)
+def audit_rows(
+    connection: Connection,
+    who: Identifiers,
+    progress: Progress,
+    *,
+    since: datetime | None = None,
+    targets: Mapping[str, Sequence[str]] | None = None,
+) -> Iterator[Row]:
+    """The audit rows that may mention ``who``, and all rows of ``targets`` (ids by type)."""
+    patterns = who.patterns()
+    columns = [cast(AUDIT.c.before, Text), cast(AUDIT.c.after, Text)]
+    columns += [AUDIT.c.target_id, AUDIT.c.actor]
+    conditions: list[Any] = [func.lower(one).like(func.any(patterns)) for one in columns]
+    for kind, ids in (targets or {}).items():
+        conditions.append(and_(AUDIT.c.target_type == kind, AUDIT.c.target_id.in_(ids)))
+    chosen = select(AUDIT).where(or_(*conditions))
+    if since is not None:
+        chosen = chosen.where(AUDIT.c.created_at >= since)
+    for number, row in enumerate(streamed(connection, chosen), 1):
+        progress("Audit rows", number)
+        yield row
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+def inbox_rows(
+    connection: Connection, who: Identifiers, progress: Progress, *, since: datetime | None = None
+) -> Iterator[Row]:
+    """The webhook events whose body or key mentions ``who``."""
+    chosen = select(EVENTS)
+    if since is not None:
+        chosen = chosen.where(EVENTS.c.created_at >= since)
+    for number, row in enumerate(streamed(connection, chosen), 1):
+        progress("Webhook events", number)
+        if _mentions(row, who):
+            yield row
+
+
+def answer_rows(connection: Connection, who: Identifiers) -> Iterator[Row]:
+    """The stored answers of idempotency keys that mention ``who``."""
+    body = func.lower(func.convert_from(ANSWERS.c.body, "UTF8"))
+    chosen = select(ANSWERS).where(body.like(func.any(who.patterns())))
+    return (row for row in streamed(connection, chosen) if who.are_in_body(row.body))
+
+
+def has_own_key(row: Row, who: Identifiers) -> bool:
+    """Whether the key of an event contains the person's data."""
+    return any(who.is_in(part) for part in [row.external_id, *row.external_id.split(":")])
+
+
+def _mentions(row: Row, who: Identifiers) -> bool:
+    return has_own_key(row, who) or (row.body is not None and who.are_in_body(row.body))
+
+
+def streamed(connection: Connection, statement: Any) -> Iterator[Row]:
+    """The statement's rows, :data:`BATCH` at a time, because tables may be larger than memory."""
+    options = {"stream_results": True, "yield_per": BATCH}
+    yield from connection.execute(statement, execution_options=options)

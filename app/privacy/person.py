@@ -1,35 +1,50 @@
-"""Who a person is: their rows in every tenant, and every id and address they have or had."""
+"""A person: their rows in every tenant, and every id and address they have or had."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Text, and_, cast, func, or_, select
+from sqlalchemy import Connection, Row, Table, and_, func, or_, select
 
 from app.audit.models import AuditEvent
-from app.core.errors import AppError, Conflict
+from app.core.db.queries import parse_id
+from app.core.errors import AppError, Conflict, NotFound
+from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Kind
 from app.memberships.models import Membership
-from app.privacy.mentions import ERASED, Identifiers
+from app.privacy.identifiers import ERASED, Identifiers
+from app.subscriptions.models import Subscription
+from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhooks.models import IdentityObject
 
 USERS, MEMBERSHIPS, AUDIT = User.__table__, Membership.__table__, AuditEvent.__table__
 OBJECTS = IdentityObject.__table__
 
 
-class Nobody(AppError):
-    """Nobody is called so."""
+CONTACTS: dict[type[Any], tuple[str, ...]] = {
+    Tenant: ("primary_contact_email", "primary_contact_name", "primary_contact_phone"),
+    Subscription: ("billing_email", "billing_contact_name", "billing_phone"),
+}
+"""Columns of a company's contact person, who is recognised by the address in the first one."""
+CONTACT_FIELDS = frozenset(name for names in CONTACTS.values() for name in names)
+
+
+class PersonNotFound(AppError):
+    """No person has this id, e-mail address or ``idp_user_id``."""
 
     status = 404
 
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody the identity provider knows by ``subjects`` (more than one if it was changed)."""
+    """A person with their ``idp_user_id`` (``subjects``; several if it was changed).
+
+    ``users`` and ``memberships`` are pairs of a tenant's id and a row's id.
+    """
 
     subjects: frozenset[str]
     users: tuple[tuple[UUID, UUID], ...]
@@ -41,7 +56,7 @@ class Person:
         return [user_id for _, user_id in self.users]
 
     def covers(self, other: Person) -> bool:
-        """Whether ``other`` is known by nothing that is not known here."""
+        """Whether all that is known of ``other`` is known here."""
         return (
             set(other.users) <= set(self.users)
             and set(other.memberships) <= set(self.memberships)
@@ -51,54 +66,50 @@ class Person:
 
     @property
     def in_answers(self) -> Identifiers:
-        """What names the person in the service's own answers: the ids of their rows too."""
+        """What names the person in the service's own answers: also the ids of their rows."""
         own = {str(row_id) for _, row_id in (*self.users, *self.memberships)}
         return Identifiers(self.identifiers.ids | own, self.identifiers.addresses)
 
 
-def find_subject(session: Connection, named: str, tenant_id: UUID | None = None) -> str:
+def find_subject(connection: Connection, named: str, tenant_id: UUID | None = None) -> str:
     """The ``idp_user_id`` of the person with this id, e-mail address or ``idp_user_id``.
 
-    People whom only the identity provider's events have told of count too. Raises Nobody, and
-    Conflict where several people are called so.
+    Without ``tenant_id`` it also finds people who are known only from the identity provider's
+    events. Raises PersonNotFound, and Conflict where several people match.
     """
-    of_user = or_(
-        USERS.c.email == named,
-        USERS.c.idp_user_id == named,
-        cast(USERS.c.id, Text) == named.lower(),
-    )
-    users = select(USERS.c.idp_user_id).where(of_user).distinct()
+    matches = [USERS.c.email == named, USERS.c.idp_user_id == named]
+    with suppress(NotFound):
+        matches.append(USERS.c.id == parse_id(named))
+    users = select(USERS.c.idp_user_id).where(or_(*matches)).distinct()
     if tenant_id is not None:
         users = users.where(USERS.c.tenant_id == tenant_id)
-    found = set(session.scalars(users))
+    found = set(connection.scalars(users))
     if not found and tenant_id is None:
-        found = {
-            row.object_id
-            for row in session.execute(select(OBJECTS).where(OBJECTS.c.kind == Kind.USER.value))
-            if named in (row.object_id, _attribute(row, "email"))
-        }
+        is_named = or_(OBJECTS.c.object_id == named, _attribute("email") == named)
+        objects = select(OBJECTS.c.object_id).where(OBJECTS.c.kind == Kind.USER.value, is_named)
+        found = set(connection.scalars(objects.distinct()))
     if not found:
-        raise Nobody(f"There is nobody called {named}.")
+        raise PersonNotFound(f"There is nobody called {named}.")
     if len(found) > 1:
         raise Conflict(f"Several people are called {named}: name one by id.")
     return str(found.pop())
 
 
-def get_person(session: Connection, subject: str) -> Person:
+def get_person(connection: Connection, subject: str) -> Person:
     """The person with everything that names them, now or earlier."""
-    users = session.execute(
+    users = connection.execute(
         select(USERS).where(USERS.c.idp_user_id == subject).order_by(USERS.c.tenant_id)
     ).all()
     keys = tuple((row.tenant_id, row.id) for row in users)
-    memberships = session.execute(
+    memberships = connection.execute(
         select(MEMBERSHIPS).where(MEMBERSHIPS.c.user_id.in_([row.id for row in users]))
     ).all()
-    changes = _history(session, "user", [row.id for row in users])
+    changes = _history(connection, "user", [row.id for row in users])
     subjects = frozenset({subject, *_values(users, changes, "idp_user_id")})
-    objects = _objects(session, subjects)
-    held = {_attribute(row, "email") for row in objects if row.kind == Kind.USER.value}
-    addresses = {one.lower() for one in held | _values(users, changes, "email") if one}
-    of_memberships = _history(session, "membership", [row.id for row in memberships])
+    objects = _objects(connection, subjects)
+    reported = {row.email for row in objects if row.kind == Kind.USER.value}
+    addresses = {one.lower() for one in reported | _values(users, changes, "email") if one}
+    of_memberships = _history(connection, "membership", [row.id for row in memberships])
     ids = _values(memberships, of_memberships, "idp_membership_id")
     ids |= {row.object_id for row in objects}
     return Person(
@@ -107,14 +118,30 @@ def get_person(session: Connection, subject: str) -> Person:
         memberships=tuple((row.tenant_id, row.id) for row in memberships),
         identifiers=Identifiers(
             frozenset(subjects | {one for one in ids if one}),
-            frozenset(addresses - _of_others(session, addresses, subjects)),
+            frozenset(addresses - _of_others(connection, addresses, subjects)),
         ),
     )
 
 
-def _objects(session: Connection, subjects: Iterable[str]) -> list[Row]:
-    names = list(subjects)
-    return list(session.execute(select(OBJECTS).where(of_subjects(names))))
+def is_contact(table: Table, name: str, person: Person) -> Any:
+    """The condition that the column contains one of the person's addresses."""
+    return func.lower(table.c[name]).in_(sorted(person.identifiers.addresses))
+
+
+def contact_targets(connection: Connection, person: Person) -> dict[str, list[str]]:
+    """The ids of tenants and subscriptions whose contact is the person, by audit target type."""
+    found = {}
+    for model, (address, *_) in CONTACTS.items():
+        table: Table = model.__table__
+        chosen = select(table.c.id).where(is_contact(table, address, person))
+        kind = model.__tablename__.removesuffix("s")
+        found[kind] = [str(row_id) for row_id in connection.scalars(chosen)]
+    return found
+
+
+def _objects(connection: Connection, subjects: Iterable[str]) -> list[Row]:
+    chosen = select(OBJECTS.c.kind, OBJECTS.c.object_id, _attribute("email").label("email"))
+    return list(connection.execute(chosen.where(of_subjects(subjects))))
 
 
 def of_subjects(subjects: Iterable[str]) -> Any:
@@ -124,28 +151,27 @@ def of_subjects(subjects: Iterable[str]) -> Any:
     return or_(own, OBJECTS.c.user_id.in_(names))
 
 
-def _history(session: Connection, kind: str, row_ids: Iterable[UUID]) -> list[Mapping[str, Any]]:
-    """What the audit trail says that these rows held."""
+def _history(connection: Connection, kind: str, row_ids: Iterable[UUID]) -> list[Mapping[str, Any]]:
+    """The values of these rows, as the audit trail recorded them."""
     chosen = select(AUDIT.c.before, AUDIT.c.after).where(
         AUDIT.c.target_type == kind, AUDIT.c.target_id.in_([str(one) for one in row_ids])
     )
-    return [side for row in session.execute(chosen) for side in row]
+    return [side for row in connection.execute(chosen) for side in row]
 
 
 def _values(rows: Iterable[Row], changes: Iterable[Mapping[str, Any]], name: str) -> set[str]:
-    said = {side[name] for side in changes if isinstance(side.get(name), str)}
-    return (said | {getattr(row, name) for row in rows}) - {ERASED}
+    recorded = {side[name] for side in changes if isinstance(side.get(name), str)}
+    return (recorded | {getattr(row, name) for row in rows}) - {ERASED}
 
 
-def _of_others(session: Connection, addresses: set[str], subjects: Iterable[str]) -> set[str]:
-    """Those of the addresses that somebody else has now."""
-    theirs = select(func.lower(USERS.c.email)).where(
+def _of_others(connection: Connection, addresses: set[str], subjects: Iterable[str]) -> set[str]:
+    """Those of the addresses that another user has now."""
+    others = select(func.lower(USERS.c.email)).where(
         func.lower(USERS.c.email).in_(addresses), USERS.c.idp_user_id.not_in(list(subjects))
     )
-    return set(session.scalars(theirs))
+    return set(connection.scalars(others))
 
 
-def _attribute(row: Row, name: str) -> str:
-    """What the provider's events say of the person, in the form :mod:`app.identity_sync.merge_state` keeps."""
-    value, _ = row.state["attributes"].get(name, ("", None))
-    return value or ""
+def _attribute(name: str) -> Any:
+    """An attribute of an identity object, in the form of :mod:`app.identity_sync.merge_state`."""
+    return OBJECTS.c.state[("attributes", name, 0)].as_string()

@@ -16,7 +16,7 @@ FIND_SIMILAR = Statement(
     "tenants.find_similar_slugs",
     select(Tenant.slug).where(
         or_(
-            Tenant.slug == bindparam("stem"),
+            Tenant.slug == bindparam("base"),
             Tenant.slug.startswith(bindparam("start"), autoescape=False),
         )
     ),
@@ -34,9 +34,21 @@ def candidates(name: str) -> Iterator[str]:
     """The derived slug, then it with ``-2``, ``-3`` …, leaving out those that are taken now."""
     base = derive(name)
     yield base
+    yield from _free(base)
+
+
+def find_free(name: str) -> str:
+    """The first of the :func:`candidates` that no tenant has now, found by one statement."""
+    return next(_free(derive(name), with_base=True))
+
+
+def _free(base: str, *, with_base: bool = False) -> Iterator[str]:
+    """``base-2``, ``base-3`` … without those that are taken; first ``base`` if ``with_base``."""
     stem = base[: MAX_LENGTH - 12]
     # A slug has none of LIKE's special characters, so the stem needs no escaping.
-    taken = set(FIND_SIMILAR.scalars(stem=stem, start=f"{stem}-"))
+    taken = set(FIND_SIMILAR.scalars(base=base, start=f"{stem}-"))
+    if with_base and base not in taken:
+        yield base
     number = 1
     while True:
         number += 1

@@ -21,6 +21,7 @@ from app.custom_fields.values.check import check_patch
 from app.custom_fields.values.rules import remember, rules_column
 from app.memberships import owners
 from app.tenants import service as tenants
+from app.tenants.models import Tenant
 from app.users.models import User
 
 ENTITY = "user"
@@ -63,7 +64,11 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     Raises NotFound for an unknown tenant, Invalid for ``meta_data`` that is too large or breaks
     the tenant's custom fields, Conflict ``idp_user_id_taken``.
     """
-    tenant = tenants.get_tenant(tenant_id)
+    return create_in(tenants.get_tenant(tenant_id), values, actor=actor)
+
+
+def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> User:
+    """The same for a tenant that has been read already."""
     meta_data = values.get("meta_data", {})
     _check(tenant.id, meta_data, meta_data, loc=("body", "meta_data"))
     user = queries.insert_row(

@@ -1,21 +1,19 @@
-"""The inbox, and what is known of the identity provider's objects."""
+"""The inbox: the events that providers posted."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Index, LargeBinary, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import Moment, Row
-from app.extensions import db
 
 
 class Status(StrEnum):
-    """Where an event stands; only ``pending`` is ever left by itself."""
+    """The state of an event. The worker changes ``pending``; only a replay changes the others."""
 
     PENDING = "pending"
     SUCCEEDED = "succeeded"
@@ -24,11 +22,11 @@ class Status(StrEnum):
 
 
 class WebhookEvent(Row):
-    """One event of one provider, kept as it came; the row is the truth, the queue a doorbell.
+    """One event of one provider, with its body as it was received.
 
-    ``replay_key`` is a value of the signature that may be used once. ``detail`` says why an
-    event was ignored or what its last attempt failed with. ``body`` is None once only the
-    ``digest`` is kept. Of the headers only harmless ones are stored in clear.
+    ``replay_key`` is a value of the signature that may be used once. ``detail`` is why an event
+    was ignored or waits, or the error of its last attempt. ``body`` is None once the payload was
+    removed; its ``digest`` (SHA-256) stays. Secret headers are stored as ``[redacted]``.
     """
 
     __tablename__ = "webhook_events"
@@ -74,36 +72,3 @@ class WebhookEvent(Row):
     body: Mapped[bytes | None] = mapped_column(LargeBinary)
     digest: Mapped[str] = mapped_column(Text)
     request_id: Mapped[str] = mapped_column(Text)
-
-
-class IdentityObject(db.Model):  # type: ignore[name-defined]
-    """What the events so far say of one organization, user or membership.
-
-    A deleted one stays as a tombstone, which a late event cannot undo. Users without a
-    membership wait here, and memberships whose user or organization is not known yet
-    (``is_waiting``).
-    ``state`` is :class:`app.identity_sync.merge_state.State` as JSON; the two ids are a membership's.
-    """
-
-    __tablename__ = "identity_objects"
-    __table_args__ = (
-        Index(
-            None,
-            "source",
-            "organization_id",
-            postgresql_where=text("organization_id IS NOT NULL"),
-        ),
-        Index(None, "source", "user_id", postgresql_where=text("user_id IS NOT NULL")),
-        Index("ix_identity_objects_waiting", "updated_at", postgresql_where=text("is_waiting")),
-    )
-
-    source: Mapped[str] = mapped_column(Text, primary_key=True)
-    kind: Mapped[str] = mapped_column(Text, primary_key=True)
-    object_id: Mapped[str] = mapped_column(Text, primary_key=True)
-    organization_id: Mapped[str | None] = mapped_column(Text)
-    user_id: Mapped[str | None] = mapped_column(Text)
-    is_deleted: Mapped[bool]
-    is_waiting: Mapped[bool] = mapped_column(default=False)
-    state: Mapped[dict[str, Any]] = mapped_column(JSON)
-    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
-    updated_at: Mapped[datetime] = mapped_column(Moment, default=utcnow, onupdate=utcnow)

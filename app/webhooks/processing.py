@@ -1,32 +1,40 @@
-"""Working off the inbox: an event's effect and its new status are one commit.
+"""Applying events: the effect of an event and its new status are one transaction.
 
-Whoever works on an event holds its row; a second one leaves it alone. So an event is applied
-exactly once, however often its job runs and whatever is killed.
+The worker claims an event by marking it ``succeeded`` and holds its row until the commit, so that
+other workers skip it. A transaction that rolls back undoes the claim as well. So an event is
+applied exactly once, however often jobs run and whichever process ends.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
+import psycopg2
 from flask import current_app
-from sqlalchemy import select, update
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from psycopg2.errors import UniqueViolation
+from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.audit import service as audit
 from app.core.clock import utcnow
 from app.core.db import tenancy, transactions
+from app.core.db.queries import update_row
+from app.core.db.statements import Statement
+from app.core.db.transactions import RowChanged
 from app.core.errors import Conflict
 from app.core.observability.logs import resume_request
 from app.emails import service as emails
 from app.emails.events import EmailEvent
-from app.extensions import db
 from app.identity_sync import sync
 from app.identity_sync.events import Event, IdentityEvent, SubscriptionConfirmation
 from app.webhooks.models import Status, WebhookEvent
+from app.webhooks.notification import notify_worker
 from app.webhooks.providers import get_provider
 from app.webhooks.providers.payloads import Unreadable, Unwanted
 from app.webhooks.signatures.confirmation import confirm_subscription
@@ -34,118 +42,141 @@ from app.webhooks.signatures.confirmation import confirm_subscription
 log = logging.getLogger(__name__)
 
 RETRY_DELAYS = (10, 60, 300, 1800)  # seconds after the first, second … failed attempt
-STALE = timedelta(seconds=60)
-"""A pending event that is overdue by this has lost its job."""
-SLACK = timedelta(seconds=1)  # a delayed job may come a little early
-LOST_AT_ONCE = 1000
-DUE_AT_ONCE = 20
-RACES = 3  # attempts at once when a row that was not there has just been made by somebody else
-LONGEST_DETAIL = 500
+OVERDUE = timedelta(seconds=60)
+"""An event that has been due for so long has lost its job."""
+EARLY = timedelta(seconds=1)  # a delayed job may start so much before the event is due
+MAX_DETAIL = 500
+
+EVENTS = WebhookEvent.__table__
+IS_PENDING = EVENTS.c.status == Status.PENDING.value
+CLAIM_NEXT = Statement(
+    "webhook_events.claim_next",
+    update(EVENTS)
+    .where(
+        EVENTS.c.id
+        == select(EVENTS.c.id)
+        .where(IS_PENDING, EVENTS.c.next_attempt_at <= bindparam("latest"))
+        .order_by(EVENTS.c.next_attempt_at)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+        .scalar_subquery()
+    )
+    .values(
+        status=Status.SUCCEEDED.value,
+        detail="",
+        attempts=EVENTS.c.attempts + 1,
+        next_attempt_at=None,
+        processed_at=bindparam("now"),
+        updated_at=bindparam("now"),
+        version=EVENTS.c.version + 1,
+    )
+    .returning(*EVENTS.c, *tenancy.ENTER_PLATFORM),
+)
+SET_STATUS = Statement(
+    "webhook_events.set_status",
+    update(EVENTS)
+    .where(EVENTS.c.id == bindparam("event_id"))
+    .values(status=bindparam("status"), detail=bindparam("detail")),
+)
+LOCK_PENDING = Statement(
+    "webhook_events.lock_pending",
+    select(WebhookEvent).where(IS_PENDING, EVENTS.c.id == bindparam("id")).with_for_update(),
+)
+COUNT_OVERDUE = Statement(
+    "webhook_events.count_overdue",
+    select(func.count())
+    .select_from(EVENTS)
+    .where(IS_PENDING, EVENTS.c.next_attempt_at < bindparam("before")),
+)
+PROCESSED = [Status.SUCCEEDED.value, Status.IGNORED.value]
+REMOVE_PAYLOADS = Statement(
+    "webhook_events.remove_payloads",
+    update(EVENTS)
+    .where(
+        EVENTS.c.body.is_not(None),
+        EVENTS.c.status == any_(bindparam("processed", PROCESSED, type_=ARRAY(Text))),
+        EVENTS.c.processed_at < bindparam("before"),
+    )
+    .values(body=None, headers={}),
+    prepare=False,
+)
 
 
-def process(event_id: UUID) -> float | None:
-    """Apply one event if it is pending and due; the seconds until it is tried again, or None.
+@dataclass(frozen=True)
+class Result:
+    """One attempt at one event; ``retry_in``: seconds until the next attempt, where one follows."""
 
-    Raises where the database cannot be reached; the event then stays as it was.
+    event_id: UUID
+    retry_in: float | None = None
+
+
+def process_next() -> Result | None:
+    """Apply the event that has been due for longest; None where no event is due.
+
+    Raises where the database cannot be reached; the event then stays pending.
+    """
+    claimed: list[UUID] = []
+
+    def work() -> None:
+        claimed.clear()
+        now = utcnow()
+        event = CLAIM_NEXT.first(now=now, latest=now + EARLY)
+        if event is None:
+            return
+        claimed.append(event.id)
+        tenancy.note(tenancy.PLATFORM, event.server_process_id)
+        resume_request(event.request_id)
+        _apply(event)
+
+    try:
+        transactions.run(work)
+    except Exception as fault:
+        if not claimed:
+            raise
+        log.warning("webhook_attempt_failed", extra={"event_id": str(claimed[0])}, exc_info=True)
+        return Result(claimed[0], transactions.run(partial(_note_failure, claimed[0], fault)))
+    return Result(claimed[0]) if claimed else None
+
+
+def sweep() -> int:
+    """Notify the worker of pending events whose job was lost; the number of those events."""
+    overdue = int(COUNT_OVERDUE.scalar(before=utcnow() - OVERDUE))
+    if overdue:
+        notify_worker()
+    return overdue
+
+
+def remove_payloads() -> int:
+    """Remove the payloads of events processed ``WEBHOOK_PAYLOAD_DAYS`` ago; their number."""
+    days = current_app.extensions["config"].webhook_payload_days
+    return REMOVE_PAYLOADS.execute(before=utcnow() - timedelta(days=days))
+
+
+def _apply(event: Any) -> None:
+    """Apply a claimed event and store its status.
+
+    Raises RowChanged where another transaction created the same row first; the next attempt finds
+    that row.
     """
     try:
-        _apply_with_races(event_id)
-    except Exception as fault:
-        db.session.remove()
-        log.warning("webhook_attempt_failed", extra={"event_id": str(event_id)}, exc_info=True)
-        return transactions.run(partial(_note_failure, event_id, fault))
-    finally:
-        db.session.remove()
-    return None
-
-
-def due() -> list[UUID]:
-    """Some of the pending events that are due and that nobody works on, the oldest first."""
-    statement = (
-        select(WebhookEvent.id)
-        .where(WebhookEvent.status == Status.PENDING.value)
-        .where(WebhookEvent.next_attempt_at <= utcnow())
-        .order_by(WebhookEvent.next_attempt_at)
-        .limit(DUE_AT_ONCE)
-        .with_for_update(skip_locked=True)
-    )
-    return list(db.session.execute(statement).scalars())
-
-
-def lost() -> list[UUID]:
-    """Pending events, at most a thousand, whose jobs have been lost."""
-    statement = (
-        select(WebhookEvent.id)
-        .where(WebhookEvent.status == Status.PENDING.value)
-        .where(WebhookEvent.next_attempt_at < utcnow() - STALE)
-        .order_by(WebhookEvent.next_attempt_at)
-        .limit(LOST_AT_ONCE)
-    )
-    return list(db.session.execute(statement).scalars())
-
-
-def forget_payloads() -> int:
-    """Reduce events processed long ago to their digest; how many there were."""
-    kept = current_app.extensions["config"].webhook_payload_days
-    old = (
-        update(WebhookEvent)
-        .where(WebhookEvent.body.is_not(None))
-        .where(WebhookEvent.status.in_([Status.SUCCEEDED.value, Status.IGNORED.value]))
-        .where(WebhookEvent.processed_at < utcnow() - timedelta(days=kept))
-        .values(body=None, headers={})
-    )
-    return db.session.execute(old).rowcount  # type: ignore[attr-defined,no-any-return]
-
-
-def _apply_with_races(event_id: UUID) -> None:
-    for attempt in range(1, RACES + 1):
-        try:
-            transactions.run(lambda: _apply(event_id))
-            return
-        except (IntegrityError, Conflict):
-            if attempt == RACES:
-                raise
-            log.info("webhook_race", extra={"event_id": str(event_id)})
-            db.session.remove()
-
-
-def _apply(event_id: UUID) -> None:
-    tenancy.enter(tenancy.PLATFORM)
-    event = _claim(event_id)
-    if event is None:
-        return
-    resume_request(event.request_id)
-    try:
-        status, detail = _handle(event)
+        with audit.in_one_statement():
+            status, detail = _handle(event)
     except Unwanted as reason:
         status, detail = Status.IGNORED, str(reason)
     except Unreadable as fault:
         status, detail = Status.FAILED, str(fault)
-    event.assign(
-        {
-            "status": status.value,
-            "detail": detail,
-            "attempts": event.attempts + 1,
-            "next_attempt_at": None,
-            "processed_at": utcnow(),
-        }
-    )
-    log.info("webhook_processed", extra={"event_id": str(event_id), "status": status.value})
+    except (UniqueViolation, Conflict) as raced:
+        raise RowChanged("webhook_events") from raced
+    if detail or status is not Status.SUCCEEDED:
+        SET_STATUS.execute(event_id=event.id, status=status.value, detail=detail)
+    log.info("webhook_processed", extra={"event_id": str(event.id), "status": status.value})
 
 
-def _claim(event_id: UUID) -> WebhookEvent | None:
-    """The event, held until the commit; None where it is done, held by another, or not due."""
-    statement = (
-        select(WebhookEvent)
-        .where(WebhookEvent.id == event_id, WebhookEvent.status == Status.PENDING.value)
-        .where(WebhookEvent.next_attempt_at <= utcnow() + SLACK)
-        .with_for_update(skip_locked=True)
-        .execution_options(populate_existing=True)
-    )
-    return db.session.execute(statement).scalar_one_or_none()
+def _handle(event: Any) -> tuple[Status, str]:
+    """The status and the detail of an event after applying it.
 
-
-def _handle(event: WebhookEvent) -> tuple[Status, str]:
+    Raises Unwanted and Unreadable, before anything is written.
+    """
     if event.body is None:
         raise Unreadable("only the digest is kept")
     events = get_provider(event.source).adapt(event.body)
@@ -157,7 +188,7 @@ def _handle(event: WebhookEvent) -> tuple[Status, str]:
     return Status.SUCCEEDED, ""
 
 
-def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tuple[Status, str]:
+def _apply_identity(event: Any, events: Sequence[IdentityEvent]) -> tuple[Status, str]:
     outcome = sync.apply(
         events,
         source=event.source,
@@ -172,7 +203,7 @@ def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tup
     return Status.SUCCEEDED, ""
 
 
-def _apply_other(event: WebhookEvent, ordinal: int, found: Event) -> None:
+def _apply_other(event: Any, ordinal: int, found: Event) -> None:
     match found:
         case EmailEvent():
             emails.record(found, source=event.source, webhook_event_id=event.id, ordinal=ordinal)
@@ -181,42 +212,38 @@ def _apply_other(event: WebhookEvent, ordinal: int, found: Event) -> None:
 
 
 def _note_failure(event_id: UUID, fault: Exception) -> float | None:
-    """Count the attempt and say when the next is due; after the last the event has failed."""
-    event = db.session.execute(
-        select(WebhookEvent)
-        .where(WebhookEvent.id == event_id, WebhookEvent.status == Status.PENDING.value)
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    ).scalar_one_or_none()
+    """Count the attempt; the seconds until the next one, or None where the event has failed.
+
+    An attempt that an outage of the database ended is not counted.
+    """
+    event = LOCK_PENDING.first(id=event_id)
     if event is None:
         return None
     attempts = event.attempts + (0 if _is_outage(fault) else 1)
     delay = RETRY_DELAYS[max(attempts, 1) - 1] if attempts <= len(RETRY_DELAYS) else None
-    event.assign(
-        {
-            "attempts": attempts,
-            "detail": _describe(fault),
-            "status": (Status.PENDING if delay else Status.FAILED).value,
-            "next_attempt_at": _after(delay),
-            "processed_at": None if delay else utcnow(),
-        }
-    )
+    now = utcnow()
+    values = {
+        "attempts": attempts,
+        "detail": _describe(fault),
+        "status": (Status.FAILED if delay is None else Status.PENDING).value,
+        "next_attempt_at": None if delay is None else now + timedelta(seconds=delay),
+        "processed_at": now if delay is None else None,
+    }
+    update_row(WebhookEvent, event, values)
     return delay
 
 
-def _after(delay: float | None) -> datetime | None:
-    return None if delay is None else utcnow() + timedelta(seconds=delay)
-
-
 def _is_outage(fault: Exception) -> bool:
-    """The database went away, which is no fault of the event's."""
-    return isinstance(fault, PoolTimeout) or (
-        isinstance(fault, DBAPIError) and fault.connection_invalidated
-    )
+    """Whether the connection to PostgreSQL broke, or none could be had."""
+    if isinstance(fault, psycopg2.OperationalError):
+        return fault.pgcode is None or fault.pgcode.startswith(("08", "57P"))
+    return isinstance(fault, PoolTimeout | psycopg2.InterfaceError)
 
 
 def _describe(fault: Exception) -> str:
-    """One line for operators, without the statement and its values."""
-    said = str(getattr(fault, "orig", None) or fault).partition("\n")[0]
-    text = f"{type(fault).__name__}: {said}"[:LONGEST_DETAIL]
+    """The error's class and first line, without the statement and its values."""
+    if isinstance(fault, RowChanged) and isinstance(fault.__cause__, Exception):
+        fault = fault.__cause__
+    first_line = str(fault).partition("\n")[0]
+    text = f"{type(fault).__name__}: {first_line}"[:MAX_DETAIL]
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

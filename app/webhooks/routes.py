@@ -13,8 +13,7 @@ from app.core import json_text
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.body_limits import allow_body
-from app.webhooks import inbox, service
-from app.webhooks.jobs import push
+from app.webhooks import inbox, service, verification
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.schemas import (
@@ -40,7 +39,7 @@ events = Blueprint(
 
 @receivers.record_once
 def _configure(state: BlueprintSetupState) -> None:
-    inbox.configure(cast(Flask, state.app))
+    verification.configure(cast(Flask, state.app))
     for path in PATHS.values():
         allow_body(path, MAX_BODY)
 
@@ -97,9 +96,7 @@ def get_webhook_event(event_id: str) -> WebhookEvent:
 @events.response(202, WebhookEventSchema)
 def replay_webhook_event(event_id: str) -> WebhookEvent:
     """Have an event applied again, whatever became of it."""
-    event = service.replay(event_id, actor=current_actor())
-    push([event.id])
-    return event
+    return service.replay(event_id, actor=current_actor())
 
 
 def _receive(receiver: Receiver) -> Response:

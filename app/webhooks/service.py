@@ -1,4 +1,4 @@
-"""What operators do with the inbox: look, and have an event applied again."""
+"""What operators do with the inbox: list events, show them, and replay them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Text, bindparam, func, or_, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -15,13 +15,40 @@ from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.pages import Page, between, paginate
 from app.core.db.queries import Change
+from app.core.db.statements import Statement
 from app.core.errors import Conflict
-from app.extensions import db
 from app.webhooks.models import Status, WebhookEvent
+from app.webhooks.notification import notify_worker
 from app.webhooks.providers.payloads import Unreadable, parse
 
 REDACTED = "[redacted]"
-_SECRETS = {"signature", "Signature", "Token", "SubscribeURL", "UnsubscribeURL"}
+SECRETS = {"signature", "Signature", "Token", "SubscribeURL", "UnsubscribeURL"}
+FIND_FAILED = Statement(
+    "webhook_events.find_failed",
+    select(WebhookEvent.id)
+    .where(
+        WebhookEvent.status == Status.FAILED.value,
+        WebhookEvent.body.is_not(None),
+        or_(
+            bindparam("source", type_=Text).is_(None),
+            WebhookEvent.source == bindparam("source", type_=Text),
+        ),
+    )
+    .order_by(WebhookEvent.created_at),
+    prepare=False,
+)
+COUNT = Statement(
+    "webhook_events.count_by_status",
+    select(
+        WebhookEvent.source,
+        WebhookEvent.status,
+        func.count().label("events"),
+        func.min(WebhookEvent.created_at).label("oldest"),
+    )
+    .group_by(WebhookEvent.source, WebhookEvent.status)
+    .order_by(WebhookEvent.source, WebhookEvent.status),
+    prepare=False,
+)
 
 
 def list_events(
@@ -51,15 +78,15 @@ def shown(body: bytes | None) -> Any:
     except Unreadable:
         return body.decode("utf-8", "replace")
     if isinstance(document, dict):
-        return {name: REDACTED if name in _SECRETS else v for name, v in document.items()}
+        return {name: REDACTED if name in SECRETS else v for name, v in document.items()}
     return document
 
 
 def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
-    """Make an event pending again, as if it had just come; the caller rings the worker.
+    """Make an event pending again and notify the worker.
 
-    What it says is then written even where it says nothing new. Conflict ``payload_forgotten``
-    where only its digest is left.
+    All that the event says is then written, even where a newer event is known. Conflict
+    ``payload_forgotten`` where its payload was removed.
     """
     event = queries.lock_row(WebhookEvent, event_id)
     if event.body is None:
@@ -72,11 +99,12 @@ def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
         "next_attempt_at": utcnow(),
         "processed_at": None,
     }
-    change = event.assign(values)
-    shown = ("status", "replays")
+    event, change = queries.update_row(WebhookEvent, event, values)
+    notify_worker()
+    audited = ("status", "replays")
     if change is not None:
         before, after = (
-            {name: v for name, v in side.items() if name in shown}
+            {name: v for name, v in side.items() if name in audited}
             for side in (change.before, change.after)
         )
         audit.record("webhook_event.replayed", event, Change(before, after), actor=actor)
@@ -84,20 +112,13 @@ def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
 
 
 def failed_ids(source: str | None = None) -> list[UUID]:
-    """The events that have failed and can be replayed, of one source or of all."""
-    failed = select(WebhookEvent.id).where(
-        WebhookEvent.status == Status.FAILED.value, WebhookEvent.body.is_not(None)
-    )
-    if source is not None:
-        failed = failed.where(WebhookEvent.source == source)
-    return list(db.session.execute(failed.order_by(WebhookEvent.created_at)).scalars())
+    """The failed events that can be replayed, of one source or of all."""
+    return FIND_FAILED.scalars(source=source)
 
 
 def statistics() -> list[dict[str, Any]]:
-    """How many events each source has in each status, with the oldest of them."""
-    columns = (WebhookEvent.source, WebhookEvent.status)
-    counted = select(*columns, func.count(), func.min(WebhookEvent.created_at)).group_by(*columns)
+    """The number of events of each source and status, and when the first of them was received."""
     return [
-        {"source": source, "status": status, "events": count, "oldest": oldest}
-        for source, status, count, oldest in db.session.execute(counted.order_by(*columns))
+        {"source": row.source, "status": row.status, "events": row.events, "oldest": row.oldest}
+        for row in COUNT.all()
     ]

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import select
 
 from app.audit.models import AuditEvent
+from app.identity_sync.models import IdentityObject
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhooks import jobs
-from app.webhooks.models import IdentityObject
 from tests import factories
 from tests.conformance.webhook_samples import document
 from tests.webhooks.sending import Sender, all_rows

@@ -1,6 +1,7 @@
-"""Many rows in one statement: each column travels as one array.
+"""Inserting whole rows, one or many: the parameters of an INSERT with a clause of its own.
 
-So the text of the statement does not depend on the number of rows, and it can be prepared.
+For many rows each column travels as one array. So the text of the statement does not depend on the
+number of rows, and it can be prepared.
 """
 
 from __future__ import annotations
@@ -9,6 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ARRAY, Select, bindparam, cast, column, func, select
+
+
+def parameters(model: Any) -> dict[str, Any]:
+    """A parameter for each column of a table, named like it, for ``insert(model).values(…)``."""
+    return {each.name: bindparam(each.name, type_=each.type) for each in model.__table__.columns}
 
 
 def rows_from_arrays(model: Any, names: Sequence[str]) -> Select[Any]:

@@ -46,7 +46,7 @@ class PreparedStatements:
         name = self._names.get(statement)
         if name is not None:
             self._names.move_to_end(statement)
-            return _execute(name, arguments), arguments
+            return _execute(name, statement), arguments
         if not self._is_due(statement):
             return None
         return self._prepare(cursor, statement, arguments), None
@@ -64,7 +64,7 @@ class PreparedStatements:
         parts = [
             f"PREPARE {name} AS ".encode()
             + cursor.mogrify(statement.text, {**statement.constants, **places}),
-            cursor.mogrify(_execute(name, arguments), arguments),
+            cursor.mogrify(_execute(name, statement), arguments),
         ]
         if len(self._names) >= MAX_PREPARED:
             _, oldest = self._names.popitem(last=False)
@@ -89,7 +89,5 @@ def note_server(current: Transaction, process_id: int) -> None:
         known.is_direct = process_id == current.cursor.connection.get_backend_pid()
 
 
-def _execute(name: str, arguments: list[Any]) -> str:
-    return (
-        f"EXECUTE {name}({', '.join(['%s'] * len(arguments))})" if arguments else f"EXECUTE {name}"
-    )
+def _execute(name: str, statement: Statement) -> str:
+    return f"EXECUTE {name}({statement.placeholders})" if statement.required else f"EXECUTE {name}"

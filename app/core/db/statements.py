@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from psycopg2.extensions import cursor
-from sqlalchemy import Executable
+from sqlalchemy import ARRAY, Executable
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine
 
@@ -83,6 +83,16 @@ class Statement:
     def required(self) -> tuple[str, ...]:
         """The names of the values that each call gives."""
         return tuple(name for name, bind in self._compiled.binds.items() if bind.required)
+
+    @cached_property
+    def placeholders(self) -> str:
+        """psycopg2's placeholders of :attr:`required`; an array has a cast to its type.
+
+        PostgreSQL cannot tell the type of an array that is empty, or of NULLs or JSON.
+        """
+        types = [self._compiled.binds[name].type for name in self.required]
+        casts = [f"::{each.compile(DIALECT)}" if isinstance(each, ARRAY) else "" for each in types]
+        return ", ".join(f"%s{cast}" for cast in casts)
 
     @cached_property
     def _compiled(self) -> Any:

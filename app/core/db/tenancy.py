@@ -10,9 +10,10 @@ other. Without a scope no tenant-owned row is visible.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import ColumnElement, bindparam, func, select
 
 from app.core.db import prepared
 from app.core.db.statements import Statement
@@ -21,14 +22,20 @@ from app.core.db.transactions import context, current_transaction
 # Audit rows of what belongs to no tenant (presets, platform keys) carry this id.
 PLATFORM_TENANT_ID = UUID(int=0)
 
-SET_SCOPE = Statement(
-    "tenancy.set_scope",
-    select(
-        func.set_config("app.tenant_id", bindparam("tenant_id"), True),
-        func.set_config("app.platform", bindparam("platform"), True),
+
+def _settings(tenant_id: Any, platform: Any) -> tuple[ColumnElement[Any], ...]:
+    return (
+        func.set_config("app.tenant_id", tenant_id, True),
+        func.set_config("app.platform", platform, True),
         func.pg_backend_pid().label("server_process_id"),
-    ),
+    )
+
+
+SET_SCOPE = Statement(
+    "tenancy.set_scope", select(*_settings(bindparam("tenant_id"), bindparam("platform")))
 )
+ENTER_PLATFORM = _settings("", "on")
+"""Columns by which another statement enters the platform's scope; :func:`note` has to follow."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,111 @@
+"""The SQL statements of :mod:`app.identity_sync.store`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    Integer,
+    Text,
+    any_,
+    bindparam,
+    case,
+    cast,
+    column,
+    func,
+    literal,
+    select,
+    tuple_,
+    union,
+)
+from sqlalchemy.dialects.postgresql import insert
+
+from app.core.db.bulk import rows_from_arrays
+from app.core.db.statements import Statement
+from app.identity_sync.models import IdentityObject
+from app.tenants.models import Tenant
+
+USER = "user"  # the kind of users' objects
+
+
+def _list(name: str, type_: Any) -> Any:
+    """A parameter that is a list."""
+    return cast(bindparam(name, type_=ARRAY(type_)), ARRAY(type_))
+
+
+_lock = (
+    func.unnest(_list("spaces", Integer), _list("buckets", Integer), _list("shared", Boolean))
+    .table_valued(
+        column("space", Integer), column("bucket", Integer), column("shared", Boolean), name="lock"
+    )
+    .render_derived()
+)
+LOCK = Statement(
+    "identity_objects.lock",
+    select(
+        case(
+            (
+                _lock.c.shared,
+                cast(func.pg_advisory_xact_lock_shared(_lock.c.space, _lock.c.bucket), Text),
+            ),
+            else_=cast(func.pg_advisory_xact_lock(_lock.c.space, _lock.c.bucket), Text),
+        )
+    ),
+)
+
+_object = IdentityObject.__table__.c
+_named = (
+    func.unnest(_list("kinds", Text), _list("object_ids", Text))
+    .table_valued(column("kind", Text), column("object_id", Text), name="named")
+    .render_derived()
+)
+_pair = (
+    func.unnest(_list("pair_organization_ids", Text), _list("pair_user_ids", Text))
+    .table_valued(column("organization_id", Text), column("user_id", Text), name="pair")
+    .render_derived()
+)
+_of_source = _object.source == bindparam("source")
+_of_new_tenant = (
+    _of_source
+    & (_object.organization_id == any_(_list("organization_ids", Text)))
+    & ~select(Tenant.id).where(Tenant.idp_org_id == _object.organization_id).exists()
+)
+_wanted = union(
+    select(_named.c.kind, _named.c.object_id),
+    select(_object.kind, _object.object_id).where(
+        _of_source,
+        _object.organization_id == _pair.c.organization_id,
+        _object.user_id == _pair.c.user_id,
+    ),
+    select(_object.kind, _object.object_id).where(
+        _of_source, _object.user_id == any_(_list("user_ids", Text))
+    ),
+    select(_object.kind, _object.object_id).where(_of_new_tenant),
+    select(literal(USER, Text), _object.user_id).where(_of_new_tenant),
+)
+LOAD = Statement(
+    "identity_objects.load",
+    select(IdentityObject).where(_of_source, tuple_(_object.kind, _object.object_id).in_(_wanted)),
+)
+
+COLUMNS = tuple(IdentityObject.__table__.columns.keys())
+CHANGEABLE = (
+    "organization_id",
+    "user_id",
+    "is_deleted",
+    "is_waiting",
+    "state",
+    "updated_at",
+)
+_new = insert(IdentityObject).from_select(
+    COLUMNS, rows_from_arrays(IdentityObject, COLUMNS), include_defaults=False
+)
+SAVE = Statement(
+    "identity_objects.save",
+    _new.on_conflict_do_update(
+        index_elements=["source", "kind", "object_id"],
+        set_={name: _new.excluded[name] for name in CHANGEABLE},
+    ),
+)

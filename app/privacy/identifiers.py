@@ -1,0 +1,88 @@
+"""Ids and e-mail addresses that name a person, and finding and replacing them in documents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from app.core.json_text import dumps_text
+from app.webhooks.providers.payloads import Unreadable, parse
+
+ERASED = "[erased]"
+FEW = 50  # up to so many addresses are searched for one by one, anywhere in a text
+ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'=&?/]+@[^\s<>()\[\],;:\"'=&?/]+")
+
+
+@dataclass(frozen=True)
+class Identifiers:
+    """What names one person, or one organization with its people.
+
+    An id may be short, so it is found only where it is a complete text. An address is found
+    inside a longer text too, and its case does not matter.
+    """
+
+    ids: frozenset[str]
+    addresses: frozenset[str]
+
+    def is_in(self, text: str) -> bool:
+        """Whether ``text`` is one of the ids, or contains one of the addresses."""
+        lowered = text.lower()
+        return (
+            text in self.ids
+            or text.removeprefix("platform:") in self.ids
+            or lowered in self.addresses
+            or ("@" in lowered and self._contains_address(lowered))
+        )
+
+    def _contains_address(self, lowered: str) -> bool:
+        if len(self.addresses) <= FEW:
+            return any("@" in address and address in lowered for address in self.addresses)
+        return any(word in self.addresses for word in ADDRESS.findall(lowered))
+
+    def are_in(self, document: Any) -> bool:
+        """The same for any text in a JSON document, keys included."""
+        return any(self.is_in(text) for text in _texts(document))
+
+    def are_in_body(self, body: bytes) -> bool:
+        """The same for a webhook's body; one that is no JSON is searched as text."""
+        try:
+            return self.are_in(parse(body))
+        except Unreadable:
+            text = body.decode("utf-8", "replace")
+            return any(name.lower() in text.lower() for name in self.ids | self.addresses)
+
+    def redact(self, document: Any) -> Any:
+        """The document, with each text that contains one of them replaced by :data:`ERASED`."""
+        match document:
+            case str():
+                return ERASED if self.is_in(document) else document
+            case list():
+                return [self.redact(item) for item in document]
+            case dict():
+                return {self.redact(name): self.redact(item) for name, item in document.items()}
+            case _:
+                return document
+
+    def patterns(self) -> list[str]:
+        """Patterns for LIKE on JSON text in lower case; they may match other texts too."""
+        encoded = [dumps_text(name)[1:-1].lower() for name in sorted(self.ids | self.addresses)]
+        return [f"%{_escaped(name)}%" for name in encoded]
+
+
+def _texts(document: Any) -> Iterator[str]:
+    match document:
+        case str():
+            yield document
+        case list():
+            for item in document:
+                yield from _texts(item)
+        case dict():
+            for name, item in document.items():
+                yield name
+                yield from _texts(item)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

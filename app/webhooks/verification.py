@@ -1,0 +1,80 @@
+"""The receivers' secrets, and checking the signature of a request against them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from flask import Flask, current_app
+
+from app.config import ConfigError
+from app.core.errors import Unauthenticated, Unavailable
+from app.webhooks.providers import PROVIDERS, Receiver
+from app.webhooks.signatures.certificates import CertificateUnavailable
+from app.webhooks.signatures.presets import (
+    Scheme,
+    SignatureInvalid,
+    Verified,
+    parse_schemes,
+    verify,
+)
+
+log = logging.getLogger(__name__)
+
+SETTINGS = {
+    Receiver.IDENTITY: "idp_webhook_secrets",
+    Receiver.EMAIL: "email_webhook_secrets",
+}
+SCHEMES = "webhook_schemes"
+
+
+def configure(app: Flask) -> None:
+    """Read the receivers' secrets. A receiver without secrets refuses every request (503).
+
+    Raises ConfigError with the name of each setting that cannot be read, never with its value.
+    """
+    config, schemes, faults = app.extensions["config"], {}, []
+    for receiver, setting in SETTINGS.items():
+        try:
+            schemes[receiver] = parse_schemes(getattr(config, setting))
+        except ValueError as fault:
+            faults.append(f"{setting.upper()}: {fault}")
+            continue
+        _warn(receiver, schemes[receiver], setting.upper())
+    if faults:
+        raise ConfigError("The configuration is not usable: " + "; ".join(faults) + ".")
+    app.extensions[SCHEMES] = schemes
+
+
+def verify_request(receiver: Receiver, headers: list[tuple[str, str]], body: bytes) -> Verified:
+    """The sender of a request.
+
+    Raises Unauthenticated where no configured secret matches. Raises Unavailable where no secret
+    is configured, or where the signature cannot be checked now.
+    """
+    schemes: Sequence[Scheme] = current_app.extensions[SCHEMES][receiver]
+    if not schemes:
+        raise Unavailable("This receiver has no signing secret.", code="webhook_secret_missing")
+    try:
+        return verify(schemes, headers, body, time.time())
+    except CertificateUnavailable as fault:
+        log.warning("webhook_certificate_unavailable", extra={"reason": str(fault)})
+        raise Unavailable(
+            "The signature cannot be checked at the moment.", code="certificate_unavailable"
+        ) from None
+    except SignatureInvalid as fault:
+        log.info("webhook_refused", extra={"reason": str(fault)})
+        raise Unauthenticated from None
+
+
+def _warn(receiver: Receiver, schemes: Sequence[Scheme], setting: str) -> None:
+    """Log a receiver without secrets, and presets of the other receiver's providers."""
+    if not schemes:
+        log.warning("webhook_secret_missing", extra={"setting": setting})
+    own = {None, *(provider.name for provider in PROVIDERS[receiver])}
+    for scheme in schemes:
+        if scheme.provider not in own:  # its events will be ignored
+            log.warning(
+                "webhook_preset_misplaced", extra={"setting": setting, "preset": scheme.preset}
+            )
