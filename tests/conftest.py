@@ -25,7 +25,6 @@ from app.dev.engines.postgres import SUPERUSER
 from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
 from app.extensions import db
-from app.webhooks.doorbell import BELL
 from tests import factories
 
 prepared.THRESHOLD = 2  # each statement is tested both ways: in full, and prepared
@@ -82,7 +81,6 @@ def clean(app: Flask, instance: Instance) -> Iterator[Any]:
         def empty() -> None:
             cursor.execute(statement)
             redis.flushdb()
-            app.extensions.pop(BELL, None)  # what was rung is forgotten too
 
         yield empty
     session.close()
