@@ -19,8 +19,6 @@ from redis.exceptions import RedisError
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
-from app.core.observability.logs import say
-
 log = logging.getLogger(__name__)
 
 REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "route", "status"])
@@ -61,13 +59,14 @@ def _observe(response: Response) -> Response:
     count, duration = _of_request(method, route, response.status_code)
     count.inc()
     duration.observe(seconds)
-    say(
-        log,
+    log.info(
         "request",
-        method=method,
-        route=route,
-        status=response.status_code,
-        duration_ms=round(seconds * 1000, 2),
+        extra={
+            "method": method,
+            "route": route,
+            "status": response.status_code,
+            "duration_ms": round(seconds * 1000, 2),
+        },
     )
     return response
 

@@ -130,7 +130,6 @@ class TestValues:
         ]
 
     def test_that_are_hostile_stay_values(self, unit, tenant):
-        same = Statement("tests.same", select(func.cast(bindparam("given", type_=Text), Text)))
         same = Statement("tests.same", text("SELECT CAST(:given AS text)"))
 
         for _ in range(4):

@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from sqlalchemy import text
 
 from app import create_app
 from app.extensions import db
+from app.tenants.models import Tenant
+from tests import database
 from tests.factories import platform_token
 
 
@@ -112,10 +113,8 @@ class TestProduction:
         assert refused.exit_code == 1
         assert "JWT_SIGNING_KEY is not set" in refused.stderr
         with production.app_context():
-            tenants = db.session.execute(text("SELECT count(*) FROM tenants")).scalar()
-            db.session.remove()
             db.engine.dispose()
-        assert tenants == 0
+        assert database.rows(Tenant) == []
 
 
 def ids(tenant: dict) -> list:
