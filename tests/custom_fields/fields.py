@@ -16,14 +16,13 @@ from app.core.jobs.worker import make_worker
 from app.custom_fields import service
 from app.custom_fields.models import CustomField
 from app.custom_fields.search_index import builder, checker
-from app.extensions import db
 from app.tenants.models import Tenant
-from tests.factories import platform_transaction
+from tests import database
+from tests.database import platform_transaction
 
 _numbers = count(1)
 
-
-CREATE_USERS = text("""
+CREATE_USERS = """
 INSERT INTO users (
     tenant_id, idp_org_id, id, idp_user_id, email, first_name, last_name, is_active, meta_data,
     created_by_user_id, updated_by_user_id, created_at, updated_at, version
@@ -33,14 +32,13 @@ SELECT :tenant_id, :idp_org_id, gen_random_uuid(), 'u' || n, 'u' || n || '@examp
     'system:cli', 'system:cli', now(), now(), 1
 FROM generate_series(1, :users) AS n
 RETURNING id
-""")
+"""
 
 
 def create_users(tenant: Tenant, number: int) -> list[UUID]:
     """Many users at once, with values of ``note`` (text), ``amount`` (a number) and ``colors``."""
-    place = {"tenant_id": tenant.id, "idp_org_id": tenant.idp_org_id, "users": number}
-    with platform_transaction():
-        return list(db.session.execute(CREATE_USERS, place).scalars())
+    values = {"tenant_id": tenant.id, "idp_org_id": tenant.idp_org_id, "users": number}
+    return [row.id for row in database.query(CREATE_USERS, **values)]
 
 
 def analyze(app: Flask) -> None:
@@ -68,12 +66,12 @@ def create_fields(tenant: Tenant, keys: Iterable[str], **values: Any) -> list[Cu
 
 
 def run_jobs(app: Flask) -> None:
-    """Run what is queued for the index worker, as a worker would."""
+    """Run the queued jobs of the index worker."""
     make_worker(app, [Queue.INDEXES]).work(burst=True, logging_level="WARNING")
 
 
 def build_index(app: Flask, field: CustomField) -> None:
-    """Do the work on a field's index here and now, and leave nothing queued for it."""
+    """Do all work on a field's index in this process."""
     with app.app_context():
         for _ in builder.work(field.tenant_id, field.id):
             pass
@@ -81,16 +79,15 @@ def build_index(app: Flask, field: CustomField) -> None:
 
 def index_rows(field: CustomField) -> list[tuple[Any, ...]]:
     """The rows of a field's index: entity, ordinal and values."""
-    statement = text(
+    return database.query(
         "SELECT entity_id, ordinal, text_key, text_rest, number_value, exact_value, date_value"
-        " FROM custom_field_index_rows WHERE field_id = :id ORDER BY entity_id, ordinal"
+        " FROM custom_field_index_rows WHERE field_id = :id ORDER BY entity_id, ordinal",
+        id=field.id,
     )
-    with platform_transaction():
-        return [tuple(row) for row in db.session.execute(statement, {"id": field.id})]
 
 
 def findings(app: Flask, field: CustomField, *, repair: bool = False) -> tuple[int, int, int]:
-    """What a check of the field's index finds: entities, wrong, repaired."""
+    """The result of a check of the field's index: entities, wrong, repaired."""
     with app.app_context():
         *_, last = checker.check(field, repair=repair)
     return last.entities, last.wrong, last.repaired

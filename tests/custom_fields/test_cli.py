@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from sqlalchemy import text
 
-from app.extensions import db
 from tests.custom_fields.fields import build_index, create_field, index_rows
-from tests.factories import create_tenant, create_user, platform_transaction
+from tests.database import execute
+from tests.factories import create_tenant, create_user
 
 
 @pytest.fixture
@@ -33,11 +32,9 @@ def field(app, tenant):
 
 
 def spoil(field):
-    with platform_transaction():
-        db.session.execute(
-            text("DELETE FROM custom_field_index_rows WHERE field_id = :id AND text_key = 'v1'"),
-            {"id": field.id},
-        )
+    execute(
+        "DELETE FROM custom_field_index_rows WHERE field_id = :id AND text_key = 'v1'", id=field.id
+    )
 
 
 class TestDefinitions:

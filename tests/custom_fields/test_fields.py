@@ -4,12 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from app.audit.models import AuditEvent
+from app.core.db.queries import insert_row
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.custom_fields import service
-from app.extensions import db
+from app.custom_fields.models import CustomField
 from tests.concurrency import at_once
 from tests.custom_fields.fields import create_field, create_fields
+from tests.database import query
 from tests.factories import (
     create_api_key,
     create_member,
@@ -43,9 +44,8 @@ def queued(app) -> int:
 
 
 def actions(field_id) -> list[str]:
-    with platform_transaction():
-        statement = db.select(AuditEvent.action).where(AuditEvent.target_id == str(field_id))
-        return list(db.session.execute(statement.order_by(AuditEvent.created_at)).scalars())
+    statement = "SELECT action FROM audit_events WHERE target_id = :id ORDER BY created_at"
+    return [row.action for row in query(statement, id=str(field_id))]
 
 
 class TestCreateField:
@@ -163,13 +163,8 @@ class TestLimits:
         _, _, token = create_member(tenant)
         with platform_transaction():
             for number in range(255):
-                db.session.add(
-                    service.CustomField(
-                        **{**BODY, "field_key": f"f{number}"},
-                        tenant_id=tenant.id,
-                        idp_org_id=tenant.idp_org_id,
-                    )
-                )
+                place = {"tenant_id": tenant.id, "idp_org_id": tenant.idp_org_id}
+                insert_row(CustomField, {**BODY, **place, "field_key": f"f{number}"})
 
         last = api.post("/v1/custom-fields", token=token, json=BODY)
         over = api.post("/v1/custom-fields", token=token, json={**BODY, "field_key": "over"})

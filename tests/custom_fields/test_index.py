@@ -7,13 +7,14 @@ from sqlalchemy import text
 
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.core.db.statements import Statement
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.custom_fields import service
 from app.custom_fields.jobs import STALLED, resume_search_indexes
 from app.custom_fields.models import FieldIndex
-from app.custom_fields.search_index import builder, indexing
+from app.custom_fields.search_index import builder
+from app.custom_fields.search_index.index_state import get_index
 from app.custom_fields.values.rules import rules_of
-from app.extensions import db
 from tests.concurrency import at_once
 from tests.custom_fields.fields import (
     build_index,
@@ -22,6 +23,7 @@ from tests.custom_fields.fields import (
     index_rows,
     run_jobs,
 )
+from tests.database import execute
 from tests.factories import (
     create_member,
     create_tenant,
@@ -51,12 +53,12 @@ def patch(api):
 @pytest.fixture
 def small_batches(monkeypatch):
     monkeypatch.setattr(builder, "BATCH", 3)
-    monkeypatch.setattr(builder, "REMOVED_AT_ONCE", 3)
+    monkeypatch.setattr(builder, "DELETED_AT_ONCE", 3)
 
 
 def state_of(field) -> FieldIndex:
     with platform_transaction():
-        return indexing.get_index(field)
+        return get_index(field)
 
 
 def texts(field) -> list[str]:
@@ -306,11 +308,8 @@ class TestBuild:
     def test_an_error_of_the_database_leaves_it_to_be_resumed(self, app, tenant, monkeypatch):
         create_user(tenant, meta_data={"key": "a"})
         field = create_field(tenant, field_key="key", is_searchable=True)
-        monkeypatch.setattr(
-            builder,
-            "_build_batch",
-            lambda *_: db.session.execute(text("SELECT pg_terminate_backend(pg_backend_pid())")),
-        )
+        terminate = Statement("terminate", text("SELECT pg_terminate_backend(pg_backend_pid())"))
+        monkeypatch.setattr(builder, "_build", lambda *_: terminate.scalar())
 
         with pytest.raises(Exception, match="terminat"):
             build_index(app, field)
@@ -325,10 +324,12 @@ class TestResume:
     def test_queues_the_unfinished_that_nobody_works_on(self, app, tenant):
         stalled, fresh, ready = [create_field(tenant, is_searchable=True) for _ in range(3)]
         build_index(app, ready)
-        with platform_transaction():
-            for field in (stalled, ready):
-                index = indexing.get_index(field)
-                index.updated_at = utcnow() - STALLED - timedelta(seconds=1)
+        for field in (stalled, ready):
+            execute(
+                "UPDATE custom_field_indexes SET updated_at = :moment WHERE field_id = :field",
+                moment=utcnow() - STALLED - timedelta(seconds=1),
+                field=field.id,
+            )
         with app.app_context():
             queue = queue_named(Queue.INDEXES, connection())
             queue.empty()
@@ -351,8 +352,8 @@ class TestCheck:
         return field
 
     def spoil(self, statement, field):
-        with platform_transaction():
-            db.session.execute(text(statement), {"field": field.id, "tenant": field.tenant_id})
+        values = {"field": field.id, "tenant": field.tenant_id}
+        execute(statement, **{key: values[key] for key in values if f":{key}" in statement})
 
     @pytest.mark.parametrize(
         "statement",
@@ -401,7 +402,7 @@ class TestRaces:
         with platform_transaction():
             rules_of(tenant.id, "user")
 
-            assert list(db.session.scalars(held)) == ["ShareLock"]
+            assert Statement("locks", held).scalars() == ["ShareLock"]
 
     def test_becoming_searchable_waits_for_writers_that_do_not_know_it(self, app, api, tenant):
         users = [create_user(tenant) for _ in range(4)]

@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import select
 
 from app.core.db import tenancy
-from app.core.db.transactions import transaction
+from app.core.db.statements import Statement
+from app.core.db.transactions import current_transaction, transaction
 from app.custom_fields.search_index import query as search
-from app.custom_fields.search_index.comparisons import after_all_with
+from app.custom_fields.search_index.conditions import after_all_with
 from app.custom_fields.search_index.entries import number_entry
-from app.extensions import db
 from app.users.models import User
 from tests.custom_fields.fields import analyze, build_index, create_field, create_users
 from tests.factories import create_member, create_tenant, create_user, platform_token
@@ -356,12 +356,13 @@ class TestPlans:
         with app.app_context(), transaction():
             tenancy.enter(tenancy.Scope(tenant.id))
             query = {f"meta_data.{name}": value for name, value in query.items()}
-            among = search.among(tenant.id, "user", query, User.id)
-            statement = select(User.id).where(User.tenant_id == tenant.id, among.condition)
-            compiled = statement.params(among.values).compile(db.engine)
-            explain = f"EXPLAIN (FORMAT JSON) {compiled}"
-            connection = db.session.connection()
-            plan = connection.exec_driver_sql(explain, compiled.params).scalar()[0]["Plan"]
+            found = search.among(tenant.id, "user", query, User.id)
+            statement = Statement("search", select(User.id).where(found.clause))
+            values = {**statement.constants, **found.values}
+            explained = current_transaction().execute(
+                f"EXPLAIN (FORMAT JSON) {statement.text}", values
+            )
+            plan = explained.fetchone()[0][0]["Plan"]
 
         scans = dict(index_scans(plan))
         of_rows = {name for name in scans if "custom_field_index_rows" in name}

@@ -1,6 +1,6 @@
-"""The index worker is killed at random moments while users are patched; nothing is ever wrong.
+"""The index worker is killed at random moments while users are patched; the index stays right.
 
-Fields are archived and restored meanwhile, so that there is always something to build or to remove.
+Fields are archived and restored meanwhile, so that there is always an index to build or to delete.
 A kill hits the worker, the job's process, or both.
 """
 
@@ -17,15 +17,14 @@ from typing import Any
 
 import psutil
 from flask import Flask
-from sqlalchemy import text
 
 from app.core.actors import SYSTEM_CLI
 from app.custom_fields import service
 from app.custom_fields.jobs import sync_search_index
 from app.custom_fields.models import CustomField, IndexState
-from app.custom_fields.search_index import checker, indexing
-from app.extensions import db
-from tests import factories
+from app.custom_fields.search_index import checker
+from app.custom_fields.search_index.index_state import get_index
+from tests import database, factories
 from tests.custom_fields.fields import create_field, create_users
 from tests.faults import _worker
 
@@ -35,7 +34,7 @@ FIELDS = {
     "amount": {"field_type": "decimal"},
     "colors": {"field_type": "multi_select", "options": OPTIONS},
 }
-PATIENCE = 120  # seconds that anything may take
+PATIENCE = 120  # seconds to wait for any one thing
 
 
 @dataclass
@@ -62,7 +61,7 @@ class Report:
 def prove(
     app: Flask, environment: Mapping[str, str], *, kills: int = 20, users: int = 20_000
 ) -> Report:
-    """Kill ``kills`` times, let the work end, and compare; AssertionError where anything is wrong."""
+    """Kill ``kills`` times, finish the work, and compare; AssertionError where a row is wrong."""
     report, started = Report(), time.monotonic()
     tenant = factories.create_tenant()
     ids = [str(user_id) for user_id in create_users(tenant, users)]
@@ -170,11 +169,11 @@ def _kill(process: psutil.Process) -> None:
 
 
 def _keep_busy(fields: list[CustomField], report: Report) -> None:
-    """Archive or restore now and then; ring for what is unfinished, as the periodic job does."""
+    """Archive or restore now and then; queue unfinished work, as the periodic job does."""
     for known in fields:
         with factories.platform_transaction():
             current = service.get_field(known.id)
-            is_settled = indexing.get_index(current).is_settled
+            is_settled = get_index(current).is_settled
             if is_settled or random.random() < 0.3:
                 toggle = service.archive if current.is_active else service.restore
                 toggle(known.id, actor=SYSTEM_CLI)
@@ -190,12 +189,12 @@ def _wait_for_progress(fields: list[CustomField]) -> None:
 
 def _progress(fields: list[CustomField]) -> list[tuple[Any, ...]]:
     with factories.platform_transaction():
-        states = [indexing.get_index(known) for known in fields]
+        states = [get_index(known) for known in fields]
         return [(one.state, one.is_settled, one.done) for one in states]
 
 
 def _finish(fields: list[CustomField], worker: _Worker) -> None:
-    """Let a worker end what is left, every field being in use."""
+    """Restore every field, and wait until a worker has finished all work."""
     worker.ensure()
     for known in fields:
         with factories.platform_transaction():
@@ -210,9 +209,8 @@ def _compare(app: Flask, fields: list[CustomField], report: Report) -> None:
         with app.app_context():
             *_, found = checker.check(known, repair=False)
         report.wrong += found.wrong
-        with factories.platform_transaction():
-            counted = text("SELECT count(*) FROM custom_field_index_rows WHERE field_id = :id")
-            report.rows += db.session.execute(counted, {"id": known.id}).scalar_one()
+        counted = "SELECT count(*) AS number FROM custom_field_index_rows WHERE field_id = :id"
+        report.rows += database.query(counted, id=known.id)[0].number
 
 
 def _wait(condition: Any) -> None:

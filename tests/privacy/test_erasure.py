@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from app.audit.models import AuditEvent
-from app.privacy.mentions import Identifiers
+from app.privacy.identifiers import Identifiers
 from app.users.models import User
 from app.webhooks.models import WebhookEvent
 from tests.factories import create_member, create_tenant, create_user
