@@ -9,6 +9,7 @@ from importlib import import_module
 from flask import Flask, current_app, request
 from flask.wrappers import Response
 
+from app.auth.key_use import record_refused_uses
 from app.auth.tokens import TokenVerifier
 from app.config import load_config
 from app.core.db.engine import configure_engine, engine_options
@@ -76,6 +77,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     limit_requests(app, config)
     app.before_request(_deny_by_default)
     app.after_request(_finish)
+    record_refused_uses(app)
     if is_private:
         from app.dev.engines.sharing import run_engines_for
 

@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TextIO
 from uuid import UUID
 
-from psycopg2.extensions import connection, cursor
+from psycopg2.extensions import connection, cursor, get_wait_callback, set_wait_callback
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROLES = ("member", "viewer", "billing")
@@ -269,4 +269,14 @@ def _copy(database: cursor, table: str, columns: str, rows: Iterable[Row]) -> No
     csv.writer(text).writerows(rows)
     text.seek(0)
     names = ", ".join(f'"{name}"' for name in columns.split())
-    database.copy_expert(f"COPY {table} ({names}) FROM STDIN (FORMAT csv, NULL '\\N')", text)
+    copy(database, f"COPY {table} ({names}) FROM STDIN (FORMAT csv, NULL '\\N')", text)
+
+
+def copy(database: cursor, statement: str, text: TextIO) -> None:
+    """Run ``COPY … FROM STDIN``, which psycopg2 refuses while the application's callback is set."""
+    callback = get_wait_callback()
+    set_wait_callback(None)
+    try:
+        database.copy_expert(statement, text)
+    finally:
+        set_wait_callback(callback)

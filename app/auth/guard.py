@@ -13,6 +13,7 @@ from uuid import UUID
 
 from flask import Request, current_app
 
+from app.auth import key_use
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
 from app.auth.principals import Principal, key_principal, user_principal
@@ -46,6 +47,7 @@ class Requires:
             rate_limits().count_failed_authentication()
             raise
         rate_limits().set_limit_of_credential(is_platform=principal.is_platform)
+        key_use.note(principal)
         facts = transactions.context()
         facts["principal"] = principal
         facts["credential"] = principal.credential

@@ -54,6 +54,7 @@ class Principal:
     credential: str  # what idempotency keys and rate limits are scoped to
     home_tenant_id: UUID | None = None  # where a platform token's `org_id` points
     is_suspended: bool = False
+    key_id: UUID | None = None  # of an API key
 
     @property
     def is_platform(self) -> bool:
@@ -101,11 +102,12 @@ def key_principal(secret: str) -> Principal:
     actor_id = f"key:{found.key_id}"
     if found.tenant_id is None:
         permissions = ALL if Permission.SUPERADMIN in granted else granted
-        return Principal(Actor(actor_id), permissions, None, actor_id)
+        return Principal(Actor(actor_id), permissions, None, actor_id, key_id=found.key_id)
     return Principal(
         Actor(actor_id, Role.ADMIN),
         granted & TENANT,
         found.tenant_id,
         actor_id,
         is_suspended=not found.tenant_is_active,
+        key_id=found.key_id,
     )

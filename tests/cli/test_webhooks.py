@@ -13,14 +13,13 @@ from werkzeug.serving import make_server
 
 from app.audit.models import AuditEvent
 from app.core.clock import utcnow
-from app.core.jobs.queues import Queue, connection, queue_named
-from app.webhooks.inbox import SCHEMES
+from app.core.jobs.queues import connection
 from app.webhooks.providers import PROVIDERS, Receiver
 from app.webhooks.providers.payloads import Posted
 from app.webhooks.signatures.samples import sample
-from tests import factories
-from tests.factories import db
-from tests.webhooks.sending import SECRETS, Sender, all_events, all_rows, event_row, work_off
+from app.webhooks.verification import SCHEMES
+from tests.webhooks.sending import SECRETS, Sender, all_events, all_rows, work_off
+from tests.webhooks.test_processing import change_event, queued
 
 
 @pytest.fixture
@@ -50,11 +49,6 @@ def url(app) -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-def queued(app) -> list[list[str]]:
-    with app.app_context():
-        return [list(job.args) for job in queue_named(Queue.WEBHOOKS, connection()).jobs]
 
 
 class TestLooking:
@@ -95,7 +89,7 @@ class TestReplay:
         (shown,) = run("replay", str(event.id))
 
         assert shown["status"] == "pending"
-        assert queued(app)[-1] == [str(event.id)]
+        assert queued(app) == 2
         assert [row.actor for row in all_rows(AuditEvent, action="webhook_event.replayed")] == [
             "system:cli"
         ]
@@ -123,14 +117,12 @@ class TestReplay:
 class TestSweep:
     def test_queues_what_has_lost_its_job(self, app, run, sender):
         event_id = sender.post("workos", {"id": "event_1", "event": "x"}).get_json()["event_id"]
-        with factories.platform_transaction():
-            row = db.session.merge(event_row(event_id))
-            row.assign({"next_attempt_at": utcnow() - timedelta(hours=1)})
+        change_event(event_id, next_attempt_at=utcnow() - timedelta(hours=1))
         with app.app_context():
             connection().flushdb()
 
         assert run("sweep") == [{"swept": 1}]
-        assert queued(app) == [[event_id]]
+        assert queued(app) == 1
 
 
 class TestSendTest:

@@ -133,7 +133,7 @@ def create_world(app: Flask, document: Document) -> World:
         "field_id": _custom_field(tenant),
         "event_id": _webhook_event(),
     }
-    factories.save(_suppression())
+    _create_suppression()
     ids = {name: str(row.id) for name, row in rows.items()}
     ids |= {"key": FLAG, "address": ADDRESS}
     listed = _listed_ids(app, document, credentials["superadmin"])
@@ -154,37 +154,36 @@ def _listed_ids(app: Flask, document: Document, token: str) -> dict[str, str]:
 
 def _custom_field(tenant: Tenant) -> CustomField:
     field = factories.save(
-        CustomField(
-            tenant_id=tenant.id,
-            idp_org_id=tenant.idp_org_id,
-            entity_type="user",
-            field_key="cost_center",
-            label="Cost center",
-            field_type="text",
-            is_searchable=True,
-        )
+        CustomField,
+        tenant_id=tenant.id,
+        idp_org_id=tenant.idp_org_id,
+        entity_type="user",
+        field_key="cost_center",
+        label="Cost center",
+        field_type="text",
+        is_searchable=True,
     )
-    factories.save(FieldIndex(tenant_id=tenant.id, field_id=field.id, state="ready"))
+    factories.save(FieldIndex, tenant_id=tenant.id, field_id=field.id, state="ready")
     return field
 
 
 def _webhook_event() -> WebhookEvent:
     return factories.save(
-        WebhookEvent(
-            source="workos",
-            external_id=f"event-{next(_numbers)}",
-            event_type="user.created",
-            status="failed",
-            headers={"content-type": "application/json"},
-            body=b'{"type": "user.created", "signature": "hidden"}',
-            digest="0" * 64,
-            request_id="",
-        )
+        WebhookEvent,
+        source="workos",
+        external_id=f"event-{next(_numbers)}",
+        event_type="user.created",
+        status="failed",
+        headers={"content-type": "application/json"},
+        body=b'{"type": "user.created", "signature": "hidden"}',
+        digest="0" * 64,
+        request_id="",
     )
 
 
-def _suppression() -> Suppression:
-    return Suppression(
+def _create_suppression() -> None:
+    factories.save(
+        Suppression,
         address=ADDRESS,
         cause="bounced",
         scope=f"scope-{next(_numbers)}",

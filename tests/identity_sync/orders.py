@@ -10,8 +10,8 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.core.db import tenancy
+from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
-from app.extensions import db
 from app.identity_sync import sync
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
@@ -46,7 +46,7 @@ def snapshot() -> Snapshot:
         Membership.idp_membership_id,
     ).join(User, (User.tenant_id == Membership.tenant_id) & (User.id == Membership.user_id))
     return {
-        name: sorted(tuple(row) for row in db.session.execute(statement))
+        name: sorted(tuple(row) for row in Statement(f"tests.{name}", statement).all())
         for name, statement in (
             ("tenants", tenants),
             ("users", users),
@@ -72,7 +72,6 @@ def deliver(app: Flask, provider: str, events: list[Body]) -> Snapshot:
                         event_id=delivery.external_id,
                         roles={},
                     )
-                    db.session.flush()
                 found = snapshot()
                 raise RolledBack
         except RolledBack:

@@ -11,10 +11,9 @@ import pytest
 
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
-from app.webhooks import processing
 from tests.identity_sync.histories import SIMULATED, history
 from tests.identity_sync.orders import check_truth, deliver, shuffled, snapshot
-from tests.webhooks.sending import Sender, all_events
+from tests.webhooks.sending import Sender, all_events, work_off
 
 NAMES = sorted(SIMULATED)
 
@@ -65,14 +64,7 @@ class TestEveryProvider:
         expected = deliver(app, provider, world.events)
         for body in shuffled(world.events, 4):
             assert sender.post(SIMULATED[provider].preset, body).status_code == 200
-        event_ids = [row.id for row in all_events()]
-
-        def work(offset: int) -> None:
-            with app.app_context():
-                for event_id in event_ids[offset::4]:
-                    processing.process(event_id)
-
-        threads = [threading.Thread(target=work, args=(offset,)) for offset in range(4)]
+        threads = [threading.Thread(target=work_off, args=(app,)) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -1,28 +1,25 @@
-"""Posting events as providers do, and working off the inbox as a worker does."""
+"""Posting events as providers do, and applying them as a worker does."""
 
 from __future__ import annotations
 
 import json
 import time
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from flask import Flask
-from sqlalchemy import inspect, select
+from sqlalchemy import select
 from werkzeug.test import TestResponse
 
-from app.core.db.models import Row
-from app.extensions import db
+from app.core.db.statements import Statement
 from app.webhooks import processing
-from app.webhooks.inbox import SCHEMES
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.signatures.presets import parse_schemes
 from app.webhooks.signatures.sending import sign
+from app.webhooks.verification import SCHEMES
 from tests.conformance.webhook_samples import document
-from tests.factories import platform_transaction
-
-R = TypeVar("R", bound=Row)
+from tests.database import platform_transaction
 
 STANDARD = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
 SECRETS = {
@@ -57,7 +54,7 @@ class Sender:
 
     def set_clock(self, now: float) -> None:
         """Let the signatures be judged at this moment."""
-        self._monkeypatch.setattr("app.webhooks.inbox.time.time", lambda: now)
+        self._monkeypatch.setattr("app.webhooks.verification.time.time", lambda: now)
 
     def post(
         self,
@@ -82,7 +79,7 @@ class Sender:
         return self.app.test_client().post(PATHS[receiver], data=body, headers=sent)
 
     def deliver(self, preset: str, body: Any, **options: Any) -> WebhookEvent:
-        """Post one event, work it off, and give its row."""
+        """Post one event, apply it, and give its row."""
         answer = self.post(preset, body, **options)
         assert answer.status_code == 200, answer.get_data(as_text=True)
         work_off(self.app)
@@ -101,11 +98,10 @@ class Sender:
         return " ".join(f"{name}:{SECRETS[name]}" for name in names[receiver].split())
 
 
-def work_off(app: Flask) -> None:
-    """Process every pending event that is due, in the order they came."""
-    for row in all_events(status="pending"):
-        with app.app_context():
-            processing.process(row.id)
+def work_off(app: Flask) -> list[processing.Result]:
+    """Apply every event that is due, in the order they came; each attempt's result."""
+    with app.app_context():
+        return list(iter(processing.process_next, None))
 
 
 def all_events(**filters: Any) -> list[WebhookEvent]:
@@ -113,12 +109,12 @@ def all_events(**filters: Any) -> list[WebhookEvent]:
     return all_rows(WebhookEvent, **filters)
 
 
-def all_rows(model: type[R], **filters: Any) -> list[R]:
+def all_rows(model: Any, **filters: Any) -> list[Any]:
     """Every row of a model, in the order they were made."""
+    chosen = select(model).filter_by(**filters)
+    ordered = chosen.order_by(model.created_at, *model.__table__.primary_key)
     with platform_transaction():
-        keys = inspect(model).primary_key
-        chosen = select(model).filter_by(**filters).order_by(model.created_at, *keys)
-        return list(db.session.execute(chosen).scalars())
+        return Statement("tests.all_rows", ordered, prepare=False).all()
 
 
 def event_row(event_id: str | UUID) -> WebhookEvent:

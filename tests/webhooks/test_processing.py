@@ -1,28 +1,24 @@
-"""Working off the inbox: once, with retries, and nobody stopped by a poison event."""
+"""Applying the inbox: each event once, with retries, and no event stops the others."""
 
 from __future__ import annotations
 
 import threading
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
-from sqlalchemy import text
 
 from app.core.clock import utcnow
-from app.core.db.transactions import transaction
+from app.core.db.transactions import current_transaction, transaction
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.core.jobs.worker import make_worker
 from app.core.redis_clients import request_client
 from app.emails import service as emails
 from app.emails.models import EmailEventRecord, EmailMessage
-from app.extensions import db
 from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhooks import doorbell, jobs, processing
-from app.webhooks.models import WebhookEvent
+from app.webhooks import jobs, notification, processing
 from app.webhooks.providers import Receiver
-from tests import factories
+from tests import database
 from tests.conformance.webhook_samples import document
 from tests.webhooks.sending import Sender, all_events, all_rows, event_row, work_off
 
@@ -41,13 +37,19 @@ def post_opened(sender: Sender, number: int = 1) -> str:
 
 
 def change_event(event_id: str, **values: object) -> None:
-    with factories.platform_transaction():
-        db.session.get_one(WebhookEvent, event_id).assign(values)
+    """Set columns of the event."""
+    chosen = ", ".join(f"{name} = :{name}" for name in values)
+    database.execute(
+        f"UPDATE webhook_events SET {chosen} WHERE id = :id", id=str(event_id), **values
+    )
 
 
-def queued(app) -> list[list[str]]:
+def queued(app) -> int:
+    """The number of jobs that are waiting."""
     with app.app_context():
-        return [list(job.args) for job in queue_named(Queue.WEBHOOKS, connection()).jobs]
+        jobs_waiting = queue_named(Queue.WEBHOOKS, connection()).jobs
+    assert {job.func_name for job in jobs_waiting} <= {notification.PROCESS_EVENTS}
+    return len(jobs_waiting)
 
 
 class TestTheWorker:
@@ -67,55 +69,43 @@ class TestTheWorker:
         assert [tenant.name for tenant in all_rows(Tenant)] == ["Northwind Labs"]
 
 
-class TestTheBell:
+class TestNotification:
     """One waiting job is enough for all events that come before it starts."""
 
-    def test_is_rung_once_for_many(self, app, sender):
-        first, _, _ = [post_opened(sender, number) for number in range(3)]
+    def test_queues_one_job_for_many_events(self, app, sender):
+        for number in range(3):
+            post_opened(sender, number)
 
-        assert queued(app) == [[first]]
+        assert queued(app) == 1
 
-    def test_is_rung_again_once_a_job_has_begun(self, app, sender):
+    def test_queues_another_job_once_one_has_started(self, app, sender):
         post_opened(sender, 1)
         with app.app_context():
             jobs.process_events()
-
-        second = post_opened(sender, 2)
-
-        assert queued(app)[-1] == [second]
-
-    @pytest.mark.parametrize(("silent", "rung"), [(60.0, 1), (0.0, 2)])
-    def test_one_ring_speaks_for_what_comes_right_after_it(
-        self, app, sender, monkeypatch, silent, rung
-    ):
-        monkeypatch.setattr(doorbell, "SILENT", silent)
-        post_opened(sender, 1)
-        with app.app_context():
-            doorbell.take_down()
 
         post_opened(sender, 2)
 
-        assert len(queued(app)) == rung
+        assert queued(app) == 2
 
-    def test_the_job_applies_what_comes_when_it_has_looked(self, app, sender, monkeypatch):
+    def test_queues_another_job_for_what_comes_after_the_last_look(self, app, sender, monkeypatch):
         post_opened(sender, 1)
-        looked = jobs._due
-        came = iter([2])
+        process_next, came = processing.process_next, iter([2])
 
-        def due():
-            found = looked()
-            if not found:
+        def look():
+            result = process_next()
+            if result is None:
                 for number in came:
                     post_opened(sender, number)
-            return found
+            return result
 
-        monkeypatch.setattr(jobs, "_due", due)
+        monkeypatch.setattr(processing, "process_next", look)
         with app.app_context():
             jobs.process_events()
 
-        assert [row.status for row in all_events()] == ["succeeded"] * 2
+        assert sorted(row.status for row in all_events()) == ["pending", "succeeded"]
+        assert queued(app) == 2
 
-    def test_is_not_rung_for_a_duplicate(self, app, sender):
+    def test_queues_none_for_a_duplicate(self, app, sender):
         post_opened(sender)
         with app.app_context():
             jobs.process_events()
@@ -125,16 +115,19 @@ class TestTheBell:
 
         assert queued(app) == before
 
-    def test_rings_again_by_itself_if_its_job_was_lost(self, app, sender):
+    def test_queues_another_job_by_itself_if_one_was_lost(self, app, sender):
         post_opened(sender, 1)
         with app.app_context():
-            assert 0 < connection().pttl(doorbell.BELL) <= doorbell.LASTING
+            left = connection().pttl(notification.IS_QUEUED_KEY)
 
-    def test_wakes_a_job_that_leaves_nothing_that_is_due(self, app, sender):
-        event_ids = [post_opened(sender, number) for number in range(30)]
+        assert 0 < left <= notification.IS_QUEUED_LASTS
+
+    def test_makes_a_job_that_leaves_nothing_that_is_due(self, app, sender):
+        for number in range(30):
+            post_opened(sender, number)
 
         with app.app_context():
-            jobs.process_events(event_ids[-1])
+            jobs.process_events()
 
         assert {row.status for row in all_events()} == {"succeeded"}
 
@@ -144,18 +137,19 @@ class TestExactlyOnce:
         event_id = post_opened(sender)
 
         with app.app_context():
-            jobs.process_events(event_id, event_id)
-            jobs.process_events(event_id)
+            jobs.process_events()
+            jobs.process_events()
 
         assert len(all_rows(EmailEventRecord)) == 1
         assert event_row(event_id).attempts == 1
 
     def test_workers_side_by_side_apply_it_once(self, app, sender):
-        event_ids = [post_opened(sender, number) for number in range(10)]
+        for number in range(10):
+            post_opened(sender, number)
 
         def work() -> None:
             with app.app_context():
-                jobs.process_events(*event_ids)
+                jobs.process_events()
 
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
@@ -167,9 +161,8 @@ class TestExactlyOnce:
         assert all_rows(EmailMessage)[0].opens == 10
         assert len(all_rows(EmailEventRecord)) == 10
 
-    def test_an_unknown_event_is_no_matter(self, app):
-        with app.app_context():
-            assert processing.process(uuid4()) is None
+    def test_without_an_event_nothing_happens(self, app):
+        assert work_off(app) == []
 
 
 class TestSideBySide:
@@ -184,14 +177,7 @@ class TestSideBySide:
                 ("organization.created", {"id": organization, "name": "Acme"}),
             ):
                 sender.post("standard_webhooks", {**body, "type": type_, "data": data})
-        event_ids = [row.id for row in all_events()]
-
-        def work(offset: int) -> None:
-            with app.app_context():
-                for event_id in event_ids[offset::3]:
-                    processing.process(event_id)
-
-        threads = [threading.Thread(target=work, args=(offset,)) for offset in range(3)]
+        threads = [threading.Thread(target=work_off, args=(app,)) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -212,14 +198,13 @@ class TestFailures:
 
         monkeypatch.setattr(emails, "record", fail)
 
-    def test_are_tried_again_later_and_later_and_then_given_up(self, app, sender, broken):
+    def test_are_tried_again_later_and_later_and_then_no_more(self, app, sender, broken):
         event_id = post_opened(sender)
         waits = []
 
         while event_row(event_id).status == "pending":
             change_event(event_id, next_attempt_at=utcnow())
-            with app.app_context():
-                waits.append(processing.process(event_row(event_id).id))
+            waits += [result.retry_in for result in work_off(app)]
 
         row = event_row(event_id)
         assert waits == [10, 60, 300, 1800, None]
@@ -260,13 +245,13 @@ class TestFailures:
         assert event_row(event_id).attempts == 1
 
     def test_queue_the_next_attempt(self, app, sender, broken):
-        event_id = post_opened(sender)
+        post_opened(sender)
 
         with app.app_context():
-            jobs.process_events(event_id)
+            jobs.process_events()
             queue = queue_named(Queue.WEBHOOKS, connection())
             (delayed,) = queue.scheduled_job_registry.get_job_ids()
-            assert list(queue.fetch_job(delayed).args) == [event_id]
+            assert queue.fetch_job(delayed).func_name == notification.PROCESS_EVENTS
 
     def test_do_not_stop_the_others(self, app, sender, monkeypatch):
         record = emails.record
@@ -282,20 +267,19 @@ class TestFailures:
         event_id = post_opened(sender)
 
         with app.app_context():
-            jobs.process_events(*[str(row.id) for row in all_events()])
+            jobs.process_events()
 
         assert event_row(event_id).status == "succeeded"
 
     def test_of_the_database_are_not_held_against_the_event(self, app, sender, monkeypatch):
         event_id = post_opened(sender)
-        end = text("SELECT pg_terminate_backend(pg_backend_pid())")
-        monkeypatch.setattr(emails, "record", lambda *_, **__: db.session.execute(end))
+        end = "SELECT pg_terminate_backend(pg_backend_pid())"
+        monkeypatch.setattr(emails, "record", lambda *_, **__: current_transaction().execute(end))
 
-        with app.app_context():
-            wait = processing.process(event_row(event_id).id)
+        (result,) = work_off(app)
 
         row = event_row(event_id)
-        assert (wait, row.status, row.attempts) == (10, "pending", 0)
+        assert (result.retry_in, row.status, row.attempts) == (10, "pending", 0)
 
     def test_an_unreadable_event_fails_at_once(self, sender):
         row = sender.deliver("standard_webhooks", {"type": "user.created", "data": {"id": "u"}})
@@ -313,7 +297,7 @@ class TestTheSweeper:
 
             jobs.sweep()
 
-        assert queued(app) == [[event_id]]
+        assert queued(app) == 1
 
     def test_leaves_alone_what_is_fresh_or_done_or_waits(self, app, sender):
         fresh = post_opened(sender, 1)
@@ -328,11 +312,12 @@ class TestTheSweeper:
             jobs.sweep()
 
         assert fresh
-        assert queued(app) == []
+        assert queued(app) == 0
 
     def test_is_needed_after_redis_was_away(self, app, sender, monkeypatch):
         monkeypatch.setattr(
-            "app.core.jobs.queues.connection",
+            notification,
+            "connection",
             lambda: request_client("unix:///nowhere/redis.sock", 0.2),
         )
         event_id = post_opened(sender)
@@ -355,7 +340,7 @@ class TestPayloads:
         change_event(failed, processed_at=long_ago, status="failed")
 
         with app.app_context():
-            jobs.forget_payloads()
+            jobs.remove_payloads()
 
         assert (event_row(old).body, event_row(old).headers) == (None, {})
         assert len(event_row(old).digest) == 64
@@ -367,7 +352,7 @@ class TestPayloads:
         work_off(app)
         change_event(event_id, processed_at=utcnow() - timedelta(days=31))
         with app.app_context(), transaction():
-            processing.forget_payloads()
+            processing.remove_payloads()
 
         answer = sender.post("standard_webhooks", SENT, receiver=Receiver.EMAIL, message_id="msg_1")
 

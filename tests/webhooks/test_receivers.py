@@ -7,7 +7,7 @@ import pytest
 
 from app.core.jobs.queues import Queue, queue_named
 from app.core.redis_clients import worker_client
-from app.webhooks import doorbell
+from app.webhooks.notification import PROCESS_EVENTS
 from app.webhooks.providers import PATHS, Receiver
 from tests.conformance.webhook_samples import document, sample
 from tests.webhooks.sending import SECRETS, Sender, all_events, event_row, work_off
@@ -46,25 +46,26 @@ class TestAccepted:
         assert len(all_events()) == 1
         assert event_row(first["event_id"]).version == before.version
 
-    def test_rings_for_a_duplicate_that_is_still_pending(self, app, environment, sender):
-        """Whoever stored it may have lost its connection before it could ring."""
-        event_id = sender.post("workos", WORKOS_USER).get_json()["event_id"]
+    def test_notifies_the_worker_of_a_duplicate_that_is_still_pending(
+        self, app, environment, sender
+    ):
+        """Whoever stored it may have lost its connection before it could notify."""
+        sender.post("workos", WORKOS_USER)
         redis = worker_client(environment["REDIS_URL"])
         redis.flushdb()
-        time.sleep(doorbell.SILENT)
 
         sender.post("workos", WORKOS_USER)
 
         (job,) = queue_named(Queue.WEBHOOKS, redis).jobs
-        assert list(job.args) == [event_id]
+        assert job.func_name == PROCESS_EVENTS
 
-    def test_rings_the_worker_with_the_id_alone(self, app, environment, sender):
-        event_id = sender.post("workos", WORKOS_USER).get_json()["event_id"]
+    def test_notifies_the_worker_without_any_content(self, app, environment, sender):
+        sender.post("workos", WORKOS_USER)
 
         queue = queue_named(Queue.WEBHOOKS, worker_client(environment["REDIS_URL"]))
         (job,) = queue.jobs
-        assert job.func_name == "app.webhooks.jobs.process_events"
-        assert list(job.args) == [event_id]
+        assert job.func_name == PROCESS_EVENTS
+        assert list(job.args) == []
 
     def test_stores_an_unreadable_body_behind_a_good_signature_as_failed(self, app, sender):
         answer = sender.post("standard_webhooks", b"\xff not json")

@@ -116,7 +116,8 @@ def update_row(
     """Set the fields that differ; the new row, and None instead of a Change where none does.
 
     A change also sets ``updated_at``, ``version``, ``updated_by_user_id`` where the model has it,
-    and ``also``, which is not part of the Change. Raises RowChanged, so that the transaction runs
+    and ``also``, which is not part of the Change. ``row`` needs the key, the version and the fields
+    in ``values``. Raises RowChanged, so that the transaction runs
     again, where another one has changed the row since it was read.
     """
     described: Any = model
@@ -134,7 +135,8 @@ def update_row(
         )
     if count != 1:
         raise RowChanged(_table(described).name)
-    return cast("Any", row)._replace(**written), Change(before, changed)
+    shown = {name: value for name, value in written.items() if hasattr(row, name)}
+    return cast("Any", row)._replace(**shown), Change(before, changed)
 
 
 def delete_row(model: type[R], row: R) -> None:

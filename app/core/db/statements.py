@@ -158,7 +158,7 @@ def _make_reader(clause: Any, description: Sequence[Any]) -> Callable[[Sequence[
     names = tuple(column.name for column in description)
     models = _models(clause)
     plain = row_class(models[0].__name__ if len(models) == 1 and models[0] else "Row", names)._make
-    make = plain if len(models) == 1 or not any(models) else _nested_reader(clause, names, models)
+    make = plain if len(models) == 1 or not any(models) else _nested_reader(clause, models)
     conversions = _result_conversions(clause, description)
     if not conversions:
         return make
@@ -180,15 +180,13 @@ def _models(clause: Any) -> list[Any]:
     ]
 
 
-def _nested_reader(
-    clause: Any, names: tuple[str, ...], models: list[Any]
-) -> Callable[[Sequence[Any]], Any]:
+def _nested_reader(clause: Any, models: list[Any]) -> Callable[[Sequence[Any]], Any]:
     """For a SELECT of several items of which some are models: each of those is a row in the row."""
     parts, start = [], 0
     for model in models:
-        stop = start + (1 if model is None else len(model.__table__.columns))
-        row = None if model is None else row_class(model.__name__, names[start:stop])
-        parts.append((start, stop, row))
+        names = () if model is None else tuple(model.__table__.columns.keys())
+        stop = start + (len(names) or 1)
+        parts.append((start, stop, row_class(model.__name__, names) if names else None))
         start = stop
     outer = row_class("Row", tuple(item["name"] for item in clause.column_descriptions))
     return lambda found: outer._make(

@@ -17,7 +17,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import event
-from sqlalchemy.pool import Pool
+from sqlalchemy.pool import ConnectionPoolEntry, Pool
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ CONNECTIONS = Gauge(
     ["state"],
     multiprocess_mode="livesum",
 )
+IN_USE = "in_use"
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
 
@@ -92,13 +93,16 @@ def _closed(*_: Any) -> None:
 
 
 @event.listens_for(Pool, "checkout")
-def _checked_out(*_: Any) -> None:
-    _connections("in_use").inc()
+def _checked_out(_connection: Any, record: ConnectionPoolEntry, *_: Any) -> None:
+    cast("dict[str, Any]", record.record_info)[IN_USE] = True
+    _connections(IN_USE).inc()
 
 
 @event.listens_for(Pool, "checkin")
-def _checked_in(*_: Any) -> None:
-    _connections("in_use").dec()
+def _checked_in(_connection: Any, record: ConnectionPoolEntry) -> None:
+    """Count the return of a connection, but not of one that could not be opened."""
+    if cast("dict[str, Any]", record.record_info).pop(IN_USE, False):
+        _connections(IN_USE).dec()
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:

@@ -1,0 +1,52 @@
+"""Recording the use of an API key by a request that is refused.
+
+``authenticate_key`` records the use in the request's transaction, and a refusal rolls that back.
+So it is recorded again after the request, in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import psycopg2
+from flask import Flask, Response, g
+from sqlalchemy import Uuid, bindparam, text
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.auth.principals import Principal
+from app.core.db.statements import Statement
+from app.core.db.transactions import transaction
+
+log = logging.getLogger(__name__)
+
+RECORD_USE = Statement(
+    "api_keys.record_use",
+    text(
+        "UPDATE api_keys SET last_used_at = now() WHERE id = ("
+        "SELECT id FROM api_keys WHERE id = :key_id"
+        " AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')"
+        " FOR UPDATE SKIP LOCKED)"
+    ).bindparams(bindparam("key_id", type_=Uuid)),
+)
+
+
+def record_refused_uses(app: Flask) -> None:
+    """Record the use after each answer with a 4xx status to an API key's request."""
+    app.after_request(_record)
+
+
+def note(principal: Principal) -> None:
+    """Note the key that the current request has authenticated with, if it is a key."""
+    g.used_key_id = principal.key_id
+
+
+def _record(response: Response) -> Response:
+    key_id = g.pop("used_key_id", None)
+    if key_id is None or not 400 <= response.status_code < 500:
+        return response
+    try:
+        with transaction():
+            RECORD_USE.execute(key_id=key_id)
+    except (psycopg2.Error, PoolTimeout) as fault:
+        log.warning("key_use_not_recorded", extra={"reason": type(fault).__name__})
+    return response
