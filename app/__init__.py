@@ -89,6 +89,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
 def _flask_settings(config: Config) -> dict[str, Any]:
     timeout = int(config.db_statement_timeout * 1000)
     return {
+        "PUBLIC_URL": config.public_url,
         "SQLALCHEMY_DATABASE_URI": config.database_url,
         "SQLALCHEMY_ENGINE_OPTIONS": {
             "pool_size": config.db_pool_size,
