@@ -1,8 +1,9 @@
-"""Slow clients against ``gunicorn wsgi:app`` alone: they hold nobody up, and end by the deadlines."""
+"""``gunicorn wsgi:app`` alone against slow clients, malformed requests and large bodies."""
 
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import threading
 import time
@@ -12,7 +13,7 @@ import psutil
 import pytest
 
 from tests.factories import create_member, create_tenant, create_user
-from tests.running.serving import HOST, wait_until, web_server
+from tests.running.serving import HOST, answers, wait_until, web_server
 
 EACH = 60
 TIMEOUT = 5
@@ -102,6 +103,57 @@ class TestConnections:
         assert min(counts) >= count / 4
         for one in kept:
             one.close()
+
+
+class TestRefusals:
+    """Of the server itself, of requests without a credential."""
+
+    @pytest.mark.parametrize(
+        "path", ["/v1/users", "/v1/tenants", "/webhooks/idp", "/healthz", "/no"]
+    )
+    def test_a_malformed_body_is_400_everywhere(self, served, path):
+        port, _ = served
+
+        status, body, headers = post(port, path, b"5\r\nhello, world\r\n0\r\n\r\n")
+
+        assert (status, json.loads(body)) == (400, {"detail": "Bad Request"})
+        assert headers["X-Request-Id"]
+
+    @pytest.mark.parametrize(
+        ("path", "limit", "accepted"),
+        [
+            ("/v1/users", 2**20, 401),
+            ("/webhooks/idp", 5 * 2**20, 401),
+            ("/v1/app-communications/webhooks/emailprovider", 5 * 2**20, 401),
+        ],
+    )
+    def test_a_body_above_the_limit_of_its_path_is_413(self, served, path, limit, accepted):
+        port, _ = served
+        found = []
+        for size in (limit, limit + 1):
+            chunk = b"%x\r\n%b\r\n0\r\n\r\n" % (size, b"x" * size)
+            found.append(post(port, path, chunk)[0])
+
+        assert found == [accepted, 413]
+
+    def test_a_long_query_is_judged_by_the_application(self, served):
+        port, _ = served
+
+        assert answers(port, "/v1/users?email=" + "a" * 4096) == 401
+        assert answers(port, "/v1/users?email=" + "a" * 9000) == 414
+        assert answers(port, "//v1/users") == 404
+
+
+def post(port: int, path: str, chunks: bytes) -> tuple[int, bytes, http.client.HTTPMessage]:
+    connection = http.client.HTTPConnection(HOST, port, timeout=20)
+    connection.putrequest("POST", path)
+    connection.putheader("Transfer-Encoding", "chunked")
+    connection.endheaders()
+    connection.send(chunks)
+    answer = connection.getresponse()
+    found = answer.status, answer.read(), answer.headers
+    connection.close()
+    return found
 
 
 def connect(port: int, sent: bytes) -> socket.socket:
