@@ -61,6 +61,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
+    app.config["PUBLIC_URL"] = config.public_url
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
     db.init_app(app)

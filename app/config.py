@@ -208,6 +208,9 @@ class Config:
     ratelimit_failed_auth: str = _setting(
         _rate, "1000/minute", "failed authentications from one address"
     )
+    public_url: str = _setting(
+        _http, "", "the service's own address, for redirects; unset: what the Host header says"
+    )
     trusted_proxies: int = _setting(
         _number(0, 10), 0, "proxies in front that add the client to X-Forwarded-For"
     )

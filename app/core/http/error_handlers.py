@@ -47,7 +47,11 @@ def _app_error(error: AppError) -> Response:
 
 def _http_exception(error: HTTPException) -> Response:
     if isinstance(error, NotFound) and is_unrouted(error, request):
-        redirect = redirect_to_slashless(request, current_app.create_url_adapter(request))
+        redirect = redirect_to_slashless(
+            request,
+            current_app.create_url_adapter(request),
+            current_app.config.get("PUBLIC_URL", ""),
+        )
         if redirect is not None:
             return redirect
     status = error.code or 500

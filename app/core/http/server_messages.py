@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.receiver import ChunkedReceiver
 from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
@@ -22,8 +23,8 @@ log = logging.getLogger(__name__)
 
 MAX_LINE = 8190  # bytes of a request's target; a query of 4 KiB is the application's to judge
 MAX_HEADERS = 32 * 1024  # bytes of the request line and all headers
-MAX_CONTROL = 1024  # bytes of a chunk's size and extensions
-MAX_SENT = 64 * 1024 * 1024  # bytes of a body as sent, the framing of chunks included
+MAX_CONTROL = 1024  # bytes of a chunk's size and extensions, or of the trailer
+MAX_FRAMING = 16 * 1024  # bytes that the framing of chunks may have more than their data
 
 _CODINGS = re.compile(rb"\r\ntransfer-encoding:[ \t]*([^\r]*)", re.IGNORECASE)
 
@@ -42,9 +43,48 @@ class TargetTooLong(BadRequest):
     reason = "URI Too Long"
 
 
+class ChunkedBody(ChunkedReceiver):
+    """Decodes a chunked body, and refuses what waitress lets pass.
+
+    That is an empty line or a bare line feed where the size of a chunk stands, a long line there, a
+    long trailer, and framing that is larger than the data.
+    """
+
+    error: Error | None
+    framing = 0
+
+    def received(self, s: bytes) -> int:
+        """Take some bytes; the number that belongs to the body. Sets ``error`` to refuse it."""
+        taken = 0
+        while taken < len(s) and not self.completed and not self.error:
+            rest = s[taken : taken + self.chunk_remainder] or s[taken:]
+            if self.chunk_remainder:
+                taken += int(super().received(rest))
+                continue
+            if self.validate_chunk_end:
+                rest = rest[: 2 - len(self.chunk_end)]
+            elif not self.all_chunks_received:
+                rest = self._control(rest)
+            used = int(super().received(rest))
+            taken += used
+            self.framing += used
+            if self.framing > len(self) + MAX_FRAMING or len(self.trailer) > MAX_CONTROL:
+                self.error = BadRequest("There is too much framing")
+        return taken
+
+    def _control(self, rest: bytes) -> bytes:
+        """The part of ``rest`` that belongs to the line with the size."""
+        begun = self.control_line
+        line, end, _ = (begun + rest[: MAX_CONTROL + 2]).partition(b"\r\n")
+        if b"\n" in line or (end and not line) or len(line) > MAX_CONTROL:
+            self.error = BadRequest("The size of a chunk cannot be read")
+        return rest[: len(line) + len(end) - len(begun)]
+
+
 class Parser(HTTPRequestParser):
     """Parses one request as it arrives."""
 
+    body_rcv: Any
     error: Error | None
     completed: bool
 
@@ -73,6 +113,8 @@ class Parser(HTTPRequestParser):
             codings != [b"chunked"] or self.version == "1.0" or "CONTENT_LENGTH" in self.headers
         ):
             raise ParsingError("The length of the body is ambiguous")
+        if self.chunked:
+            self.body_rcv = ChunkedBody(self.body_rcv.getbuf())
 
     def _fault(self) -> Error | None:
         if len(self.request_uri) > MAX_LINE:
@@ -81,11 +123,6 @@ class Parser(HTTPRequestParser):
             return None
         if max(self.content_length, len(self.body_rcv)) > body_limit(self.path):
             return RequestEntityTooLarge("")
-        if (
-            self.chunked
-            and max(map(len, (self.body_rcv.control_line, self.body_rcv.trailer))) > MAX_CONTROL
-        ):
-            return BadRequest("A chunk's control line is too long")
         return None
 
 
@@ -102,6 +139,8 @@ class Task(WSGITask):
 
     def write(self, data: bytes) -> None:
         """Send a piece of the answer; the headers go with the first one, in one system call."""
+        if self.request.command == "HEAD":
+            data = b""
         is_first = self.complete and not self.wrote_header and self.has_body
         if is_first and 0 < len(data) <= (self.content_length or 0):
             head = self.build_response_header()
@@ -110,6 +149,13 @@ class Task(WSGITask):
             self.channel.write_soon(head + data)
         else:
             super().write(data)
+
+    def build_response_header(self) -> bytes:
+        """The status line and the headers; the last answer of a process that stops says so."""
+        if self.channel.is_ending:
+            self.request.headers["CONNECTION"] = "close"
+            self.request.connection_close = True
+        return bytes(super().build_response_header())
 
     def set_close_on_finish(self) -> None:
         """Close the connection after the answer.
