@@ -54,6 +54,14 @@ def calls(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def layers(arguments: argparse.Namespace) -> None:
+    """Print where a PATCH of a subscription spends its processor time."""
+    from benchmarks.layers import report
+
+    with opened(arguments.folder, 1, 2) as ready:
+        print(report(ready))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -66,7 +74,7 @@ def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator
         yield ready
 
 
-COMMANDS = {"compare": compare, "calls": calls}
+COMMANDS = {"compare": compare, "calls": calls, "layers": layers}
 
 
 if __name__ == "__main__":
