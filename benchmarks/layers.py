@@ -62,7 +62,7 @@ def _by_layer(stats: pstats.Stats) -> Counter[str]:
 
 def _waits(name: str) -> str | None:
     """What a C function waits for, if it does."""
-    if "psycopg2" in name:
+    if "psycopg2" in name or "ursor.execute" in name:
         return "psycopg2 and PostgreSQL"
     return "waiting for Redis" if "recv" in name else None
 
