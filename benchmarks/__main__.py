@@ -24,7 +24,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--items", nargs="+", choices=names, default=names)
     parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=3, help="of each run of wrk")
+    parser.add_argument("--seconds", type=int, default=2, help="of each run of wrk")
     parser.add_argument("--tenants", type=int, default=1_000, help="with a hundred users each")
     parser.add_argument("--folder", type=Path, help="keep the engines' data here, to use it again")
     parser.add_argument("--publish", action="store_true", help="put the tables into README.md")

@@ -124,8 +124,11 @@ def check_version(if_match: str | None, version: int) -> None:
 
 
 def check_email(value: str) -> str:
-    """The address as the service normalizes it, by the service's own check."""
-    return to_email(value)
+    """The address as the service normalizes it, by the service's own check; else Refused 422."""
+    try:
+        return to_email(value)
+    except Exception:
+        raise Refused(422, [{"loc": ["body", "billing_email"]}]) from None
 
 
 def change(
