@@ -24,7 +24,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--items", nargs="+", choices=names, default=names)
     parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=3, help="of each run of wrk")
+    parser.add_argument("--seconds", type=int, default=2, help="of each run of wrk")
     parser.add_argument("--tenants", type=int, default=1_000, help="with a hundred users each")
     parser.add_argument("--folder", type=Path, help="keep the engines' data here, to use it again")
     parser.add_argument("--publish", action="store_true", help="put the tables into README.md")
@@ -54,6 +54,14 @@ def calls(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def layers(arguments: argparse.Namespace) -> None:
+    """Print where a PATCH of a subscription spends its processor time."""
+    from benchmarks.layers import report
+
+    with opened(arguments.folder, 1, 2) as ready:
+        print(report(ready))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -66,7 +74,7 @@ def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator
         yield ready
 
 
-COMMANDS = {"compare": compare, "calls": calls}
+COMMANDS = {"compare": compare, "calls": calls, "layers": layers}
 
 
 if __name__ == "__main__":

@@ -41,9 +41,9 @@ def report(stage: Stage) -> str:
 def _case(
     stage: Stage, client: FlaskClient, title: str, sub: str, field: str, values: tuple[str, str]
 ) -> str:
-    headers = tokens.bearer(stage.environment, subject=sub, org_id=org_id(0))
+    headers = credential(stage, sub)
     for number in range(WARM_UP):
-        _patch(client, headers, {field: values[number % 2]})
+        patch(client, headers, {field: values[number % 2]})
     entered = _entered(client, headers, {field: values[WARM_UP % 2]})
     files = Counter(Path(frame.f_code.co_filename).relative_to(PROJECT) for frame in entered)
     functions = {frame.f_code for frame in entered}
@@ -65,17 +65,23 @@ def _entered(client: FlaskClient, headers: dict[str, str], body: Any) -> set[Fra
 
     sys.setprofile(note)
     try:
-        _patch(client, headers, body)
+        patch(client, headers, body)
     finally:
         sys.setprofile(None)
     return frames
 
 
-def _patch(client: FlaskClient, headers: dict[str, str], body: Any) -> None:
+def patch(client: FlaskClient, headers: dict[str, str], body: Any) -> None:
+    """PATCH the only subscription."""
     path = f"/v1/billing/subscriptions/{row_id(SUBSCRIPTION, 0)}"
     answer = client.patch(path, headers=headers, json=body)
     if answer.status_code != 200:
         raise SystemExit(f"{answer.status}: {answer.text}")
+
+
+def credential(stage: Stage, sub: str) -> dict[str, str]:
+    """The header of a user of the only tenant."""
+    return tokens.bearer(stage.environment, subject=sub, org_id=org_id(0))
 
 
 def _add_platform_admin(stage: Stage) -> None:

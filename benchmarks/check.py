@@ -63,14 +63,19 @@ def _ask(server: Server, item: Item, request: bytes) -> Any:
 
 
 def _check_refuses(server: Server, item: Item, request: bytes) -> None:
-    """A damaged credential or signature is 401; an If-Match of another version is 412."""
+    """A damaged credential or signature is 401, another version 412, a bad e-mail address 422."""
     for name, changed, wanted in (
+        (b"@tenant-", b"@@enant-", 422),
         (b"authorization: bearer ", b"authorization: bearer x", 401),
         (b"webhook-signature: v1,", b"webhook-signature: v1,x", 401),
         (b"host: ", b'if-match: "0"\r\nhost: ', 412),
     ):
         place = request.lower().find(name)
-        if place < 0 or (wanted == 412 and not request.startswith(b"PATCH")):
+        if (
+            place < 0
+            or (wanted == 412 and not request.startswith(b"PATCH"))
+            or (wanted == 422 and item.name != "subscription")
+        ):
             continue
         damaged = request[:place] + changed + request[place + len(name) :]
         status, _, body = _send(server, damaged)

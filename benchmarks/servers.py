@@ -17,7 +17,7 @@ import psutil
 from benchmarks.stage import PROJECT, Stage
 
 WEB_PROCESSES = 2
-PEER_POOL_SIZE = 8  # connections to PostgreSQL of each process of a FastAPI peer
+PEER_POOL_SIZE = 10  # connections of each process of a FastAPI peer; 6 and 16 were slower
 START_SECONDS, STOP_SECONDS = 30, 20
 
 GUNICORN = [sys.executable, "-m", "gunicorn", "--bind", "127.0.0.1:{port}"]

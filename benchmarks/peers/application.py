@@ -121,86 +121,96 @@ class Peer:
         return dict(work.rate_headers(counted, now))
 
 
-def asking(permission: str) -> Any:
-    """The one dependency: rate limit, transaction, authentication, permission."""
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A verified and counted credential, and the headers that tell the count."""
 
-    async def authenticate(request: Request) -> AsyncIterator[Asked]:
-        peer: Peer = request.app.state.peer
-        claims = work.verified(request.headers.get("authorization", ""))
-        headers = await peer.count(claims)
-        async with peer.database.transaction() as transaction:
-            values = {"subject": claims.subject, "org_id": claims.org_id}
+    request: Request
+    claims: work.Claims
+    headers: dict[str, str]
+
+    @asynccontextmanager
+    async def holding(self, permission: str) -> AsyncIterator[Asked]:
+        """The request's transaction, authenticated and in its tenant; raises Refused 403."""
+        async with self.request.app.state.peer.database.transaction() as transaction:
+            values = {"subject": self.claims.subject, "org_id": self.claims.org_id}
             who = await transaction.one("authenticate", values)
             work.authorize(who, permission)
-            yield Asked(transaction, who, headers, request)
-
-    return Depends(authenticate, scope="function")  # commits before the answer is sent
+            yield Asked(transaction, who, self.headers, self.request)
 
 
-UserReader = Annotated[Asked, asking("users:read")]
-UserWriter = Annotated[Asked, asking("users:write")]
-MembershipWriter = Annotated[Asked, asking("memberships:write")]
-BillingWriter = Annotated[Asked, asking("billing:write")]
-FlagReader = Annotated[Asked, asking("flags:read")]
+async def verify(request: Request) -> Credential:
+    """The one dependency. With ``yield`` for the transaction it costs 40 µs more."""
+    claims = work.verified(request.headers.get("authorization", ""))
+    return Credential(request, claims, await request.app.state.peer.count(claims))
+
+
+Verified = Annotated[Credential, Depends(verify)]
 
 
 @router.get("/v1/users/{user_id}", response_model=None)
-async def get_user(user_id: UUID, asked: UserReader) -> Response:
-    values = {"tenant_id": asked.who["tenant_id"], "id": user_id}
-    return asked.resource(found(await asked.transaction.one("get_user", values)))
+async def get_user(user_id: UUID, credential: Verified) -> Response:
+    async with credential.holding("users:read") as asked:
+        values = {"tenant_id": asked.who["tenant_id"], "id": user_id}
+        return asked.resource(found(await asked.transaction.one("get_user", values)))
 
 
 @router.get("/v1/users", response_model=None)
 async def list_users(
-    asked: UserReader, limit: Annotated[int, Query(ge=1, le=100)] = 50
+    credential: Verified, limit: Annotated[int, Query(ge=1, le=100)] = 50
 ) -> Response:
-    values = {"tenant_id": asked.who["tenant_id"], "count": limit + 1}
-    statement = "list_users"
-    for name, value in asked.request.query_params.items():
-        if name.startswith("meta_data."):
-            named = {"tenant_id": values["tenant_id"], "key": name[10:]}
-            field = found(await asked.transaction.one("find_field", named))
-            if field["state"] != "ready":
-                raise Refused(409, "The search index is not ready.")
-            statement = "search_users"
-            values = {**values, "field_id": field["id"], "value": value}
-    rows = await asked.transaction.all(statement, values)
-    return Response(work.page(rows, limit), headers=asked.headers, media_type=JSON)
+    async with credential.holding("users:read") as asked:
+        values = {"tenant_id": asked.who["tenant_id"], "count": limit + 1}
+        statement = "list_users"
+        for name, value in asked.request.query_params.items():
+            if name.startswith("meta_data."):
+                named = {"tenant_id": values["tenant_id"], "key": name[10:]}
+                field = found(await asked.transaction.one("find_field", named))
+                if field["state"] != "ready":
+                    raise Refused(409, "The search index is not ready.")
+                statement = "search_users"
+                values = {**values, "field_id": field["id"], "value": value}
+        rows = await asked.transaction.all(statement, values)
+        return Response(work.page(rows, limit), headers=asked.headers, media_type=JSON)
 
 
 @router.patch("/v1/users/{user_id}/meta_data", response_model=None)
-async def patch_meta_data(user_id: UUID, body: UserMetaDataPatch, asked: UserWriter) -> Response:
-    row = await asked.locked("lock_user", user_id)
-    after = {"meta_data": work.patched(row, body.patches)}
-    return await asked.change("users", row, {"meta_data": row["meta_data"]}, after)
+async def patch_meta_data(user_id: UUID, body: UserMetaDataPatch, credential: Verified) -> Response:
+    async with credential.holding("users:write") as asked:
+        row = await asked.locked("lock_user", user_id)
+        after = {"meta_data": work.patched(row, body.patches)}
+        return await asked.change("users", row, {"meta_data": row["meta_data"]}, after)
 
 
 @router.patch("/v1/memberships/tenant/{membership_id}/role", response_model=None)
-async def patch_role(membership_id: UUID, role: Role, asked: MembershipWriter) -> Response:
-    row = await asked.locked("lock_membership", membership_id)
-    work.check_role(role, row["role"], asked.who["role"])
-    return await asked.change("memberships", row, {"role": row["role"]}, {"role": role})
+async def patch_role(membership_id: UUID, role: Role, credential: Verified) -> Response:
+    async with credential.holding("memberships:write") as asked:
+        row = await asked.locked("lock_membership", membership_id)
+        work.check_role(role, row["role"], asked.who["role"])
+        return await asked.change("memberships", row, {"role": row["role"]}, {"role": role})
 
 
 @router.patch("/v1/billing/subscriptions/{subscription_id}", response_model=None)
 async def patch_subscription(
-    subscription_id: UUID, body: SubscriptionUpdate, asked: BillingWriter
+    subscription_id: UUID, body: SubscriptionUpdate, credential: Verified
 ) -> Response:
-    row = await asked.locked("lock_subscription", subscription_id)
-    sent = body.model_dump(exclude_unset=True)
-    after = {name: value for name, value in sent.items() if row[name] != value}
-    if not after:
-        return asked.resource(row)
-    before = {name: row[name] for name in after}
-    return await asked.change("subscriptions", row, before, after)
+    async with credential.holding("billing:write") as asked:
+        row = await asked.locked("lock_subscription", subscription_id)
+        sent = body.model_dump(exclude_unset=True)
+        after = {name: value for name, value in sent.items() if row[name] != value}
+        if not after:
+            return asked.resource(row)
+        before = {name: row[name] for name in after}
+        return await asked.change("subscriptions", row, before, after)
 
 
 @router.post("/ofrep/v1/evaluate/flags", response_model=None)
-async def evaluate_flags(body: Evaluation, asked: FlagReader) -> Response:
-    row = await asked.transaction.one("flags", {"tenant_id": asked.who["tenant_id"]})
-    answer = work.evaluated(found(row))
-    headers = {**asked.headers, "etag": work.etag_of(answer)}
-    return Response(answer, headers=headers, media_type=JSON)
+async def evaluate_flags(body: Evaluation, credential: Verified) -> Response:
+    async with credential.holding("flags:read") as asked:
+        row = await asked.transaction.one("flags", {"tenant_id": asked.who["tenant_id"]})
+        answer = work.evaluated(found(row))
+        headers = {**asked.headers, "etag": work.etag_of(answer)}
+        return Response(answer, headers=headers, media_type=JSON)
 
 
 @router.post("/webhooks/idp", response_model=None)

@@ -124,8 +124,11 @@ def check_version(if_match: str | None, version: int) -> None:
 
 
 def check_email(value: str) -> str:
-    """The address as the service normalizes it, by the service's own check."""
-    return to_email(value)
+    """The address as the service normalizes it, by the service's own check; else Refused 422."""
+    try:
+        return to_email(value)
+    except Exception:
+        raise Refused(422, [{"loc": ["body", "billing_email"]}]) from None
 
 
 def change(
@@ -293,7 +296,7 @@ class Notifier:
     def notify(self) -> None:
         """Queue a job unless one waits."""
         if self._redis.set(self._key, b"1", nx=True, px=self.LASTING):
-            self._queue.enqueue("benchmarks.peers.process_events", result_ttl=60)
+            self._queue.enqueue("process_events", result_ttl=60)  # no worker runs here
 
 
 def tune_garbage_collection() -> None:
