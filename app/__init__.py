@@ -14,7 +14,7 @@ from app.auth.tokens import TokenVerifier
 from app.config import load_config
 from app.core.db.engine import configure_engine, engine_options
 from app.core.errors import Forbidden
-from app.core.http.application import Application, Request
+from app.core.http.body_limits import limit_body
 from app.core.http.rate_limit import limit_requests
 from app.core.http.routing import configure_routing
 from app.core.jobs import queues
@@ -37,7 +37,6 @@ DOMAINS = (
     "audit",
     "operations",
 )
-MAX_BODY = 1024 * 1024  # bytes; the webhook receivers take more
 JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
 
 
@@ -53,17 +52,16 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     environ = {**os.environ, **(overrides or {})}
     is_private = not environ.get("DATABASE_URL")
     if is_private:
-        from app.dev.defaults import development_environment
+        from app.dev.environment import development_environment
 
         environ = development_environment(environ)
     config = load_config(environ)
     logs.configure(config.log_level)
-    app = Application(__name__, static_folder=None)
-    app.request_class = Request
+    app = Flask(__name__, static_folder=None)
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    app.config["PUBLIC_URL"] = config.public_url
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
     db.init_app(app)
@@ -75,13 +73,14 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
         _register_commands(app)
     telemetry.start(app, config)
     observe_requests(app)
-    limit_requests(app, config)
     app.before_request(_begin)
+    app.before_request(limit_body)
+    limit_requests(app, config)
     app.before_request(_deny_by_default)
     app.after_request(_finish)
     record_refused_uses(app)
     if is_private:
-        from app.dev.engines import run_engines_for
+        from app.dev.engines.sharing import run_engines_for
 
         run_engines_for(app)
     return app

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import click
-from limits import parse as parse_rate
 
+RATE = re.compile(
+    r"\s*([1-9][0-9]*)\s*(?:/|per)\s*([1-9][0-9]*)?\s*(second|minute|hour|day|month|year)s?\s*",
+    re.IGNORECASE,
+)
+SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3_600,
+    "day": 86_400,
+    "month": 30 * 86_400,
+    "year": 360 * 86_400,
+}
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
 class ConfigError(click.ClickException):
     """The environment is not usable; the message lists every fault, a command prints just that."""
+
+
+class Rate(NamedTuple):
+    """A number of requests per window."""
+
+    amount: int
+    seconds: int  # length of the window
+
+
+def parse_rate(text: str) -> Rate:
+    """Read ``100/minute``, ``100 per minute`` or ``100/5 minutes``; raises ValueError.
+
+    Units are second, minute, hour, day, month (30 days) and year (360 days).
+    """
+    found = RATE.fullmatch(text)
+    if found is None:
+        raise ValueError("must be a rate such as 100/minute")
+    amount, multiple, unit = found.groups()
+    return Rate(int(amount), int(multiple or 1) * SECONDS[unit.lower()])
 
 
 def _text(value: str) -> str:
@@ -87,10 +118,7 @@ def _dsn(value: str) -> str:
 
 
 def _rate(value: str) -> str:
-    try:
-        parse_rate(value)
-    except ValueError:
-        raise ValueError("must be a rate such as 100/minute") from None
+    parse_rate(value)
     return value.strip()
 
 
@@ -131,7 +159,9 @@ class Config:
     )
     redis_url: str = _setting(_redis, "", "Redis for job queues and rate limits")
     instance_dir: str = _setting(_text, "instance", "folder of the private engines and keys")
-    db_pool_size: int = _setting(_number(1, 200), 3, "connections per process; threads per worker")
+    db_pool_size: int = _setting(
+        _number(1, 200), 4, "connections per process; threads per web process"
+    )
     db_pool_timeout: int = _setting(_number(1, 60), 5, "seconds to wait for a connection")
     db_connect_timeout: int = _setting(_number(1, 60), 3, "seconds to open a connection")
     db_statement_timeout: float = _setting(
@@ -174,8 +204,12 @@ class Config:
     ratelimit_default: str = _setting(
         _rate, "6000/minute", "requests of one credential, over all endpoints"
     )
+    ratelimit_platform: str = _setting(_rate, "60000/minute", "the same, for a platform credential")
     ratelimit_failed_auth: str = _setting(
         _rate, "1000/minute", "failed authentications from one address"
+    )
+    public_url: str = _setting(
+        _http, "", "the service's own address, for redirects; unset: what the Host header says"
     )
     trusted_proxies: int = _setting(
         _number(0, 10), 0, "proxies in front that add the client to X-Forwarded-For"

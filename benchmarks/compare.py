@@ -1,30 +1,26 @@
-"""Alternating rounds of the same load against the three servers, and what each request costs."""
+"""Rounds of the same load against each server in turn, and what a request costs."""
 
 from __future__ import annotations
 
 import contextlib
-import socket
 import statistics
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import psutil
 
 from benchmarks import load
+from benchmarks.check import check
 from benchmarks.items import Item, Population
-from benchmarks.messages import counting
 from benchmarks.servers import COMMANDS, Server, serving, tree_cpu_seconds
 from benchmarks.stage import Stage
 
-CENSUS = 200  # requests over which messages are counted
+WARM_UP = 1  # seconds, of each item on each server
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One run of wrk against one server. Times are milliseconds, CPU per request."""
+    """One run of wrk against one server. Times are milliseconds, processor time per request."""
 
     item: str
     server: str
@@ -33,53 +29,59 @@ class Sample:
     per_second: float
     p50: float
     p99: float
-    application_cpu: float
+    web_cpu: float
     postgres_cpu: float
+
+
+@dataclass(frozen=True)
+class Results:
+    """All runs, and the memory of the largest web process of each server in MB."""
+
+    samples: list[Sample]
+    megabytes: dict[str, float]
+
+    def of(self, item: Item, connections: int) -> list[Sample]:
+        """The runs of one cell of the table."""
+        return [
+            one for one in self.samples if one.item == item.name and one.connections == connections
+        ]
 
 
 def compare(
     stage: Stage,
-    population: Population,
     items: Sequence[Item],
     *,
     connections: Sequence[int],
     rounds: int,
-    seconds: float,
+    seconds: int,
     say: Callable[[str], None],
-) -> dict[str, Any]:
-    """Everything that is reported; see :mod:`benchmarks.report`."""
-    messages = {name: _census(stage, name, population, items) for name in COMMANDS}
+) -> Results:
+    """Check the answers, then measure: rounds of all items, each on all servers in turn."""
+    population = Population(stage)
     samples = []
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(serving(stage, name)) for name in COMMANDS]
+        check(stage, population, items, servers)
         for server in servers:
             for item in items:
-                _run(stage, server, item, population, 16, 2, -1)
+                _run(stage, server, item, population, 16, WARM_UP, -1)
         for number in range(rounds):
             for item in items:
                 for count in connections:
-                    for server in _turned(servers, number):
-                        sample = _run(stage, server, item, population, count, seconds, number)
-                        samples.append(sample)
-                    say(_line(number, item, count, samples[-len(servers) :]))
-        facts = {
-            server.name: {
-                "worker_megabytes": server.worker_megabytes(),
-                "seconds_to_first_answer": server.seconds_to_first_answer,
-            }
-            for server in servers
-        }
-    return {
-        "samples": [asdict(sample) for sample in samples],
-        "messages": messages,
-        "servers": facts,
-    }
+                    cell = [
+                        _run(stage, server, item, population, count, seconds, number)
+                        for server in _rotated(servers, number)
+                    ]
+                    samples += cell
+                    say(_line(number, item, count, cell))
+        megabytes = {server.name: server.process_megabytes() for server in servers}
+    return Results(samples, megabytes)
 
 
-def ratio(samples: Sequence[dict[str, Any]], server: str, other: str) -> float:
+def ratio(cell: Sequence[Sample], server: str, other: str) -> float:
     """The median over the rounds of one server's rate divided by the other's in that round."""
-    rates = {(one["server"], one["round"]): one["per_second"] for one in samples}
-    numbers = {one["round"] for one in samples}
+    rates = {(one.server, one.round): one.per_second for one in cell}
+    numbers = {one.round for one in cell}
     return statistics.median(rates[server, n] / rates[other, n] for n in numbers)
 
 
@@ -89,17 +91,18 @@ def _run(
     item: Item,
     population: Population,
     connections: int,
-    seconds: float,
+    seconds: int,
     number: int,
 ) -> Sample:
-    requests = list(item.requests(population, int(seconds * load.FASTEST)))
+    requests = item.requests(population, seconds * load.FASTEST)
     postgres = psutil.Process(stage.postmaster())
-    application_before, postgres_before = server.cpu_seconds(), tree_cpu_seconds(postgres)
+    web_before, postgres_before = server.cpu_seconds(), tree_cpu_seconds(postgres)
     try:
         seen = load.run(requests, port=server.port, connections=connections, seconds=seconds)
     except load.NotAnswered as fault:
         raise SystemExit(f"{item.title}, {server.name}: {fault}") from None
-    application = server.cpu_seconds() - application_before
+    item.sent += seen.requests + connections  # wrk stops with a request sent on each connection
+    web = server.cpu_seconds() - web_before
     database = tree_cpu_seconds(postgres) - postgres_before
     return Sample(
         item.name,
@@ -109,58 +112,17 @@ def _run(
         seen.per_second,
         seen.p50,
         seen.p99,
-        application / seen.requests * 1000,
+        web / seen.requests * 1000,
         database / seen.requests * 1000,
     )
 
 
-def _census(
-    stage: Stage, name: str, population: Population, items: Sequence[Item]
-) -> dict[str, dict[str, float]]:
-    """Messages to PostgreSQL and to Redis per request of each item."""
-    instance = stage.instance
-    postgres = instance.sockets / ".s.PGSQL.5432"
-    with (
-        tempfile.TemporaryDirectory(prefix="messages-") as folder,
-        counting(Path(folder), postgres, instance.redis_socket) as proxies,
-        serving(stage.behind(Path(folder)), name) as server,
-    ):
-        found = {}
-        for item in items:
-            _send(server, item.requests(population, CENSUS // 4))
-            before = [proxy.count for proxy in proxies]
-            _send(server, item.requests(population, CENSUS))
-            to_postgres, to_redis = (
-                (proxy.count - count) / CENSUS for proxy, count in zip(proxies, before, strict=True)
-            )
-            found[item.name] = {"postgres": round(to_postgres, 2), "redis": round(to_redis, 2)}
-    return found
-
-
-def _send(server: Server, requests: Iterator[bytes]) -> None:
-    """One after the other, on one connection; raises where an answer is no success."""
-    with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
-        answers = connection.makefile("rb")
-        for request in requests:
-            connection.sendall(request)
-            status = answers.readline()
-            length = 0
-            while (line := answers.readline().strip()) != b"":
-                name, _, value = line.partition(b":")
-                length = int(value) if name.lower() == b"content-length" else length
-            body = answers.read(length)
-            if b" 200 " not in status:
-                raise SystemExit(
-                    f"{server.name}: {request[:200]!r} was answered {status!r} {body!r}"
-                )
-
-
-def _turned(servers: list[Server], number: int) -> list[Server]:
-    """Another one goes first in each round."""
+def _rotated(servers: list[Server], number: int) -> list[Server]:
+    """Another server goes first in each round."""
     start = number % len(servers)
     return servers[start:] + servers[:start]
 
 
-def _line(number: int, item: Item, connections: int, samples: Sequence[Sample]) -> str:
-    rates = ", ".join(f"{sample.server} {sample.per_second:.0f}/s" for sample in samples)
+def _line(number: int, item: Item, connections: int, cell: Sequence[Sample]) -> str:
+    rates = ", ".join(f"{one.server} {one.per_second:.0f}/s" for one in cell)
     return f"round {number + 1}, {item.title}, {connections} connections: {rates}"

@@ -44,10 +44,13 @@ def subject(user: int) -> str:
 
 
 def fill(session: connection, *, tenants: int, users_per_tenant: int) -> None:
-    """Load the data, unless exactly this many tenants are there already."""
+    """Load the data; if exactly this many tenants are there already, only reset the roles."""
     with session, session.cursor() as database:
         database.execute("SELECT count(*) FROM tenants")
         if database.fetchone() == (tenants,):
+            database.execute(
+                "UPDATE memberships SET role = %s WHERE role NOT IN ('owner', %s)", [ROLES[-1]] * 2
+            )
             return
     with _loading(session), session, session.cursor() as database:
         database.execute("TRUNCATE tenants, plan_presets CASCADE")

@@ -1,38 +1,38 @@
-"""The three servers that are compared, each started as it would be in production."""
+"""The four servers that are compared, each with two web processes."""
 
 from __future__ import annotations
 
 import json
-import os
-import runpy
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import psutil
 
-from app.dev.launch import end_with_parent
 from benchmarks.stage import PROJECT, Stage
 
-WORKERS = 2
+WEB_PROCESSES = 2
+PEER_POOL_SIZE = 10  # connections of each process of a FastAPI peer; 6 and 16 were slower
+START_SECONDS, STOP_SECONDS = 30, 20
+
 GUNICORN = [sys.executable, "-m", "gunicorn", "--bind", "127.0.0.1:{port}"]
+UVICORN = [
+    *(sys.executable, "-m", "uvicorn", "--port", "{port}", "--workers", str(WEB_PROCESSES)),
+    *("--loop", "uvloop", "--http", "httptools", "--log-level", "warning"),
+    *("--no-access-log", "--no-server-header", "--no-proxy-headers"),
+]
 COMMANDS = {
     "service": [*GUNICORN, "wsgi:app"],
+    "core": [*UVICORN, "benchmarks.peers.core_app:app"],
+    "asyncpg": [*UVICORN, "benchmarks.peers.asyncpg_app:app"],
     "floor": [
         *GUNICORN,
-        *("--config", "benchmarks/floor/gunicorn_settings.py", "benchmarks.floor.main:app"),
-    ],
-    "peer": [
-        *(sys.executable, "-m", "uvicorn", "benchmarks.peer.main:app", "--port", "{port}"),
-        *("--workers", str(WORKERS), "--log-level", "warning", "--no-access-log"),
+        *("--config", "benchmarks/peers/gunicorn_settings.py", "benchmarks.peers.floor:app"),
     ],
 }
 
@@ -44,13 +44,12 @@ class Server:
     name: str
     port: int
     process: psutil.Process
-    seconds_to_first_answer: float
 
     def cpu_seconds(self) -> float:
         return tree_cpu_seconds(self.process)
 
-    def worker_megabytes(self) -> float:
-        """The resident memory of the largest worker."""
+    def process_megabytes(self) -> float:
+        """The resident memory of the largest web process, in MB."""
         return max(child.memory_info().rss for child in self.process.children(True)) / 1e6
 
 
@@ -58,34 +57,39 @@ class Server:
 def serving(stage: Stage, name: str) -> Iterator[Server]:
     """Start one of :data:`COMMANDS` on a free port; it ends with the block."""
     port = _free_port()
-    command = [word.format(port=port) for word in COMMANDS[name]]
-    started = time.monotonic()
-    output = stage.instance.log(f"benchmark-{name}")
-    with output.open("wb") as log:
+    log = stage.folder / f"{name}.log"
+    environment = {
+        **stage.environment,
+        "WEB_CONCURRENCY": str(WEB_PROCESSES),
+        "PEER_POOL_SIZE": str(PEER_POOL_SIZE),
+        "GUNICORN_SETTINGS": json.dumps(_gunicorn_settings()),
+    }
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            command,
+            [word.format(port=port) for word in COMMANDS[name]],
             cwd=PROJECT,
-            env=stage.environment | {"GUNICORN_SETTINGS": json.dumps(_gunicorn_settings())},
+            env=environment,
             process_group=0,
-            preexec_fn=end_with_parent(signal.SIGTERM),
-            stdout=log,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
     try:
         if not _answers(process, port):
-            raise SystemExit(f"The {name} did not start:\n{output.read_text()[-2000:]}")
-        yield Server(name, port, psutil.Process(process.pid), time.monotonic() - started)
+            raise SystemExit(f"{name} did not start:\n{log.read_text()[-2000:]}")
+        yield Server(name, port, psutil.Process(process.pid))
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
         try:
-            process.wait(20)
+            process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.kill()
+            process.kill()
             process.wait()
 
 
 def tree_cpu_seconds(process: psutil.Process) -> float:
-    """What a process, its children and its ended children have used."""
+    """The processor time of a process, its children and its ended children, in seconds."""
     total = 0.0
     for one in [process, *process.children(recursive=True)]:
         try:
@@ -95,29 +99,34 @@ def tree_cpu_seconds(process: psutil.Process) -> float:
     return total + sum(process.cpu_times()[2:4])
 
 
-@cache
 def _gunicorn_settings() -> dict[str, Any]:
-    """What gunicorn.conf.py sets; its hooks and its logger are the service's own affair."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        found = runpy.run_path(str(PROJECT / "gunicorn.conf.py"))
-        del os.environ["PROMETHEUS_MULTIPROC_DIR"]
-    plain = (str, int, float, bool)
-    return {name: value for name, value in found.items() if type(value) in plain}
+    """The plain settings of gunicorn.conf.py: server, threads, time-outs, but no hooks."""
+    program = (
+        "import json, runpy;"
+        "found = runpy.run_path('gunicorn.conf.py');"
+        "plain = {k: v for k, v in found.items() if type(v) in (str, int, float, bool)};"
+        "print(json.dumps({k: v for k, v in plain.items() if not k.startswith('__')}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    settings: dict[str, Any] = json.loads(done.stdout)
+    return settings
 
 
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:
             with socket.create_connection(("127.0.0.1", port), 1) as connection:
                 connection.settimeout(5)
-                connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                 if connection.recv(1):
                     return True
         except OSError:

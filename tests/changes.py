@@ -15,7 +15,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.core.clock import utcnow
-from app.dev.seed import seed_demo
+from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
 from app.webhooks.models import Status, WebhookEvent
 from tests.document import Operation, find_row, operations

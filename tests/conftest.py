@@ -20,10 +20,10 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from app.core.db import prepared
-from app.dev.defaults import development_environment
-from app.dev.engines import engines
-from app.dev.instance import DATABASE, Instance
-from app.dev.postgres import SUPERUSER
+from app.dev.engines.instance import DATABASE, Instance
+from app.dev.engines.postgres import SUPERUSER
+from app.dev.engines.sharing import engines
+from app.dev.environment import development_environment
 from app.extensions import db
 from tests import factories
 

@@ -201,13 +201,11 @@ def private_names(tree: ast.AST) -> list[ast.AST]:
     found: list[ast.AST] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and _is_private(node.attr):
-            if node.attr not in documented and node.attr not in own_names():
-                found.append(node)
-        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("app"):
-            if any(_is_private(part) for part in (node.module or "").split(".")) or any(
-                _is_private(alias.name) for alias in node.names
-            ):
-                found.append(node)
+            is_known = node.attr in documented or node.attr in own_names()
+            found += [] if is_known else [node]
+        elif isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("app"):
+            names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            found += [node] if any(map(_is_private, names)) else []
     return found
 
 

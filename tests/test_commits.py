@@ -10,8 +10,8 @@ import psycopg2
 import pytest
 from psycopg2 import sql
 
-from app.dev.instance import APPLICATION_ROLE, DATABASE
-from app.dev.postgres import SUPERUSER
+from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
+from app.dev.engines.postgres import SUPERUSER
 from app.extensions import db
 from tests.factories import create_member, create_tenant, create_user
 from tests.messages import sent_messages

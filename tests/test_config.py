@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from app.auth.tokens import TokenVerifier
-from app.config import Config, ConfigError, load_config
+from app.config import Config, ConfigError, load_config, parse_rate
 
 NEEDED = {
     "DATABASE_URL": "postgresql://app@db/controlplane",
@@ -39,7 +39,7 @@ def pem(key: Any) -> str:
 class TestConfig:
     def test_has_defaults_for_what_is_unset_or_blank(self):
         assert loaded(DB_POOL_SIZE=" ", UNKNOWN="x") == loaded()
-        assert loaded().db_pool_size == 3
+        assert loaded().db_pool_size == 4
         assert loaded().migration_database_url == loaded().database_url
 
     def test_lists_every_fault_at_once(self):
@@ -62,6 +62,8 @@ class TestConfig:
             ("DATABASE_URL", "db", "must be a postgresql:// URL"),
             ("RATELIMIT_ENABLED", "perhaps", "must be 1 or 0"),
             ("RATELIMIT_DEFAULT", "often", "must be a rate such as 100/minute"),
+            ("RATELIMIT_PLATFORM", "0/minute", "must be a rate such as 100/minute"),
+            ("RATELIMIT_FAILED_AUTH", "1/second;9/minute", "must be a rate such as 100/minute"),
             ("DB_STATEMENT_TIMEOUT", "0", "must be between 1 and 600"),
             ("IDP_ROLE_MAP", "admin=admin owner=", "must be name=value pairs, 'owner=' is none"),
             ("JWT_ALGORITHMS", "RS256 HS256", "may name RS256, ES256 and EdDSA only"),
@@ -99,6 +101,29 @@ class TestConfig:
         path.write_text("-----BEGIN PRIVATE KEY-----\n")
 
         assert loaded(JWT_SIGNING_KEY=str(path)).jwt_signing_key == path.read_text()
+
+
+class TestRate:
+    @pytest.mark.parametrize(
+        ("text", "rate"),
+        [
+            ("600/minute", (600, 60)),
+            ("1/second", (1, 1)),
+            (" 10 per Hour ", (10, 3600)),
+            ("100 / 5 minutes", (100, 300)),
+            ("7 per 2 days", (7, 172_800)),
+            ("5/month", (5, 2_592_000)),
+        ],
+    )
+    def test_is_read(self, text, rate):
+        assert parse_rate(text) == rate
+
+    @pytest.mark.parametrize(
+        "text", ["", "5", "5/", "/minute", "-1/minute", "1.5/minute", "5/week"]
+    )
+    def test_of_another_form_is_refused(self, text):
+        with pytest.raises(ValueError, match="must be a rate"):
+            parse_rate(text)
 
 
 class TestPinnedKey:

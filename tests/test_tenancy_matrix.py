@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Role
 from app.core.clock import utcnow
-from app.dev.seed import seed_demo
+from app.dev.demo.seed import seed_demo
 from tests.document import Operation, find_row, operations
 from tests.factories import create_api_key, create_member, create_tenant, platform_token
 

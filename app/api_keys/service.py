@@ -20,7 +20,7 @@ from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.pages import Condition, Page, paginate
 from app.core.db.tenancy import current_scope
-from app.core.errors import Forbidden, Invalid, NotFound, error
+from app.core.errors import Forbidden, Invalid, NotFound, value_error
 from app.tenants.service import get_tenant
 
 PREFIX_LENGTH = 10  # characters
@@ -139,6 +139,4 @@ def _check_expiry(expires_at: datetime | None) -> None:
 
 
 def _invalid(field: str, message: str, value: str) -> Invalid:
-    return Invalid(
-        error(["body", field], "value_error", f"Value error, {message}", value, {"error": {}})
-    )
+    return Invalid(value_error(["body", field], message, value))

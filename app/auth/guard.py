@@ -6,14 +6,12 @@ The decorators only mark the view; :class:`app.core.http.blueprint.Blueprint` ru
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from flask import current_app
-from werkzeug.exceptions import HTTPException
+from flask import Request, current_app
 
 from app.auth import key_use
 from app.auth.keys import KEY_PREFIX
@@ -23,8 +21,7 @@ from app.auth.tokens import TokenVerifier
 from app.core.actors import Actor
 from app.core.db import transactions
 from app.core.errors import Forbidden, Unauthenticated
-from app.core.http.application import Request
-from app.core.http.rate_limit import count_failed_authentication
+from app.core.http.rate_limit import rate_limits
 from app.core.observability.logs import add_facts
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -44,12 +41,12 @@ class Requires:
         Raises Unauthenticated (401) or Forbidden (403 ``no_membership``, ``tenant_suspended``,
         ``permission_denied``).
         """
-        _await_body(request)
         try:
             principal = authenticate(request)
         except Unauthenticated:
-            count_failed_authentication()
+            rate_limits().count_failed_authentication()
             raise
+        rate_limits().set_limit_of_credential(is_platform=principal.is_platform)
         key_use.note(principal)
         facts = transactions.context()
         facts["principal"] = principal
@@ -119,17 +116,6 @@ def authenticate(request: Request) -> Principal:
         return key_principal(credential)
     verifier: TokenVerifier = current_app.extensions["token_verifier"]
     return user_principal(verifier.verify(credential))
-
-
-def _await_body(request: Request) -> None:
-    """Take the whole body in first: however slowly it comes, what its sender may is looked up after.
-
-    One that is too large or cut short is refused where it is read, by then of a known sender.
-    """
-    environ = request.environ
-    if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
-        with contextlib.suppress(HTTPException):
-            request.get_data()
 
 
 def current_principal() -> Principal:

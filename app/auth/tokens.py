@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,11 @@ class TokenVerifier:
         self._seen: dict[str, tuple[float, Claims]] = {}
 
     def verify(self, token: str) -> Claims:
-        """The claims of a token; raises Unauthenticated for any fault, without naming it."""
+        """The claims of a token; raises Unauthenticated for any fault, without naming it.
+
+        A token has one accepted spelling, so it has one rate limit. Only ES256 allows a second
+        signature to be derived from a first.
+        """
         now = time.time()
         known = self._seen.get(token)
         if known is not None and known[0] > now:
@@ -64,7 +69,7 @@ class TokenVerifier:
     def _decode(self, token: str) -> dict[str, Any]:
         try:
             algorithm, key = self._keys.find(token)
-            return jwt.decode(
+            payload: dict[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms=[algorithm],
@@ -77,6 +82,9 @@ class TokenVerifier:
                     "enforce_minimum_key_length": True,
                 },
             )
+            if not all(map(_is_canonical, token.split("."))):
+                raise ValueError("a segment is not canonical base64url")
+            return payload
         except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError):
             raise Unauthenticated from None
 
@@ -86,6 +94,16 @@ class TokenVerifier:
             _checked(payload.get(self._config.jwt_subject_claim)),
             None if org_id is None else _checked(org_id),
         )
+
+
+def _is_canonical(segment: str) -> bool:
+    """Whether a segment is base64url without padding (RFC 7515, section 2), unused bits zero.
+
+    PyJWT also decodes padding, unused bits and foreign characters, which the signature does not
+    cover where they stand in the signature itself.
+    """
+    decoded = urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+    return urlsafe_b64encode(decoded).decode().rstrip("=") == segment
 
 
 def _checked(value: Any) -> str:

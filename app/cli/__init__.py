@@ -10,6 +10,7 @@ from app.cli.memberships import memberships
 from app.cli.platform_admins import platform_admins
 from app.cli.subscriptions import subscriptions
 from app.cli.tenants import tenants
+from app.cli.tokens import tokens
 from app.cli.users import users
 from app.cli.webhooks import webhooks
 
@@ -24,6 +25,7 @@ COMMANDS = (
     platform_admins,
     subscriptions,
     tenants,
+    tokens,
     users,
     webhooks,
 )

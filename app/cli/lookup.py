@@ -43,7 +43,11 @@ def find_user(named: str, tenant: str | None = None) -> User:
     ClickException where there is none, or more than one.
     """
     found = find_users(named, find_tenant(tenant).id if tenant is not None else None)
-    if len(found) != 1:
-        fault = "Several users are called" if found else "There is no user"
-        raise click.ClickException(f"{fault} {named}{f' in {tenant}' if tenant else ''}.")
+    where = f" in {tenant}" if tenant else ""
+    if not found:
+        raise click.ClickException(f"There is no user {named}{where}.")
+    if len(found) > 1:
+        raise click.ClickException(
+            f"Several users are called {named}{where}: name one by id, or add --tenant SLUG."
+        )
     return found[0]

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
-import marshmallow as ma
 
 from app.cli.base import print_json, print_rows
-from app.core.validation.messages import refusals
+from app.core.errors import Invalid
 from app.core.validation.schemas import Schema
 
 limit_option = click.option(
@@ -29,8 +28,8 @@ def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
     """The same where None is a value."""
     try:
         values: dict[str, Any] = schema().load(dict(given))
-    except ma.ValidationError as error:
-        faults = [f"{one.loc[0]}: {one.msg}" for one in refusals(error, None)]
+    except Invalid as refusal:
+        faults = [f"{entry['loc'][0]}: {entry['msg']}" for entry in refusal.errors]
         raise click.UsageError("; ".join(faults)) from None
     return values
 

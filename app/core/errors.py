@@ -1,9 +1,8 @@
 """The errors a service may raise, and the two bodies they become.
 
-Every refusal is an :class:`AppError`. A validation failure is answered with
-FastAPI's body (``{"detail": [{type, loc, msg, input, ctx?}, …]}``), anything
-else with ``{"detail": "sentence"}`` and, where the status alone is ambiguous,
-``"code": "snake_case"``. No stack trace, SQL text or secret is ever sent.
+Every refusal is an :class:`AppError`. A failed validation (:class:`Invalid`) is answered with
+FastAPI's body, ``{"detail": [{type, loc, msg, input, ctx?}, …]}``. Any other error is answered with
+``{"detail": "sentence"}``, and with ``"code": "snake_case"`` where the status alone is ambiguous.
 """
 
 from __future__ import annotations
@@ -12,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Location = Sequence[str | int]
+Entry = dict[str, Any]
+"""One entry of a 422's ``detail``: type, loc, msg, input and perhaps ctx."""
 
 
 class AppError(Exception):
-    """A refusal that the client can act on; ``status`` is its HTTP status."""
+    """An error that the client can act on; ``status`` is its HTTP status."""
 
     status = 500
 
@@ -46,7 +47,7 @@ class BadRequest(AppError):
 
 
 class Unauthenticated(AppError):
-    """401: no credential, or one that does not hold."""
+    """401: no credential, or one that is not valid."""
 
     status = 401
 
@@ -61,7 +62,7 @@ class Forbidden(AppError):
 
 
 class NotFound(AppError):
-    """404: no such row, or none this credential can see."""
+    """404: no such row, or none that this credential can see."""
 
     status = 404
 
@@ -70,7 +71,7 @@ class NotFound(AppError):
 
 
 class Conflict(AppError):
-    """409: the state of the data does not allow it."""
+    """409: the state of the data does not allow the change."""
 
     status = 409
 
@@ -86,14 +87,8 @@ class PreconditionFailed(AppError):
         )
 
 
-class PayloadTooLarge(AppError):
-    """413: the body is larger than this endpoint takes."""
-
-    status = 413
-
-
 class Unavailable(AppError):
-    """503: something this request needs is away; the same request may succeed later."""
+    """503: a service that the request needs is not available; a retry may succeed."""
 
     status = 503
 
@@ -102,16 +97,16 @@ class Unavailable(AppError):
 
 
 class Invalid(AppError):
-    """422: FastAPI's ``HTTPValidationError``; build its entries with :func:`error`."""
+    """422: FastAPI's ``HTTPValidationError``.
+
+    Build the entries with :func:`error` or :func:`value_error`, or by :mod:`app.core.validation.messages`.
+    """
 
     status = 422
 
-    def __init__(self, *errors: dict[str, Any]) -> None:
+    def __init__(self, *errors: Entry) -> None:
         super().__init__("Validation failed")
         self.errors = list(errors)
-
-    def body(self) -> dict[str, Any]:
-        return {"detail": self.errors}
 
 
 def error(
@@ -120,9 +115,14 @@ def error(
     msg: str,
     value: Any = None,
     ctx: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """One entry of a 422's ``detail``, its keys in pydantic's order."""
+) -> Entry:
+    """One entry, its keys in pydantic's order."""
     entry = {"type": type_, "loc": list(loc), "msg": msg, "input": value}
     if ctx is not None:
         entry["ctx"] = dict(ctx)
     return entry
+
+
+def value_error(loc: Location, reason: str, value: Any = None) -> Entry:
+    """The entry of a value that breaks a rule of ours, as pydantic writes a ValueError."""
+    return error(loc, "value_error", f"Value error, {reason}", value, {"error": {}})

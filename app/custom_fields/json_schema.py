@@ -1,7 +1,8 @@
 """A tenant's custom fields as a JSON Schema (2020-12) that a front end can render a form from.
 
-It accepts whatever :mod:`app.custom_fields.values.check` accepts, and refuses wrong types, wrong options
-and missing required fields; rules that no schema can say (an assigned phone number) it leaves out.
+It accepts all that :mod:`app.custom_fields.values.check` accepts, and refuses wrong types, wrong
+options and missing required fields. Rules that a schema cannot express (that a phone number is
+assigned) are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ VALUES: dict[FieldType, dict[str, Any]] = {
 
 
 def schema_of(entity_type: str, fields: Iterable[CustomField]) -> dict[str, Any]:
-    """The schema of an entity's values under the given fields, in their order; other keys are free.
+    """The schema of an entity's values with these fields, in their order; other keys are free.
 
     Each property carries its FieldType as ``x-field-type``, which tells text from long_text.
     """
@@ -70,5 +71,5 @@ def _values(field_type: FieldType, field: CustomField) -> dict[str, Any]:
 
 
 def _one_of(options: Sequence[str] | None) -> dict[str, Any]:
-    """``enum`` may not be empty, so where there is no option nothing at all is accepted."""
+    """``enum`` may not be empty, so a field without options accepts no value."""
     return {"enum": list(options)} if options else {"not": {}}

@@ -1,4 +1,4 @@
-"""What goes in and out of /v1/custom-fields."""
+"""Schemas of /v1/custom-fields."""
 
 from __future__ import annotations
 

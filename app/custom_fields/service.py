@@ -15,8 +15,8 @@ from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
-from app.core.errors import Conflict, Invalid, error
-from app.core.validation.messages import MAX_REFUSALS
+from app.core.errors import Conflict, Entry, Invalid, value_error
+from app.core.validation.messages import MAX_ENTRIES
 from app.custom_fields.models import CustomField, FieldType
 from app.custom_fields.search_index.index_state import is_indexed, lock_rules, rebuild
 from app.custom_fields.values.check import clean_options
@@ -144,7 +144,7 @@ def reorder(
         if remaining.pop(field_id, None) is None
     ]
     if strange:
-        raise Invalid(*(_unknown(*where) for where in strange[:MAX_REFUSALS]))
+        raise Invalid(*(_unknown(*where) for where in strange[:MAX_ENTRIES]))
     ordered = [*(known[field_id] for field_id in field_ids), *remaining.values()]
     return [
         _change(field, {"sort_order": place}, "custom_field.reordered", actor)
@@ -152,10 +152,9 @@ def reorder(
     ]
 
 
-def _unknown(index: int, field_id: UUID) -> dict[str, Any]:
-    message = "Value error, this is no field of the entity type, or it is named twice"
-    loc = ("body", "field_ids", index)
-    return error(loc, "value_error", message, str(field_id), {"error": {}})
+def _unknown(index: int, field_id: UUID) -> Entry:
+    reason = "this is no field of the entity type, or it is named twice"
+    return value_error(("body", "field_ids", index), reason, str(field_id))
 
 
 def _change(

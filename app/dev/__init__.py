@@ -1,1 +1,1 @@
-"""The development environment: private engines, demo data, `flask dev`; nothing else imports it."""
+"""The development environment: private servers, demo data, `flask dev`."""

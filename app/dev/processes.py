@@ -1,93 +1,118 @@
-"""Processes that run together: all start, all stop, and none is left behind."""
+"""`flask dev`'s web server, worker and scheduler: the Procfile's processes, run by honcho."""
 
 from __future__ import annotations
 
-import contextlib
+import os
 import signal
+import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from types import FrameType
 
-import psutil
+from flask import Flask
 
-from app.dev.faults import DevError
-from app.dev.launch import end_with_parent
+from app.dev.engines.instance import DevError
+from app.dev.engines.server import wait_until
+from app.dev.environment import development_environment
 
-GRACE_SECONDS = 30
+HOST = "127.0.0.1"
+PORT_SECONDS = 8  # for the web server of a killed `flask dev` to end
+START_SECONDS = 60
+PROJECT = Path(__file__).parents[2]
+PROCESSES = ("web", "worker", "scheduler")
 
 
-class Processes:
-    """The children of one command.
+def serve(app: Flask, *, port: int, ready: Callable[[str], None]) -> None:
+    """Run the service on ``port`` until a signal raises here; call ``ready`` once with its URL.
 
-    They write to standard error, for standard output is the command's own. Ctrl-C reaches the
-    command only, which stops them in order; on Linux they end with the command even if that is
-    killed with SIGKILL.
+    Its processes have ended when this returns. Raises :class:`DevError` if one of them, or a
+    private server, ends by itself.
     """
+    servers = app.extensions.get("engines", ())
+    with running(service_environment(app), port=port) as honcho:
 
-    def __init__(self, environ: Mapping[str, str], *, folder: Path) -> None:
-        self._environ = dict(environ)
-        self._folder = folder
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        def has_ended() -> bool:
+            return honcho.poll() is not None or None in [one.process() for one in servers]
 
-    def __enter__(self) -> Self:
-        return self
+        wait_until(lambda: has_ended() or is_ready(port), seconds=START_SECONDS, every=0.2)
+        if not has_ended() and is_ready(port):
+            ready(f"http://{HOST}:{port}")
+            wait_until(has_ended, seconds=float("inf"), every=0.5)
+        raise DevError("A part of the service did not start or has ended; see the lines above.")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        fault: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
-    def start(self, name: str, command: Sequence[str]) -> None:
-        """Start one more process, to be called ``name``."""
-        self._children[name] = subprocess.Popen(  # noqa: S603 - our own commands
-            command,
-            env=self._environ,
-            cwd=self._folder,
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr,
-            start_new_session=True,
-            preexec_fn=end_with_parent(signal.SIGINT),  # gunicorn's quick way to let go of its port
+@contextmanager
+def running(environ: Mapping[str, str], *, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The Procfile's processes, and honcho that runs them, until the block ends.
+
+    honcho ends all processes when one of them ends. One is ``cat``: it ends when standard input
+    is closed, which is when the block ends or when this process does, even by SIGKILL.
+    """
+    with tempfile.NamedTemporaryFile("w", prefix="Procfile-") as procfile:
+        procfile.write((PROJECT / "Procfile").read_text() + "parent: cat\n")
+        procfile.flush()
+        options = ["--env", os.devnull, "--procfile", procfile.name]
+        with subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-m", "honcho", *options, "start", *PROCESSES, "parent"],
+            cwd=PROJECT,
+            env={
+                **environ,
+                "PATH": f"{Path(sys.executable).parent}:{environ.get('PATH', os.defpath)}",
+                "GUNICORN_CMD_ARGS": f"--bind={HOST}:{port}",
+            },
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr,  # standard output is for the command's own result
+            start_new_session=True,  # Ctrl-C does not reach it
+        ) as process:
+            yield process
+
+
+def service_environment(app: Flask) -> dict[str, str]:
+    """The environment of the processes, with the addresses and secrets of a private instance."""
+    environ = {"WEB_CONCURRENCY": "2", **os.environ}
+    if "engines" not in app.extensions:
+        return environ
+    environ = development_environment(environ)
+    return {"PROMETHEUS_MULTIPROC_DIR": f"{environ['INSTANCE_DIR']}/metrics", **environ}
+
+
+def is_ready(port: int) -> bool:
+    """True if the service on ``port`` can serve requests."""
+    with closing(HTTPConnection(HOST, port, timeout=5)) as connection:
+        with suppress(OSError, HTTPException):
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        return False
+
+
+def check_port(port: int) -> None:
+    """Raise :class:`DevError` if another program listens on ``port``."""
+
+    def is_free() -> bool:
+        with suppress(OSError):
+            socket.create_server((HOST, port)).close()
+            return True
+        return False
+
+    wait_until(is_free, seconds=PORT_SECONDS, every=0.2)
+    if not is_free():
+        raise DevError(
+            f"Port {port} cannot be used. Choose another one: flask dev --port {port + 1}"
         )
 
-    def watch(self, *, until: Callable[[], bool], seconds: float = float("inf")) -> None:
-        """Return once ``until`` holds.
 
-        Raises :class:`DevError` if one of the processes ends before, or after ``seconds``.
-        """
-        deadline = time.monotonic() + seconds
-        while not until():
-            for name, child in self._children.items():
-                if child.poll() is not None:
-                    raise DevError(f"The {name} ended unexpectedly, with code {child.returncode}.")
-            if time.monotonic() > deadline:
-                raise DevError(f"The service was not ready within {seconds:.0f} s.")
-            time.sleep(0.2)
+def exit_on_signals() -> None:
+    """Exit with 0 on Ctrl-C or SIGTERM; further ones do not disturb the clean-up."""
 
-    def stop(self) -> None:
-        """Ask all to finish what they are at; end by force what has not after a while."""
-        running = [child for child in reversed(self._children.values()) if child.poll() is None]
-        for child in running:
-            child.terminate()
-        deadline = time.monotonic() + GRACE_SECONDS
-        for child in running:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.0, deadline - time.monotonic()))
-            if child.poll() is None:
-                _end_by_force(child)
-        self._children.clear()
+    def exit_once(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(0)
 
-
-def _end_by_force(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(psutil.Error):
-        for descendant in psutil.Process(child.pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                descendant.kill()
-    child.kill()
-    child.wait()
+    signal.signal(signal.SIGINT, exit_once)
+    signal.signal(signal.SIGTERM, exit_once)

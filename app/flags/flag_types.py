@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
+from pydantic_core.core_schema import ErrorType
+
 from app.core import json_text
-from app.core.errors import Location, error
+from app.core.errors import Entry, Location
+from app.core.validation.messages import refused
 
 MAX_VALUE_BYTES = 20_000
 """How long a flag's value may be, as compact UTF-8 JSON."""
@@ -22,10 +25,10 @@ class FlagType(StrEnum):
     JSON = "json"
 
 
-REFUSALS = {
-    FlagType.BOOLEAN: ("bool_type", "Input should be a valid boolean"),
-    FlagType.STRING: ("string_type", "Input should be a valid string"),
-    FlagType.NUMBER: ("float_type", "Input should be a valid number"),
+ERROR_TYPES: dict[FlagType, ErrorType] = {
+    FlagType.BOOLEAN: "bool_type",
+    FlagType.STRING: "string_type",
+    FlagType.NUMBER: "float_type",
 }
 
 
@@ -41,11 +44,10 @@ def fits(flag_type: str, value: Any) -> bool:
     return True
 
 
-def type_errors(flag_type: FlagType, value: Any, loc: Location) -> Iterator[dict[str, Any]]:
+def type_errors(flag_type: FlagType, value: Any, loc: Location) -> Iterator[Entry]:
     """The entry of a 422 for a value that is not of the type."""
     if not fits(flag_type, value):
-        type_, msg = REFUSALS[flag_type]
-        yield error(loc, type_, msg, value)
+        yield refused(ERROR_TYPES[flag_type], loc, value)
 
 
 def is_too_long(value: Any) -> bool:

@@ -24,7 +24,7 @@ from app.core.db.queries import (
     update_row,
 )
 from app.core.db.statements import Statement
-from app.core.errors import Conflict, Forbidden, Invalid, NotFound, error
+from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset
 from app.flags.presets import find_preset, get_preset
@@ -180,6 +180,4 @@ def _check_count(tenant_id: UUID) -> None:
 
 
 def _invalid(field: str, fault: str, value: str | None) -> Invalid:
-    return Invalid(
-        error(["body", field], "value_error", f"Value error, {fault}", value, {"error": {}})
-    )
+    return Invalid(value_error(["body", field], fault, value))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from marshmallow import ValidationError
-
-from app.core.errors import Location, error
+from app.core.errors import Entry, Invalid, Location, value_error
 from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import (
     AnyJson,
@@ -50,19 +48,17 @@ EXAMPLES = {
 }
 
 
-def _refuse_long(value: Any) -> None:
-    if is_too_long(value):
-        raise ValidationError(f"a flag's value takes at most {MAX_VALUE_BYTES} bytes of JSON")
+class FlagValue(AnyJson):
+    """A flag's value to be stored; its size is limited."""
 
+    keywords = {"description": f"Of the flag's type; at most {MAX_VALUE_BYTES} bytes of JSON."}
 
-def _value() -> AnyJson:
-    """A value to be stored."""
-    description = f"Of the flag's type; at most {MAX_VALUE_BYTES} bytes of JSON."
-    return AnyJson(
-        required=True,
-        validate=_refuse_long,
-        metadata={"description": description},
-    )
+    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        loaded = super()._deserialize(value)
+        if is_too_long(loaded):
+            reason = f"a flag's value takes at most {MAX_VALUE_BYTES} bytes of JSON"
+            raise Invalid(value_error((), reason, value))
+        return loaded
 
 
 class PresetFlagSchema(Schema):
@@ -72,7 +68,7 @@ class PresetFlagSchema(Schema):
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_type = Choice(FlagType, required=True)
-    default_value = _value()
+    default_value = FlagValue(required=True)
     description = Str(load_default="")
     is_locked = Bool(
         load_default=False,
@@ -100,7 +96,7 @@ class PlanPresetCreateSchema(Schema):
     name = Str(required=True, min_length=1, max_length=255)
     flags = ListOf(Nested(PresetFlagSchema), load_default=list)
 
-    def rules(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
         return flag_errors(values["flags"])
 
 
@@ -115,7 +111,7 @@ class PlanPresetUpdateSchema(Schema):
     name = Str(min_length=1, max_length=255)
     flags = ListOf(Nested(PresetFlagSchema))
 
-    def rules(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
         return flag_errors(values.get("flags", []))
 
 
@@ -147,7 +143,7 @@ class OverrideCreateSchema(Schema):
     examples = EXAMPLES
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
-    flag_value = _value()
+    flag_value = FlagValue(required=True)
     plan_preset_id = Uuid(metadata={"description": "By default the preset of the tenant's plan."})
     expires_at = AwareDateTime(nullable=True, metadata=EXPIRY)
 
@@ -157,7 +153,7 @@ class OverrideUpdateSchema(Schema):
 
     examples = EXAMPLES
 
-    flag_value = _value()
+    flag_value = FlagValue(required=True)
     expires_at = AwareDateTime(
         nullable=True, metadata={"description": f"{EXPIRY['description']} Superadmins only."}
     )
@@ -201,7 +197,7 @@ class EffectiveFlagSchema(Schema):
     is_locked = Bool(required=True)
 
 
-def flag_errors(flags: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def flag_errors(flags: list[dict[str, Any]]) -> Iterator[Entry]:
     """What is wrong with a list of flags, each of which is right by its fields."""
     seen: set[str] = set()
     for index, flag in enumerate(flags):
@@ -210,8 +206,7 @@ def flag_errors(flags: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from type_errors(flag["flag_type"], flag["default_value"], [*loc, "default_value"])
 
 
-def _repeated(flag_key: str, seen: set[str], loc: Location) -> Iterator[dict[str, Any]]:
+def _repeated(flag_key: str, seen: set[str], loc: Location) -> Iterator[Entry]:
     if flag_key in seen:
-        msg = "Value error, a preset has each flag once"
-        yield error(loc, "value_error", msg, flag_key, {"error": {}})
+        yield value_error(loc, "a preset has each flag once", flag_key)
     seen.add(flag_key)

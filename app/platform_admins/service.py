@@ -11,7 +11,7 @@ from app.auth.models import PlatformAdmin
 from app.core.actors import Actor
 from app.core.db.queries import Change, insert_row
 from app.core.db.statements import Statement
-from app.core.errors import Invalid, NotFound, error
+from app.core.errors import Invalid, NotFound, value_error
 
 MAX_SUBJECT = 255  # characters
 
@@ -40,8 +40,8 @@ def add(subject: str, *, actor: Actor) -> PlatformAdmin:
     Raises Invalid unless ``subject`` has 1 to 255 printable characters.
     """
     if not 1 <= len(subject) <= MAX_SUBJECT or not subject.isprintable():
-        message = f"Value error, a subject has 1 to {MAX_SUBJECT} printable characters"
-        raise Invalid(error(["body", "subject"], "value_error", message, subject, {"error": {}}))
+        reason = f"a subject has 1 to {MAX_SUBJECT} printable characters"
+        raise Invalid(value_error(["body", "subject"], reason, subject))
     found: PlatformAdmin | None = FIND.first(subject=subject)
     if found is not None:
         return found

@@ -57,7 +57,7 @@ class ContactEmail(Email):
     described_as = {"anyOf": [{"type": "string", "format": "email"}, {"const": ""}]}
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> str:
-        return "" if value == "" else super()._deserialize(value, *args, **kwargs)
+        return "" if value == "" else str(super()._deserialize(value, *args, **kwargs))
 
 
 class TenantCreateSchema(Schema):

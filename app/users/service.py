@@ -13,7 +13,7 @@ from app.core.db import queries
 from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
-from app.core.errors import Conflict, Forbidden, Invalid, Location, error
+from app.core.errors import Conflict, Forbidden, Invalid, Location, value_error
 from app.core.merge_patch import merge_patch
 from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
@@ -157,8 +157,8 @@ def _check(
         check_patch(tenant_id, ENTITY, patch, loc=loc)
     size = len(json_text.dumps(after))
     if size > MAX_META_DATA:
-        message = f"Value error, meta_data takes at most {MAX_META_DATA} bytes of JSON, not {size}"
-        raise Invalid(error(loc, "value_error", message, patch, {"error": {}}))
+        reason = f"meta_data takes at most {MAX_META_DATA} bytes of JSON, not {size}"
+        raise Invalid(value_error(loc, reason, patch))
 
 
 def _conflicts() -> dict[str, Conflict]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from flask import Flask, Response
+from flask import Flask, Response, request
 from flask.blueprints import BlueprintSetupState
 
 from app.auth.guard import current_actor, public, requires
 from app.auth.permissions import Permission
 from app.core import json_text
 from app.core.db.pages import Page
-from app.core.http.application import current_request
 from app.core.http.blueprint import Blueprint
+from app.core.http.body_limits import allow_body
 from app.webhooks import inbox, service, verification
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
@@ -40,6 +40,8 @@ events = Blueprint(
 @receivers.record_once
 def _configure(state: BlueprintSetupState) -> None:
     verification.configure(cast(Flask, state.app))
+    for path in PATHS.values():
+        allow_body(path, MAX_BODY)
 
 
 @receivers.post(PATHS[Receiver.IDENTITY])
@@ -98,8 +100,6 @@ def replay_webhook_event(event_id: str) -> WebhookEvent:
 
 
 def _receive(receiver: Receiver) -> Response:
-    request = current_request()
-    request.max_content_length = MAX_BODY
     receipt = inbox.receive(receiver, request.headers.items(), request.get_data())
     answer: dict[str, Any] = {"status": "accepted"}
     if receipt.is_batch:

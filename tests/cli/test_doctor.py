@@ -8,8 +8,8 @@ import psycopg2
 import pytest
 
 from app import create_app
-from app.dev.instance import DATABASE, OWNER_ROLE, Instance
-from app.dev.postgres import SUPERUSER
+from app.dev.engines.instance import DATABASE, OWNER_ROLE, Instance
+from app.dev.engines.postgres import SUPERUSER
 from app.extensions import db
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import flask_migrate
 
 from app import create_app
-from app.dev.defaults import development_environment
-from app.dev.engines import engines
+from app.dev.engines.sharing import engines
+from app.dev.environment import development_environment
 from tests import factories
 from tests.conftest import TEST_SETTINGS
 

@@ -13,7 +13,6 @@ import itertools
 import json
 import random
 import shutil
-import socket
 import sys
 import tempfile
 import threading
@@ -35,13 +34,9 @@ from sqlalchemy.exc import OperationalError
 from app import create_app
 from app.audit.models import AuditEvent
 from app.core.jobs.queues import Queue
-from app.dev.defaults import development_environment
-from app.dev.engine import Engine
-from app.dev.folders import engine_account, prepare_folders
-from app.dev.instance import Instance
-from app.dev.postgres import Postgres
-from app.dev.processes import Processes
-from app.dev.redis import Redis
+from app.dev.engines.instance import Instance
+from app.dev.engines.sharing import Engines
+from app.dev.environment import development_environment
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.extensions import db
 from app.tenants.models import Tenant
@@ -52,8 +47,8 @@ from app.webhooks.signatures.sending import sign
 from tests import factories
 from tests.conftest import TEST_SETTINGS
 from tests.faults import _worker
+from tests.running.serving import HOST, answers, free_port, running, wait_until
 
-PROJECT = Path(__file__).parents[2]
 MESSAGES = 50
 THREADS = 6
 PATIENCE = 300  # seconds that the work left may take, and that an answer may
@@ -102,7 +97,6 @@ def prove(
     with _installation() as installation, installation.worker(report):
         progress = _Progress(events)
         with _posting(installation, progress, report, per_second):
-            # In this thread: the engines end with the one that has started them.
             _break(installation, progress, report, redis_away, postgres_restarts)
         installation.killing.clear()
         if not sweeping:
@@ -134,16 +128,15 @@ class _Installation:
     """The service as it runs in production, on engines that can be stopped one by one."""
 
     def __init__(self, instance: Instance, environment: dict[str, str]) -> None:
-        account = engine_account(instance)
         self.environment = environment
-        self.postgres = Postgres(instance, account=account, durable=True)
-        self.redis = Redis(instance, account=account, durable=True)
-        self.port = _free_port()
+        self.engines = Engines.of(instance)
+        self.postgres, self.redis = self.engines
+        self.port = free_port()
         self.killing = threading.Event()
 
     def restart_postgres(self) -> None:
         self.postgres.stop()
-        _start(self.postgres)
+        self.postgres.start()
 
     def lose_redis(self, seconds: float) -> None:
         """Stop it, forget what it held, and start it later."""
@@ -151,7 +144,7 @@ class _Installation:
         for path in self.redis.data.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         time.sleep(seconds)
-        _start(self.redis)
+        self.redis.start()
 
     @contextmanager
     def worker(self, report: Report) -> Iterator[None]:
@@ -185,7 +178,6 @@ def _installation() -> Iterator[_Installation]:
     folder = Path(tempfile.mkdtemp(prefix="controlplane-faults-"))
     folder.chmod(0o755)  # the engines' account must get in where root runs this
     instance = Instance.at(folder)
-    prepare_folders(instance)
     environment = {
         **development_environment({"INSTANCE_DIR": str(folder)}),
         **TEST_SETTINGS,
@@ -197,32 +189,25 @@ def _installation() -> Iterator[_Installation]:
     }
     found = _Installation(instance, environment)
     try:
-        for engine in (found.postgres, found.redis):
-            _start(engine)
-        found.postgres.create_database()
+        found.engines.start()
         app = create_app(environment)
         factories.bind(app)
         with app.app_context():
             flask_migrate.upgrade()
         python = [sys.executable, "-m"]
-        with Processes(environment, folder=PROJECT) as processes:
-            address = f"127.0.0.1:{found.port}"
-            processes.start("web server", [*python, "gunicorn", "wsgi:app", f"--bind={address}"])
-            scheduler = [*python, "flask", "--app", "wsgi", "jobs", "scheduler"]
-            processes.start("scheduler", scheduler)
-            processes.watch(until=lambda: _is_open(found.port), seconds=60)
+        web = [*python, "gunicorn", "wsgi:app", f"--bind={HOST}:{found.port}"]
+        scheduler = [*python, "flask", "--app", "wsgi", "jobs", "scheduler"]
+        with (
+            running(web, environ=environment, log=folder / "web.log"),
+            running(scheduler, environ=environment, log=folder / "scheduler.log"),
+        ):
+            wait_until(lambda: answers(found.port, "/healthz") == 200)
             yield found
         with app.app_context():
             db.engine.dispose()
     finally:
-        for engine in (found.postgres, found.redis):
-            engine.stop()
+        found.engines.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _start(engine: Engine) -> None:
-    engine.start()
-    engine.wait_until_ready()
 
 
 def _break(
@@ -389,14 +374,3 @@ def _kill(process: psutil.Process) -> None:
                 child.kill()
             except psutil.NoSuchProcess:
                 continue
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _is_open(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

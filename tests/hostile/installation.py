@@ -12,24 +12,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import flask_migrate
 import psutil
-import psycopg2
 from flask import Flask
 
 from app import create_app
-from app.dev.defaults import development_environment
-from app.dev.engine import Engine
-from app.dev.engines import PROJECT
-from app.dev.folders import engine_account, prepare_folders
-from app.dev.instance import DATABASE, Instance
-from app.dev.launch import end_with_parent
-from app.dev.postgres import SUPERUSER, Postgres
-from app.dev.redis import Redis
+from app.dev.engines.instance import Instance
+from app.dev.engines.postgres import connect
+from app.dev.engines.server import Server
+from app.dev.engines.sharing import Engines
+from app.dev.environment import development_environment
+from app.dev.processes import PROJECT
 from app.extensions import db
 from tests import factories
 
@@ -58,10 +55,8 @@ class Installation:
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self.instance = Instance.at(folder)
-        prepare_folders(self.instance)
-        account = engine_account(self.instance)
-        self.postgres = Postgres(self.instance, account=account, durable=False)
-        self.redis = Redis(self.instance, account=account, durable=False)
+        self.engines = Engines.of(self.instance, durable=False)
+        self.postgres, self.redis = self.engines
         self.port = free_port()
         self.log = folder / "service.log"
         self.environment = {
@@ -73,7 +68,7 @@ class Installation:
         self.gunicorn: subprocess.Popen[bytes]
 
     def run(self, *command: str, **settings: str) -> subprocess.Popen[bytes]:
-        """Start a program of the service; it writes to :attr:`log`, and ends with this process."""
+        """Start a program of the service; it writes to :attr:`log`."""
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", *command],
@@ -82,7 +77,6 @@ class Installation:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=end_with_parent(signal.SIGTERM),
             )
 
     def logged(self) -> list[str]:
@@ -94,7 +88,7 @@ class Installation:
         return [line for line in lines if line.get("event") == name]
 
     @contextmanager
-    def frozen(self, engine: Engine) -> Iterator[None]:
+    def frozen(self, engine: Server) -> Iterator[None]:
         """While the block runs, the engine is there and does nothing."""
         processes = processes_of(engine)
         for process in processes:
@@ -108,26 +102,19 @@ class Installation:
                     process.resume()
 
     @contextmanager
-    def stopped(self, engine: Engine) -> Iterator[None]:
+    def stopped(self, engine: Server) -> Iterator[None]:
         """While the block runs, the engine is not there."""
         engine.stop()
         try:
             yield
         finally:
-            start(engine)
+            engine.start()
 
     @contextmanager
     def superuser(self) -> Iterator[Any]:
         """A cursor of PostgreSQL's superuser."""
-        session = psycopg2.connect(
-            host=str(self.instance.sockets), user=SUPERUSER, dbname=DATABASE, connect_timeout=5
-        )
-        session.autocommit = True
-        try:
-            with session.cursor() as cursor:
-                yield cursor
-        finally:
-            session.close()
+        with closing(connect(self.instance)) as session, session.cursor() as cursor:
+            yield cursor
 
     @contextmanager
     def served(
@@ -153,12 +140,8 @@ def installation(**settings: str) -> Iterator[Installation]:
     folder = Path(tempfile.mkdtemp(prefix="controlplane-hostile-"))
     folder.chmod(0o755)  # the engines' account must get in where root runs this
     found = Installation(folder, settings)
-    started: list[Engine] = []
     try:
-        for engine in (found.postgres, found.redis):
-            started.append(engine)
-            start(engine)
-        found.postgres.create_database()
+        found.engines.start()
         found.app = create_app({**found.environment, "LOG_LEVEL": "WARNING"})
         with found.app.app_context():
             flask_migrate.upgrade()
@@ -167,8 +150,7 @@ def installation(**settings: str) -> Iterator[Installation]:
         with found.app.app_context():
             db.engine.dispose()
     finally:
-        for engine in started:
-            engine.stop()
+        found.engines.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -184,11 +166,6 @@ def bound(app: Flask, before: Flask) -> Iterator[None]:
         factories.bind(before)
 
 
-def start(engine: Engine) -> None:
-    engine.start()
-    engine.wait_until_ready()
-
-
 def end(process: subprocess.Popen[bytes], seconds: float = 10) -> None:
     """Ask for a quick end, and SIGKILL one that does not come to it."""
     process.send_signal(signal.SIGINT)
@@ -199,9 +176,9 @@ def end(process: subprocess.Popen[bytes], seconds: float = 10) -> None:
         process.wait()
 
 
-def processes_of(engine: Engine) -> list[psutil.Process]:
-    assert engine.process is not None
-    first = psutil.Process(engine.process.pid)
+def processes_of(engine: Server) -> list[psutil.Process]:
+    first = engine.process()
+    assert first is not None
     return [first, *first.children(recursive=True)]
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.dev.instance import APPLICATION_ROLE
+from app.dev.engines.instance import APPLICATION_ROLE
 from app.extensions import db
 from app.users.models import User
 from tests import factories

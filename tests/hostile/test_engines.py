@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 import redis as redis_client
 
-from app.dev.instance import APPLICATION_ROLE
+from app.dev.engines.instance import APPLICATION_ROLE
 from tests.hostile.installation import (
     REDIS_TIMEOUT,
     STATEMENT_TIMEOUT,
@@ -179,7 +179,9 @@ class TestRedis:
         deadline = time.monotonic() + 20
         with amid() as outcomes:
             client.flushall()
-            while not client.exists("rq:queue:webhooks") or not client.keys("LIMITS:*"):
+            while not client.exists("rq:queue:webhooks") or not client.keys(
+                "controlplane:ratelimit:*"
+            ):
                 assert time.monotonic() < deadline, client.keys("*")
                 time.sleep(0.1)
 

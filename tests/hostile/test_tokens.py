@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import time
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from app.auth.tokens import LEEWAY, TokenVerifier
 from tests import factories
 from tests.hostile.forging import PrivateKey, claims, encoded, public_pem, published, token
+from tests.hostile.forging import signature as sign
 from tests.hostile.publishing import provider
 from tests.hostile.wire import Answer, send
 
@@ -294,6 +296,38 @@ class TestAttacks:
         )
         for forged in altered:
             assert is_refused(ask(forged)), forged
+
+    def test_spelt_in_another_way(self, ask, subject, algorithm):
+        """Each decodes to the same bytes; accepted, it would have a rate limit of its own."""
+        good = token({"alg": algorithm}, claims(**subject), KEYS[algorithm])
+        signed, _, signature = good.rpartition(".")
+        next_letter = {"A": "B", "Q": "R", "g": "h", "w": "x"}[signature[-1]]
+        spellings = (
+            f"{good}=",
+            f"{good}==",
+            f"{good}====",
+            f"{good}==AAAA",
+            f"{signed}.{signature[:-1]}{next_letter}",
+            f"{signed}.{signature[:8]}!{signature[8:]}",
+            f"{signed}.{signature[:8]}\t{signature[8:]}",
+            f"{signed}.!!!!{signature}",
+        )
+        for spelling in spellings:
+            assert is_refused(ask(spelling)), spelling
+        assert ask(good).status == 200
+
+    def test_signed_with_padding(self, ask, subject, algorithm):
+        """RFC 7515, section 2, has base64url without it."""
+        header = encoded(json.dumps({"alg": algorithm}).encode())
+        payload = json.dumps(claims(**subject)).encode()
+        payload += b" " * ((1 - len(payload)) % 3)  # JSON may end in white space
+        padded = base64.urlsafe_b64encode(payload).decode()
+        signature = encoded(sign(algorithm, f"{header}.{padded}".encode(), KEYS[algorithm]))
+
+        answer = ask(f"{header}.{padded}.{signature}")
+
+        assert padded.endswith("=")
+        assert is_refused(answer)
 
     def test_with_a_credential_that_is_none(self, app, ask):
         for name, credential in CREDENTIALS.items():

@@ -1,4 +1,4 @@
-"""Requests as bytes: a WSGI environment as gunicorn builds it, with nothing made right on the way."""
+"""Requests as bytes: a WSGI environment as a server builds it, with nothing made right on the way."""
 
 from __future__ import annotations
 

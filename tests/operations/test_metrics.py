@@ -9,7 +9,7 @@ from sqlalchemy import create_engine
 
 from app.core.jobs.queues import JOBS, connection
 from app.core.observability.metrics import count_job, job_results
-from app.dev.instance import APPLICATION_ROLE, DATABASE
+from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.extensions import db
 from app.webhooks.models import WebhookEvent
 from tests.factories import create_member, create_tenant, save

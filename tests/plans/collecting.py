@@ -24,9 +24,9 @@ from psycopg2.extensions import connection
 
 from app import create_app
 from app.core.jobs.queues import JOBS
-from app.dev.defaults import development_environment
-from app.dev.engines import engines
-from app.dev.instance import APPLICATION_ROLE, Instance
+from app.dev.engines.instance import APPLICATION_ROLE, Instance
+from app.dev.engines.sharing import engines
+from app.dev.environment import development_environment
 from app.extensions import db
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.signatures.sending import sign

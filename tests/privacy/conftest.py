@@ -9,8 +9,8 @@ import psycopg2
 import pytest
 from flask import Flask
 
-from app.dev.instance import DATABASE, Instance
-from app.dev.postgres import SUPERUSER
+from app.dev.engines.instance import DATABASE, Instance
+from app.dev.engines.postgres import SUPERUSER
 from tests.webhooks.sending import Sender
 
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import psycopg2
 from psycopg2.extensions import connection
 
-from app.dev.instance import APPLICATION_ROLE, DATABASE, Instance
-from app.dev.postgres import SUPERUSER
+from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, Instance
+from app.dev.engines.postgres import connect
 from tests.running.serving import PROJECT
 
 DOCS = PROJECT / "docs"
@@ -29,9 +28,7 @@ def blocks(language: str, heading: str) -> list[str]:
 
 def superuser(instance: Instance, database: str = DATABASE) -> connection:
     """A session that may do everything, with no transaction around its statements."""
-    session = psycopg2.connect(host=str(instance.sockets), user=SUPERUSER, dbname=database)
-    session.autocommit = True
-    return session
+    return connect(instance, database)
 
 
 def execute(instance: Instance, statement: str) -> None:

@@ -63,12 +63,12 @@ def running(
 
 @contextmanager
 def web_server(
-    environment: Mapping[str, str], folder: Path, *, workers: int = 2
+    environment: Mapping[str, str], folder: Path, *options: str, workers: int = 2
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """``gunicorn wsgi:app``, ready, and its port."""
+    """``gunicorn wsgi:app`` with further ``options``, ready, and its port."""
     port = free_port()
     environ = {**environment, "WEB_CONCURRENCY": str(workers), "PORT": str(port)}
-    command = [sys.executable, "-m", "gunicorn", "wsgi:app", f"--bind={HOST}:{port}"]
+    command = [sys.executable, "-m", "gunicorn", "wsgi:app", f"--bind={HOST}:{port}", *options]
     log = folder / f"web-{port}.log"
     with running(command, environ=environ, log=log) as process:
         wait_until(lambda: answers(port, "/readyz") == 200 or process.poll() is not None)

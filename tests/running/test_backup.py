@@ -7,8 +7,8 @@ import subprocess
 import sys
 from urllib.parse import quote
 
-from app.dev.instance import OWNER_ROLE
-from app.dev.postgres import program
+from app.dev.engines.instance import OWNER_ROLE
+from app.dev.engines.postgres import program
 from tests.factories import create_member, create_tenant
 from tests.running import documented
 from tests.running.serving import PROJECT

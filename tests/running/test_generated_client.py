@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from app.core.clock import rfc3339, utcnow
-from app.dev.seed import seed_demo
+from app.dev.demo.seed import seed_demo
 from tests.running.serving import HOST, web_server
 
 PACKAGE = "tenant_control_plane_client"

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.core.http.rate_counts import INTERVAL
 from tests.factories import create_member, create_tenant
 from tests.running import documented
 from tests.running.serving import HOST, answers, free_port, program, running, wait_until, web_server
@@ -59,7 +60,7 @@ def served(app, environment, tmp_path: Path) -> Iterator[int]:
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
     settings = {**environment, "TRUSTED_PROXIES": "1"}
-    settings |= {"RATELIMIT_ENABLED": "1", "RATELIMIT_FAILED_AUTH": "3/minute"}
+    settings |= {"RATELIMIT_ENABLED": "1", "RATELIMIT_FAILED_AUTH": "3/hour"}
     with web_server(settings, tmp_path) as (web_port, _), nginx(web_port, tmp_path) as port:
         yield port
 
@@ -117,11 +118,15 @@ class TestNginx:
         assert p99 < 2  # seconds; who is held up waits until the client gives up, after ten
 
     def test_a_client_counts_by_its_own_address_not_by_one_it_claims(self, served):
-        claims = [{"X-Forwarded-For": f"10.0.0.{number}"} for number in range(5)]
+        claims = [{"X-Forwarded-For": f"10.0.0.{number}"} for number in range(6)]
 
-        found = [answers(served, "/v1/users", headers) for headers in claims]
+        found = []
+        for headers in claims:
+            found.append(answers(served, "/v1/users", headers))
+            time.sleep(INTERVAL + 0.25)  # until the process has exchanged its counts
 
-        assert found == [401, 401, 401, 429, 429]
+        assert found[:3] == [401] * 3
+        assert found.count(429) >= 2  # the other process may admit one more before it knows
 
 
 def timed_requests(port: int, token: str) -> list[float]:

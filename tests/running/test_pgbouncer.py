@@ -13,7 +13,7 @@ import psycopg2
 import pytest
 
 from app import create_app
-from app.dev.instance import APPLICATION_ROLE, DATABASE, Instance
+from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, Instance
 from app.extensions import db
 from tests.factories import create_member, create_tenant
 from tests.running import documented

@@ -8,12 +8,12 @@ from typing import Any
 
 import flask_migrate
 import pytest
-from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
+from psycopg2 import OperationalError
 
 from app import create_app
-from app.dev.instance import APPLICATION_ROLE, Instance
+from app.dev.engines.instance import APPLICATION_ROLE, Instance
 from app.extensions import db
+from tests import database
 from tests.factories import create_member, create_tenant
 from tests.running import documented
 
@@ -67,4 +67,4 @@ class TestSecondRole:
             flask_migrate.upgrade()
 
             with pytest.raises(OperationalError, match="not permitted to log in"):
-                db.session.execute(text("SELECT"))
+                database.query("SELECT")

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import redis
 
-from app.dev.engine import Engine
-from app.dev.instance import APPLICATION_ROLE
+from app.dev.engines.instance import APPLICATION_ROLE
+from app.dev.engines.server import Server
 from tests import factories
 from tests.hostile.installation import (
     REDIS_TIMEOUT,
@@ -114,7 +114,7 @@ class Faults:
 
     def _without_redis(self, away: Callable) -> None:
         seconds = self._dice.uniform(1, 6)
-        engine: Engine = self._service.redis
+        engine: Server = self._service.redis
         with away(engine):
             time.sleep(seconds)
         self.redis_seconds += seconds

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.core import json_text
 from app.subscriptions.schemas import CYCLES, SubscriptionSchema
 from app.subscriptions.statuses import VOCABULARY, StatusClass, class_of
 from tests.factories import create_subscription, create_tenant, platform_token
@@ -87,7 +88,7 @@ class TestDeliveriesInAnyOrder:
         senders.run(shares)
 
         newest, now = history[-1], stored(row)
-        shown = SubscriptionSchema().dump(now)
+        shown = json_text.loads(json_text.dumps_text(SubscriptionSchema().dump(now)))
         assert {name: shown[name] for name in newest} == newest
         assert now.source_timestamp == START + timedelta(seconds=len(history) - 1)
         assert plan_of(tenant) == _plan_after(newest)

@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Uuid, bindparam, select, tuple_
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
-from app.core.errors import Invalid, error
+from app.core.errors import Invalid, value_error
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -145,12 +145,5 @@ def read_cursor(cursor: str) -> tuple[datetime, UUID]:
         moment = EPOCH + micros * MICROSECOND
         return moment, UUID(bytes=raw[8:])
     except (ValueError, OverflowError, binascii.Error):
-        raise Invalid(
-            error(
-                ["query", "cursor"],
-                "value_error",
-                "Value error, this is not a cursor that a list answered",
-                cursor,
-                {"error": {}},
-            )
-        ) from None
+        reason = "this is not a cursor that a list answered"
+        raise Invalid(value_error(["query", "cursor"], reason, cursor)) from None

@@ -45,6 +45,13 @@ def get_row(model: type[R], row_id: UUID | str) -> R:
     return row
 
 
+def find_row(model: type[R], **equal: Any) -> R | None:
+    """The first row whose columns equal these values, in the order of its key; None without one."""
+    described: Any = model
+    row: R | None = _find(described, tuple(equal)).first(**equal)
+    return row
+
+
 def lock_row(model: type[R], row_id: UUID | str) -> R:
     """The row that this request is about to change, locked until the transaction ends.
 
@@ -173,6 +180,13 @@ def _select(model: Any, of_tenant: bool, *columns: Any, lock: bool) -> Statement
     if lock:
         return Statement(f"{_table(model).name}.lock", clause.with_for_update(of=model))
     return Statement(f"{_table(model).name}.get", clause)
+
+
+@cache
+def _find(model: Any, names: tuple[str, ...]) -> Statement:
+    table = _table(model)
+    clause = select(model).where(*(table.c[name] == bindparam(name) for name in names))
+    return Statement(f"{table.name}.find", clause.order_by(*table.primary_key).limit(1))
 
 
 @cache

@@ -22,7 +22,6 @@ from app.core.db import transactions
 from app.core.db.pages import Page
 from app.core.errors import Forbidden
 from app.core.http import etags, idempotency
-from app.core.http.application import current_request
 from app.core.http.parser import PARSER
 from app.core.openapi import responses
 from app.core.validation.schemas import Schema
@@ -106,7 +105,6 @@ def _endpoint(view: View) -> View:
         def work() -> Response:
             if access is None:
                 raise Forbidden("This endpoint names no permission.", code="permission_denied")
-            request = current_request()
             access.enter(request)
             etags.expect(request.headers.get("If-Match"))
             return idempotency.answer_once(request, lambda: view(*args, **kwargs))
@@ -127,7 +125,7 @@ def _response(
         return Response(status=status, headers=dict(headers or {}))
     response = Response(status=status, content_type="application/json", headers=dict(headers or {}))
     if isinstance(result, Page):
-        items = schema.dump_native(result.items, many=True) if schema else result.items
+        items = schema.dump(result.items, many=True) if schema else result.items
         response.data = json_text.dumps({"data": items, "next_cursor": result.next_cursor})
         return response
     if hasattr(result, "version"):
@@ -139,7 +137,7 @@ def _response(
             return response
     if status == 201:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
-    data = schema.dump_native(result) if schema else result
+    data = schema.dump(result) if schema else result
     response.data = json_text.dumps({"data": data})
     if shown_once:
         kept = {name: value for name, value in data.items() if name not in shown_once}

@@ -14,10 +14,10 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, Invalid, Unavailable
+from app.core.http.body_limits import TOO_LARGE
 from app.core.http.routing import allowed_methods, is_unrouted, redirect_to_slashless
-from app.core.validation.messages import echo
+from app.core.validation.messages import bounded
 
-_DETAILS = {413: "The request body is larger than this endpoint takes."}
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
 
@@ -41,17 +41,21 @@ def _log(exc_info: Any) -> None:
 
 
 def _app_error(error: AppError) -> Response:
-    body = _echoed(error) if isinstance(error, Invalid) else error.body()
+    body = {"detail": bounded(error.errors)} if isinstance(error, Invalid) else error.body()
     return _answer(error.status, body, error.headers)
 
 
 def _http_exception(error: HTTPException) -> Response:
     if isinstance(error, NotFound) and is_unrouted(error, request):
-        redirect = redirect_to_slashless(request, current_app.create_url_adapter(request))
+        redirect = redirect_to_slashless(
+            request,
+            current_app.create_url_adapter(request),
+            current_app.config.get("PUBLIC_URL", ""),
+        )
         if redirect is not None:
             return redirect
     status = error.code or 500
-    detail = _DETAILS.get(status) or _phrase(status)
+    detail = TOO_LARGE if status == 413 else _phrase(status)
     headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)
@@ -76,18 +80,6 @@ def _answer(status: int, body: Mapping[str, Any], headers: Mapping[str, str]) ->
     )
     response.headers.update(headers)
     return response
-
-
-def _echoed(error: Invalid) -> dict[str, Any]:
-    """The errors with their inputs cut; what several of them show is measured once."""
-    shown: dict[int, Any] = {}
-    entries = []
-    for entry in error.errors:
-        key = id(entry["input"])
-        if key not in shown:
-            shown[key] = echo(entry["input"])
-        entries.append({**entry, "input": shown[key]})
-    return {"detail": entries}
 
 
 def _phrase(status: int) -> str:

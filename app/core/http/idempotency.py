@@ -21,7 +21,7 @@ from app.core.clock import utcnow
 from app.core.db import transactions
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
-from app.core.errors import Conflict, Invalid, error
+from app.core.errors import Conflict, Invalid, value_error
 from app.extensions import db
 
 LIFETIME = timedelta(hours=24)
@@ -117,7 +117,7 @@ def _check(key: str) -> None:
 
 def _invalid(fault: str) -> Invalid:
     loc = ["header", "idempotency-key"]
-    return Invalid(error(loc, "value_error", f"Value error, {fault}", None, {"error": {}}))
+    return Invalid(value_error(loc, fault))
 
 
 def _scope(request: Request) -> str:

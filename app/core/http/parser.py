@@ -1,31 +1,31 @@
 """The request parser behind ``@blp.arguments``: reads and answers as FastAPI does.
 
-All the sources of one operation (``location="query"``, ``"headers"``, ``"json"``) are judged in
-one answer: query first, then headers, then the body. The last of repeated query parameters counts,
-unknown ones are ignored, and the body is JSON only if the Content-Type says so.
+One answer lists the errors of all sources of an operation (``location="query"``, ``"headers"``,
+``"json"``): the query's first, then the headers', then the body's. The last of repeated query
+parameters counts, unknown ones are ignored. A body is JSON only if its Content-Type says so.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 from urllib.parse import parse_qsl
 
 import marshmallow as ma
+from flask import Request, request
 
-from app.core.errors import BadRequest, Invalid
-from app.core.http.application import Request, current_request
-from app.core.validation.messages import MAX_REFUSALS, Refusal, refusal, refusals
+from app.core.errors import BadRequest, Entry, Invalid, error
+from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_storable
 from app.core.validation.schemas import Schema
 
 View = Callable[..., Any]
 
 MAX_DEPTH = 128
-"""JSON nested deeper than this is 400, as FastAPI answers what it cannot parse."""
+"""JSON nested deeper than this is 400, as FastAPI answers a body that it cannot parse."""
 
 _PREFIXES = {"query": "query", "headers": "header", "json": "body"}  # in the order of the answer
 _NO_BODY = object()
@@ -33,7 +33,7 @@ _READING = "app.reading"
 
 
 class RequestParser:
-    """What flask-smorest asks of a webargs parser, without webargs' own reading of requests."""
+    """The part of a webargs parser that flask-smorest uses."""
 
     DEFAULT_VALIDATION_STATUS = 422
 
@@ -42,7 +42,7 @@ class RequestParser:
     ) -> Callable[[View], View]:
         """Append what ``argmap`` loads from ``location`` to the view's positional arguments.
 
-        Stacked decorators share one answer: the innermost raises what all of them found.
+        Stacked decorators share one answer: the innermost raises the errors of all of them.
         """
         schema = argmap() if isinstance(argmap, type) else argmap
 
@@ -51,7 +51,6 @@ class RequestParser:
 
             @wraps(view)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
-                request = current_request()
                 reading = request.environ.setdefault(_READING, _Reading())
                 values = reading.take(schema, location, request)
                 if innermost:
@@ -70,65 +69,61 @@ PARSER = RequestParser()
 
 @dataclass
 class _Reading:
-    """What the sources of one request gave so far."""
+    """The values and errors of the sources of one request that were read so far."""
 
     loaded: list[tuple[Schema, Any]] = field(default_factory=list)
-    refused: dict[str, list[Refusal]] = field(default_factory=dict)
+    refused: dict[str, list[Entry]] = field(default_factory=dict)
 
     def take(self, schema: Schema, location: str, request: Request) -> Any:
-        """What ``schema`` loads from the ``location`` in ``request``; None, and a note, where it refuses."""
+        """What ``schema`` loads from ``location``; None where it refuses, and the errors are noted."""
+        body = _body(request) if location == "json" else None
         try:
-            values = _load(schema, location, request)
-        except ma.ValidationError as error:
-            prefix = _PREFIXES[location]
-            self.refused[location] = [one.under(prefix) for one in refusals(error, None)]
+            values = _load(schema, location, request, body)
+        except Invalid as fault:
+            self.refused[location] = under(_PREFIXES[location], fault.errors)
             return None
         self.loaded.append((schema, values))
         return values
 
     def finish(self) -> None:
-        """Raise what was refused; only where nothing was, look at the rules across fields."""
-        found = [one.entry() for place in _PREFIXES for one in self.refused.get(place, ())]
+        """Raise Invalid where a source was refused or, failing that, where a rule across fields is broken."""
+        found = [entry for place in _PREFIXES for entry in self.refused.get(place, ())]
         if not found:
-            found = [error for schema, values in self.loaded for error in schema.rules(values)]
+            found = [entry for schema, values in self.loaded for entry in schema.rules(values)]
         if found:
-            raise Invalid(*found[:MAX_REFUSALS])
+            raise Invalid(*found[:MAX_ENTRIES])
 
 
 def query_values(source: Request) -> dict[str, str]:
-    """The query as FastAPI reads it: of a repeated parameter the last, ``;`` separates nothing."""
+    """The query as FastAPI reads it: the last of repeated parameters, ``;`` is no separator."""
     return dict(parse_qsl(source.query_string.decode("latin-1"), keep_blank_values=True))
 
 
-def _load(schema: Schema, location: str, request: Request) -> Any:
+def _load(schema: Schema, location: str, request: Request, body: Any) -> Any:
     if location != "json":
         return _load_parameters(schema, location, request)
-    body = _body(request)
     if body is _NO_BODY:
-        raise ma.ValidationError([refusal("missing", None)])
+        raise Invalid(refused("missing", (), None))
     return schema.load(body)
 
 
 def _load_parameters(schema: Schema, location: str, request: Request) -> Any:
     named = query_values(request) if location == "query" else _headers(schema, request)
-    found: list[Refusal] = []
+    unknown = ma.INCLUDE if schema.unknown == ma.INCLUDE else ma.EXCLUDE
     try:
-        values = schema.load(
-            named, unknown=ma.INCLUDE if schema.unknown == ma.INCLUDE else ma.EXCLUDE
-        )
-    except ma.ValidationError as error:
-        found += [_of_parameter(one, location) for one in refusals(error, None)]
-    else:
-        found += _unstorable(named)
-    if found:
-        raise ma.ValidationError(found)
+        values = schema.load(named, unknown=unknown)
+    except Invalid as fault:
+        raise Invalid(*(_of_parameter(entry, location) for entry in fault.errors)) from None
+    unstorable = list(_unstorable(named))
+    if unstorable:
+        raise Invalid(*unstorable)
     return values
 
 
-def _unstorable(named: dict[str, str]) -> Iterator[Refusal]:
+def _unstorable(named: dict[str, str]) -> Iterator[Entry]:
     for name, value in named.items():
         if not is_storable(name) or not is_storable(value):
-            yield refusal("string_unicode", value).under(name)
+            yield refused("string_unicode", (name,), value)
 
 
 def _headers(schema: Schema, source: Request) -> dict[str, str]:
@@ -136,14 +131,17 @@ def _headers(schema: Schema, source: Request) -> dict[str, str]:
     return {name: source.headers[name] for name in names if name in source.headers}
 
 
-def _of_parameter(one: Refusal, location: str) -> Refusal:
-    """A missing parameter shows no enclosing object; header names are shown in lower case."""
-    loc = tuple(str(part).lower() for part in one.loc) if location == "headers" else one.loc
-    return replace(one, loc=loc, value=None if one.type == "missing" else one.value)
+def _of_parameter(entry: Entry, location: str) -> Entry:
+    """The input of a missing parameter is null; the names of headers are in lower case."""
+    loc = [str(part).lower() for part in entry["loc"]] if location == "headers" else entry["loc"]
+    return {**entry, "loc": loc, "input": None if entry["type"] == "missing" else entry["input"]}
 
 
 def _body(source: Request) -> Any:
-    """The parsed body; its text where the Content-Type is not JSON, which no schema accepts."""
+    """The parsed body; where the Content-Type is not JSON its text, which no schema accepts.
+
+    Raises Invalid for JSON with a fault of syntax, and BadRequest for JSON that cannot be parsed.
+    """
     raw = source.get_data()
     if not raw:
         return _NO_BODY
@@ -152,8 +150,8 @@ def _body(source: Request) -> Any:
     try:
         body = json.loads(raw)
     except json.JSONDecodeError as fault:
-        syntax = refusal("json_invalid", {}, error=fault.msg).under("body", fault.pos)
-        raise Invalid(syntax.entry()) from None
+        loc, context = ("body", fault.pos), {"error": fault.msg}
+        raise Invalid(error(loc, "json_invalid", "JSON decode error", {}, context)) from None
     except (ValueError, RecursionError):
         raise _unreadable() from None
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _is_too_deep(body):

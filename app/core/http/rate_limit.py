@@ -1,9 +1,14 @@
-"""Rate limits: per credential for all requests, per address for failed authentication.
+"""Rate limits: per credential for guarded requests, per address for failed authentication.
 
-Counted in Redis, so that all workers share them; while Redis is away each process counts for
-itself, and no request fails for it. ``RATELIMIT_ENABLED=0`` turns them off. Answers that were
-counted say so: ``RateLimit-Limit``, ``-Remaining`` and ``-Reset`` (seconds), as
-draft-ietf-httpapi-ratelimit-headers-06 has them.
+Requests are counted in the process and summed with those of the other processes in the background,
+see :mod:`app.core.http.rate_counts`. No request waits for Redis, and none fails without it.
+``RATELIMIT_ENABLED=0`` turns the limits off. Responses to counted requests carry
+``RateLimit-Limit``, ``-Remaining`` and ``-Reset`` (seconds) of
+draft-ietf-httpapi-ratelimit-headers-06, and a 429 carries ``Retry-After``.
+
+A request is counted before its credential is looked up, so one over the limit costs no statement.
+Whether a credential is a platform credential is known after its first authentication in a process;
+until then RATELIMIT_DEFAULT applies to it.
 """
 
 from __future__ import annotations
@@ -12,115 +17,101 @@ import hashlib
 import math
 import time
 
-from flask import Flask, Response, current_app, g, request
-from flask_limiter import Limiter
-from flask_limiter.util import get_remote_address
-from limits import RateLimitItem, parse
-from limits.storage import MemoryStorage
-from limits.strategies import FixedWindowRateLimiter, RateLimiter
-from redis.exceptions import RedisError
+from flask import Flask, Request, Response, current_app, g, request
 
-from app.config import Config
+from app.config import Config, parse_rate
 from app.core.errors import AppError
-from app.core.redis_clients import request_options
+from app.core.http.rate_counts import RateCounts, Usage
+from app.core.redis_clients import request_client
 
-RATE_LIMITER = "rate_limiter"
-FAILED_AUTHENTICATION = "failed-authentication"
-PREFIX = "controlplane"
+EXTENSION = "rate_limits"
 
 
 class TooManyRequests(AppError):
-    """429: come back after ``Retry-After`` seconds."""
+    """429: the limit is reached; ``Retry-After`` is the number of seconds until it is lifted."""
 
     status = 429
 
 
-class FailedAuthentications:
-    """Counts them per address, here while Redis is away."""
+class RateLimits:
+    """The limits of one application, and its hooks before and after a request."""
 
-    def __init__(self, limiter: Limiter, limit: RateLimitItem) -> None:
-        self._limiter = limiter
-        self._limit = limit
-        self._here = FixedWindowRateLimiter(MemoryStorage())
+    def __init__(self, app: Flask, config: Config) -> None:
+        self._is_enabled = config.ratelimit_enabled
+        self._view_functions = app.view_functions
+        self.counts = RateCounts(request_client(config.redis_url, config.redis_timeout))
+        self._default = parse_rate(config.ratelimit_default)
+        self._platform = parse_rate(config.ratelimit_platform)
+        self._failed_authentication = parse_rate(config.ratelimit_failed_auth)
 
-    def count(self, address: str) -> None:
-        """Count one more; raises TooManyRequests beyond the limit."""
-        place = (PREFIX, FAILED_AUTHENTICATION, address)
-        try:
-            self._count(self._limiter.limiter, place)
-        except RedisError:
-            self._count(self._here, place)
+    def count_request(self) -> None:
+        """Count the request for its credential; raises TooManyRequests beyond the limit."""
+        if self._is_public(request.endpoint):
+            return
+        usage = g.rate_limit = self.counts.count(_bucket_name(request), self._default)
+        if not usage.is_allowed:
+            raise TooManyRequests("Too Many Requests")
 
-    def _count(self, counter: RateLimiter, place: tuple[str, ...]) -> None:
-        is_allowed = counter.hit(self._limit, *place)
-        window = counter.get_window_stats(self._limit, *place)
-        g.rate_limit = (self._limit.amount, window.remaining, window.reset_time)
-        if not is_allowed:
+    def count_failed_authentication(self) -> None:
+        """Count one failure for the request's address; raises TooManyRequests beyond the limit."""
+        if not self._is_enabled:
+            return
+        name = f"failed-authentication:{_address(request)}"
+        usage = g.rate_limit = self.counts.count(name, self._failed_authentication)
+        if not usage.is_allowed:
             raise TooManyRequests("Too many failed authentications from this address.")
+
+    def set_limit_of_credential(self, *, is_platform: bool) -> None:
+        """Apply RATELIMIT_PLATFORM or RATELIMIT_DEFAULT to the credential of this request."""
+        usage: Usage | None = g.get("rate_limit")
+        rate = self._platform if is_platform else self._default
+        if usage is not None and usage.rate != rate:
+            g.rate_limit = self.counts.set_rate(usage.name, rate)
+
+    def add_headers(self, response: Response) -> Response:
+        """Show the limit that this request was counted for last."""
+        usage: Usage | None = g.get("rate_limit")
+        if usage is None:
+            return response
+        seconds = str(max(1, math.ceil(usage.ends_at - time.time())))
+        response.headers.add("RateLimit-Limit", str(usage.rate.amount))
+        response.headers.add("RateLimit-Remaining", str(usage.remaining))
+        response.headers.add("RateLimit-Reset", seconds)
+        if response.status_code == 429:
+            response.headers.add("Retry-After", seconds)
+        return response
+
+    def _is_public(self, endpoint: str | None) -> bool:
+        """Public endpoints are not limited, because providers deliver webhooks in bursts."""
+        view = self._view_functions.get(endpoint or "")
+        return getattr(getattr(view, "access", None), "permission", None) is None
 
 
 def limit_requests(app: Flask, config: Config) -> None:
-    """Bind the limits of ``config`` to ``app``."""
-    app.config.update(
-        RATELIMIT_ENABLED=config.ratelimit_enabled,
-        RATELIMIT_STORAGE_URI=config.redis_url.replace("unix://", "redis+unix://", 1),
-        RATELIMIT_STORAGE_OPTIONS=request_options(config.redis_url, config.redis_timeout),
-        RATELIMIT_APPLICATION=config.ratelimit_default,
-        RATELIMIT_IN_MEMORY_FALLBACK=config.ratelimit_default,
-        RATELIMIT_KEY_PREFIX=PREFIX,
-    )
-    limiter = Limiter(key_func=caller, swallow_errors=True)
-    limiter.request_filter(_is_public)
-    limiter.init_app(app)
-    failures = FailedAuthentications(limiter, parse(config.ratelimit_failed_auth))
-    app.extensions[RATE_LIMITER] = (limiter, failures)
+    """Apply the limits of ``config`` to ``app``, unless it turns them off."""
+    limits = app.extensions[EXTENSION] = RateLimits(app, config)
     if config.ratelimit_enabled:
-        app.after_request(_show)
+        app.before_request(limits.count_request)
+        app.after_request(limits.add_headers)
 
 
-def caller() -> str:
-    """Whom a request is counted for: its credential, or its address where it shows none.
+def rate_limits() -> RateLimits:
+    """The limits of the current application."""
+    limits: RateLimits = current_app.extensions[EXTENSION]
+    return limits
 
-    However the header is written: another spelling of the scheme is no other credential.
+
+def _bucket_name(request: Request) -> str:
+    """The digest of the request's credential, or its address if it has none.
+
+    White space and the scheme's spelling make no difference, and the token verifier accepts one
+    spelling of a token.
     """
     credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
     if not credential:
-        return get_remote_address()
+        return f"address:{_address(request)}"
     return hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def count_failed_authentication() -> None:
-    """Count one failure for the request's address; raises TooManyRequests beyond the limit."""
-    if current_app.config["RATELIMIT_ENABLED"]:
-        _, failures = current_app.extensions[RATE_LIMITER]
-        failures.count(get_remote_address())
-
-
-def _is_public() -> bool:
-    """Public endpoints are not limited: providers deliver webhooks in bursts."""
-    view = current_app.view_functions.get(request.endpoint or "")
-    return getattr(getattr(view, "access", None), "permission", None) is None
-
-
-def _show(response: Response) -> Response:
-    counted = g.get("rate_limit") or _counted_by_credential()
-    if counted is not None:
-        limit, remaining, reset_at = counted
-        seconds = max(1, math.ceil(reset_at - time.time()))
-        response.headers["RateLimit-Limit"] = str(limit)
-        response.headers["RateLimit-Remaining"] = str(remaining)
-        response.headers["RateLimit-Reset"] = str(seconds)
-        if response.status_code == 429:
-            response.headers["Retry-After"] = str(seconds)
-    return response
-
-
-def _counted_by_credential() -> tuple[int, int, float] | None:
-    limiter, _ = current_app.extensions[RATE_LIMITER]
-    current = limiter.current_limit
-    if current is None:
-        return None
-    try:
-        return current.limit.amount, current.window.remaining, current.window.reset_time
-    except RedisError:
-        return None
+def _address(request: Request) -> str:
+    return request.remote_addr or "127.0.0.1"

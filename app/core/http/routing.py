@@ -20,15 +20,20 @@ def configure_routing(app: Flask) -> None:
     app.before_request(_refuse_odd_path)
 
 
-def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response | None:
+def redirect_to_slashless(
+    request: Request, urls: MapAdapter | None, public_url: str
+) -> Response | None:
     """307 to the path without its trailing slashes; None where there is no such path either.
+
+    The address is absolute: ``public_url``, or else the one that the request was sent to.
 
     The method is not looked at: the path redirected to answers 405 itself. The body is not read.
     """
     path = request.path.rstrip("/")
     if path in ("", request.path) or urls is None or not urls.allowed_methods(path):
         return None
-    location = f"{request.scheme}://{request.host}{quote(path, safe=_IN_PATH)}"
+    base = public_url.rstrip("/") or f"{request.scheme}://{request.host}"
+    location = base + quote(path, safe=_IN_PATH)
     if request.query_string:
         location += f"?{quote(request.query_string, safe=_IN_QUERY)}"
     return Response(status=307, headers={"Location": location})

@@ -12,15 +12,12 @@ import time
 from functools import cache
 from typing import Any, cast
 
-from flask import Flask, Response, g
+from flask import Flask, Response, g, request
 from prometheus_client import Counter, Gauge, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import event
 from sqlalchemy.pool import ConnectionPoolEntry, Pool
-
-from app.core.http.application import current_request
-from app.core.observability.logs import say
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +50,6 @@ def _start() -> None:
 
 
 def _observe(response: Response) -> Response:
-    request = current_request()
     rule = request.url_rule
     route = rule.rule if rule else "unrouted"
     now = time.perf_counter()
@@ -64,13 +60,14 @@ def _observe(response: Response) -> Response:
     count, duration = _of_request(method, route, response.status_code)
     count.inc()
     duration.observe(seconds)
-    say(
-        log,
+    log.info(
         "request",
-        method=method,
-        route=route,
-        status=response.status_code,
-        duration_ms=round(seconds * 1000, 2),
+        extra={
+            "method": method,
+            "route": route,
+            "status": response.status_code,
+            "duration_ms": round(seconds * 1000, 2),
+        },
     )
     return response
 

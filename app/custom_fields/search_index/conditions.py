@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from pydantic_core import SchemaValidator, core_schema
 from sqlalchemy import ColumnElement, and_, bindparam, func, or_
 
-from app.core.validation.scalars import to_bool, to_int
+from app.core.validation import scalars
 from app.custom_fields.models import FieldType, IndexRow
 from app.custom_fields.search_index.entries import (
     DATES,
@@ -32,6 +33,12 @@ from app.custom_fields.values import types
 EQUAL, AT_LEAST, AT_MOST, PREFIX = "eq", "gte", "lte", "prefix"
 OPERATORS = frozenset({AT_LEAST, AT_MOST, PREFIX})
 COMPARE = {EQUAL: operators.eq, AT_LEAST: operators.ge, AT_MOST: operators.le}
+FROM_TEXT = {
+    FieldType.BOOLEAN: SchemaValidator(core_schema.bool_schema()),
+    FieldType.INTEGER: SchemaValidator(scalars.integer()),
+}
+"""The types that a query spells otherwise than JSON does."""
+
 SURROGATES = range(0xD800, 0xE000)
 AFTER_ALL_KEYS = chr(sys.maxunicode) * (TEXT_KEY + 1)  # greater than every text_key
 
@@ -70,7 +77,7 @@ def operators_of(field_type: FieldType) -> frozenset[str]:
 def compare(field_type: FieldType, operator: str, text: str) -> Comparison:
     """The comparison of such a field with ``text``, as a query gives it.
 
-    Raises :class:`marshmallow.ValidationError` for a text that is no value of the type.
+    Raises :class:`pydantic_core.ValidationError` for a text that is no value of the type.
     """
     if operator == PREFIX:
         return _starts_with(text)
@@ -130,12 +137,10 @@ def _entry(field_type: FieldType, text: str) -> Entry:
     if field_type in TEXTS:
         return text_entry(text)
     value: Any = text
-    if field_type == FieldType.BOOLEAN:
-        value = to_bool(text)
-    elif field_type == FieldType.INTEGER:
-        value = types.to_integer(to_int(text))
+    if field_type in FROM_TEXT:
+        value = FROM_TEXT[field_type].validate_python(text)
     else:
-        types.PARSERS[field_type](text)
+        types.VALIDATORS[field_type].validate_python(text)
     return entries_of(field_type, value)[0]
 
 

@@ -1,4 +1,4 @@
-"""From a field's value to what the search index holds of it."""
+"""The entries of the search index for a field's value."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from marshmallow import ValidationError
+from pydantic_core import ValidationError
 
 from app.custom_fields.models import FieldType
 from app.custom_fields.values import types
 
-TEXT_KEY = 255  # characters of a text that are indexed; the rest is compared beside the index
+TEXT_KEY = 255  # characters of a text that are indexed; the others are compared without an index
 
 NUMBERS = frozenset({FieldType.INTEGER, FieldType.DECIMAL})
 DATES = frozenset({FieldType.DATE, FieldType.DATETIME})
@@ -29,10 +29,10 @@ class Entry(NamedTuple):
 
 
 def entries_of(field_type: FieldType, value: Any) -> tuple[Entry, ...]:
-    """What the index holds of a stored value; nothing where it is absent or not of the type.
+    """The index entries of a stored value; none where it is absent or not of the type.
 
-    Texts are not held to the rules of e-mail addresses, options and the like: a value older than
-    its field's rules is found all the same.
+    Texts are not checked as e-mail addresses, options and so on, so that a value which is older
+    than its field's rules is found too.
     """
     if value is None:
         return ()
@@ -43,7 +43,7 @@ def entries_of(field_type: FieldType, value: Any) -> tuple[Entry, ...]:
     if field_type in TEXTS:
         return (text_entry(value),) if isinstance(value, str) else ()
     try:
-        parsed = types.PARSERS[field_type](value)
+        parsed = types.VALIDATORS[field_type].validate_python(value)
     except ValidationError:
         return ()
     return (_typed_entry(field_type, parsed),)
@@ -61,7 +61,7 @@ def number_entry(number: Decimal) -> Entry:
 
 
 def plain(nearest: float) -> Decimal:
-    """The number that a float stands for where no exact value is beside it: its shortest text."""
+    """The number that a float stands for where ``exact_value`` is null: its shortest text."""
     return Decimal(repr(nearest))
 
 

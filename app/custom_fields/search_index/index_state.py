@@ -87,9 +87,9 @@ def save_index(index: FieldIndex, changes: Mapping[str, Any]) -> FieldIndex:
 
 
 def lock_rules(tenant_id: UUID, entity_type: str) -> None:
-    """Lock an entity type until the transaction ends: nobody else writes its entities or fields.
+    """Stop all other writes to entities and fields of that type until the transaction ends.
 
-    Lock the field's index first, because a build that holds it waits for writers.
+    Lock the field's index first, because a build holds that lock while it waits for writers.
     """
     LOCK_RULES.execute(tenant_id=tenant_id, entity_type=entity_type)
 

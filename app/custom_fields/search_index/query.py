@@ -12,14 +12,14 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from marshmallow import ValidationError
+from pydantic_core import ValidationError
 from sqlalchemy import ARRAY, ColumnElement, Select, Uuid, any_, bindparam, func, intersect, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.core.db.pages import Condition
 from app.core.db.statements import Statement
-from app.core.errors import Conflict, Invalid, error
-from app.core.validation.messages import refusals
+from app.core.errors import Conflict, Entry, Invalid, value_error
+from app.core.validation.messages import entries
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
 from app.custom_fields.search_index import conditions
 from app.custom_fields.search_index.conditions import EQUAL, Comparison, Shape
@@ -135,7 +135,7 @@ def _searchable_fields(tenant_id: UUID, entity_type: str) -> dict[str, _Field]:
 
 def _read(query: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filter]:
     filters: list[_Filter] = []
-    errors: list[dict[str, Any]] = []
+    errors: list[Entry] = []
     for parameter, text in query.items():
         field, operator = _target(parameter.removeprefix(PREFIX), fields)
         if field is None:
@@ -147,10 +147,7 @@ def _read(query: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filte
             try:
                 comparison = conditions.compare(field.type, operator, text)
             except ValidationError as fault:
-                loc = ("query", parameter)
-                errors += [
-                    {**one.under(*loc).entry(), "input": text} for one in refusals(fault, text)
-                ]
+                errors += entries(fault, "query", parameter)
             else:
                 filters.append(_Filter(parameter, field, operator, comparison))
     errors = errors or list(_second_ranges(filters, query))
@@ -169,7 +166,7 @@ def _target(name: str, fields: Mapping[str, _Field]) -> tuple[_Field | None, str
     return None, EQUAL
 
 
-def _second_ranges(filters: list[_Filter], query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _second_ranges(filters: list[_Filter], query: Mapping[str, str]) -> Iterator[Entry]:
     """Errors for ranges and prefixes after the first; both ends of one range are one."""
     others = [one for one in filters if one.operator != EQUAL]
     for one in others[1:]:
@@ -189,6 +186,5 @@ def _scans(filters: list[_Filter]) -> Iterator[tuple[_Field, Sequence[Comparison
         yield others[0].field, [one.comparison for one in others]
 
 
-def _error(parameter: str, text: str, reason: str) -> dict[str, Any]:
-    loc = ["query", parameter]
-    return error(loc, "value_error", f"Value error, {reason}", text, {"error": {}})
+def _error(parameter: str, text: str, reason: str) -> Entry:
+    return value_error(["query", parameter], reason, text)

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from marshmallow import ValidationError
-
-from app.core.errors import Invalid, Location, error
-from app.core.validation.messages import MAX_REFUSALS, refusals
+from app.core.errors import Entry, Invalid, Location, value_error
+from app.core.validation.messages import MAX_ENTRIES, refused
 from app.custom_fields.models import FieldType
 from app.custom_fields.values import types
 from app.custom_fields.values.rules import Rule, rules_of
@@ -51,7 +49,7 @@ def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[
     return None if options is None else list(dict.fromkeys(options))
 
 
-def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[dict[str, Any]]:
+def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[Entry]:
     """Why a field of that type cannot have these options; null fits every type."""
     if options is None:
         return []
@@ -62,10 +60,8 @@ def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[
     return []
 
 
-def _option_error(options: Sequence[str], reason: str) -> dict[str, Any]:
-    return error(
-        ["body", "options"], "value_error", f"Value error, {reason}", options, {"error": {}}
-    )
+def _option_error(options: Sequence[str], reason: str) -> Entry:
+    return value_error(["body", "options"], reason, options)
 
 
 def _check(
@@ -73,25 +69,18 @@ def _check(
 ) -> None:
     errors = [entry for rule in rules for entry in _errors(rule, values, loc, is_patch=is_patch)]
     if errors:
-        raise Invalid(*errors[:MAX_REFUSALS])
+        raise Invalid(*errors[:MAX_ENTRIES])
 
 
 def _errors(
     rule: Rule, values: Mapping[str, Any], loc: Location, *, is_patch: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Entry]:
     """In a patch null removes the value, and an absent key leaves it unchanged."""
     is_absent = rule.key not in values
     is_removed = is_patch and not is_absent and values[rule.key] is None
     if is_removed or (is_absent and not is_patch):
         if rule.is_required:
-            yield error([*loc, rule.key], "missing", "Field required", values)
+            yield refused("missing", (*loc, rule.key), values)
     elif not is_absent:
-        yield from _value_errors(rule, values[rule.key], loc)
-
-
-def _value_errors(rule: Rule, value: Any, loc: Location) -> Iterator[dict[str, Any]]:
-    try:
-        types.check(rule.field_type, rule.options, value)
-    except ValidationError as fault:
-        for one in refusals(fault, value):
-            yield one.under(*loc, rule.key).entry()
+        value = values[rule.key]
+        yield from types.faults(rule.field_type, rule.options, value, (*loc, rule.key))

@@ -1,29 +1,31 @@
-"""The type rules: what a value of each FieldType is.
+"""The values that each FieldType accepts.
 
-Each function returns the value, parsed, or raises the refusal. Nothing is coerced, since values
-are stored as they were sent: ``"5"`` is no integer.
+Values are stored as they were sent, so nothing is converted: ``"5"`` is no integer. The validators
+return the value parsed, for the search index.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
 import phonenumbers
-from marshmallow import ValidationError
+from pydantic_core import PydanticKnownError, SchemaValidator, ValidationError, core_schema
+from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from app.core.validation.messages import Refusal, refusals, refuse
-from app.core.validation.moments import to_moment
-from app.core.validation.scalars import BIGINT, to_email
+from app.core.errors import Entry, Location, value_error
+from app.core.validation import scalars
+from app.core.validation.messages import MAX_ENTRIES, entries, refused
 from app.custom_fields.models import FieldType
 
 DECIMAL_PATTERN = r"^[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})$"
-DECIMAL_BOUND = 1e30  # numbers are smaller than this in magnitude
+DECIMAL_BOUND = 1e30  # the magnitude of a number is below this
 DATE_PATTERN = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 DATETIME_PATTERN = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$"
@@ -37,153 +39,117 @@ _DECIMAL, _DATE, _DATETIME, _URL, _PHONE = (
 )
 _NOT_IN_A_URL = re.compile(r'[\s\x00-\x20\x7f<>"{}|\\^`]')
 
-Parse = Callable[[Any], Any]
+
+def faults(
+    field_type: FieldType, options: Sequence[str] | None, value: Any, loc: Location
+) -> Iterator[Entry]:
+    """The entries of a 422, at ``loc``, for a value that the type or the options do not allow."""
+    if field_type == FieldType.SELECT:
+        yield from _option_faults(value, options or (), loc)
+    elif field_type == FieldType.MULTI_SELECT:
+        yield from _options_faults(value, options or (), loc)
+    else:
+        try:
+            VALIDATORS[field_type].validate_python(value)
+        except ValidationError as fault:
+            yield from entries(fault, *loc)
 
 
-def to_text(value: Any) -> str:
-    """Any string."""
-    if not isinstance(value, str):
-        raise refuse("string_type", value)
+def _option_faults(value: Any, options: Sequence[str], loc: Location) -> Iterator[Entry]:
+    if not isinstance(value, str) or value not in options:
+        yield refused("enum", loc, value, expected=_listed(options))
+
+
+def _options_faults(value: Any, options: Sequence[str], loc: Location) -> Iterator[Entry]:
+    if not isinstance(value, list):
+        yield refused("list_type", loc, value)
+        return
+    unknown = [index for index, item in enumerate(value) if item not in options]
+    if unknown:
+        expected = _listed(options)
+        for index in islice(unknown, MAX_ENTRIES):
+            yield refused("enum", (*loc, index), value[index], expected=expected)
+    elif len(set(value)) < len(value):
+        yield value_error(loc, "an option is there twice", value)
+
+
+def _listed(options: Sequence[str]) -> str:
+    """The options as pydantic lists the members of an enumeration."""
+    if not options:
+        return "one of the field's options, which has none"
+    *others, last = map(repr, options)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _number(value: Any) -> Any:
+    """A JSON number; a fraction is refused afterwards."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PydanticKnownError("int_type")
     return value
 
 
-def to_integer(value: Any) -> int:
-    """A JSON number without a fraction (5.0 is one) within 64 bits."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise refuse("int_type", value)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise refuse("finite_number", value)
-        if not value.is_integer():
-            raise refuse("int_from_float", value)
-    if int(value) not in BIGINT:
-        raise refuse("int_parsing_size", value)
-    return int(value)
-
-
-def to_decimal(value: Any) -> Decimal:
-    """A JSON number, or text such as ``"12.50"``, exactly; below 1e30, no exponent in text."""
+def _decimal(value: Any) -> Decimal:
+    """A JSON number, or text such as ``"12.50"`` without an exponent; exact, below 1e30."""
     if isinstance(value, str):
         if _DECIMAL.match(value) is None:
-            raise _refused("decimal_parsing", "Input should be a valid decimal", value)
+            raise PydanticKnownError("decimal_parsing")
         return Decimal(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        message = "Decimal input should be an integer, float, string or Decimal object"
-        raise _refused("decimal_type", message, value)
+        raise PydanticKnownError("decimal_type")
     if isinstance(value, float) and not math.isfinite(value):
-        raise refuse("finite_number", value)
+        raise PydanticKnownError("finite_number")
     if not -DECIMAL_BOUND < value < DECIMAL_BOUND:
-        message = "Decimal input should have no more than 30 digits before the decimal point"
-        raise _refused("decimal_whole_digits", message, value, whole_digits=30)
+        raise PydanticKnownError("decimal_whole_digits", {"whole_digits": 30})
     return Decimal(repr(value))
 
 
-def to_boolean(value: Any) -> bool:
-    """JSON true or false."""
-    if not isinstance(value, bool):
-        raise refuse("bool_type", value)
-    return value
-
-
-def to_date(value: Any) -> date:
+def _date(value: Any) -> date:
     """``YYYY-MM-DD``."""
     if not isinstance(value, str):
-        raise _refused("date_type", "Input should be a valid date", value)
+        raise PydanticKnownError("date_type")
     if _DATE.match(value) is None:
-        raise _bad_date(value, "it is not written YYYY-MM-DD")
+        raise _bad_date("it is not written YYYY-MM-DD")
     try:
         return date.fromisoformat(value)
     except ValueError as reason:
-        raise _bad_date(value, str(reason)) from None
+        raise _bad_date(str(reason)) from None
 
 
-def to_datetime(value: Any) -> datetime:
+def _bad_date(reason: str) -> PydanticKnownError:
+    return PydanticKnownError("date_from_datetime_parsing", {"error": reason})
+
+
+def _datetime(value: Any, handler: ValidatorFunctionWrapHandler) -> datetime:
     """RFC 3339 with ``T`` and an offset or ``Z``; in UTC."""
     if not isinstance(value, str):
-        raise refuse("datetime_type", value)
-    moment = to_moment(value)
+        raise PydanticKnownError("datetime_type")
+    moment: datetime = handler(value)
     if _DATETIME.match(value) is None:
         reason = "it is not written YYYY-MM-DDThh:mm:ss with an offset"
-        raise refuse("datetime_from_date_parsing", value, error=reason)
+        raise PydanticKnownError("datetime_from_date_parsing", {"error": reason})
     return moment
 
 
-def to_address(value: Any) -> str:
-    """An e-mail address, alone; ``Ada <ada@example.com>`` is none."""
-    if not isinstance(value, str):
-        raise refuse("string_type", value)
-    to_email(value)
+def _email(value: Any, handler: ValidatorFunctionWrapHandler) -> str:
+    """An e-mail address without a name or blanks around it; not normalized."""
+    handler(value)
     if "<" in value or value != value.strip():
-        reason = "An address stands alone, without a name or blanks around it."
-        raise refuse("value_error", value, reason=reason)
-    return value
+        raise scalars.bad_address("An address stands alone, without a name or blanks around it.")
+    return str(value)
 
 
-def to_url(value: Any) -> str:
+def _url(value: str) -> str:
     """An absolute http or https URL."""
-    if not isinstance(value, str):
-        raise refuse("string_type", value)
     if _URL.match(value) is None or _NOT_IN_A_URL.search(value) or not _has_host(value):
-        raise _value_error("this is not an http or https URL", value)
+        raise ValueError("this is not an http or https URL")
     return value
 
 
-def to_phone(value: Any) -> str:
+def _phone(value: str) -> str:
     """A phone number in E.164 (``+4930123456``) that its country's numbering plan has."""
-    if not isinstance(value, str):
-        raise refuse("string_type", value)
     if _PHONE.match(value) is None or not _is_assigned(value):
-        raise _value_error("this is not a phone number in E.164, such as +4930901820", value)
+        raise ValueError("this is not a phone number in E.164, such as +4930901820")
     return value
-
-
-def to_option(value: Any, options: Sequence[str]) -> str:
-    """One of the options, exactly."""
-    if not isinstance(value, str) or value not in options:
-        expected = _listed(options)
-        raise _refused("enum", f"Input should be {expected}", value, expected=expected)
-    return value
-
-
-def to_options(value: Any, options: Sequence[str]) -> list[str]:
-    """A list of options, none twice."""
-    if not isinstance(value, list):
-        raise refuse("list_type", value)
-    found: list[Refusal] = []
-    for index, item in enumerate(value):
-        try:
-            to_option(item, options)
-        except ValidationError as fault:
-            found += [one.under(index) for one in refusals(fault, item)]
-    if found:
-        raise ValidationError(found)
-    if len(set(value)) < len(value):
-        raise _value_error("an option is there twice", value)
-    return value
-
-
-PARSERS: dict[FieldType, Parse] = {
-    FieldType.TEXT: to_text,
-    FieldType.LONG_TEXT: to_text,
-    FieldType.INTEGER: to_integer,
-    FieldType.DECIMAL: to_decimal,
-    FieldType.BOOLEAN: to_boolean,
-    FieldType.DATE: to_date,
-    FieldType.DATETIME: to_datetime,
-    FieldType.EMAIL: to_address,
-    FieldType.URL: to_url,
-    FieldType.PHONE: to_phone,
-}
-
-
-def check(field_type: FieldType, options: Sequence[str] | None, value: Any) -> None:
-    """Raise the refusals (:class:`marshmallow.ValidationError`) of a value that does not fit."""
-    if field_type == FieldType.SELECT:
-        to_option(value, options or ())
-    elif field_type == FieldType.MULTI_SELECT:
-        to_options(value, options or ())
-    else:
-        PARSERS[field_type](value)
 
 
 def _has_host(url: str) -> bool:
@@ -201,21 +167,20 @@ def _is_assigned(number: str) -> bool:
         return False
 
 
-def _listed(options: Sequence[str]) -> str:
-    if not options:
-        return "one of the field's options, which has none"
-    *others, last = map(repr, options)
-    return f"{', '.join(others)} or {last}" if others else last
-
-
-def _bad_date(value: str, reason: str) -> ValidationError:
-    message = f"Input should be a valid date or datetime, {reason}"
-    return _refused("date_from_datetime_parsing", message, value, error=reason)
-
-
-def _value_error(reason: str, value: Any) -> ValidationError:
-    return _refused("value_error", f"Value error, {reason}", value, error={})
-
-
-def _refused(type_: str, message: str, value: Any, **ctx: Any) -> ValidationError:
-    return ValidationError([Refusal(type_, message, value, ctx or None)])
+_STRING = core_schema.str_schema()
+_SCHEMAS = {
+    FieldType.TEXT: _STRING,
+    FieldType.LONG_TEXT: _STRING,
+    FieldType.INTEGER: core_schema.no_info_before_validator_function(_number, scalars.integer()),
+    FieldType.DECIMAL: core_schema.no_info_plain_validator_function(_decimal),
+    FieldType.BOOLEAN: core_schema.bool_schema(strict=True),
+    FieldType.DATE: core_schema.no_info_plain_validator_function(_date),
+    FieldType.DATETIME: core_schema.no_info_wrap_validator_function(
+        _datetime, scalars.aware_datetime()
+    ),
+    FieldType.EMAIL: core_schema.no_info_wrap_validator_function(_email, scalars.email()),
+    FieldType.URL: core_schema.no_info_after_validator_function(_url, _STRING),
+    FieldType.PHONE: core_schema.no_info_after_validator_function(_phone, _STRING),
+}
+VALIDATORS = {field_type: SchemaValidator(schema) for field_type, schema in _SCHEMAS.items()}
+"""For every type but the selects, whose options are the field's."""

@@ -10,7 +10,7 @@ from app.core.http.error_handlers import register_error_handlers
 from app.core.http.parser import MAX_DEPTH, PARSER
 from app.core.http.routing import configure_routing
 from app.core.validation import fields
-from app.core.validation.messages import ECHO_LIMIT
+from app.core.validation.messages import MAX_INPUT
 from app.core.validation.schemas import Schema
 
 UNREADABLE = {"detail": "There was an error parsing the body"}
@@ -199,7 +199,7 @@ class TestBody:
         assert set(answer.json) == {"detail"}
 
     def test_shows_no_input_beyond_sixteen_kibibytes(self, client):
-        answer = self.send(client, json.dumps({"other": "x" * ECHO_LIMIT}).encode())
+        answer = self.send(client, json.dumps({"other": "x" * MAX_INPUT}).encode())
 
         assert refused(answer) == [
             ("missing", ["body", "name"], None),

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.core.validation import fields
-from app.core.validation.messages import ECHO_LIMIT, MAX_REFUSALS, echo
+from app.core.validation.messages import MAX_ENTRIES
 from app.core.validation.schemas import Schema
 from tests.core.validation.refusing import INFINITY, LONE_SURROGATE, NAN, refused, refused_as
 
@@ -32,20 +32,20 @@ class TestFreeJson:
         }
 
         assert refused(fields.JsonObject(), value) == [
-            ("string_unicode", ("a", 1)),
-            ("finite_number", ("b", "c")),
-            ("string_unicode", ("d",)),
-            ("string_unicode", ()),
-            ("string_unicode", ("f",)),
+            ("string_unicode", ["a", 1]),
+            ("finite_number", ["b", "c"]),
+            ("string_unicode", ["d"]),
+            ("string_unicode", []),
+            ("string_unicode", ["f"]),
         ]
-        assert refused(fields.AnyJson(), INFINITY) == [("finite_number", ())]
+        assert refused(fields.AnyJson(), INFINITY) == [("finite_number", [])]
 
 
 class TestListOf:
     def test_reports_its_items_by_index(self):
         field = fields.ListOf(fields.Str())
 
-        assert refused(field, ["a", 1, "b", None]) == [("string_type", (1,)), ("string_type", (3,))]
+        assert refused(field, ["a", 1, "b", None]) == [("string_type", [1]), ("string_type", [3])]
 
     @pytest.mark.parametrize("value", [1, "abc", {}, {"a": "b"}, True, 1.5])
     def test_takes_arrays_only(self, value):
@@ -57,32 +57,16 @@ class TestListOf:
         found = refused(field, [{"x": 1}, {"label": 1, "z": 1}, 7])
 
         assert found == [
-            ("missing", (1, "x")),
-            ("string_type", (1, "label")),
-            ("extra_forbidden", (1, "z")),
-            ("model_attributes_type", (2,)),
+            ("missing", [1, "x"]),
+            ("string_type", [1, "label"]),
+            ("extra_forbidden", [1, "z"]),
+            ("model_attributes_type", [2]),
         ]
 
     def test_stops_where_an_answer_would_be_absurd(self):
-        assert len(refused(fields.ListOf(fields.Str()), [1] * (MAX_REFUSALS + 5))) == MAX_REFUSALS
+        assert len(refused(fields.ListOf(fields.Str()), [1] * (MAX_ENTRIES + 5))) == MAX_ENTRIES
 
     def test_writes_its_items(self):
         rows = [SimpleNamespace(x=1, label=None)]
 
         assert fields.ListOf(fields.Nested(Point)).to_json(rows) == [{"x": 1, "label": ""}]
-
-
-class TestEcho:
-    @pytest.mark.parametrize("value", [1.0, -0.0, 10**400, "é", None, {"a": [1]}])
-    def test_shows_what_was_sent(self, value):
-        assert echo(value) == value
-
-    @pytest.mark.parametrize("value", [NAN, [INFINITY], LONE_SURROGATE, {"a": LONE_SURROGATE}])
-    def test_is_null_for_what_json_cannot_carry(self, value):
-        assert echo(value) is None
-
-    def test_is_null_beyond_sixteen_kibibytes_of_utf8(self):
-        fitting = "é" * (ECHO_LIMIT // 2 - 1)
-
-        assert echo(fitting) == fitting
-        assert echo(fitting + "é") is None

@@ -6,10 +6,9 @@ import pytest
 from email_validator import EmailNotValidError, validate_email
 from hypothesis import given
 from hypothesis import strategies as st
-from marshmallow import ValidationError
 
+from app.core.errors import Invalid
 from app.core.validation import fields
-from app.core.validation.scalars import to_email
 from app.core.validation.schemas import Schema
 from tests.core.validation.refusing import LONE_SURROGATE, NAN, refused_as, words
 
@@ -63,15 +62,15 @@ EVERY_FIELD = [
 class TestEveryField:
     @pytest.mark.parametrize("field", EVERY_FIELD, ids=lambda field: type(field).__name__)
     @given(value=json_values | near_numbers | near_dates)
-    def test_raises_nothing_but_a_validation_error(self, field, value):
+    def test_raises_nothing_but_invalid(self, field, value):
         try:
             field.deserialize(value)
-        except ValidationError as error:
-            refusals = error.messages
+        except Invalid as refusal:
+            entries = refusal.errors
         else:
-            refusals = []
+            entries = []
 
-        assert all(one.type and one.msg for one in refusals)
+        assert all(entry["type"] and entry["msg"] for entry in entries)
 
     def test_refuses_null_as_its_own_wrong_type(self):
         types = {
@@ -107,13 +106,6 @@ class TestEveryField:
     )
     def test_refuses_half_of_a_surrogate_pair(self, field):
         assert refused_as(field, "x" + LONE_SURROGATE) == "string_unicode"
-
-    def test_reports_what_a_further_validator_says(self):
-        def even(value: int) -> None:
-            if value % 2:
-                raise ValidationError("must be even")
-
-        assert words(fields.Int(validate=even), 3)[0] == "Value error, must be even"
 
 
 class TestStr:
@@ -236,15 +228,16 @@ class TestEmail:
     @pytest.mark.parametrize("length", [1, 2, 9, 10, 11, 64, 65, 100, 244, 245, 246, 260])
     def test_judges_an_address_as_email_validator_does(self, domain, length):
         for local_part in ("a" * length, "A" * length, "a." * length, "ü" * length, "a+" * length):
-            assert judged(to_email, f"{local_part}@{domain}") == judged(
-                whole, f"{local_part}@{domain}"
-            )
+            address = f"{local_part}@{domain}"
+            assert judged(fields.Email().deserialize, address) == judged(whole, address)
 
     @given(st.text("aSü.+\"@ <>(-_'", max_size=8), st.text("abxü.-@[]1 ", max_size=12))
     def test_judges_any_address_as_email_validator_does(self, local_part, domain):
         address = f"{local_part}@{domain}"
-        for _ in range(2):  # the second time the domain is known
-            assert "<" in address or judged(to_email, address) == judged(whole, address)
+
+        assert "<" in address or judged(fields.Email().deserialize, address) == judged(
+            whole, address
+        )
 
 
 def whole(address: str) -> str:
@@ -258,8 +251,8 @@ def judged(judge, address: str) -> str:
         return judge(address)
     except EmailNotValidError as fault:
         return f"refused: {fault}"
-    except ValidationError as fault:
-        return f"refused: {fault.messages[0].ctx['reason']}"
+    except Invalid as refusal:
+        return f"refused: {refusal.errors[0]['ctx']['reason']}"
 
 
 class TestChoice:
@@ -318,12 +311,7 @@ class TestUuid:
         ],
     )
     def test_reads_its_four_spellings(self, text):
-        field = fields.Uuid()
-
-        loaded = field.deserialize(text)
-
-        assert loaded == UUID("018f0000-0000-7000-8000-00000000000a")
-        assert field.to_json(loaded) == "018f0000-0000-7000-8000-00000000000a"
+        assert fields.Uuid().deserialize(text) == UUID("018f0000-0000-7000-8000-00000000000a")
 
     @pytest.mark.parametrize(
         ("text", "verdict"),

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.clock import rfc3339
 from app.core.validation import fields
 from tests.core.validation.refusing import INFINITY, NAN, refused_as, words
 
@@ -46,9 +47,7 @@ class TestAwareDateTime:
         ],
     )
     def test_reads_unix_time_in_seconds_or_milliseconds(self, number, text):
-        field = fields.AwareDateTime()
-
-        assert field.to_json(field.deserialize(number)) == text
+        assert rfc3339(fields.AwareDateTime().deserialize(number)) == text
 
     @pytest.mark.parametrize("text", ["2024-01-15T10:30:00", "2024-01-15", "2024-01-15 10:30:00.5"])
     def test_needs_an_offset(self, text):
@@ -108,6 +107,4 @@ class TestAwareDateTime:
 
     @given(st.datetimes(timezones=st.just(UTC)))
     def test_reads_what_it_writes(self, moment):
-        field = fields.AwareDateTime()
-
-        assert field.deserialize(field.to_json(moment)) == moment
+        assert fields.AwareDateTime().deserialize(rfc3339(moment)) == moment

@@ -1,3 +1,4 @@
+from collections import namedtuple
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from uuid import UUID
@@ -5,8 +6,9 @@ from uuid import UUID
 import marshmallow as ma
 import pytest
 
+from app.core.errors import Invalid
 from app.core.validation import fields
-from app.core.validation.messages import MAX_REFUSALS
+from app.core.validation.messages import MAX_ENTRIES
 from app.core.validation.schemas import Schema
 from tests.core.validation.refusing import LONE_SURROGATE
 
@@ -19,14 +21,6 @@ class OrderSchema(Schema):
     paid_at = fields.AwareDateTime(data_key="paidAt")
 
 
-class HookedSchema(OrderSchema):
-    """The same, by way of marshmallow's own machinery."""
-
-    @ma.post_load
-    def _keep(self, values, **_):
-        return values
-
-
 class RowSchema(Schema):
     id = fields.Uuid(required=True)
     created_at = fields.AwareDateTime(required=True)
@@ -35,14 +29,20 @@ class RowSchema(Schema):
     amount = fields.Int(attribute="amount_in_cents")
 
 
+Row = namedtuple("Row", "id created_at name options amount_in_cents secret")
+
+
 def refused(schema: Schema, data: object) -> list[tuple]:
-    with pytest.raises(ma.ValidationError) as raised:
+    with pytest.raises(Invalid) as raised:
         schema.load(data)
-    return [(one.loc, one.type) for one in raised.value.messages]
+    return [(tuple(entry["loc"]), entry["type"]) for entry in raised.value.errors]
 
 
-@pytest.mark.parametrize("schema", [OrderSchema(), HookedSchema()], ids=["plain", "with a hook"])
 class TestLoad:
+    @pytest.fixture
+    def schema(self):
+        return OrderSchema()
+
     def test_loads_defaults_and_leaves_out_what_is_absent(self, schema):
         loaded = schema.load({"name": "a", "paidAt": 0})
 
@@ -70,10 +70,10 @@ class TestLoad:
     def test_shows_the_enclosing_object_for_a_missing_field(self, schema):
         data = {"amount": 1}
 
-        with pytest.raises(ma.ValidationError) as raised:
+        with pytest.raises(Invalid) as raised:
             schema.load(data)
 
-        assert raised.value.messages[0].value is data
+        assert raised.value.errors[0]["input"] is data
 
     @pytest.mark.parametrize("data", [None, [], "text", 1.5, True])
     def test_takes_objects_only(self, schema, data):
@@ -83,28 +83,15 @@ class TestLoad:
         assert refused(schema, {"name": "a", LONE_SURROGATE: 1}) == [((), "string_unicode")]
 
     def test_lists_no_more_refusals_than_an_answer_can_bear(self, schema):
-        data = {"name": "a", **{str(number): 1 for number in range(MAX_REFUSALS + 10)}}
+        data = {"name": "a", **{str(number): 1 for number in range(MAX_ENTRIES + 10)}}
 
-        assert len(refused(schema, data)) == MAX_REFUSALS
+        assert len(refused(schema, data)) == MAX_ENTRIES
 
     def test_ignores_or_includes_unknown_fields_where_told(self, schema):
         data = {"name": "a", "other": 1}
 
         assert "other" not in schema.load(data, unknown=ma.EXCLUDE)
         assert schema.load(data, unknown=ma.INCLUDE)["other"] == 1
-
-
-class TestMarshmallowsOwnWays:
-    def test_a_validator_of_the_whole_reports_at_the_whole(self):
-        class Strict(OrderSchema):
-            @ma.validates_schema
-            def _never(self, values, **_):
-                raise ma.ValidationError("not today")
-
-        assert refused(Strict(), {"name": "a"}) == [((), "value_error")]
-
-    def test_partial_loading_asks_for_nothing(self):
-        assert OrderSchema(partial=True).load({}) == {}
 
 
 class TestDump:
@@ -124,17 +111,19 @@ class TestDump:
         written = RowSchema().dump(SimpleNamespace(**self.row()))
 
         assert list(written.items()) == [
-            ("id", "018f0000-0000-7000-8000-00000000000a"),
-            ("created_at", "2026-01-31T12:00:00Z"),
+            ("id", self.ID),
+            ("created_at", datetime(2026, 1, 31, 12, tzinfo=UTC)),
             ("name", ""),
             ("options", None),
             ("amount", 5),
         ]
 
-    def test_writes_mappings_and_lists_alike(self):
+    def test_writes_dicts_rows_and_lists_alike(self):
         schema = RowSchema(many=True)
 
-        assert schema.dump([self.row()]) == [RowSchema().dump(SimpleNamespace(**self.row()))]
+        written = RowSchema().dump(SimpleNamespace(**self.row()))
+
+        assert schema.dump([self.row(), Row(**self.row())]) == [written, written]
 
     def test_writes_a_single_field(self):
         class Name(Schema):
@@ -142,16 +131,3 @@ class TestDump:
 
         assert Name().dump({"name": "a"}) == {"name": "a"}
         assert Name().dump(SimpleNamespace(name="a")) == {"name": "a"}
-
-    def test_leaves_hooks_and_foreign_fields_to_marshmallow(self):
-        class Hooked(RowSchema):
-            length = ma.fields.Function(lambda row: len(row["secret"]))
-
-            @ma.post_dump
-            def _mark(self, written, **_):
-                return {**written, "marked": True}
-
-        written = Hooked().dump(self.row())
-
-        assert written["id"] == str(self.ID)
-        assert (written["length"], written["marked"]) == (1, True)

@@ -1,0 +1,88 @@
+"""``flask tokens``: user tokens signed by the development key, as an identity provider's are."""
+
+from __future__ import annotations
+
+import time
+
+import click
+import jwt
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from flask import current_app
+
+from app.auth.tokens import algorithm_of
+from app.cli.base import AppGroup, json_option, operator, print_json
+from app.cli.lookup import find_tenant, find_user
+from app.config import Config
+from app.platform_admins import service as platform_admins
+
+HOUR = 3600
+
+tokens = AppGroup("tokens", help="Issue user tokens, signed by the development key.")
+
+
+@tokens.command("issue")
+@click.option("--superadmin", is_flag=True, help="For a platform superadmin.")
+@click.option("--user", help="For the user with this id or e-mail address.")
+@click.option("--tenant", help="In this tenant (slug or id).")
+@click.option(
+    "--ttl", default=HOUR, show_default=True, type=click.IntRange(1), help="Seconds it is valid."
+)
+@json_option
+@operator
+def issue(superadmin: bool, user: str | None, tenant: str | None, ttl: int, as_json: bool) -> None:
+    """Print a token."""
+    if superadmin == (user is not None):
+        raise click.UsageError("Say either --superadmin or --user.")
+    org_id: str | None
+    if user is None:
+        subject = superadmin_subject()
+        org_id = find_tenant(tenant).idp_org_id if tenant else None
+    else:
+        found = find_user(user, tenant)
+        subject, org_id = found.idp_user_id, found.idp_org_id
+    config = current_app.extensions["config"]
+    token = issue_token(config, subject=subject, org_id=org_id, ttl=ttl)
+    if as_json:
+        print_json({"token": token, "subject": subject, "org_id": org_id, "ttl": ttl})
+    else:
+        click.echo(token)
+
+
+def superadmin_subject() -> str:
+    """The subject of the oldest platform superadmin; ``ClickException`` if there is none."""
+    admins = platform_admins.list_admins()
+    if not admins:
+        raise click.ClickException(
+            "There is no platform superadmin: see flask platform-admins, or flask seed."
+        )
+    return min(admins, key=lambda admin: admin.created_at).subject
+
+
+def issue_token(
+    config: Config, *, subject: str, org_id: str | None = None, ttl: float = HOUR
+) -> str:
+    """A JWT for ``subject`` that the service accepts for ``ttl`` seconds.
+
+    Raises ``ClickException`` where no development key is configured.
+    """
+    require_signing_key(config)
+    key = load_pem_private_key(config.jwt_signing_key.encode(), None)
+    now = int(time.time())
+    claims = {
+        "iss": config.jwt_issuer,
+        "aud": config.jwt_audience,
+        "iat": now,
+        "exp": now + int(ttl),
+        config.jwt_subject_claim: subject,
+    }
+    if org_id is not None:
+        claims[config.jwt_org_claim] = org_id
+    return jwt.encode(claims, key, algorithm=algorithm_of(key.public_key()))  # type: ignore[arg-type]
+
+
+def require_signing_key(config: Config) -> None:
+    """Raise ``ClickException`` if this is no development instance."""
+    if not config.jwt_signing_key:
+        raise click.ClickException(
+            "Tokens are issued by the identity provider here: JWT_SIGNING_KEY is not set."
+        )

@@ -1,0 +1,25 @@
+"""How many bytes a request's body may have, by path; larger bodies are answered with 413."""
+
+from __future__ import annotations
+
+from flask import request
+
+MAX_BODY = 1024 * 1024
+TOO_LARGE = "The request body is larger than this endpoint takes."
+
+_LARGER: dict[str, int] = {}
+
+
+def allow_body(path: str, limit: int) -> None:
+    """Let requests to exactly ``path`` have a body of ``limit`` bytes. Call at import."""
+    _LARGER[path] = limit
+
+
+def body_limit(path: str) -> int:
+    """The limit in bytes. The server applies it before it reads the body."""
+    return _LARGER.get(path, MAX_BODY)
+
+
+def limit_body() -> None:
+    """Apply the same limit in Flask, for servers that do not. Call before each request."""
+    request.max_content_length = body_limit(request.path)

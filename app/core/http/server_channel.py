@@ -1,0 +1,150 @@
+"""One connection of the server: when it is read, when it is answered, and when it is closed.
+
+Deadlines, in seconds:
+
+- gunicorn's ``timeout`` for a whole request, from its first byte; then 408
+- gunicorn's ``timeout`` without progress for an answer that the client does not read; then a reset
+- gunicorn's ``keepalive`` between two requests, and before the first
+- :data:`LINGER` for the client to close a connection that ends (RFC 9112, 9.6)
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import struct
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from waitress.channel import HTTPChannel
+from waitress.server import BaseWSGIServer
+
+from app.core.http.server_messages import Parser, Refusal, Task, TimedOut
+
+if TYPE_CHECKING:
+    from app.core.http.server import Worker
+
+LINGER = 2.0
+MAX_UNREAD = 1024 * 1024  # bytes of answers on one connection; above it no further request runs
+SEND_BUFFER = 128 * 1024  # bytes of an answer in the kernel; Linux doubles the number
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: drop what was not sent
+
+
+class Channel(HTTPChannel):
+    """One connection. The loop calls all methods but :meth:`service`, which a thread calls."""
+
+    parser_class = Parser
+    task_class = Task
+    error_task_class = Refusal
+
+    request: Any  # the one that is arriving
+    will_close: bool
+    is_running: bool = False
+    is_lingering: bool = False
+    is_postponed: bool = False
+
+    def __init__(
+        self,
+        worker: Worker,
+        server: BaseWSGIServer,
+        sock: socket.socket,
+        *args: Any,
+        **options: Any,
+    ) -> None:
+        self.worker = worker
+        self.since = time.time()  # the time limit counts from here
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        super().__init__(server, sock, *args, **options)
+
+    @property
+    def time_limit(self) -> float:
+        """Seconds that the present state may last; infinity while a thread runs the application."""
+        if self.is_lingering:
+            return LINGER
+        if self.total_outbufs_len:
+            return float(self.worker.cfg.timeout)
+        if self.requests:
+            return math.inf
+        if self.request is not None:
+            return float(self.worker.cfg.timeout)
+        keepalive = float(self.worker.cfg.keepalive)
+        return keepalive if self.worker.alive else min(keepalive, LINGER)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the answer to the present request is the last one, because the process stops."""
+        return not self.worker.alive and self.request is None and len(self.requests) == 1
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of bodies and answers."""
+        bodies = [one.body_rcv for one in (*self.requests, self.request) if one is not None]
+        return int(self.total_outbufs_len) + sum(len(body) for body in bodies if body is not None)
+
+    def received(self, data: bytes) -> bool:
+        """Parse what came; the time limit of a request counts from its first byte."""
+        if self.is_lingering:
+            return False
+        if self.request is None and data.strip():  # blank lines between requests do not count
+            self.since = time.time()
+        return bool(super().received(data))
+
+    def service(self) -> None:
+        """Answer the next request, or leave it until the client has read the answers before it."""
+        with self.outbuf_lock:
+            self.is_postponed = self.total_outbufs_len > MAX_UNREAD
+            if self.is_postponed:
+                return
+            self.is_running = True
+        try:
+            super().service()
+        except BaseException:
+            self.cancel()
+            self.server.pull_trigger()
+            raise
+        finally:
+            self.is_running = False
+        self.since = time.time()
+        self.worker.count_request()
+
+    def handle_write(self) -> None:
+        """Send what the client takes."""
+        super().handle_write()
+        self.since = time.time()
+        if self.is_postponed and self.total_outbufs_len <= MAX_UNREAD:
+            self.is_postponed = False
+            self.server.add_task(self)
+
+    def handle_expt(self) -> None:
+        """Close: HTTP has no urgent data, and the loop would report it for ever."""
+        self.handle_close()
+
+    def handle_close(self) -> None:
+        """Close; where all was sent, only after the client has, or it could lose the answer."""
+        if self.will_close and not self.is_lingering and not self.total_outbufs_len:
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
+                self.is_lingering, self.will_close, self.since = True, False, time.time()
+                return
+        super().handle_close()
+
+    def expire(self) -> None:
+        """Do what is due when the time limit is over."""
+        if self.total_outbufs_len:
+            self.abort()
+        elif self.request is not None and not self.is_lingering:
+            with self.requests_lock:
+                self.request.error = TimedOut("")
+                self.requests.append(self.request)
+                self.request = None
+                self.server.add_task(self)
+        else:
+            self.will_close = True
+            self.handle_close()
+
+    def abort(self) -> None:
+        """Close at once, and have the kernel drop what the client has not read."""
+        with suppress(OSError):
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        super().handle_close()

@@ -1,0 +1,186 @@
+"""What the server itself says of requests: which ones it refuses, and how.
+
+The parser refuses what two servers in a row could read in two ways (request smuggling), and
+bodies above the limit of their path before it reads them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.receiver import ChunkedReceiver
+from waitress.task import ErrorTask, WSGITask
+from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
+
+from app.core import json_text
+from app.core.http.body_limits import TOO_LARGE, body_limit
+from app.core.observability import logs
+
+log = logging.getLogger(__name__)
+
+MAX_LINE = 8190  # bytes of a request's target; a query of 4 KiB is the application's to judge
+MAX_HEADERS = 32 * 1024  # bytes of the request line and all headers
+MAX_CONTROL = 1024  # bytes of a chunk's size and extensions, or of the trailer
+MAX_FRAMING = 16 * 1024  # bytes that the framing of chunks may have more than their data
+
+_CODINGS = re.compile(rb"\r\ntransfer-encoding:[ \t]*([^\r]*)", re.IGNORECASE)
+
+
+class TimedOut(BadRequest):
+    """The request did not arrive in time."""
+
+    code = 408
+    reason = "Request Timeout"
+
+
+class TargetTooLong(BadRequest):
+    """The path and the query are too long."""
+
+    code = 414
+    reason = "URI Too Long"
+
+
+class ChunkedBody(ChunkedReceiver):
+    """Decodes a chunked body, and refuses what waitress lets pass.
+
+    That is an empty line or a bare line feed where the size of a chunk stands, a long line there, a
+    long trailer, and framing that is larger than the data.
+    """
+
+    error: Error | None
+    framing = 0
+
+    def received(self, s: bytes) -> int:
+        """Take some bytes; the number that belongs to the body. Sets ``error`` to refuse it."""
+        taken = 0
+        while taken < len(s) and not self.completed and not self.error:
+            rest = s[taken : taken + self.chunk_remainder] or s[taken:]
+            if self.chunk_remainder:
+                taken += int(super().received(rest))
+                continue
+            if self.validate_chunk_end:
+                rest = rest[: 2 - len(self.chunk_end)]
+            elif not self.all_chunks_received:
+                rest = self._control(rest)
+            used = int(super().received(rest))
+            taken += used
+            self.framing += used
+            if self.framing > len(self) + MAX_FRAMING or len(self.trailer) > MAX_CONTROL:
+                self.error = BadRequest("There is too much framing")
+        return taken
+
+    def _control(self, rest: bytes) -> bytes:
+        """The part of ``rest`` that belongs to the line with the size."""
+        begun = self.control_line
+        line, end, _ = (begun + rest[: MAX_CONTROL + 2]).partition(b"\r\n")
+        if b"\n" in line or (end and not line) or len(line) > MAX_CONTROL:
+            self.error = BadRequest("The size of a chunk cannot be read")
+        return rest[: len(line) + len(end) - len(begun)]
+
+
+class Parser(HTTPRequestParser):
+    """Parses one request as it arrives."""
+
+    body_rcv: Any
+    error: Error | None
+    completed: bool
+
+    def received(self, data: bytes) -> int:
+        """Take some bytes; the number that belongs to this request. Sets ``error`` to refuse it."""
+        consumed = int(super().received(data))
+        if self.headers_finished and not self.empty and self.error is None:
+            self.error = self._fault()
+            self.completed = self.completed or self.error is not None
+        if self.completed:  # no body is awaited, so none is asked for
+            self.expect_continue = False
+        return consumed
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Parse the request line and the headers; raises ParsingError."""
+        if b"\r\n " in header_plus or b"\r\n\t" in header_plus:
+            raise ParsingError("A header is folded")
+        try:
+            super().parse_header(header_plus)
+        except ValueError as fault:  # a Content-Length of 5,000 digits, a target that is no URL
+            raise ParsingError("A number or the target cannot be read") from fault
+        if self.version not in ("1.0", "1.1"):
+            raise ParsingError("The version is unknown")
+        codings = [coding.strip(b" \t").lower() for coding in _CODINGS.findall(header_plus)]
+        if codings and (
+            codings != [b"chunked"] or self.version == "1.0" or "CONTENT_LENGTH" in self.headers
+        ):
+            raise ParsingError("The length of the body is ambiguous")
+        if self.chunked:
+            self.body_rcv = ChunkedBody(self.body_rcv.getbuf())
+
+    def _fault(self) -> Error | None:
+        if len(self.request_uri) > MAX_LINE:
+            return TargetTooLong("")
+        if self.body_rcv is None:
+            return None
+        if max(self.content_length, len(self.body_rcv)) > body_limit(self.path):
+            return RequestEntityTooLarge("")
+        return None
+
+
+class Task(WSGITask):
+    """Runs the application for one request."""
+
+    wrote_header: bool
+
+    def get_environment(self) -> dict[str, Any]:
+        """The WSGI environment; its path is the one sent, where waitress removes leading slashes."""
+        environ: dict[str, Any] = super().get_environment()
+        environ["PATH_INFO"] = self.request.path
+        return environ
+
+    def write(self, data: bytes) -> None:
+        """Send a piece of the answer; the headers go with the first one, in one system call."""
+        if self.request.command == "HEAD":
+            data = b""
+        is_first = self.complete and not self.wrote_header and self.has_body
+        if is_first and 0 < len(data) <= (self.content_length or 0):
+            head = self.build_response_header()
+            self.wrote_header = True
+            self.content_bytes_written += len(data)
+            self.channel.write_soon(head + data)
+        else:
+            super().write(data)
+
+    def build_response_header(self) -> bytes:
+        """The status line and the headers; the last answer of a process that stops says so."""
+        if self.channel.is_ending:
+            self.request.headers["CONNECTION"] = "close"
+            self.request.connection_close = True
+        return bytes(super().build_response_header())
+
+    def set_close_on_finish(self) -> None:
+        """Close the connection after the answer.
+
+        waitress does this where an answer has no length. One that cannot have a body (204, 304) ends
+        with its headers, so the connection stays open.
+        """
+        if self.has_body or self.version == "1.0" or self.request.connection_close:
+            super().set_close_on_finish()
+
+
+class Refusal(ErrorTask):
+    """Answers a request that the application does not see, and logs one line."""
+
+    def execute(self) -> None:
+        """Answer with ``{"detail": …}``, and close the connection after it."""
+        error = self.request.error
+        request_id = logs.begin_request(self.request.headers.get("X_REQUEST_ID"))
+        log.info("request_refused", extra={"status": error.code})
+        body = json_text.dumps({"detail": TOO_LARGE if error.code == 413 else error.reason})
+        self.status = f"{error.code} {error.reason}"
+        self.content_length = len(body)
+        self.response_headers += [
+            ("Content-Type", "application/json"),
+            ("X-Request-Id", request_id),
+        ]
+        self.set_close_on_finish()
+        self.write(body)

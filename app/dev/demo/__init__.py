@@ -1,0 +1,1 @@
+"""The demo data and the commands' way to create it."""

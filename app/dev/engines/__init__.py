@@ -1,0 +1,1 @@
+"""The private PostgreSQL and Redis: started, shared by all commands of an instance, stopped."""

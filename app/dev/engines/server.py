@@ -1,0 +1,133 @@
+"""What PostgreSQL and Redis have in common: start unless it runs, wait until it answers, stop."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from app.dev.engines.account import Account
+from app.dev.engines.instance import DevError, Instance
+
+START_SECONDS = 60
+FAULT = re.compile(r"FATAL|PANIC|ERROR|rror:|FAILED|ailed")
+
+
+class Server:
+    """One server of an instance; whichever process started it, any other may use and stop it.
+
+    ``durable=False`` trades the safety of the data for speed; for tests.
+    """
+
+    title: str
+    name: str
+    stop_signals: Sequence[tuple[signal.Signals, float]]  # each with the seconds it gets
+    data: Path
+    pid_file: Path
+    mark: str  # stands in the command line of this instance's server and of no other
+
+    def __init__(self, instance: Instance, *, account: Account, durable: bool) -> None:
+        self.instance = instance
+        self.account = account
+        self.durable = durable
+        self.log = instance.log(self.name)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> Sequence[str | Path]:
+        """The command line."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Create the data, and remove what a killed server has left."""
+        raise NotImplementedError
+
+    def answers(self) -> bool:
+        """True if the server serves requests."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """The server answers afterwards; one that runs already is used.
+
+        Raises :class:`DevError` with the last fault in its log if it does not start.
+        """
+        if self.answers():
+            return
+        self.stop()  # one that starts, stops or hangs: its starter may have been killed
+        self.account.own(self.instance.sockets)
+        self.prepare()
+        child = self.launch(self.command(), folder=self.data)
+        wait_until(lambda: self.answers() or child.poll() is not None, seconds=START_SECONDS)
+        if child.poll() is not None or not self.answers():
+            raise DevError(f"{self.title} did not start: {self.last_fault()}")
+
+    def stop(self) -> None:
+        """The server has ended afterwards; DevError if it cannot be stopped."""
+        for number, seconds in self.stop_signals:
+            process = self.process()
+            if process is None:
+                break
+            try:
+                process.send_signal(number)
+            except psutil.AccessDenied:
+                raise DevError(f"{self.title} belongs to {process.username()}.") from None
+            except psutil.NoSuchProcess:
+                break
+            wait_until(lambda: self.process() is None, seconds=seconds)
+        if self.process() is not None:
+            raise DevError(f"{self.title} does not stop; see {self.log}.")
+        if self._child is not None:
+            self._child.terminate()  # it has ended, unless it has no pid file yet
+            self._child.wait()
+
+    def process(self) -> psutil.Process | None:
+        """The running server; None if there is none, or if its process id is another program's."""
+        with suppress(psutil.Error, ValueError):
+            process = psutil.Process(self.pid())
+            if self.mark in " ".join(process.cmdline()):
+                return process
+        return None
+
+    def pid(self) -> int:
+        """The process id in the pid file; -1 if there is none."""
+        try:
+            return int(self.pid_file.read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            return -1
+
+    def launch(self, command: Sequence[str | Path], *, folder: Path) -> subprocess.Popen[bytes]:
+        """Start a program as the server's account; the log holds its output only."""
+        self.log.parent.mkdir(exist_ok=True)
+        with self.log.open("wb") as log:
+            try:
+                self._child = subprocess.Popen(  # noqa: S603 - our own command
+                    [*self.account.command_prefix, *map(str, command)],
+                    cwd=folder,
+                    env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,  # Ctrl-C does not reach it
+                    **self.account.popen_options,
+                )
+            except (OSError, subprocess.SubprocessError) as fault:
+                raise DevError(f"{command[0]} cannot be started: {fault}.") from None
+        return self._child
+
+    def last_fault(self) -> str:
+        """The last line in the log that names a fault, with the log's path."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        faults = [line for line in lines if FAULT.search(line)] or lines or ["no message"]
+        return f"{faults[-1].strip()} (see {self.log})"
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 0.02) -> None:
+    """Return once ``condition`` holds, at the latest after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(every)

@@ -1,1 +1,0 @@
-"""The peer: the same requests on FastAPI, pydantic, async SQLAlchemy and asyncpg."""

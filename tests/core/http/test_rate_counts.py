@@ -1,0 +1,404 @@
+"""Counting in windows, alone and with others through a real Redis."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from app.config import Rate
+from app.core.http.rate_counts import BATCH, INTERVAL, MAX_BUCKETS, RateCounts, Usage
+from app.dev.engines.instance import Instance
+
+DAY = 86_400
+NEVER = 3600.0  # seconds between exchanges of a counter whose exchanges are made by the test
+NOWHERE = "unix:///nowhere/redis.sock?db=0"
+NAME = "credential"
+FIVE = Rate(5, DAY)
+
+
+def client_of(url: str, timeout: float = 5) -> Redis:
+    return Redis.from_url(url, socket_timeout=timeout, retry=Retry(NoBackoff(), 0))
+
+
+@pytest.fixture
+def redis(instance: Instance) -> Iterator[Redis]:
+    with client_of(instance.redis_url) as client:
+        yield client
+        client.flushdb()
+
+
+@pytest.fixture
+def counters(redis: Redis, instance: Instance) -> Callable[[int], list[RateCounts]]:
+    """Several counters that share the Redis, as processes do."""
+    return lambda number: [
+        RateCounts(client_of(instance.redis_url), interval=NEVER) for _ in range(number)
+    ]
+
+
+@pytest.fixture
+def alone() -> RateCounts:
+    return RateCounts(client_of(NOWHERE), interval=NEVER)
+
+
+def used(counts: RateCounts, times: int, rate: Rate = FIVE) -> Usage:
+    """The usage after ``times`` requests."""
+    return [counts.count(NAME, rate) for _ in range(times)][-1]
+
+
+def wait_for_window(seconds: int) -> None:
+    """Return just after a window has begun."""
+    time.sleep(seconds - time.time() % seconds + 0.01)
+
+
+def wait_until(holds: Callable[[], object], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class TestCount:
+    def test_admits_as_many_as_the_rate_says(self, alone):
+        usages = [alone.count(NAME, FIVE) for _ in range(7)]
+
+        assert [usage.is_allowed for usage in usages] == [True] * 5 + [False] * 2
+        assert [usage.remaining for usage in usages] == [4, 3, 2, 1, 0, 0, 0]
+
+    def test_counts_each_name_by_itself(self, alone):
+        used(alone, 5)
+
+        assert alone.count("other", FIVE).remaining == 4
+
+    def test_window_is_aligned_to_the_clock(self, alone):
+        usage = used(alone, 1, Rate(5, 3600))
+
+        assert usage.ends_at % 3600 == 0
+        assert 0 < usage.ends_at - time.time() <= 3600
+
+    def test_starts_from_zero_in_the_next_window(self, alone):
+        wait_for_window(1)
+        before = used(alone, 6, Rate(5, 1))
+        wait_for_window(1)
+        after = used(alone, 1, Rate(5, 1))
+
+        assert not before.is_allowed
+        assert after.is_allowed
+        assert after.used == 1
+        assert after.ends_at == before.ends_at + 1
+
+    def test_is_exact_in_eight_threads_while_sums_are_exchanged(self, counters, redis):
+        (counts,) = counters(1)
+        rate = Rate(10_000, DAY)
+        admitted = []
+
+        def work() -> None:
+            admitted.append(sum(counts.count(NAME, rate).is_allowed for _ in range(2_000)))
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            counts.exchange()
+        counts.exchange()
+
+        assert sum(admitted) == 10_000
+        assert sums_in(redis) == [10_000]
+
+
+class TestSetRate:
+    def test_applies_from_now_on_and_in_the_next_window(self, alone):
+        wait_for_window(1)
+        used(alone, 1, Rate(1, 1))
+
+        changed = alone.set_rate(NAME, Rate(3, 1))
+        second = alone.count(NAME, Rate(1, 1))
+        wait_for_window(1)
+        later = alone.count(NAME, Rate(1, 1))
+
+        assert changed == (NAME, Rate(3, 1), 1, second.ends_at, True)
+        assert second.is_allowed
+        assert later.remaining == 2
+
+    def test_starts_from_zero_in_a_window_of_another_length(self, alone):
+        used(alone, 5)
+
+        assert alone.set_rate(NAME, Rate(3, 3600)).remaining == 3
+
+    def test_does_not_know_a_name_that_was_not_counted(self, alone):
+        assert alone.set_rate(NAME, FIVE) is None
+
+
+class TestExchange:
+    def test_tells_each_process_what_the_others_have_counted(self, counters):
+        first, second = counters(2)
+        used(first, 2)
+        used(second, 1)
+        first.exchange()
+        second.exchange()
+
+        assert used(second, 1).used == 4
+        assert used(first, 1).used == 3  # nothing is known of the second until the next exchange
+        first.exchange()
+        assert used(first, 1).used == 5
+        assert not used(first, 1).is_allowed
+
+    def test_reads_nothing_for_what_has_not_changed(self, counters, redis):
+        (counts,) = counters(1)
+        used(counts, 1)
+        counts.exchange()
+        redis.flushdb()
+
+        counts.exchange()
+
+        assert redis.keys() == []
+
+    def test_refused_requests_are_not_counted(self, counters, redis):
+        (counts,) = counters(1)
+        used(counts, 100)
+
+        counts.exchange()
+
+        assert sums_in(redis) == [5]
+
+    def test_stores_no_longer_than_two_windows(self, counters, redis):
+        (counts,) = counters(1)
+        used(counts, 1, Rate(5, 60))
+
+        counts.exchange()
+
+        (key,) = redis.keys()
+        assert key.startswith(b"controlplane:ratelimit:credential:60:")
+        assert 0 < redis.ttl(key) <= 60
+
+    def test_of_a_window_that_is_over_changes_nothing(self, counters):
+        first, second = counters(2)
+        wait_for_window(1)
+        used(first, 5, Rate(5, 1))
+        first.exchange()
+        wait_for_window(1)
+        used(second, 1, Rate(5, 1))
+        second.exchange()
+
+        assert used(second, 1, Rate(5, 1)).used == 2
+
+    def test_sends_many_buckets_in_batches(self, counters, redis):
+        first, second = counters(2)
+        names = [f"credential-{number}" for number in range(2 * BATCH + 1)]
+        for name in names:
+            first.count(name, FIVE)
+            second.count(name, FIVE)
+
+        first.exchange()
+        second.exchange()
+
+        assert redis.dbsize() == len(names)
+        assert {second.count(name, FIVE).used for name in names} == {3}
+
+    def test_is_made_by_one_thread_in_the_background(self, instance, redis):
+        counts = [RateCounts(client_of(instance.redis_url), interval=0.05) for _ in range(2)]
+        before = threading.active_count()
+        for one in counts:
+            used(one, 2)
+
+        wait_until(lambda: sums_in(redis) == [4])
+
+        assert threading.active_count() == before + 2
+
+
+class TestRedisAway:
+    @pytest.fixture
+    def socket(self, instance: Instance, tmp_path: Path) -> Path:
+        """Where Redis is reached; without the link it is away."""
+        path = tmp_path / "redis.sock"
+        path.symlink_to(instance.redis_socket)
+        return path
+
+    @pytest.fixture
+    def client(self, socket: Path, redis: Redis) -> Redis:
+        return client_of(f"unix://{socket}?db=0")
+
+    def test_process_counts_alone(self, alone):
+        used(alone, 3)
+        with pytest.raises(RedisError):
+            alone.exchange()
+
+        assert [alone.count(NAME, FIVE).is_allowed for _ in range(3)] == [True, True, False]
+
+    def test_counts_are_sent_when_it_is_back(self, counters, client, socket, instance, redis):
+        counts, (other,) = RateCounts(client, interval=NEVER), counters(1)
+        used(counts, 1)
+        used(other, 1)
+        counts.exchange()
+        socket.unlink()
+        client.connection_pool.disconnect()
+        used(counts, 2)
+        for _ in range(3):
+            with pytest.raises(RedisError):
+                counts.exchange()
+        used(counts, 1)
+        socket.symlink_to(instance.redis_socket)
+
+        counts.exchange()
+        other.exchange()
+
+        assert sums_in(redis) == [5]
+        assert not used(other, 1).is_allowed
+
+    def test_what_arrived_without_an_answer_is_not_counted_twice(self, instance, redis):
+        counts = RateCounts(client_of(instance.redis_url, timeout=0.1), interval=NEVER)
+        used(counts, 1)
+        counts.exchange()
+        used(counts, 2)
+        server = redis.info()["process_id"]
+        os.kill(server, signal.SIGSTOP)
+        try:
+            with pytest.raises(RedisError):
+                counts.exchange()
+        finally:
+            os.kill(server, signal.SIGCONT)
+        wait_until(lambda: sums_in(redis) == [3])
+
+        counts.exchange()
+
+        assert sums_in(redis) == [3]
+        assert used(counts, 1).used == 4
+
+    def test_thread_goes_on_and_says_so_once(self, client, socket, instance, redis, caplog):
+        counts = RateCounts(client, interval=0.02)
+        socket.unlink()
+        used(counts, 1)
+        time.sleep(0.3)
+        socket.symlink_to(instance.redis_socket)
+
+        wait_until(lambda: sums_in(redis) == [1])
+
+        assert [record.message for record in caplog.records] == ["rate_limits_not_shared"]
+
+    def test_emptied_redis_gets_the_totals_again(self, counters, redis):
+        (counts,) = counters(1)
+        used(counts, 3)
+        counts.exchange()
+        redis.flushdb()
+        redis.script_flush()
+        used(counts, 1)
+
+        counts.exchange()
+
+        assert sums_in(redis) == [4]
+
+
+class TestMemory:
+    def test_least_recently_used_bucket_is_evicted(self, alone):
+        used(alone, 5)
+        alone.count("idle", FIVE)
+        for number in range(MAX_BUCKETS - 1):
+            alone.count(f"flood-{number}", FIVE)
+            if number % 1000 == 0:
+                alone.count(NAME, FIVE)
+
+        assert not alone.count(NAME, FIVE).is_allowed
+        assert alone.count("idle", FIVE).used == 1
+
+    def test_bucket_is_dropped_when_it_was_not_used_for_a_window(self, counters):
+        (counts,) = counters(1)
+        wait_for_window(1)
+        for name in (NAME, "used"):
+            counts.count(name, Rate(1, 1))
+            counts.set_rate(name, Rate(5, 1))
+        wait_for_window(1)
+        counts.count("used", Rate(1, 1))
+        wait_for_window(1)
+
+        counts.exchange()
+
+        assert counts.count("used", Rate(1, 1)).rate == Rate(5, 1)
+        assert counts.count(NAME, Rate(1, 1)).rate == Rate(1, 1)
+
+
+class TestFork:
+    def test_forked_process_counts_and_exchanges_for_itself(self, instance, redis):
+        counts = RateCounts(client_of(instance.redis_url), interval=0.05)
+        used(counts, 3)
+        wait_until(lambda: sums_in(redis) == [3])
+
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                if used(counts, 1).used == 1:
+                    wait_until(lambda: sums_in(client_of(instance.redis_url)) == [4])
+                    status = 0
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert used(counts, 1).used == 4
+        wait_until(lambda: counts.count(NAME, FIVE).used == 5)
+
+
+class TestOvershoot:
+    PROCESSES = 4
+    LIMIT = 400
+    SLACK = 0.5  # seconds for exchanges and a busy machine
+
+    def test_of_a_process_ends_with_its_first_exchange(self, counters):
+        first, second = counters(2)
+        used(first, 5)
+        first.exchange()
+
+        before = used(second, 4)
+        second.exchange()
+        after = used(second, 1)
+
+        assert before.is_allowed
+        assert not after.is_allowed
+        assert after.used == 9
+
+    def test_ends_two_intervals_after_the_limit_was_reached(self, instance, redis):
+        rate = Rate(self.LIMIT, DAY)
+        processes = [RateCounts(client_of(instance.redis_url)) for _ in range(self.PROCESSES)]
+        admitted: list[float] = []
+        started = time.monotonic()
+
+        def send(counts: RateCounts, delay: float) -> None:
+            time.sleep(delay)  # so that the processes do not exchange at the same time
+            while time.monotonic() < started + 3.5:
+                if counts.count(NAME, rate).is_allowed:
+                    admitted.append(time.monotonic())
+                time.sleep(0.005)  # each process alone would reach the limit after two seconds
+
+        threads = [
+            threading.Thread(target=send, args=(counts, number * INTERVAL / self.PROCESSES))
+            for number, counts in enumerate(processes)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        admitted.sort()
+        assert self.LIMIT <= len(admitted) < self.LIMIT * self.PROCESSES
+        assert admitted[-1] - admitted[self.LIMIT - 1] < 2 * INTERVAL + self.SLACK
+
+    def test_is_never_more_than_the_limit_for_each_process(self, counters):
+        admitted = sum(
+            counts.count(NAME, FIVE).is_allowed for counts in counters(3) for _ in range(20)
+        )
+
+        assert admitted == 3 * FIVE.amount
+
+
+def sums_in(redis: Redis) -> list[int]:
+    """The sum of each bucket's window that Redis has."""
+    return [sum(map(int, redis.hvals(key))) for key in redis.keys("controlplane:ratelimit:*")]

@@ -1,0 +1,125 @@
+"""The limit of each kind of credential, and what a refused request costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+
+from app import create_app
+from app.core.http.rate_limit import EXTENSION
+from tests.conftest import Api
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_tenant,
+    platform_token,
+)
+
+TENANT, PLATFORM = 3, 6
+# Windows of a month, which do not end during a test.
+LIMITS = {
+    "RATELIMIT_ENABLED": "1",
+    "RATELIMIT_DEFAULT": f"{TENANT}/month",
+    "RATELIMIT_PLATFORM": f"{PLATFORM}/month",
+    "RATELIMIT_FAILED_AUTH": "1000/month",
+}
+
+
+@pytest.fixture
+def limited(app: Flask, environment) -> Iterator[Flask]:
+    limited = create_app({**environment, **LIMITS})
+    yield limited
+    limited.extensions[EXTENSION].counts.exchange()  # so that nothing is left for the next test
+
+
+@pytest.fixture
+def statuses(limited: Flask):
+    """The statuses of so many requests in a row."""
+    return lambda token, times: [
+        Api(limited).get("/v1/users", token=token).status_code for _ in range(times)
+    ]
+
+
+class TestPlatformCredential:
+    def test_has_a_limit_of_its_own(self, limited, statuses):
+        tenant = create_tenant()
+
+        for token in (platform_token(), create_api_key(None, ["users:read"])):
+            assert statuses(token, PLATFORM + 1) == [200] * PLATFORM + [429]
+        for token in (create_member(tenant)[2], create_api_key(tenant, ["users:read"])):
+            assert statuses(token, TENANT + 1) == [200] * TENANT + [429]
+
+    def test_sees_its_own_limit_from_the_first_answer_on(self, limited):
+        token = platform_token()
+
+        answers = [Api(limited).get("/v1/users", token=token) for _ in range(2)]
+
+        assert [answer.headers["RateLimit-Limit"] for answer in answers] == [str(PLATFORM)] * 2
+        assert [answer.headers["RateLimit-Remaining"] for answer in answers] == ["5", "4"]
+
+    def test_keeps_its_limit_in_the_next_window(self, environment):
+        limits = {**LIMITS, "RATELIMIT_DEFAULT": "1/second", "RATELIMIT_PLATFORM": "50/second"}
+        limited = create_app({**environment, **limits})
+        token = platform_token()
+        shown = set()
+        started = time.monotonic()
+
+        while time.monotonic() < started + 2.2:
+            answer = Api(limited).get("/v1/users", token=token)
+            shown.add((answer.status_code, answer.headers["RateLimit-Limit"]))
+            time.sleep(0.1)
+
+        assert shown == {(200, "50")}
+
+    def test_loses_its_limit_with_its_rank(self, app, statuses):
+        tenant = create_tenant()
+        subject = create_member(tenant)[0].idp_user_id
+        token = platform_token(subject=subject, tenant=tenant)
+        before = statuses(token, TENANT + 1)
+        app.test_cli_runner().invoke(args=["platform-admins", "remove", subject, "--yes"])
+
+        after = statuses(token, 2)
+
+        assert before == [200] * (TENANT + 1)
+        assert after == [200, 429]
+
+
+class TestBeyondTheLimit:
+    @pytest.fixture
+    def without_database(self, app, environment) -> Flask:
+        nowhere = "postgresql://nobody@127.0.0.1:1/nothing"
+        return create_app({**environment, **LIMITS, "DATABASE_URL": nowhere})
+
+    @pytest.mark.parametrize("kind", ["key", "token"])
+    def test_costs_no_database_work(self, without_database, kind):
+        tenant = create_tenant()
+        token = (
+            create_api_key(tenant, ["users:read"]) if kind == "key" else create_member(tenant)[2]
+        )
+
+        answers = [Api(without_database).get("/v1/users", token=token) for _ in range(TENANT + 1)]
+
+        assert [answer.status_code for answer in answers] == [503] * TENANT + [429]
+
+    def test_answer_carries_the_requests_id(self, limited, statuses):
+        token = create_member(create_tenant())[2]
+        statuses(token, TENANT)
+
+        answer = Api(limited).get("/v1/users", token=token, headers={"X-Request-Id": "mine"})
+
+        assert answer.status_code == 429
+        assert answer.headers["X-Request-Id"] == "mine"
+        assert answer.get_json() == {"detail": "Too Many Requests"}
+
+
+class TestSpelling:
+    def test_of_a_token_with_padding_is_refused_and_counts_as_failed(self, limited):
+        token = create_member(create_tenant())[2]
+
+        answers = [Api(limited).get("/v1/users", token=token + "=" * n) for n in range(3)]
+
+        assert [answer.status_code for answer in answers] == [200, 401, 401]
+        assert answers[-1].headers["RateLimit-Limit"] == "1000"
