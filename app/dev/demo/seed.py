@@ -31,7 +31,6 @@ from app.users import service as users
 from app.users.models import User
 
 R = TypeVar("R", bound=Row)
-
 DATA = json.loads(Path(__file__).with_name("data.json").read_text(encoding="utf-8"))
 TOKEN_SECONDS = 7 * 24 * 3600
 LOCK = 7_021_110  # an advisory lock's number, the same in every process that seeds
@@ -47,19 +46,15 @@ def seed_demo(*, only_if_new: bool = False) -> dict[str, Any]:
         tenancy.enter(tenancy.PLATFORM)
         db.session.execute(select(func.pg_advisory_xact_lock(LOCK)))
         if not (only_if_new and _find(Tenant, idp_org_id=DATA["tenants"][0]["idp_org_id"])):
-            _create_platform()
+            platform_admins.add(DATA["platform_subject"], actor=SYSTEM_CLI)
+            for name in DATA["presets"]:
+                _preset(name)
             for values in DATA["tenants"]:
                 _create_tenant(values)
         return {
             "platform_token": _token(DATA["platform_subject"], None),
             "tenants": [_read_tenant(values["idp_org_id"]) for values in DATA["tenants"]],
         }
-
-
-def _create_platform() -> None:
-    platform_admins.add(DATA["platform_subject"], actor=SYSTEM_CLI)
-    for name in DATA["presets"]:
-        _preset(name)
 
 
 def _preset(name: str) -> PlanPreset:
@@ -105,9 +100,8 @@ def _create_overrides(tenant: Tenant) -> None:
     preset = _preset(DATA["subscriptions"][tenant.idp_org_id]["plan_name"])
     for values in DATA["overrides"]:
         if _find(FeatureOverride, tenant_id=tenant.id, flag_key=values["flag_key"]) is None:
-            overrides.create_override(
-                tenant.id, **values, plan_preset_id=preset.id, actor=SYSTEM_CLI
-            )
+            named = {**values, "plan_preset_id": preset.id}
+            overrides.create_override(tenant.id, **named, actor=SYSTEM_CLI)
 
 
 def _read_tenant(idp_org_id: str) -> dict[str, Any]:
