@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import click
@@ -12,10 +13,9 @@ from flask.cli import ScriptInfo, pass_script_info, with_appcontext
 from app.cli.base import json_option, print_json
 from app.cli.tokens import require_signing_key
 from app.dev.demo.seed import seed_demo
-from app.dev.processes import check_port, exit_on_signals, serve
+from app.dev.engines.sharing import exit_on
+from app.dev.processes import check_port, serve
 from app.extensions import db
-
-JSON_BODY = "-H 'Content-Type: application/json' -d"
 
 
 @click.command("dev")
@@ -26,7 +26,7 @@ def dev(info: ScriptInfo, port: int) -> None:
     """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler."""
     app = info.load_app()
     require_signing_key(app.extensions["config"])
-    exit_on_signals()
+    exit_on(signal.SIGINT, signal.SIGTERM, code=0)
     check_port(port)
     flask_migrate.upgrade()
     demo = seed_demo(only_if_new=True)
@@ -39,6 +39,7 @@ def welcome(url: str, demo: dict[str, Any]) -> str:
     tenant = demo["tenants"][0]
     as_owner = f"-H 'Authorization: Bearer {tenant['users'][0]['token']}'"
     as_superadmin = f"-H 'Authorization: Bearer {demo['platform_token']}'"
+    merge = '-H \'Content-Type: application/json\' -d \'{"patches": {"nickname": "Ada"}}\''
     owners = [f"  {t['slug']} (owner):\n  {t['users'][0]['token']}" for t in demo["tenants"]]
     lines = [
         f"\nThe service is ready: {url}",
@@ -46,8 +47,7 @@ def welcome(url: str, demo: dict[str, Any]) -> str:
         f"\nTokens, for seven days:\n  superadmin:\n  {demo['platform_token']}",
         *owners,
         f"\nTry:\ncurl -s {url}/v1/users {as_owner}",
-        f"curl -s -X PATCH {url}/v1/users/{tenant['users'][-1]['id']}/meta_data {as_owner}"
-        f' {JSON_BODY} \'{{"patches": {{"nickname": "Ada"}}}}\'',
+        f"curl -s -X PATCH {url}/v1/users/{tenant['users'][-1]['id']}/meta_data {as_owner} {merge}",
         f"curl -s -X PATCH '{url}/v1/tenants/{tenant['tenant_id']}/active?is_active=true'"
         f" {as_superadmin}",
         "\nCtrl-C stops everything.",

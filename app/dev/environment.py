@@ -28,9 +28,10 @@ from app.dev.engines.instance import OWNER_ROLE, Instance
 def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """``environ``, with the values of a private instance for what it leaves out."""
     instance = Instance.at(environ.get("INSTANCE_DIR") or "instance")
+    new_secret = "whsec_" + b64encode(secrets.token_bytes(32)).decode()
     try:
         signing_key = _stored(instance.folder / "signing-key.pem", _new_signing_key)
-        webhook_secret = _stored(instance.folder / "webhook-secret", _new_webhook_secret)
+        webhook_secret = _stored(instance.folder / "webhook-secret", lambda: new_secret)
         workos_secret = _stored(instance.folder / "workos-secret", secrets.token_hex)
     except OSError as fault:
         raise instance.unusable(fault) from None
@@ -64,10 +65,6 @@ def _stored(path: Path, create: Callable[[], str]) -> str:
 def _new_signing_key() -> str:
     key = Ed25519PrivateKey.generate()
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-
-
-def _new_webhook_secret() -> str:
-    return "whsec_" + b64encode(secrets.token_bytes(32)).decode()
 
 
 def _public_key(signing_key: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -12,19 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from types import FrameType
 
 from flask import Flask
 
 from app.dev.engines.instance import DevError
-from app.dev.engines.server import wait_until
+from app.dev.engines.server import START_SECONDS, wait_until
 from app.dev.environment import development_environment
 
 HOST = "127.0.0.1"
 PORT_SECONDS = 8  # for the web server of a killed `flask dev` to end
-START_SECONDS = 60
 PROJECT = Path(__file__).parents[2]
-PROCESSES = ("web", "worker", "scheduler")
 
 
 def serve(app: Flask, *, port: int, ready: Callable[[str], None]) -> None:
@@ -33,8 +29,11 @@ def serve(app: Flask, *, port: int, ready: Callable[[str], None]) -> None:
     Its processes have ended when this returns. Raises :class:`DevError` if one of them, or a
     private server, ends by itself.
     """
-    servers = app.extensions.get("engines", ())
-    with running(service_environment(app), port=port) as honcho:
+    environ, servers = dict(os.environ), app.extensions.get("engines", ())
+    if servers:
+        environ = development_environment(environ)
+        environ.setdefault("PROMETHEUS_MULTIPROC_DIR", f"{environ['INSTANCE_DIR']}/metrics")
+    with running(environ, port=port) as honcho:
 
         def has_ended() -> bool:
             return honcho.poll() is not None or None in [one.process() for one in servers]
@@ -43,7 +42,7 @@ def serve(app: Flask, *, port: int, ready: Callable[[str], None]) -> None:
         if not has_ended() and is_ready(port):
             ready(f"http://{HOST}:{port}")
             wait_until(has_ended, seconds=float("inf"), every=0.5)
-        raise DevError("A part of the service did not start or has ended; see the lines above.")
+        raise DevError("A process did not start or has ended; see above, and the instance's logs.")
 
 
 @contextmanager
@@ -53,12 +52,12 @@ def running(environ: Mapping[str, str], *, port: int) -> Iterator[subprocess.Pop
     honcho ends all processes when one of them ends. One is ``cat``: it ends when standard input
     is closed, which is when the block ends or when this process does, even by SIGKILL.
     """
-    with tempfile.NamedTemporaryFile("w", prefix="Procfile-") as procfile:
-        procfile.write((PROJECT / "Procfile").read_text() + "parent: cat\n")
-        procfile.flush()
-        options = ["--env", os.devnull, "--procfile", procfile.name]
+    with tempfile.NamedTemporaryFile(prefix="Procfile-") as procfile:
+        Path(procfile.name).write_text((PROJECT / "Procfile").read_text() + "parent: cat\n")
+        command = [sys.executable, "-m", "honcho", "--env", os.devnull]
+        command += ["--procfile", procfile.name, "start", "web", "worker", "scheduler", "parent"]
         with subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-m", "honcho", *options, "start", *PROCESSES, "parent"],
+            command,
             cwd=PROJECT,
             env={
                 **environ,
@@ -70,15 +69,6 @@ def running(environ: Mapping[str, str], *, port: int) -> Iterator[subprocess.Pop
             start_new_session=True,  # Ctrl-C does not reach it
         ) as process:
             yield process
-
-
-def service_environment(app: Flask) -> dict[str, str]:
-    """The environment of the processes, with the addresses and secrets of a private instance."""
-    environ = {"WEB_CONCURRENCY": "2", **os.environ}
-    if "engines" not in app.extensions:
-        return environ
-    environ = development_environment(environ)
-    return {"PROMETHEUS_MULTIPROC_DIR": f"{environ['INSTANCE_DIR']}/metrics", **environ}
 
 
 def is_ready(port: int) -> bool:
@@ -104,15 +94,3 @@ def check_port(port: int) -> None:
         raise DevError(
             f"Port {port} cannot be used. Choose another one: flask dev --port {port + 1}"
         )
-
-
-def exit_on_signals() -> None:
-    """Exit with 0 on Ctrl-C or SIGTERM; further ones do not disturb the clean-up."""
-
-    def exit_once(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise SystemExit(0)
-
-    signal.signal(signal.SIGINT, exit_once)
-    signal.signal(signal.SIGTERM, exit_once)

@@ -105,7 +105,7 @@ class Rows:
             self._tenants[organization_id] = tenants.create(values, actor=SYSTEM_IDP)
             return True
         before = organization_values(self._objects.before[key], organization_id)
-        changes = self._changes(before, values)
+        changes = self._changes(before, values, tenant)
         if before is None or before["slug"] == values["slug"]:
             changes.pop("slug", None)  # a slug given here stays
         _change_tenant(tenant, changes)
@@ -151,7 +151,7 @@ class Rows:
             self._change_user(user, pair.user_id, is_new=before is None)
         if membership is None:
             memberships.create_for(user, now, actor=SYSTEM_IDP)
-        elif changes := self._changes(before, now):
+        elif changes := self._changes(before, now, membership):
             memberships.change(membership.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
         return True
 
@@ -170,18 +170,22 @@ class Rows:
             return
         self._written.add(user.id)
         before = None if is_new else user_values(self._objects.before[key])
-        changes = {name: v for name, v in self._changes(before, now).items() if name in fields}
+        changes = self._changes(before, {name: now[name] for name in fields}, user)
         if changes:
             users.update(user.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
 
-    def _changes(self, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> dict[str, Any]:
-        """What the delivery changed; everything, where nothing was known before.
+    def _changes(
+        self, before: Mapping[str, Any] | None, now: Mapping[str, Any], row: Any
+    ) -> dict[str, Any]:
+        """What the delivery changes in ``row``; everything, where nothing was known before.
 
         An event that repeats "active" does not reactivate what was ended here.
         """
         if before is None or self._force:
-            return {name: value for name, value in now.items() if (name, value) != REPEATED}
-        return {name: value for name, value in now.items() if before[name] != value}
+            changed = {name: value for name, value in now.items() if (name, value) != REPEATED}
+        else:
+            changed = {name: value for name, value in now.items() if before[name] != value}
+        return {name: value for name, value in changed.items() if getattr(row, name) != value}
 
 
 def _change_tenant(tenant: Tenant, values: dict[str, Any]) -> None:

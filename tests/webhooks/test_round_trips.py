@@ -1,10 +1,147 @@
 """How many messages the worker sends to PostgreSQL for one event, BEGIN and COMMIT included.
 
 Each message is a round trip. BEGIN travels with the claim of the event. A job looks once more when
-no event is left: that is two messages for each job, not for each event.
+no event is left: two messages for each job, not for each event.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from app.webhooks import jobs
+from app.webhooks.providers import Receiver
+from tests import factories
+from tests.conformance.webhook_samples import document
+from tests.messages import sent_messages
+from tests.webhooks.sending import Sender, event_row, work_off
+
 APPLICATION = 9
 LAST_LOOK = 2
+USER, ORGANIZATION = "user_1", "org_1"
+
+
+@pytest.fixture
+def count(app, sender: Sender):
+    """Post an event and apply it: the messages of its application, without the last look."""
+
+    def apply(preset: str, body: Any, status: str = "succeeded", **options: Any) -> list[str]:
+        answer = sender.post(preset, body, **options)
+        with sent_messages() as messages:
+            work_off(app)
+        assert event_row(answer.get_json()["event_id"]).status == status
+        assert messages[-LAST_LOOK:] == ["webhook_events.claim_next", "COMMIT"]
+        return messages[:-LAST_LOOK]
+
+    return apply
+
+
+def workos(event: str, number: int, **data: Any) -> dict[str, Any]:
+    """An event of WorkOS, later than those with a lower ``number``."""
+    at = f"2026-01-05T09:00:{number:02}.000Z"
+    data = {"object": event.partition(".")[0], "created_at": at, "updated_at": at, **data}
+    return {"id": f"event_{number}", "event": event, "created_at": at, "data": data}
+
+
+def organization(change: str, number: int, **data: Any) -> dict[str, Any]:
+    return workos(f"organization.{change}", number, id=ORGANIZATION, **{"name": "Acme", **data})
+
+
+def user(change: str, number: int, **data: Any) -> dict[str, Any]:
+    values = {"email": "ada@acme.example", "first_name": "Ada", "last_name": "Lovelace", **data}
+    return workos(f"user.{change}", number, id=USER, **values)
+
+
+def membership(change: str, number: int, **data: Any) -> dict[str, Any]:
+    pair = {"organization_id": ORGANIZATION, "user_id": USER}
+    values = {"id": "om_1", "status": "active", "role": {"slug": "member"}, **pair, **data}
+    return workos(f"organization_membership.{change}", number, **values)
+
+
+class TestIdentityEvents:
+    def test_of_one_history_send_nine_messages_at_most(self, count):
+        """From the first event to the last, in an order in which nothing waits."""
+        for event in (
+            organization("created", 1),
+            user("created", 2),
+            membership("created", 3),
+            user("updated", 4, first_name="Augusta"),
+            membership("updated", 5, role={"slug": "admin"}),
+            organization("updated", 6, name="Acme Inc."),
+            membership("deleted", 7),
+            user("deleted", 8),
+            organization("deleted", 9, name="Acme Inc."),
+        ):
+            messages = count("workos", event)
+
+            assert len(messages) <= APPLICATION, (event["event"], messages)
+
+    def test_of_a_membership_whose_user_is_not_known_sends_seven_messages(self, count):
+        count("workos", organization("created", 1))
+
+        messages = count("workos", membership("created", 2))
+
+        assert messages == [
+            "webhook_events.claim_next",
+            "identity_objects.lock",
+            "identity_objects.load",
+            "identity_sync.find_rows",
+            "identity_objects.save",
+            "webhook_events.set_status",
+            "COMMIT",
+        ]
+
+    def test_that_complete_a_waiting_membership_send_nine_messages_at_most(self, count):
+        count("workos", organization("created", 1))
+        count("workos", membership("created", 2))
+
+        messages = count("workos", user("created", 3))
+
+        assert messages == [
+            "webhook_events.claim_next",
+            "identity_objects.lock",
+            "identity_objects.load",
+            "identity_sync.find_rows",
+            "users.insert",
+            "memberships.insert",
+            "identity_objects.save",
+            "audit_events.insert_many",
+            "COMMIT",
+        ]
+
+    def test_of_a_membership_whose_user_has_a_row_sends_eight_messages(self, count):
+        tenant = factories.create_tenant(idp_org_id=ORGANIZATION)
+        factories.create_user(tenant, idp_user_id=USER)
+        count("workos", user("created", 1))
+
+        messages = count("workos", membership("created", 2))
+
+        assert len(messages) == 8, messages
+
+    def test_that_are_stale_send_five_messages(self, count):
+        count("workos", user("updated", 2))
+
+        messages = count("workos", user("created", 1), status="ignored")
+
+        assert len(messages) == 5, messages
+
+
+class TestEmailEvents:
+    @pytest.mark.parametrize("event", ["email.delivered", "email.opened", "email.bounced"])
+    def test_send_nine_messages_at_most(self, count, event):
+        messages = count("resend", document("resend", event), receiver=Receiver.EMAIL)
+
+        assert len(messages) <= APPLICATION, messages
+
+
+class TestJob:
+    def test_looks_once_more_after_the_last_event(self, app, sender):
+        for number in range(3):
+            sender.post("workos", workos("invitation.accepted", number))
+
+        with app.app_context(), sent_messages() as messages:
+            jobs.process_events()
+
+        claims = [name for name in messages if name == "webhook_events.claim_next"]
+        assert len(claims) == 3 + 1

@@ -1,1 +1,0 @@
-"""The demo data and the commands' way to create it."""

@@ -48,19 +48,15 @@ def seed_demo(*, only_if_new: bool = False) -> dict[str, Any]:
         tenancy.enter(tenancy.PLATFORM)
         LOCK_SEEDING.first()
         if not (only_if_new and find_row(Tenant, idp_org_id=DATA["tenants"][0]["idp_org_id"])):
-            _create_platform()
+            platform_admins.add(DATA["platform_subject"], actor=SYSTEM_CLI)
+            for name in DATA["presets"]:
+                _preset(name)
             for values in DATA["tenants"]:
                 _create_tenant(values)
         return {
             "platform_token": _token(DATA["platform_subject"], None),
             "tenants": [_read_tenant(values["idp_org_id"]) for values in DATA["tenants"]],
         }
-
-
-def _create_platform() -> None:
-    platform_admins.add(DATA["platform_subject"], actor=SYSTEM_CLI)
-    for name in DATA["presets"]:
-        _preset(name)
 
 
 def _preset(name: str) -> PlanPreset:
@@ -106,9 +102,8 @@ def _create_overrides(tenant: Tenant) -> None:
     preset = _preset(DATA["subscriptions"][tenant.idp_org_id]["plan_name"])
     for values in DATA["overrides"]:
         if find_row(FeatureOverride, tenant_id=tenant.id, flag_key=values["flag_key"]) is None:
-            overrides.create_override(
-                tenant.id, **values, plan_preset_id=preset.id, actor=SYSTEM_CLI
-            )
+            named = {**values, "plan_preset_id": preset.id}
+            overrides.create_override(tenant.id, **named, actor=SYSTEM_CLI)
 
 
 def _read_tenant(idp_org_id: str) -> dict[str, Any]:

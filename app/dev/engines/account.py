@@ -5,33 +5,26 @@ from __future__ import annotations
 import os
 import pwd
 import stat
-from dataclasses import dataclass
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.dev.engines.instance import DevError
 
-UNPRIVILEGED = "nobody"
 
-
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """A user and a group of the operating system."""
 
     uid: int
     gid: int
 
-    @property
-    def popen_options(self) -> dict[str, Any]:
-        """The arguments of ``subprocess.Popen`` that change to the account."""
-        if os.geteuid() != 0:
-            return {}
-        return {"user": self.uid, "group": self.gid, "extra_groups": []}
-
-    @property
-    def command_prefix(self) -> list[str]:
-        """For root: a user namespace, in which the process sees another user id than 0."""
-        return ["unshare", "--user"] if self.uid == 0 else []
+    def launch(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        """Start a program as the account. A user namespace hides from it that it is root's."""
+        prefix = ["unshare", "--user"] if self.uid == 0 else []
+        if os.geteuid() == 0:
+            options |= {"user": self.uid, "group": self.gid, "extra_groups": []}
+        return subprocess.Popen([*prefix, *command], **options)  # noqa: S603 - our own command
 
     def own(self, folder: Path) -> None:
         """Create ``folder``; it belongs to the account and nobody else may enter it."""
@@ -61,5 +54,5 @@ def server_account(data: Path, programs: Path) -> Account:
     steps = [step for path in (data, programs) for step in path.parents if step.exists()]
     if not all(step.stat().st_mode & stat.S_IXOTH for step in steps):
         return Account(0, 0)
-    entry = pwd.getpwnam(UNPRIVILEGED)
+    entry = pwd.getpwnam("nobody")
     return Account(entry.pw_uid, entry.pw_gid)

@@ -6,7 +6,7 @@ import importlib.util
 import shutil
 import signal
 import tempfile
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
@@ -14,7 +14,6 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import connection
 
-from app.dev.engines.account import Account
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, DevError, Instance
 from app.dev.engines.server import Server
 
@@ -26,14 +25,9 @@ class Postgres(Server):
 
     title = "PostgreSQL"
     name = "postgres"
+    pid_name = "postmaster.pid"
     # SIGINT is the "fast" shutdown: open transactions are rolled back.
     stop_signals = ((signal.SIGINT, 20), (signal.SIGQUIT, 5), (signal.SIGKILL, 5))
-
-    def __init__(self, instance: Instance, *, account: Account, durable: bool) -> None:
-        super().__init__(instance, account=account, durable=durable)
-        self.data = instance.postgres_data
-        self.pid_file = self.data / "postmaster.pid"
-        self.mark = instance.tag
 
     def command(self) -> list[str | Path]:
         settings = {
@@ -81,11 +75,10 @@ class Postgres(Server):
         new.rmdir()
 
     def answers(self) -> bool:
-        try:
+        with suppress(psycopg2.OperationalError):
             connect(self.instance, "postgres").close()
-        except psycopg2.OperationalError:
-            return False
-        return True
+            return True
+        return False
 
     def create_database(self) -> None:
         """Create the roles and the database that are missing.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import redis
 
-from app.dev.engines.account import Account
-from app.dev.engines.instance import DevError, Instance
+from app.dev.engines.instance import DevError
 from app.dev.engines.server import Server
 
 
@@ -19,29 +19,24 @@ class RedisServer(Server):
 
     title = "Redis"
     name = "redis"
+    pid_name = "server.pid"
     stop_signals = ((signal.SIGTERM, 10), (signal.SIGKILL, 5))
 
-    def __init__(self, instance: Instance, *, account: Account, durable: bool) -> None:
-        super().__init__(instance, account=account, durable=durable)
-        self.data = instance.folder / "redis"
-        self.pid_file = self.data / "server.pid"
-        self.mark = str(instance.redis_socket)
-
     def command(self) -> list[str | Path]:
-        network = ["--port", "0", "--unixsocket", self.mark, "--unixsocketperm", "700"]
+        files: list[str | Path] = ["--unixsocket", self.instance.redis_socket]
+        files += ["--dir", self.data, "--pidfile", self.pid_file]
         append = ["--save", "", "--appendonly", "yes" if self.durable else "no"]
-        return [server_program(), *network, *append, "--dir", self.data, "--pidfile", self.pid_file]
+        return [server_program(), "--port", "0", "--unixsocketperm", "700", *files, *append]
 
     def prepare(self) -> None:
         self.account.own(self.data)
         self.instance.redis_socket.unlink(missing_ok=True)
 
     def answers(self) -> bool:
-        try:
-            with redis.Redis.from_url(self.instance.redis_url, socket_timeout=5) as client:
-                return bool(client.ping())
-        except redis.RedisError:  # also while it loads its data
-            return False
+        client = redis.Redis.from_url(self.instance.redis_url, socket_timeout=5)
+        with client, suppress(redis.RedisError):  # also while it loads its data
+            return bool(client.ping())
+        return False
 
 
 def server_program() -> Path:

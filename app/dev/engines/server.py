@@ -26,16 +26,16 @@ class Server:
     """
 
     title: str
-    name: str
+    name: str  # of its data folder and its log
+    pid_name: str  # of the file in the data folder in which it writes its process id
     stop_signals: Sequence[tuple[signal.Signals, float]]  # each with the seconds it gets
-    data: Path
-    pid_file: Path
-    mark: str  # stands in the command line of this instance's server and of no other
 
     def __init__(self, instance: Instance, *, account: Account, durable: bool) -> None:
         self.instance = instance
         self.account = account
         self.durable = durable
+        self.data = instance.folder / self.name
+        self.pid_file = self.data / self.pid_name
         self.log = instance.log(self.name)
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -69,17 +69,11 @@ class Server:
     def stop(self) -> None:
         """The server has ended afterwards; DevError if it cannot be stopped."""
         for number, seconds in self.stop_signals:
-            process = self.process()
-            if process is None:
-                break
-            try:
-                process.send_signal(number)
-            except psutil.AccessDenied:
-                raise DevError(f"{self.title} belongs to {process.username()}.") from None
-            except psutil.NoSuchProcess:
-                break
-            wait_until(lambda: self.process() is None, seconds=seconds)
-        if self.process() is not None:
+            if process := self.process():
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
+                wait_until(lambda: self.process() is None, seconds=seconds)
+        if self.process():
             raise DevError(f"{self.title} does not stop; see {self.log}.")
         if self._child is not None:
             self._child.terminate()  # it has ended, unless it has no pid file yet
@@ -89,31 +83,29 @@ class Server:
         """The running server; None if there is none, or if its process id is another program's."""
         with suppress(psutil.Error, ValueError):
             process = psutil.Process(self.pid())
-            if self.mark in " ".join(process.cmdline()):
+            if str(self.instance.sockets) in " ".join(process.cmdline()):
                 return process
         return None
 
     def pid(self) -> int:
         """The process id in the pid file; -1 if there is none."""
-        try:
+        with suppress(OSError, ValueError, IndexError):
             return int(self.pid_file.read_text().split()[0])
-        except (OSError, ValueError, IndexError):
-            return -1
+        return -1
 
     def launch(self, command: Sequence[str | Path], *, folder: Path) -> subprocess.Popen[bytes]:
         """Start a program as the server's account; the log holds its output only."""
         self.log.parent.mkdir(exist_ok=True)
         with self.log.open("wb") as log:
             try:
-                self._child = subprocess.Popen(  # noqa: S603 - our own command
-                    [*self.account.command_prefix, *map(str, command)],
+                self._child = self.account.launch(
+                    [str(word) for word in command],
                     cwd=folder,
                     env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     start_new_session=True,  # Ctrl-C does not reach it
-                    **self.account.popen_options,
                 )
             except (OSError, subprocess.SubprocessError) as fault:
                 raise DevError(f"{command[0]} cannot be started: {fault}.") from None

@@ -87,11 +87,16 @@ def _alone(instance: Instance) -> Iterator[None]:
         yield
 
 
-def _exit_on_sigterm() -> None:
-    """SIGTERM ends the process like ``sys.exit``, unless it has a handler; so ``atexit`` runs."""
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+def exit_on(*signals: signal.Signals, code: int) -> None:
+    """The first of the ``signals`` raises SystemExit; later ones do not disturb the clean-up."""
+
+    def leave(*_: Any) -> None:
+        for number in signals:
+            signal.signal(number, signal.SIG_IGN)
+        raise SystemExit(code)
+
+    for number in signals:
+        signal.signal(number, leave)
 
 
 def run_engines_for(app: Flask) -> None:
@@ -100,16 +105,16 @@ def run_engines_for(app: Flask) -> None:
     That is from its first application context to the end of the process; ``--help`` needs none.
     ``app.extensions["engines"]`` is the :class:`Engines`.
     """
-    lock = threading.Lock()
 
     def start(_sender: Flask, **_: Any) -> None:
-        with lock:
-            if "engines" in app.extensions or "--help" in sys.argv:
-                return
-            _exit_on_sigterm()
-            stack = contextlib.ExitStack()
-            folder = app.extensions["config"].instance_dir
-            app.extensions["engines"] = stack.enter_context(engines(folder))
-            atexit.register(stack.close)
+        if "engines" in app.extensions or "--help" in sys.argv:
+            return
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            exit_on(signal.SIGTERM, code=128 + signal.SIGTERM)
+        stack = contextlib.ExitStack()
+        atexit.register(stack.close)
+        folder = app.extensions["config"].instance_dir
+        app.extensions["engines"] = stack.enter_context(engines(folder))
 
     appcontext_pushed.connect(start, app, weak=False)
