@@ -1,4 +1,4 @@
-"""From exceptions to the two error bodies; nothing of the inside is ever sent."""
+"""Answers exceptions with the two error bodies; no stack trace, SQL text or secret is sent."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 def register_error_handlers(app: Flask) -> None:
     """Answer every error of ``app`` with one of the two bodies.
 
-    Database faults that may pass are 503; whether to try again first is the transaction's affair.
-    Anything unforeseen is logged and answered with a 500 that says nothing.
+    A database that is not available is 503; the transaction has retried before, where it may.
+    Any other exception is logged and answered with a 500 without details.
     """
     app.log_exception = _log  # type: ignore[method-assign]
     app.register_error_handler(AppError, _app_error)
@@ -36,7 +36,7 @@ def register_error_handlers(app: Flask) -> None:
 
 
 def _log(exc_info: Any) -> None:
-    """As Flask does, but for the path, which may hold what is personal."""
+    """Log as Flask does, without the path, which may contain personal data."""
     current_app.logger.error("request_failed", exc_info=exc_info)
 
 

@@ -76,7 +76,7 @@ class _Reading:
 
     def take(self, schema: Schema, location: str, request: Request) -> Any:
         """What ``schema`` loads from ``location``; None where it refuses, and the errors are noted."""
-        body = _body(request) if location == "json" else None
+        body = _body(request) if location == "json" else None  # its faults end the request
         try:
             values = _load(schema, location, request, body)
         except Invalid as fault:
