@@ -37,10 +37,13 @@ class Dribbling(threading.Thread):
                     one.send(b" ")
 
 
-@pytest.fixture
-def served(app, environment, tmp_path):
+@pytest.fixture(scope="module")
+def served(app, environment, tmp_path_factory):
     settings = {**environment, "RATELIMIT_ENABLED": "0"}
-    with web_server(settings, tmp_path, f"--timeout={TIMEOUT}") as (port, process):
+    with web_server(settings, tmp_path_factory.mktemp("web"), f"--timeout={TIMEOUT}") as (
+        port,
+        process,
+    ):
         yield port, psutil.Process(process.pid)
 
 

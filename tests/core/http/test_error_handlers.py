@@ -103,6 +103,13 @@ class TestRouting:
         assert answer.headers["Location"] == "http://localhost/things/a%20b?x=1&y=%2F"
         assert answer.data == b""
 
+    def test_a_redirect_names_the_address_of_the_settings(self, client, monkeypatch):
+        monkeypatch.setitem(client.application.config, "PUBLIC_URL", "https://api.example.com/")
+
+        answer = client.post("/things/1/", headers={"Host": "elsewhere.example"})
+
+        assert answer.headers["Location"] == "https://api.example.com/things/1"
+
     @pytest.mark.parametrize("path", ["/things/", "/nope/", "/things//1", "/Things/1", "/"])
     def test_a_path_that_stands_for_no_other_is_404(self, client, path):
         assert client.post(path).status_code == 404
