@@ -1,9 +1,8 @@
-"""What a provider's event means, in words of our own.
+"""Identity events in one form for all providers: changes of organizations, users, memberships.
 
-Providers deliver late, twice and in any order. So an identity event says what it knows of one
-object and where it stands in that object's history (:attr:`IdentityEvent.position`); whoever
-applies it keeps, per object and attribute, the value of the greatest position. E-mail events
-are facts of their own: :mod:`app.emails.events`.
+Providers deliver late, twice and in any order. So each event has a position in the history of its
+object (:attr:`IdentityEvent.position`). Of each attribute, the value with the greatest position
+counts.
 """
 
 from __future__ import annotations
@@ -12,29 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from app.emails.events import EmailEvent
-
 Position = tuple[int, int, int]
-"""Version (or event time), rank of the change, event time; times in microseconds since 1970."""
+"""Version or event time, rank of the change, event time. Times are microseconds since 1970."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One row for the inbox: a provider's batch is several."""
-
-    external_id: str
-    """The provider's id of the event, or the composite key that stands for it."""
-    event_type: str
-    body: bytes
-    """The part of the request that is this event, as JSON."""
-    error: str = ""
-    """Why the event cannot be read; it is then stored as failed."""
-
-
 class Change(StrEnum):
-    """What happened to the object; of two at one moment the later in this list counts."""
+    """What happened to the object. Of two at the same moment, the later in this list counts."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -48,19 +32,19 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityEvent:
-    """A change of one object of the identity provider; an attribute that is None was not said."""
+    """A change of one object of the identity provider. None: the event does not say it."""
 
     object_id: str
     change: Change
     occurred_at: datetime
     version: datetime | None = None
-    """When the object itself last changed, where the provider says so."""
+    """When the object last changed; None where the provider does not say it."""
 
     @property
     def position(self) -> Position:
-        """Orders the events of one object, whatever the order they arrive in.
+        """The event's place in the history of its object.
 
-        A deletion repeats the object's last version, so the event's own time counts for it.
+        A deletion repeats the object's last version, so its position is the time of the event.
         """
         says_version = self.version is not None and self.change is not Change.DELETED
         moment = self.version if self.version and says_version else self.occurred_at
@@ -69,7 +53,7 @@ class IdentityEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationEvent(IdentityEvent):
-    """Of an organization, which is a tenant here."""
+    """A change of an organization, which is a tenant here."""
 
     name: str | None = None
     slug: str | None = None
@@ -77,7 +61,7 @@ class OrganizationEvent(IdentityEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserEvent(IdentityEvent):
-    """Of a person; ``active`` false is a suspension or a ban."""
+    """A change of a person; ``active`` false is a suspension or a ban."""
 
     email: str | None = None
     first_name: str | None = None
@@ -87,10 +71,10 @@ class UserEvent(IdentityEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipEvent(IdentityEvent):
-    """Of a person's place in an organization; ``active`` false is an invitation or a pause.
+    """A change of a person's membership; ``active`` false is an invitation or a pause.
 
-    ``membership_id`` is ``""`` where the provider has none; ``object_id`` is then made of the
-    two ids it connects. ``roles`` are the provider's own names.
+    ``membership_id`` is ``""`` where the provider has none; ``object_id`` is then
+    :func:`membership_key`. ``roles`` are the provider's names.
     """
 
     membership_id: str = ""
@@ -104,8 +88,8 @@ class MembershipEvent(IdentityEvent):
 class RoleGrantEvent(IdentityEvent):
     """A role given to (``created``) or taken from (``deleted``) a member.
 
-    It is an element of its own: it does not say that the membership exists, and a grant made
-    before the membership last ended no longer counts.
+    It does not say that the membership exists. A grant from before the membership last ended does
+    not count.
     """
 
     organization_id: str
@@ -120,15 +104,5 @@ def membership_key(organization_id: str, user_id: str) -> str:
 
 
 def microseconds(moment: datetime) -> int:
-    """Since 1970, exactly."""
+    """Microseconds since 1970."""
     return (moment - EPOCH) // timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionConfirmation:
-    """Amazon SNS asks to visit an address before it delivers anything."""
-
-    url: str
-
-
-Event = IdentityEvent | EmailEvent | SubscriptionConfirmation

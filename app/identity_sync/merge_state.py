@@ -1,9 +1,9 @@
-"""What a set of identity events says, whatever order it came in: registers that only move forward.
+"""Merging events into the state of an object, with the same result for every order of delivery.
 
-Each attribute of an object keeps the value of the greatest place, a place being the event's
-position and, last, its id. Whether the object exists is such a register too, so a deletion is a
-tombstone for everything before it and a later re-creation counts. Nothing here touches the
-database; what the registers say is a pure function of the set of events merged.
+A place is the event's position and its id. Each attribute has the value with the greatest place,
+a last-writer-wins register. Whether the object exists is such a register too: a deletion counts
+against everything before it, a later creation counts again. These are pure functions; they do not
+use the database.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Place = list[Any]
 """Version, rank, event time, event id: compared in this order."""
 
 DEFAULT_ROLE = Role.MEMBER
-_GRANT = "grant:"
-_ATTRIBUTES: dict[type[IdentityEvent], tuple[str, ...]] = {
+GRANT = "grant:"
+ATTRIBUTES: dict[type[IdentityEvent], tuple[str, ...]] = {
     OrganizationEvent: ("name", "slug"),
     UserEvent: ("email", "first_name", "last_name", "active"),
     MembershipEvent: ("membership_id", "organization_id", "user_id", "roles", "active"),
@@ -36,10 +36,10 @@ _ATTRIBUTES: dict[type[IdentityEvent], tuple[str, ...]] = {
 
 @dataclass
 class State:
-    """What is known of one object.
+    """The state of one object.
 
-    ``place`` and ``exists``: the newest word on its existence. ``ended``: the newest deletion.
-    ``attributes``: name -> value and place; ``seen`` is there once anything but a deletion came.
+    ``place`` and ``exists`` are of the newest event; ``ended`` is the place of the newest deletion.
+    ``attributes``: name -> value and place. ``seen`` is set by every event but a deletion.
     """
 
     place: Place | None = None
@@ -48,11 +48,11 @@ class State:
     attributes: dict[str, tuple[Any, Place]] = field(default_factory=dict)
 
     def copy(self) -> State:
-        """A state that further merges into this one leave alone."""
+        """A copy that further merges into this state do not change."""
         return replace(self, attributes=dict(self.attributes))
 
     def as_json(self) -> dict[str, Any]:
-        """For storing; :meth:`from_json` reads it."""
+        """The state as :meth:`from_json` reads it."""
         return asdict(self)
 
     @classmethod
@@ -66,25 +66,25 @@ class State:
         return self.attributes[name][0] if name in self.attributes else default
 
     def merge(self, event: IdentityEvent, event_id: str) -> bool:
-        """Take over what is new in ``event``; whether anything was."""
+        """Merge an event; whether it changed the state."""
         place = [*event.position, event_id]
         if isinstance(event, RoleGrantEvent):
             granted = {"role": event.role, "granted": event.change is Change.CREATED}
-            return self._set(_GRANT + event.role_id, granted, place)
-        return any([self._exist(event.change, place), *self._say(event, place)])
+            return self._set(GRANT + event.role_id, granted, place)
+        return any([self._set_existence(event.change, place), *self._set_attributes(event, place)])
 
-    def _exist(self, change: Change, place: Place) -> bool:
-        moved = False
+    def _set_existence(self, change: Change, place: Place) -> bool:
+        changed = False
         if self.place is None or place > self.place:
             self.place, self.exists = place, change is not Change.DELETED
-            moved = True
+            changed = True
         if change is Change.DELETED and (self.ended is None or place > self.ended):
             self.ended = place
-            moved = True
-        return moved
+            changed = True
+        return changed
 
-    def _say(self, event: IdentityEvent, place: Place) -> Iterator[bool]:
-        for name in _ATTRIBUTES[type(event)]:
+    def _set_attributes(self, event: IdentityEvent, place: Place) -> Iterator[bool]:
+        for name in ATTRIBUTES[type(event)]:
             value = getattr(event, name)
             if value is not None:
                 yield self._set(name, list(value) if isinstance(value, tuple) else value, place)
@@ -101,7 +101,7 @@ class State:
         return True
 
     def _set_first(self, name: str, value: Any, place: Place) -> bool:
-        """Keep the value of the lowest place instead: it never changes once all came."""
+        """The same for the value with the lowest place."""
         known = self.attributes.get(name)
         if known is not None and place >= known[1]:
             return False
@@ -110,9 +110,9 @@ class State:
 
 
 def organization_values(state: State, object_id: str) -> dict[str, Any] | None:
-    """The tenant that an organization is; None while only its deletion is known.
+    """The values of an organization's tenant; None while only its deletion is known.
 
-    ``slug`` is the provider's, else what the first known name gives: renaming keeps it.
+    ``slug`` is the provider's, else the organization's first name, which a new name does not change.
     """
     if "seen" not in state.attributes and "name" not in state.attributes:
         return None
@@ -125,7 +125,7 @@ def organization_values(state: State, object_id: str) -> dict[str, Any] | None:
 
 
 def user_values(state: State) -> dict[str, Any] | None:
-    """The user that a person is in each tenant; None while only the deletion is known."""
+    """The values of a person's user in each tenant; None while only the deletion is known."""
     if "seen" not in state.attributes and "email" not in state.attributes:
         return None
     return {
@@ -139,35 +139,35 @@ def user_values(state: State) -> dict[str, Any] | None:
 def membership_values(
     memberships: Iterable[State], user: State | None, roles: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """The membership of one user in one tenant, out of all that the provider had for the two.
+    """The values of the membership of a user in a tenant; None while none is known.
 
-    One that ended with the person is over even where the provider does not say so; of several
-    the one that holds counts, else the newest. None while none is known.
+    ``memberships`` are all that the provider had for the two: the one that is active counts, else
+    the newest. The deletion of the user ends a membership, even without an event of its own.
     """
     known = [state for state in memberships if state.place is not None]
     if not known:
         return None
-    holds, _, state = max(
-        ((_holds(state, user), state.place or [], state) for state in known),
+    is_active, _, state = max(
+        ((_is_active(state, user), state.place or [], state) for state in known),
         key=lambda entry: entry[:2],
     )
     return {
         "role": role_of(state, roles).value,
-        "is_active": holds,
+        "is_active": is_active,
         "idp_membership_id": state.get("membership_id", ""),
     }
 
 
 def role_of(state: State, roles: Mapping[str, str]) -> Role:
-    """The highest of our roles that the provider's names stand for, else ``member``.
+    """The highest of our roles that the provider's names map to, else ``member``.
 
-    ``roles`` maps the provider's names to ours; a name that is one of ours needs no mapping,
-    nor does one behind Clerk's ``org:``. A grant made before the membership last ended is over.
+    ``roles`` maps the provider's names to ours. Our own names need no mapping, with or without
+    Clerk's prefix ``org:``. A grant from before the membership last ended does not count.
     """
     names = [*state.get("roles", [])]
     for name, (grant, place) in state.attributes.items():
         after_the_end = state.ended is None or place > state.ended
-        if name.startswith(_GRANT) and grant["granted"] and after_the_end:
+        if name.startswith(GRANT) and grant["granted"] and after_the_end:
             names.append(grant["role"])
     found = [role for name in names if (role := _own_role(name, roles)) is not None]
     return max(found, key=lambda role: role.rank, default=DEFAULT_ROLE)
@@ -178,7 +178,7 @@ def _own_role(name: str, roles: Mapping[str, str]) -> Role | None:
     return Role(own) if own in list(Role) else None
 
 
-def _holds(state: State, user: State | None) -> bool:
+def _is_active(state: State, user: State | None) -> bool:
     ended_with_user = (
         user is not None
         and user.ended is not None

@@ -20,11 +20,11 @@ from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.statements import Statement
 from app.core.observability.logs import current_request_id
-from app.identity_sync.events import Delivery
 from app.webhooks.models import Status, WebhookEvent
 from app.webhooks.notification import notify_worker
 from app.webhooks.providers import Receiver, choose
 from app.webhooks.providers.payloads import Posted, key
+from app.webhooks.providers.provider import Delivery
 from app.webhooks.verification import verify_request
 
 REDACTED = "[redacted]"

@@ -32,11 +32,12 @@ from app.core.observability.logs import resume_request
 from app.emails import service as emails
 from app.emails.events import EmailEvent
 from app.identity_sync import sync
-from app.identity_sync.events import Event, IdentityEvent, SubscriptionConfirmation
+from app.identity_sync.events import IdentityEvent
 from app.webhooks.models import Status, WebhookEvent
 from app.webhooks.notification import notify_worker
 from app.webhooks.providers import get_provider
 from app.webhooks.providers.payloads import Unreadable, Unwanted
+from app.webhooks.providers.provider import Event, SubscriptionConfirmation
 from app.webhooks.signatures.sns import confirm_subscription
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from app.core.http_fetch import FetchFailed
-from app.identity_sync.events import Delivery
 from app.webhooks.inbox import store
+from app.webhooks.providers.provider import Delivery
 from app.webhooks.signatures import sns as signatures_sns
 from tests.conformance.webhook_samples import document
 from tests.factories import platform_transaction

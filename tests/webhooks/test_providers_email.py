@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from app.emails.events import Cause, EmailEvent, EmailKind, Suppression
-from app.identity_sync.events import SubscriptionConfirmation
 from app.webhooks.providers import get_provider
 from app.webhooks.providers.payloads import Posted, Unreadable, Unwanted
+from app.webhooks.providers.provider import SubscriptionConfirmation
 from tests.conformance.webhook_samples import document, expected_events, sample, sample_files
 
 EMAIL = ["resend", "sendgrid", "mailgun", "postmark", "ses"]

@@ -1,4 +1,4 @@
-"""What a provider is to us: two pure functions over its bodies."""
+"""The interface of a provider: pure functions that split a request and interpret its events."""
 
 from __future__ import annotations
 
@@ -6,22 +6,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.identity_sync.events import Delivery, Event
+from app.emails.events import EmailEvent
+from app.identity_sync.events import IdentityEvent
 from app.webhooks.providers.payloads import MAX_ID, Posted, Unreadable, digest, key
 
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One event of a request, which becomes one row of the inbox."""
+
+    external_id: str
+    """The provider's id of the event, or another key that is unique for it."""
+    event_type: str
+    body: bytes
+    """The part of the request that is this event: JSON."""
+    error: str = ""
+    """Why the event cannot be read. It is then stored as failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionConfirmation:
+    """Amazon SNS asks to visit an address before it delivers anything."""
+
+    url: str
+
+
+Event = IdentityEvent | EmailEvent | SubscriptionConfirmation
 Split = Callable[[Posted, str | None], list[Delivery]]
 Adapt = Callable[[bytes], Sequence[Event]]
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One sender's form of events.
+    """How one provider writes its events.
 
-    ``split(posted, message_id)`` makes inbox rows of a verified request and never raises;
-    ``message_id`` is the delivery id that the signature's envelope carries, if any.
-    ``adapt(body)`` says what one row means, or raises Unwanted or Unreadable.
-    ``recognises(document)`` tells the form by its looks, where the signature does not tell.
-    ``batches``: one request holds a list of events.
+    ``split(posted, message_id)`` returns the deliveries of a verified request and never raises;
+    ``message_id`` is the delivery id in the signature, or None.
+    ``adapt(body)`` returns the events of one delivery, or raises Unwanted or Unreadable.
+    ``recognises(document)``: whether a document has this provider's form. It is asked where the
+    signature does not identify the provider.
+    ``batches``: a request is a list of events.
     """
 
     name: str
@@ -39,8 +63,8 @@ def single(
 ) -> Split:
     """A split for providers that send one event per request.
 
-    The key is the delivery id, else the event's own (the other way round where told so), else
-    a digest of the body.
+    The external id is the delivery id, else the event's own id, else a digest of the body. With
+    ``prefer_message_id`` false the event's own id goes before the delivery id.
     """
 
     def split(posted: Posted, message_id: str | None) -> list[Delivery]:
@@ -58,10 +82,10 @@ def single(
 
 
 def unreadable(body: bytes, message_id: str | None, error: str) -> Delivery:
-    """A row for what cannot be read, to be kept as failed."""
+    """A delivery that cannot be read and is stored as failed."""
     return Delivery(key(message_id) if message_id else digest(body), "", body, error)
 
 
 def type_name(value: Any) -> str:
-    """The provider's name of the event type, bounded; ``""`` where it gives none."""
+    """The provider's name of the event type, at most 255 characters; ``""`` where it has none."""
     return value[:MAX_ID] if isinstance(value, str) else ""

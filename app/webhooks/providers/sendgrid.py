@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
-from app.identity_sync.events import Delivery
 from app.webhooks.providers.payloads import (
     Posted,
     Unreadable,
@@ -24,7 +23,7 @@ from app.webhooks.providers.payloads import (
     text,
     texts,
 )
-from app.webhooks.providers.provider import Provider, type_name, unreadable
+from app.webhooks.providers.provider import Delivery, Provider, type_name, unreadable
 
 _KINDS = {
     "processed": EmailKind.SENT,

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from app.emails.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
-from app.identity_sync.events import Event, SubscriptionConfirmation
 from app.webhooks.providers.payloads import (
     Unreadable,
     Unwanted,
@@ -23,7 +22,12 @@ from app.webhooks.providers.payloads import (
     text,
     texts,
 )
-from app.webhooks.providers.provider import Provider, single
+from app.webhooks.providers.provider import (
+    Event,
+    Provider,
+    SubscriptionConfirmation,
+    single,
+)
 
 _KINDS = {
     "Send": EmailKind.SENT,
