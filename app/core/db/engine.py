@@ -18,7 +18,7 @@ from sqlalchemy import Engine, event
 from app.config import Config
 from app.core import json_text
 from app.core.circuit_breaker import Breaker
-from app.core.db.prepared import INFO_KEY, PreparedStatements
+from app.core.db.prepared import PREPARED, PreparedStatements
 
 GRACE = 2.0  # seconds beyond statement_timeout after which a server counts as frozen
 SLOW = 1.0  # seconds after which a failed connection attempt counts as "no answer"
@@ -73,7 +73,7 @@ def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
     @event.listens_for(engine, "connect")
     def begin(opened: connection, record: Any) -> None:
         if config.db_prepare:
-            record.info[INFO_KEY] = PreparedStatements()
+            record.info[PREPARED] = PreparedStatements()
         if opened.info.parameter_status("TimeZone") != "UTC":  # a pooler ignores start-up options
             with opened.cursor() as cursor:
                 cursor.execute("SET TIME ZONE 'UTC'")

@@ -17,7 +17,6 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine
 
 from app.core import json_text
-from app.core.db import prepared
 from app.core.db.transactions import current_transaction
 
 DIALECT = postgresql.dialect(  # type: ignore[no-untyped-call]
@@ -76,8 +75,14 @@ class Statement:
     @cached_property
     def constants(self) -> dict[str, Any]:
         """The values that are part of the statement, as psycopg2 takes them."""
-        given = self._compiled.params
-        return self._converted({name: given[name] for name in given if name not in self.required})
+        given = {
+            name: value
+            for name, value in self._compiled.params.items()
+            if name not in self.required
+        }
+        for name in given.keys() & self._conversions.keys():
+            given[name] = self._conversions[name](given[name])
+        return given
 
     @cached_property
     def required(self) -> tuple[str, ...]:
@@ -86,13 +91,13 @@ class Statement:
 
     @cached_property
     def placeholders(self) -> str:
-        """psycopg2's placeholders of :attr:`required`; an array has a cast to its type.
+        """psycopg2's placeholders of :attr:`required`, in parentheses; an array has a cast.
 
         PostgreSQL cannot tell the type of an array that is empty, or of NULLs or JSON.
         """
         types = [self._compiled.binds[name].type for name in self.required]
         casts = [f"::{each.compile(DIALECT)}" if isinstance(each, ARRAY) else "" for each in types]
-        return ", ".join(f"%s{cast}" for cast in casts)
+        return f"({', '.join(f'%s{cast}' for cast in casts)})" if casts else ""
 
     @cached_property
     def _compiled(self) -> Any:
@@ -107,20 +112,16 @@ class Statement:
         }
         return {name: convert for name, convert in found.items() if convert is not None}
 
-    def _converted(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _run(self, values: dict[str, Any]) -> cursor:
         for name, convert in self._conversions.items():
             if name in values:
                 values[name] = convert(values[name])
-        return values
-
-    def _run(self, values: dict[str, Any]) -> cursor:
         current = current_transaction()
-        values = self._converted(values)
-        if self.prepare and (call := prepared.call(current, self, values)) is not None:
-            return current.execute(*call, name=self.name, template=self.text)
-        return current.execute(
-            self.text, {**self.constants, **values}, name=self.name, template=self.text
-        )
+        message = None
+        if self.prepare and current.prepared is not None:
+            message = current.prepared.message(current.cursor, self, values)
+        text, parameters = message or (self.text, {**self.constants, **values})
+        return current.execute(text, parameters, name=self.name, template=self.text)
 
     def _reader(self, result: cursor) -> Callable[[Sequence[Any]], Any]:
         """What makes a row of psycopg2's tuple; the first result tells the columns."""

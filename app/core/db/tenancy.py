@@ -15,7 +15,6 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, bindparam, func, select
 
-from app.core.db import prepared
 from app.core.db.statements import Statement
 from app.core.db.transactions import context, current_transaction
 
@@ -57,8 +56,10 @@ def enter(scope: Scope) -> None:
 
 def note(scope: Scope, server_process_id: int) -> None:
     """Record a scope that PostgreSQL has already set for the rest of the transaction."""
-    prepared.note_server(current_transaction(), server_process_id)
-    context()["scope"] = scope
+    current = current_transaction()
+    if current.prepared is not None:
+        current.prepared.note_server(server_process_id, current.cursor.connection)
+    current.facts["scope"] = scope
 
 
 def current_scope() -> Scope:

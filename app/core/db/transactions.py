@@ -13,18 +13,21 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import psycopg2
 from psycopg2 import extensions
 from sqlalchemy import PoolProxiedConnection
 
+from app.core.db.prepared import PREPARED, PreparedStatements
 from app.extensions import db
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 4
+IDLE = extensions.TRANSACTION_STATUS_IDLE
 STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its columns changed
 RETRIED = {"40001", "40P01", *STALE_PREPARED}  # serialization failure, deadlock
 
@@ -43,23 +46,24 @@ class Transaction:
     facts: dict[str, Any] = field(default_factory=dict)
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
     is_committing: bool = False
-    is_lost: bool = False  # whether its connection to PostgreSQL broke
-    _pooled: PoolProxiedConnection | None = None
-    _cursor: extensions.cursor | None = None
-    _has_begun: bool = False
+    is_lost: bool = False  # its connection to PostgreSQL broke
+    is_stale: bool = False  # what its connection has prepared cannot be used any more
+    has_begun: bool = False
 
-    @property
+    @cached_property
+    def connection(self) -> PoolProxiedConnection:
+        """The connection from the pool, since the first statement."""
+        return db.engine.raw_connection()
+
+    @cached_property
     def cursor(self) -> extensions.cursor:
-        """psycopg2's cursor on this transaction's connection."""
-        if self._cursor is None:
-            self._pooled = db.engine.raw_connection()
-            self._cursor = cast("extensions.cursor", self._pooled.cursor())
-        return self._cursor
+        """psycopg2's cursor on the connection."""
+        return cast("extensions.cursor", self.connection.cursor())
 
-    @property
-    def connection_info(self) -> dict[str, Any]:
-        """A dictionary that lives as long as the connection to PostgreSQL; empty without one."""
-        return {} if self._pooled is None else self._pooled.info
+    @cached_property
+    def prepared(self) -> PreparedStatements | None:
+        """What the connection has prepared; None where ``DB_PREPARE=0``."""
+        return self.connection.info.get(PREPARED)
 
     def execute(
         self, text: str | bytes, values: Any = None, *, name: str = "", template: str = ""
@@ -70,8 +74,8 @@ class Transaction:
         ``name`` and the ``template``, which holds no values.
         """
         cursor = self.cursor
-        if not self._has_begun:
-            self._has_begun = True
+        if not self.has_begun:
+            self.has_begun = True
             text = b"BEGIN;" + text if isinstance(text, bytes) else f"BEGIN;{text}"
         if not observers:
             cursor.execute(text, values)
@@ -88,35 +92,31 @@ class Transaction:
         RuntimeError where a statement failed and its error was swallowed: PostgreSQL would answer
         COMMIT with a silent rollback.
         """
-        if not self._has_begun:
+        if not self.has_begun:
             return
         if self.cursor.connection.get_transaction_status() == extensions.TRANSACTION_STATUS_INERROR:
             raise RuntimeError("a statement of this transaction failed, so it cannot commit")
         self.is_committing = True
         self.execute("COMMIT", name="COMMIT")
-        self._has_begun = False
+        self.has_begun = False
 
     def close(self) -> None:
         """Return the connection to the pool; changes that were not committed are rolled back."""
-        pooled, cursor = self._pooled, self._cursor
-        self._pooled = self._cursor = None
-        self._has_begun = False
-        if pooled is None or cursor is None:
+        connection, cursor = (vars(self).pop(name, None) for name in ("connection", "cursor"))
+        vars(self).pop("prepared", None)
+        self.has_begun = False
+        if connection is None:
             return
         try:
-            if cursor.connection.get_transaction_status() != extensions.TRANSACTION_STATUS_IDLE:
+            if self.is_stale:
+                _discard(connection)
+            elif cursor and cursor.connection.get_transaction_status() != IDLE:
                 cursor.execute("ROLLBACK")
         except psycopg2.Error:
             self.is_lost = True
-            _discard(pooled)
+            _discard(connection)
         finally:
-            pooled.close()
-
-    def discard_connection(self) -> None:
-        """Close the connection to PostgreSQL instead of returning it to the pool."""
-        if self._pooled is not None:
-            _discard(self._pooled)
-            self._pooled = self._cursor = None
+            connection.close()
 
 
 _current: ContextVar[Transaction | None] = ContextVar("current_transaction", default=None)
@@ -137,8 +137,7 @@ def transaction() -> Iterator[Transaction]:
         yield current
         current.commit()
     except psycopg2.Error as fault:
-        if fault.pgcode in STALE_PREPARED:
-            current.discard_connection()
+        current.is_stale = fault.pgcode in STALE_PREPARED
         raise
     finally:
         _current.reset(entered)
@@ -208,9 +207,9 @@ def context() -> dict[str, Any]:
     return {} if current is None else current.facts
 
 
-def _discard(pooled: PoolProxiedConnection) -> None:
+def _discard(connection: PoolProxiedConnection) -> None:
     """Close a connection, and the pool's idle ones: the same has happened to them."""
-    pooled.invalidate()
+    connection.invalidate()
     db.engine.dispose()
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import marshmallow as ma
 
 from app.core.errors import Entry, Invalid
-from app.core.validation.fields import Field
+from app.core.validation.fields import Field, Str
 from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_unicode
 
@@ -82,6 +82,10 @@ class Schema(ma.Schema):
             written = {key: getattr(row, name) for key, name, _ in self._dumped}
         for key, to_json in self._conversions:
             written[key] = to_json(written[key])
+        if None in written.values():  # unknown text is written as ""
+            for key, _, field in self._dumped:
+                if written[key] is None:
+                    written[key] = field.to_json(None)
         return written
 
     @cached_property
@@ -102,7 +106,7 @@ class Schema(ma.Schema):
         return [
             (key, field.to_json)
             for key, _, field in self._dumped
-            if type(field).to_json is not Field.to_json
+            if type(field).to_json not in (Field.to_json, Str.to_json)
         ]
 
 
