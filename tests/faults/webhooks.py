@@ -27,25 +27,21 @@ from typing import Any
 
 import flask_migrate
 import psutil
+import psycopg2
 from flask import Flask
-from sqlalchemy import func, select, text
-from sqlalchemy.exc import OperationalError
 
 from app import create_app
-from app.audit.models import AuditEvent
 from app.core.jobs.queues import Queue
 from app.dev.engines.instance import Instance
 from app.dev.engines.sharing import Engines
 from app.dev.environment import development_environment
-from app.emails.models import EmailEventRecord, EmailMessage
 from app.extensions import db
-from app.tenants.models import Tenant
 from app.webhooks.jobs import process_events
-from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.signatures.sending import sign
 from tests import factories
 from tests.conftest import TEST_SETTINGS
+from tests.database import query
 from tests.faults import _worker
 from tests.running.serving import HOST, answers, free_port, running, wait_until
 
@@ -308,13 +304,11 @@ def _push_once(installation: _Installation) -> None:
 
 def _wait_for_the_inbox() -> None:
     deadline = time.monotonic() + PATIENCE
-    pending = select(func.count()).select_from(WebhookEvent).filter_by(status="pending")
     while True:
         try:
-            with factories.platform_transaction():
-                left = db.session.execute(pending).scalar_one()
-        except OperationalError:
-            left = -1  # the first words on a connection that a restart has cut
+            ((left,),) = query("SELECT count(*) FROM webhook_events WHERE status = 'pending'")
+        except psycopg2.OperationalError:
+            left = -1  # the first statement on a connection that a restart has cut
         if left == 0:
             return
         assert time.monotonic() < deadline, f"{left} events are left"
@@ -323,24 +317,18 @@ def _wait_for_the_inbox() -> None:
 
 def _count(report: Report) -> None:
     """Every effect against the events that it came from."""
-    with factories.platform_transaction():
-        events = select(WebhookEvent.id, WebhookEvent.external_id, WebhookEvent.status)
-        rows = {
-            external_id: (str(id_), status)
-            for id_, external_id, status in db.session.execute(events)
-        }
-        opened = Counter(
-            str(id_)
-            for id_ in db.session.execute(select(EmailEventRecord.webhook_event_id)).scalars()
-        )
-        messages = select(EmailMessage.message_id, EmailMessage.opens)
-        opens = dict(db.session.execute(messages).all())  # type: ignore[arg-type]
-        tenants = Counter(db.session.execute(select(Tenant.idp_org_id)).scalars())
-        created = text(
-            "SELECT after->>'idp_org_id' FROM audit_events WHERE action = 'tenant.created'"
-        )
-        audited = Counter(db.session.execute(created).scalars())
-        audits = db.session.execute(select(func.count()).select_from(AuditEvent)).scalar_one()
+    rows = {
+        row.external_id: (str(row.id), row.status)
+        for row in query("SELECT id, external_id, status FROM webhook_events")
+    }
+    opened = Counter(str(id_) for (id_,) in query("SELECT webhook_event_id FROM email_events"))
+    opens = {
+        row.message_id: row.opens for row in query("SELECT message_id, opens FROM email_messages")
+    }
+    tenants = Counter(id_ for (id_,) in query("SELECT idp_org_id FROM tenants"))
+    created = "SELECT after->>'idp_org_id' FROM audit_events WHERE action = 'tenant.created'"
+    audited = Counter(id_ for (id_,) in query(created))
+    ((audits,),) = query("SELECT count(*) FROM audit_events")
     assert {status for _, status in rows.values()} <= {"succeeded"}
     assert rows.keys() >= report.accepted.keys()
     assert rows.keys() <= report.accepted.keys() | report.refused
