@@ -16,7 +16,7 @@ from app.emails.schemas import EmailEventSchema, SuppressionSchema
 EVENT_COLUMNS = ("occurred_at", "source", "kind", "recipient", "message_id", "reason")
 SUPPRESSION_COLUMNS = ("address", "cause", "scope", "source", "suppressed_at")
 
-emails = AppGroup("emails", help="Look at e-mail events and the suppression list.")
+emails = AppGroup("emails", help="Show e-mail events; show and change the suppression list.")
 
 
 @emails.command("events")
@@ -34,7 +34,7 @@ emails = AppGroup("emails", help="Look at e-mail events and the suppression list
 def list_events(
     recipient: str | None, message_id: str | None, kind: str | None, limit: int, as_json: bool
 ) -> None:
-    """List e-mail events in the order they were stored."""
+    """List e-mail events, oldest first."""
     page = service.list_events(
         limit=limit,
         cursor=None,
@@ -52,7 +52,7 @@ def list_events(
 @json_option
 @operator
 def list_suppressions(address: str | None, cause: str | None, limit: int, as_json: bool) -> None:
-    """List the addresses not to write to."""
+    """List the addresses that no e-mail may be sent to."""
     filters: dict[str, Any] = {"cause": cause} if cause else {}
     page = suppressions.list_active(limit=limit, cursor=None, address=address, filters=filters)
     print_list(page.items, SuppressionSchema(), SUPPRESSION_COLUMNS, as_json=as_json)

@@ -29,7 +29,7 @@ from app.webhooks.signatures.sending import Signed, sign
 COLUMNS = ("id", "created_at", "source", "event_type", "status", "attempts", "detail")
 TIMEOUT = 10  # seconds that the service may take to answer
 
-webhooks = AppGroup("webhooks", help="Look at the inbox, apply events again, try a receiver out.")
+webhooks = AppGroup("webhooks", help="Show the inbox, apply events again, test a receiver.")
 source_option = click.option("--source", help="Of this provider, such as workos.")
 status_option = click.option(
     "--status", type=click.Choice([status.value for status in Status]), help="Only these."
@@ -46,7 +46,7 @@ status_option = click.option(
 def list_events(
     source: str | None, event_type: str | None, status: str | None, limit: int, as_json: bool
 ) -> None:
-    """List events in the order they came."""
+    """List events, oldest first."""
     filters = {"source": source, "event_type": event_type, "status": status}
     chosen = {name: value for name, value in filters.items() if value is not None}
     page = service.list_events(limit=limit, cursor=None, filters=chosen)
@@ -58,18 +58,18 @@ def list_events(
 @json_option
 @operator
 def show(event_id: str, as_json: bool) -> None:
-    """Show one event with its payload and headers, secrets left out."""
+    """Show one event with its payload and headers, without secrets."""
     print_one(service.get_event(event_id), WebhookEventDetailSchema(), as_json=as_json)
 
 
 @webhooks.command("replay")
 @click.argument("event_ids", nargs=-1)
-@click.option("--failed", is_flag=True, help="All that have failed, instead of naming them.")
+@click.option("--failed", is_flag=True, help="All failed events.")
 @source_option
 @json_option
 @operator
 def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json: bool) -> None:
-    """Have events applied again by the worker."""
+    """Apply events again, in the worker."""
     if bool(event_ids) == failed:
         raise click.UsageError("Name the events, or give --failed.")
     chosen: Sequence[Any] = event_ids or service.failed_ids(source)
@@ -89,7 +89,7 @@ def sweep(as_json: bool) -> None:
 @json_option
 @operator
 def stats(as_json: bool) -> None:
-    """Count the events of each provider by what became of them."""
+    """Count the events of each provider by status."""
     columns = ["source", "status", "events", "oldest"]
     print_rows(service.statistics(), columns, as_json=as_json)
 

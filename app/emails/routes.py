@@ -22,7 +22,7 @@ blp = Blueprint(
     "emails",
     __name__,
     url_prefix="/v1/app-communications",
-    description="What happened to e-mail that was sent, as its provider tells it.",
+    description="Events of sent e-mail, reported by its provider, and the suppression list.",
 )
 
 
@@ -31,7 +31,7 @@ blp = Blueprint(
 @blp.arguments(EmailEventQuerySchema, location="query")
 @blp.response(200, EmailEventSchema(many=True))
 def list_email_events(query: dict[str, Any]) -> Page:
-    """List e-mail events, in the order they were stored."""
+    """List e-mail events, oldest first."""
     return service.list_events(**_split(query, "kind", "source"))
 
 
@@ -40,9 +40,9 @@ def list_email_events(query: dict[str, Any]) -> Page:
 @blp.arguments(EmailMessageQuerySchema, location="query")
 @blp.response(200, EmailMessageSchema(many=True))
 def list_email_messages(query: dict[str, Any]) -> Page:
-    """List what became of each message for each recipient.
+    """List the state of each message for each recipient.
 
-    The state is the highest that was told, whatever came last: complained, bounced, delivered,
+    The state is the highest that was reported, in any order: complained, bounced, delivered,
     rejected, soft_bounced, deferred, sent, scheduled.
     """
     return service.list_messages(**_split(query, "state", "source"))
@@ -53,7 +53,7 @@ def list_email_messages(query: dict[str, Any]) -> Page:
 @blp.arguments(SuppressionQuerySchema, location="query")
 @blp.response(200, SuppressionSchema(many=True))
 def list_suppressions(query: dict[str, Any]) -> Page:
-    """List the addresses not to write to, with the cause of each."""
+    """List the addresses that no e-mail may be sent to, with the causes."""
     return suppressions.list_active(**_split(query, "cause"))
 
 

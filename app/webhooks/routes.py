@@ -27,13 +27,13 @@ MAX_BODY = 5 * 1024 * 1024
 receivers = Blueprint(
     "webhooks",
     __name__,
-    description="Where the identity provider and the e-mail provider post their events.",
+    description="Receivers of the events of the identity provider and the e-mail provider.",
 )
 events = Blueprint(
     "webhook_events",
     __name__,
     url_prefix="/v1/webhooks/events",
-    description="The inbox: what providers posted, and what became of it.",
+    description="The inbox: the events that providers posted, and their status.",
 )
 
 
@@ -46,28 +46,32 @@ def _configure(state: BlueprintSetupState) -> None:
 
 @receivers.post(PATHS[Receiver.IDENTITY])
 @public
-@receivers.response(200, description="Stored; it is applied shortly.")
-@receivers.alt_response(401, description="No configured secret fits the signature.")
-@receivers.alt_response(503, description="No secret is configured, or the database is away.")
+@receivers.response(200, description="The event is stored; a worker applies it.")
+@receivers.alt_response(401, description="No configured secret matches the signature.")
+@receivers.alt_response(
+    503, description="No secret is configured, or the database is not available."
+)
 def receive_identity_event() -> Response:
     """Receive an identity provider's lifecycle event, signed by its sender.
 
-    Answers `{"status": "accepted", "event_id": …, "duplicate": false}` once the event is stored,
-    also for one that was here before and for one of an unknown type.
+    Answers `{"status": "accepted", "event_id": …, "duplicate": false}` once the event is stored.
+    A duplicate and an event of an unknown type are accepted too.
     """
     return _receive(Receiver.IDENTITY)
 
 
 @receivers.post(PATHS[Receiver.EMAIL])
 @public
-@receivers.response(200, description="Stored; it is applied shortly.")
-@receivers.alt_response(401, description="No configured secret fits the signature.")
-@receivers.alt_response(503, description="No secret is configured, or the database is away.")
+@receivers.response(200, description="The event is stored; a worker applies it.")
+@receivers.alt_response(401, description="No configured secret matches the signature.")
+@receivers.alt_response(
+    503, description="No secret is configured, or the database is not available."
+)
 def receive_email_event() -> Response:
     """Receive an e-mail provider's delivery event, signed by its sender.
 
-    Answers as the identity provider's receiver does; for a batch with `event_ids`, one per event,
-    and `duplicate` true when all of them were here before.
+    Answers as the identity provider's receiver does. For a batch it answers `event_ids`, one per
+    event; `duplicate` is true when all of them were stored before.
     """
     return _receive(Receiver.EMAIL)
 
@@ -77,7 +81,7 @@ def receive_email_event() -> Response:
 @events.arguments(WebhookEventQuerySchema, location="query")
 @events.response(200, WebhookEventSchema(many=True))
 def list_webhook_events(query: dict[str, Any]) -> Page:
-    """List webhook events in the order they came."""
+    """List webhook events, oldest first."""
     columns = {"source": "source", "type": "event_type", "status": "status"}
     filters = {columns[name]: query.pop(name) for name in columns if name in query}
     return service.list_events(**{"cursor": None, **query, "filters": filters})
@@ -87,7 +91,7 @@ def list_webhook_events(query: dict[str, Any]) -> Page:
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @events.response(200, WebhookEventDetailSchema)
 def get_webhook_event(event_id: str) -> WebhookEvent:
-    """Show one webhook event with its payload and headers, secrets left out."""
+    """Show one webhook event with its payload and headers, without secrets."""
     return service.get_event(event_id)
 
 
@@ -95,7 +99,7 @@ def get_webhook_event(event_id: str) -> WebhookEvent:
 @requires(Permission.WEBHOOKS_WRITE, platform_only=True)
 @events.response(202, WebhookEventSchema)
 def replay_webhook_event(event_id: str) -> WebhookEvent:
-    """Have an event applied again, whatever became of it."""
+    """Apply an event again, whatever its status."""
     return service.replay(event_id, actor=current_actor())
 
 

@@ -1,4 +1,4 @@
-"""What operators see of the inbox."""
+"""Requests and answers of the operators' view of the inbox."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ EXAMPLES = {
 
 
 class Payload(AnyJson):
-    """A stored body, as far as operators may see it."""
+    """A stored body without its secrets."""
 
     def to_json(self, value: bytes | None) -> Any:
-        """Its JSON without secrets; null where it is no longer kept."""
+        """Its JSON without secrets; null where it was removed."""
         return service.shown(value)
 
 
@@ -58,7 +58,7 @@ class WebhookEventDetailSchema(WebhookEventSchema):
         attribute="body",
         required=True,
         nullable=True,
-        metadata={"description": "What the event said; null once only its digest is kept."},
+        metadata={"description": "The event's JSON; null once the payload was removed."},
     )
 
 
@@ -68,5 +68,5 @@ class WebhookEventQuerySchema(PageQuerySchema):
     source = Str(metadata={"description": "The provider, such as `workos` or `sendgrid`."})
     type = Str(metadata={"description": "The provider's name of the event type."})
     status = Choice(Status)
-    since = AwareDateTime(metadata={"description": "Came then or later."})
-    until = AwareDateTime(metadata={"description": "Came before then."})
+    since = AwareDateTime(metadata={"description": "Received then or later."})
+    until = AwareDateTime(metadata={"description": "Received before then."})

@@ -59,7 +59,7 @@ def list_events(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Page:
-    """Events in the order they came; ``filters`` compare columns, the times bound the arrival."""
+    """Events, oldest first; ``filters`` compare columns, the times bound ``created_at``."""
     arrived = between(WebhookEvent.created_at, since, until)
     return paginate(WebhookEvent, *arrived, equal=filters, limit=limit, cursor=cursor)
 
@@ -70,7 +70,7 @@ def get_event(event_id: str) -> WebhookEvent:
 
 
 def shown(body: bytes | None) -> Any:
-    """What an event said, its secrets left out; text where it is not JSON, None if forgotten."""
+    """An event's JSON without secrets; text where it is no JSON; None once it was removed."""
     if body is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""The providers whose events are understood, per receiver.
+"""The supported providers of each receiver.
 
-Where the signature does not tell the provider (``standard_webhooks``, ``stripe``, ``github``),
-the first whose form fits is taken, and the generic form in the end.
+Where the signature does not identify the provider (``standard_webhooks``, ``stripe``, ``github``),
+it is the first one that recognises the document, else the generic one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from app.webhooks.providers.provider import Provider
 
 
 class Receiver(StrEnum):
-    """The two endpoints that take events."""
+    """The two endpoints that receive events."""
 
     IDENTITY = "identity"
     EMAIL = "email"
@@ -63,15 +63,15 @@ _BY_NAME = {provider.name: provider for group in PROVIDERS.values() for provider
 
 
 def get_provider(name: str) -> Provider:
-    """By name, which is unique over both receivers; KeyError for none."""
+    """The provider of this name, which is unique over both receivers; KeyError."""
     return _BY_NAME[name]
 
 
 def choose(receiver: Receiver, name: str | None, posted: Posted) -> Provider:
     """The provider that a verified request comes from.
 
-    ``name`` is what the signature told; a provider of the other receiver, whose credential
-    was configured for the wrong endpoint, is not believed here and read as the generic form.
+    ``name`` is the provider that the signature identifies, or None. A provider of the other
+    receiver, whose secret is configured for the wrong endpoint, is read as the generic form.
     """
     group = PROVIDERS[receiver]
     if name is not None:

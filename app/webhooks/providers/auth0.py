@@ -1,7 +1,7 @@
 """Auth0 event streams (CloudEvents): users, organizations, members and their roles.
 
-Organizations and members have no time of their own; the envelope's ``time`` counts. A member's
-roles come one by one, as grants and withdrawals.
+Organizations and members have no time of their own, so the envelope's ``time`` counts. Each role
+of a member has its own events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OBJECT = ("data", "object")
 
 
 def adapt(body: bytes) -> list[IdentityEvent]:
-    """What one event says; https://auth0.com/docs/customize/events lists them."""
+    """The changes in one event; https://auth0.com/docs/customize/events lists them."""
     event = parse_object(body)
     match str(event.get("type")).split("."):
         case ["user", "created" | "updated" | "deleted" as change]:
@@ -62,7 +62,7 @@ def recognises(document: Any) -> bool:
 
 
 def _user(event: dict[str, Any], change: Change) -> UserEvent:
-    """Without given and family name the full name is parted; Auth0 puts the e-mail there too."""
+    """Without given and family name the full name is split, unless it is the e-mail address."""
     name = text(event, *_OBJECT, "name")
     mail = email(event, *_OBJECT, "email")
     first, last = full_name("" if name == mail else name)
@@ -83,7 +83,7 @@ def _user(event: dict[str, Any], change: Change) -> UserEvent:
 
 
 def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
-    """``name`` is what other providers call the slug."""
+    """Auth0's ``name`` is the slug of other providers."""
     slug = text(event, *_OBJECT, "name")
     return OrganizationEvent(
         object_id=identifier(event, *_OBJECT, "id"),

@@ -1,9 +1,8 @@
 """Clerk: users, organizations and organization memberships, signed by Svix.
 
-``timestamp`` is documented in milliseconds and shown in seconds; a number below 10^11 is
-seconds. A deleted user or organization carries its id alone, a deleted membership the whole
-object. The copies of the organization and of the user inside a membership are not read: they
-have events of their own.
+``timestamp`` is in milliseconds or in seconds: a number below 10^11 is seconds. A deleted user or
+organization has only its id, a deleted membership is the whole object. The copies of the
+organization and the user in a membership are ignored, because they have their own events.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from app.webhooks.providers.provider import Provider, single
 
 
 def adapt(body: bytes) -> list[IdentityEvent]:
-    """What one event says; https://clerk.com/docs/webhooks/overview lists them."""
+    """The changes in one event; https://clerk.com/docs/webhooks/overview lists them."""
     event = parse_object(body)
     match str(event.get("type")).split("."):
         case ["user", "created" | "updated" | "deleted" as change]:
@@ -49,7 +48,7 @@ def adapt(body: bytes) -> list[IdentityEvent]:
 
 
 def recognises(document: Any) -> bool:
-    """``"object": "event"`` around ``data`` that names its own kind."""
+    """``"object": "event"``, and a ``data.object``."""
     return member(document, "object") == "event" and isinstance(
         member(document, "data", "object"), str
     )
@@ -96,7 +95,7 @@ def _membership(event: dict[str, Any], change: Change) -> MembershipEvent:
 
 
 def _occurred_at(event: dict[str, Any], change: Change) -> datetime:
-    """A deletion told in whole seconds comes after every change told in that second."""
+    """A deletion whose time is in whole seconds comes after every change in that second."""
     occurred_at = epoch(event, "timestamp")
     if change is Change.DELETED and in_seconds(event["timestamp"]):
         return occurred_at + timedelta(seconds=1, microseconds=-1)
@@ -104,7 +103,7 @@ def _occurred_at(event: dict[str, Any], change: Change) -> datetime:
 
 
 def _primary_email(event: dict[str, Any]) -> str | None:
-    """The primary address; the first where none is marked; None in a deletion."""
+    """The primary address, else the first one; None in a deletion."""
     if not isinstance(member(event, "data", "email_addresses"), list):
         return None
     addresses = objects(event, "data", "email_addresses")

@@ -1,4 +1,4 @@
-"""The generic form of identity events, for providers that have none of their own here.
+"""The generic form of identity events, for providers without a module here.
 
 The payload is the one that Standard Webhooks recommends::
 
@@ -52,7 +52,7 @@ from app.webhooks.providers.provider import Provider, single
 
 
 def adapt(body: bytes) -> list[IdentityEvent]:
-    """What one event says."""
+    """The changes in one event."""
     event = parse_object(body)
     match str(event.get("type")).split("."):
         case ["organization", "created" | "updated" | "deleted" as change]:

@@ -1,4 +1,4 @@
-"""The generic form of e-mail events, for providers that have none of their own here.
+"""The generic form of e-mail events, for providers without a module here.
 
 The payload is the one that Standard Webhooks recommends::
 
@@ -32,7 +32,7 @@ from app.webhooks.providers.provider import Provider, single
 
 
 def adapt(body: bytes) -> list[EmailEvent]:
-    """What one event says."""
+    """The e-mail events in one event."""
     event = parse_object(body)
     kind = _kind(event)
     recipients = texts(event, "data", "recipient")

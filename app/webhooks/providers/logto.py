@@ -35,7 +35,7 @@ from app.webhooks.providers.provider import Provider, single
 
 
 def adapt(body: bytes) -> list[IdentityEvent]:
-    """What one event says; https://docs.logto.io/developers/webhooks/webhooks-events lists them."""
+    """The changes in one event; https://docs.logto.io/developers/webhooks/webhooks-events lists them."""
     event = parse_object(body)
     match event.get("event"):
         case "User.Created":
@@ -117,7 +117,7 @@ def _memberships(event: dict[str, Any]) -> list[IdentityEvent]:
 
 
 def _removed_by_route(event: dict[str, Any]) -> tuple[str, ...]:
-    """``DELETE /organizations/:id/users/:userId`` names the person in its path."""
+    """The user in the path ``DELETE /organizations/:id/users/:userId``."""
     if event.get("method") == "DELETE" and member(event, "params", "userId") is not None:
         return (identifier(event, "params", "userId"),)
     if "addedUserIds" in event or "removedUserIds" in event:

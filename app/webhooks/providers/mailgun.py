@@ -34,7 +34,7 @@ _KINDS = {
 
 
 def adapt(body: bytes) -> list[EmailEvent]:
-    """What one event says; the names are those of Mailgun's event reference."""
+    """The e-mail events in one event; the names are those of Mailgun's event reference."""
     data = member(parse_object(body), _DATA)
     kind = _kind(data)
     return [
@@ -54,7 +54,7 @@ def adapt(body: bytes) -> list[EmailEvent]:
 
 
 def recognises(document: Any) -> bool:
-    """``event-data``."""
+    """A document with ``event-data``."""
     return isinstance(member(document, _DATA), dict)
 
 
@@ -73,7 +73,7 @@ def _kind(data: Any) -> EmailKind:
 
 
 def _message_id(data: Any) -> str:
-    """In angle brackets, as sending answered it."""
+    """The message id in angle brackets, as the answer to sending has it."""
     bare = text(data, "message", "headers", "message-id")
     return f"<{bare.strip('<>')}>" if bare else ""
 

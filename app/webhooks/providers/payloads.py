@@ -1,4 +1,4 @@
-"""Reading what providers send: strict about ids and times, lenient about the rest.
+"""Reading providers' documents: strict about ids and times, lenient about the rest.
 
 A path such as ``"data", "id"`` names a member of nested objects. Text that PostgreSQL cannot
 hold (U+0000, lone surrogates) becomes U+FFFD.
@@ -23,34 +23,34 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Unreadable(Exception):
-    """The event is not what its provider documents; reading it again would not help."""
+    """The event does not have its provider's documented form; a retry cannot help."""
 
 
 class Unwanted(Exception):
-    """An event that is none of our business."""
+    """An event of a kind that is not applied."""
 
 
 class Posted:
-    """What a provider posted: the ``body`` as it came, and what is in it, parsed once."""
+    """A posted body as raw bytes, and its document, parsed once."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body
 
     @cached_property
     def document(self) -> Any:
-        """Raises Unreadable."""
+        """The JSON document; raises Unreadable."""
         return parse(self.body)
 
     @property
     def event(self) -> dict[str, Any]:
-        """The document, where it has to be an object; raises Unreadable."""
+        """The document; raises Unreadable where it is not an object."""
         if not isinstance(self.document, dict):
             raise Unreadable("the body is not a JSON object")
         return self.document
 
 
 def parse(body: bytes) -> Any:
-    """The JSON document in ``body``; NaN and Infinity are no JSON."""
+    """The JSON document in ``body``; raises Unreadable, also for NaN and Infinity."""
     try:
         text = body.decode().removeprefix("\ufeff")
         document = _DECODER.decode(text)
@@ -60,12 +60,12 @@ def parse(body: bytes) -> Any:
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """The same, where it has to be an object."""
+    """The same; raises Unreadable where it is not an object."""
     return Posted(body).event
 
 
 def member(document: Any, *path: str) -> Any:
-    """The value at ``path``; None where there is nothing."""
+    """The value at ``path``, or None."""
     for name in path:
         if not isinstance(document, dict):
             return None
@@ -80,7 +80,7 @@ def objects(document: Any, *path: str) -> list[dict[str, Any]]:
 
 
 def text(document: Any, *path: str) -> str | None:
-    """Text, ``""`` for null, None for what was not said or is no text."""
+    """Text; ``""`` for null; None for a missing member or another type."""
     holder = member(document, *path[:-1])
     if not isinstance(holder, dict) or path[-1] not in holder:
         return None
@@ -97,7 +97,7 @@ def flag(document: Any, *path: str) -> bool | None:
 
 
 def texts(document: Any, *path: str) -> tuple[str, ...]:
-    """A list of texts, or one text, as a tuple; what is no text is left out."""
+    """A list of texts, or one text, as a tuple; other values are left out."""
     value = member(document, *path)
     items = value if isinstance(value, list) else [value]
     return tuple(item for item in items if isinstance(item, str) and item)
@@ -193,12 +193,12 @@ def in_seconds(value: float) -> bool:
 
 
 def digest(body: bytes) -> str:
-    """The key of an event whose provider gives it none."""
+    """The external id of an event whose provider gives it none."""
     return f"sha256:{hashlib.sha256(body).hexdigest()}"
 
 
 def key(*parts: str) -> str:
-    """A deduplication key of at most 255 characters, made of ``parts``."""
+    """An external id of at most 255 characters, made of ``parts``."""
     joined = _UNSTORABLE.sub("\ufffd", ":".join(parts))
     return joined if len(joined) <= MAX_ID else digest(joined.encode("utf-8", "replace"))
 

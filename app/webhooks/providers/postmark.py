@@ -1,4 +1,4 @@
-"""Postmark: e-mail events, one per request, told apart by ``RecordType``.
+"""Postmark: e-mail events, one per request; ``RecordType`` is the type.
 
 Only bounces and complaints have an id; the others are keyed by what they say.
 """
@@ -52,7 +52,7 @@ _SUPPRESSION_REASONS = {"HardBounce": Cause.BOUNCED, "SpamComplaint": Cause.COMP
 
 
 def adapt(body: bytes) -> list[EmailEvent]:
-    """What one event says; https://postmarkapp.com/developer/webhooks lists them."""
+    """The e-mail events in one event; https://postmarkapp.com/developer/webhooks lists them."""
     event = parse_object(body)
     kind = _kind(event)
     return [
@@ -72,7 +72,7 @@ def adapt(body: bytes) -> list[EmailEvent]:
 
 
 def recognises(document: Any) -> bool:
-    """``RecordType``."""
+    """A document with ``RecordType``."""
     return isinstance(member(document, "RecordType"), str)
 
 
@@ -110,7 +110,7 @@ def _suppressions(event: dict[str, Any], kind: EmailKind) -> tuple[Suppression, 
 
 
 def _own_id(event: dict[str, Any]) -> str | None:
-    """RecordType and ID, else RecordType, message, recipient, time and link."""
+    """The external id: RecordType and ID, else RecordType, message, recipient, time and link."""
     record_type = event.get("RecordType")
     if not isinstance(record_type, str) or record_type not in _TIMES:
         return None

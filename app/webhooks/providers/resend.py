@@ -38,7 +38,7 @@ _KINDS = {
 
 
 def adapt(body: bytes) -> list[EmailEvent]:
-    """What one event says; https://resend.com/docs/webhooks/event-types lists them."""
+    """The e-mail events in one event; https://resend.com/docs/webhooks/event-types lists them."""
     event = parse_object(body)
     match event.get("type"):
         case "email.bounced":
@@ -53,7 +53,7 @@ def adapt(body: bytes) -> list[EmailEvent]:
 
 
 def recognises(document: Any) -> bool:
-    """A typed event about an ``email_id``."""
+    """A document with ``type`` and ``data.email_id``."""
     return isinstance(member(document, "type"), str) and (
         isinstance(member(document, "data", "email_id"), str)
         or str(member(document, "type")).startswith("contact.")
@@ -93,7 +93,7 @@ def _reason(data: Any) -> str:
 
 
 def _diagnostics(data: Any) -> tuple[str, ...]:
-    """A list in the OpenAPI document, one text in the Python package, or nothing."""
+    """The recipients: a list, one text, or nothing."""
     return texts(data, "bounce", "diagnosticCode") or texts(data, "suppressed", "diagnosticCode")
 
 

@@ -78,7 +78,7 @@ _DEFINED = frozenset(
 
 
 def split(posted: Posted, message_id: str | None) -> list[Delivery]:
-    """One row per element; the same element twice is one key twice."""
+    """One delivery per element; the same element twice has the same external id."""
     try:
         batch = posted.document
     except Unreadable as fault:
@@ -89,7 +89,7 @@ def split(posted: Posted, message_id: str | None) -> list[Delivery]:
 
 
 def adapt(body: bytes) -> list[EmailEvent]:
-    """What one element says; the names are those of SendGrid's event reference."""
+    """The e-mail events in one element; the names are those of SendGrid's event reference."""
     event = parse_object(body)
     kind = _KINDS.get(str(event.get("event")))
     if kind is None:
@@ -113,7 +113,7 @@ def adapt(body: bytes) -> list[EmailEvent]:
 
 
 def recognises(document: Any) -> bool:
-    """A list; nobody else here posts one."""
+    """A list; no other provider here posts one."""
     return isinstance(document, list)
 
 
@@ -126,7 +126,7 @@ def _delivery(element: Any) -> Delivery:
 
 
 def _message_id(event: dict[str, Any]) -> str:
-    """What sending answered as ``X-Message-Id``; an asynchronous bounce has the SMTP id only."""
+    """The ``X-Message-Id`` of the answer to sending; an asynchronous bounce has only the SMTP id."""
     for separator in (".recvd", ".filter"):
         sg_message_id = text(event, "sg_message_id") or ""
         head, found, _ = sg_message_id.partition(separator)
@@ -136,7 +136,7 @@ def _message_id(event: dict[str, Any]) -> str:
 
 
 def _group(event: dict[str, Any]) -> str:
-    """The unsubscribe group that was left or joined again; ``""`` for all mail."""
+    """The unsubscribe group of the event; ``""`` for all mail."""
     group = event.get("asm_group_id")
     return f"group:{group}" if isinstance(group, int) and not isinstance(group, bool) else ""
 

@@ -48,7 +48,7 @@ _RECIPIENTS = {
 
 
 def adapt(body: bytes) -> list[Event]:
-    """What one notification says; the names are those of the SES developer guide."""
+    """The events in one notification; the names are those of the SES developer guide."""
     envelope = parse_object(body)
     match envelope.get("Type"):
         case "SubscriptionConfirmation":
@@ -65,7 +65,7 @@ def recognises(document: Any) -> bool:
 
 
 def _inner(envelope: dict[str, Any]) -> dict[str, Any]:
-    """The event in ``Message``; SNS first posts a plain sentence to try the topic."""
+    """The event in ``Message``; Unwanted for the plain text that SNS posts to test a topic."""
     try:
         return parse_object((text(envelope, "Message") or "").encode())
     except Unreadable as fault:
@@ -121,7 +121,7 @@ def _kind(name: str, detail: Any) -> EmailKind:
 
 
 def _recipients(event: dict[str, Any], name: str, detail: Any) -> list[tuple[str, str]]:
-    """Addresses with what their server answered; else all whom the message was for."""
+    """Addresses with the answers of their servers; else all recipients of the message."""
     if name in _RECIPIENTS:
         entries = objects(detail, _RECIPIENTS[name])
         found = [
@@ -139,7 +139,7 @@ def _recipients(event: dict[str, Any], name: str, detail: Any) -> list[tuple[str
 def _occurred_at(
     envelope: dict[str, Any], event: dict[str, Any], name: str, detail: Any
 ) -> datetime:
-    """The event's own time; a message was sent when ``mail`` says; else when SNS told it."""
+    """The event's own time; for a sent message that of ``mail``; else the time of SNS."""
     if own := optional_moment(detail, "timestamp"):
         return own
     return moment(event, "mail", "timestamp") if name == "Send" else moment(envelope, "Timestamp")
@@ -157,13 +157,13 @@ def _reason(detail: Any) -> str:
 
 
 def _metadata(event: dict[str, Any]) -> dict[str, str]:
-    """The sender's tags; their values are lists of one. SES's own begin with ``ses:``."""
+    """The sender's tags, without those of SES (``ses:``). Their values are lists of one."""
     tags = pairs(event, "mail", "tags")
     return {name: value for name, value in tags.items() if not name.startswith("ses:")}
 
 
 def _opt_outs(event: dict[str, Any], detail: Any) -> list[EmailEvent]:
-    """A contact changed its preferences: for everything, or for some topics."""
+    """The changes of a contact's preferences, for all mail or for some topics."""
     changes = _preference_changes(detail)
     if not changes:
         raise Unwanted("no preference changed")
@@ -191,7 +191,7 @@ def _preference_changes(detail: Any) -> tuple[Suppression, ...]:
 
 
 def _preferences(detail: Any, name: str) -> dict[str, bool]:
-    """Scope -> whether it was left; ``""`` stands for everything."""
+    """Scope -> whether the contact opted out; ``""`` is all mail."""
     left = {"": member(detail, name, "unsubscribeAll") is True}
     for entry in objects(detail, name, "topicSubscriptionStatus"):
         left[f"topic:{text(entry, 'topicName')}"] = entry.get("subscriptionStatus") == "OptOut"

@@ -36,7 +36,7 @@ _CHANGES = {"CREATE": Change.CREATED, "UPDATE": Change.UPDATED, "DELETE": Change
 
 
 def adapt(body: bytes) -> list[IdentityEvent]:
-    """What one event says; https://stytch.com/docs/workspace-management/webhooks lists them."""
+    """The changes in one event; https://stytch.com/docs/workspace-management/webhooks lists them."""
     event = parse_object(body)
     change = _CHANGES.get(str(event.get("action")).upper())
     match str(event.get("object_type")).lower():
@@ -49,13 +49,13 @@ def adapt(body: bytes) -> list[IdentityEvent]:
 
 
 def recognises(document: Any) -> bool:
-    """``source``, ``object_type`` and ``action`` side by side."""
+    """A document with ``source``, ``object_type`` and ``action``."""
     names = ("source", "object_type", "action")
     return all(isinstance(member(document, name), str) for name in names)
 
 
 def _event_type(event: dict[str, Any]) -> str:
-    """``direct.member.create``: the documentation's order, composed from the three fields."""
+    """The three fields in the documentation's order, such as ``direct.member.create``."""
     parts = [event.get(name) for name in ("source", "object_type", "action")]
     return ".".join(part.lower() for part in parts if isinstance(part, str))[:MAX_ID]
 
@@ -94,7 +94,7 @@ def _membership(event: dict[str, Any], change: Change) -> MembershipEvent:
 
 
 def _roles(said: Any) -> tuple[str, ...] | None:
-    """Role ids, without the ``stytch_`` of the two that every project has."""
+    """Role ids, without the prefix ``stytch_`` of the built-in roles."""
     if not isinstance(member(said, "roles"), list):
         return None
     names = [name for role in objects(said, "roles") for name in texts(role, "role_id")]

@@ -1,7 +1,7 @@
 """WorkOS: users, organizations and organization memberships.
 
-Each event repeats the whole object, a deletion too, with its old ``updated_at``. A membership
-that is ``pending`` is an invitation, not access.
+Each event has the whole object. A deletion has the object's old ``updated_at``. A ``pending``
+membership is an invitation, not access.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from app.webhooks.providers.provider import Provider, single
 
 
 def adapt(body: bytes) -> list[IdentityEvent]:
-    """What one event says; https://workos.com/docs/events lists them."""
+    """The changes in one event; https://workos.com/docs/events lists them."""
     event = parse_object(body)
     match str(event.get("event")).split("."):
         case ["user", "created" | "updated" | "deleted" as change]:
@@ -45,7 +45,7 @@ def adapt(body: bytes) -> list[IdentityEvent]:
 
 
 def recognises(document: Any) -> bool:
-    """An ``event`` name beside a ``data.object`` name, and ``created_at`` beside both."""
+    """A document with ``event``, ``data.object`` and ``created_at``."""
     return (
         isinstance(member(document, "event"), str)
         and isinstance(member(document, "data", "object"), str)
