@@ -9,7 +9,7 @@ from tests.factories import create_api_key, create_member, create_tenant, platfo
 def principal_of(app, token: str) -> Principal:
     with app.app_context(), transaction():
         claims = app.extensions["token_verifier"].verify(token)
-        return user_principal(claims, Permission.USERS_READ, None)
+        return user_principal(claims)
 
 
 class TestCredentials:
@@ -37,7 +37,7 @@ class TestCredentials:
         secret = create_api_key(tenant, [Permission.BILLING_READ])
 
         with app.app_context(), transaction():
-            principal = key_principal(secret, Permission.BILLING_READ, None)
+            principal = key_principal(secret)
 
         assert principal.tenant_id == tenant.id
         assert principal.permissions == {Permission.BILLING_READ}

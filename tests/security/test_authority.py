@@ -1,73 +1,74 @@
 """What a credential may do is what it may do when its request is complete, and where it is sent."""
 
-import io
+import http.client
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
 
 from app.users.models import User
-from tests.concurrency import at_once
 from tests.database import row
 from tests.factories import create_member, create_tenant, platform_token
+from tests.running.serving import HOST, web_server
 
 
-class LateBody(io.BytesIO):
-    """A body whose sender does something else before sending it."""
-
-    def __init__(self, content: bytes, meanwhile: Callable[[], object]) -> None:
-        super().__init__(content)
-        self._meanwhile = [meanwhile]
-
-    def read(self, size: int | None = -1) -> bytes:
-        while self._meanwhile:
-            at_once([self._meanwhile.pop()])
-        return super().read(size)
+@pytest.fixture(scope="module")
+def port(app, environment, tmp_path_factory) -> Iterator[int]:
+    """The port of the service behind its real server."""
+    with web_server(environment, tmp_path_factory.mktemp("web"), workers=1) as (port, _):
+        yield port
 
 
-def send_late(api, path, *, token, meanwhile, **body):
+def send_late(port, path, *, token, meanwhile, **body):
+    """The status and the JSON of a PATCH whose sender does something else before its last byte."""
     content = json.dumps(body).encode()
-    return api.patch(
-        path,
-        token=token,
-        input_stream=LateBody(content, meanwhile),
-        content_length=len(content),
-        content_type="application/json",
-    )
+    with closing(http.client.HTTPConnection(HOST, port, timeout=20)) as connection:
+        connection.putrequest("PATCH", path)
+        connection.putheader("Authorization", f"Bearer {token}")
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", str(len(content)))
+        connection.endheaders(content[:-1])
+        assert meanwhile().status_code == 200
+        connection.send(content[-1:])
+        answer = connection.getresponse()
+        return answer.status, json.load(answer)
 
 
 class TestSlowSender:
-    def test_is_judged_by_the_role_at_the_end_of_the_request(self, api, app):
+    def test_is_judged_by_the_role_at_the_end_of_the_request(self, api, port):
         tenant = create_tenant()
         owner = create_member(tenant, role="owner")[2]
         _, membership, admin = create_member(tenant, role="admin")
         target, _, _ = create_member(tenant, role="viewer")
         demote = f"/v1/memberships/tenant/{membership.id}/role?role=viewer"
 
-        answer = send_late(
-            api,
+        status, _ = send_late(
+            port,
             f"/v1/users/{target.id}",
             token=admin,
             meanwhile=lambda: api.patch(demote, token=owner),
             first_name="Changed",
         )
 
-        assert answer.status_code == 403
+        assert status == 403
         assert row(User, id=target.id).first_name == ""
 
-    def test_changes_nothing_in_a_tenant_suspended_meanwhile(self, api, app):
+    def test_changes_nothing_in_a_tenant_suspended_meanwhile(self, api, port):
         tenant = create_tenant()
         owner = create_member(tenant, role="owner")[2]
         suspend = f"/v1/tenants/{tenant.id}/active?is_active=false"
         operator = platform_token()
 
-        answer = send_late(
-            api,
+        _, answer = send_late(
+            port,
             f"/v1/tenants/{tenant.id}",
             token=owner,
             meanwhile=lambda: api.patch(suspend, token=operator),
             name="Changed",
         )
 
-        assert answer.get_json()["code"] == "tenant_suspended"
+        assert answer["code"] == "tenant_suspended"
 
 
 class TestIdempotencyKey:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, current_app, g, request
 from opentelemetry import context, trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -73,7 +73,8 @@ class Tracing:
     @contextmanager
     def statement_span(self, name: str, template: str) -> Iterator[None]:
         """A span for a database statement, inside a span of a request or job; never its values."""
-        if not trace.get_current_span().is_recording():
+        is_ours = current_app.extensions.get("tracing") is self
+        if not is_ours or not trace.get_current_span().is_recording():
             yield
             return
         with self._tracer.start_as_current_span(
@@ -103,7 +104,7 @@ class Tracing:
 
 def start(app: Flask, endpoint: str) -> Tracing:
     """Trace every request of ``app``; ``endpoint`` is the collector's base URL."""
-    tracing = Tracing(endpoint)
+    tracing = app.extensions["tracing"] = Tracing(endpoint)
     observers.append(tracing.statement_span)
     app.before_request(tracing.begin_request)
     app.after_request(_answered)

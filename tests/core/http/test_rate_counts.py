@@ -39,7 +39,8 @@ def redis(instance: Instance) -> Iterator[Redis]:
 
 @pytest.fixture
 def counters(redis: Redis, instance: Instance) -> Callable[[int], list[RateCounts]]:
-    """Several counters that share the Redis, as processes do."""
+    """Several counters that share an empty Redis, as processes do."""
+    redis.flushdb()
     return lambda number: [
         RateCounts(client_of(instance.redis_url), interval=NEVER) for _ in range(number)
     ]

@@ -111,6 +111,11 @@ def written_to(log: Path) -> Iterator[None]:
     handler.close()
 
 
+def is_statement(span: Span) -> bool:
+    """Whether this is the span of a database statement."""
+    return span.kind == Span.SPAN_KIND_CLIENT
+
+
 def requests_and_jobs(watched: Collector) -> dict[str, Span]:
     return {span.name: span for _, span in watched.spans}
 
@@ -228,7 +233,7 @@ class TestTraces:
         )
         send_waiting(traced)
 
-        ((service, span),) = watched.spans
+        ((service, span),) = [one for one in watched.spans if not is_statement(one[1])]
         assert service == "controlplane"
         assert span.name == "GET /v1/users/<user_id>"
         assert span.kind == Span.SPAN_KIND_SERVER
@@ -240,6 +245,26 @@ class TestTraces:
             "app.request_id": "traced-request",
             "app.tenant": str(tenant.id),
         }
+
+    def test_have_a_span_for_each_statement_without_its_values(self, traced, watched):
+        tenant = create_tenant()
+        user, _, token = create_member(tenant)
+        traced.test_client().get(
+            f"/v1/users/{user.id}", headers={"Authorization": f"Bearer {token}"}
+        )
+        send_waiting(traced)
+
+        (request,) = [span for _, span in watched.spans if not is_statement(span)]
+        statements = [span for _, span in watched.spans if is_statement(span)]
+        assert [span.name for span in statements] == [
+            "auth.authenticate_user",
+            "users.get",
+            "COMMIT",
+        ]
+        for span in statements:
+            assert span.parent_span_id == request.span_id
+            assert str(user.id).encode() not in span.SerializeToString()
+        assert "/* users.get */ SELECT" in values(statements[1])["db.query.text"]
 
     def test_show_a_failure_by_its_kind_alone(self, traced, watched):
         post_failing(traced, "failed-request")
