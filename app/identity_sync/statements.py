@@ -55,7 +55,6 @@ LOCK = Statement(
     ),
 )
 
-_object = IdentityObject.__table__.c
 _named = (
     func.unnest(_list("kinds", Text), _list("object_ids", Text))
     .table_valued(column("kind", Text), column("object_id", Text), name="named")
@@ -66,28 +65,32 @@ _pair = (
     .table_valued(column("organization_id", Text), column("user_id", Text), name="pair")
     .render_derived()
 )
-_of_source = _object.source == bindparam("source")
+_stored = IdentityObject.__table__.alias("stored").c
+_of_source = _stored.source == bindparam("source")
 _of_new_tenant = (
     _of_source
-    & (_object.organization_id == any_(_list("organization_ids", Text)))
-    & ~select(Tenant.id).where(Tenant.idp_org_id == _object.organization_id).exists()
+    & (_stored.organization_id == any_(_list("organization_ids", Text)))
+    & ~select(Tenant.id).where(Tenant.idp_org_id == _stored.organization_id).exists()
 )
 _wanted = union(
     select(_named.c.kind, _named.c.object_id),
-    select(_object.kind, _object.object_id).where(
+    select(_stored.kind, _stored.object_id).where(
         _of_source,
-        _object.organization_id == _pair.c.organization_id,
-        _object.user_id == _pair.c.user_id,
+        _stored.organization_id == _pair.c.organization_id,
+        _stored.user_id == _pair.c.user_id,
     ),
-    select(_object.kind, _object.object_id).where(
-        _of_source, _object.user_id == any_(_list("user_ids", Text))
+    select(_stored.kind, _stored.object_id).where(
+        _of_source, _stored.user_id == any_(_list("user_ids", Text))
     ),
-    select(_object.kind, _object.object_id).where(_of_new_tenant),
-    select(literal(USER, Text), _object.user_id).where(_of_new_tenant),
+    select(_stored.kind, _stored.object_id).where(_of_new_tenant),
+    select(literal(USER, Text), _stored.user_id).where(_of_new_tenant),
 )
 LOAD = Statement(
     "identity_objects.load",
-    select(IdentityObject).where(_of_source, tuple_(_object.kind, _object.object_id).in_(_wanted)),
+    select(IdentityObject).where(
+        IdentityObject.source == bindparam("source"),
+        tuple_(IdentityObject.kind, IdentityObject.object_id).in_(_wanted),
+    ),
 )
 
 COLUMNS = tuple(IdentityObject.__table__.columns.keys())

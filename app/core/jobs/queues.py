@@ -1,8 +1,8 @@
 """Background jobs: the queues, the ``@job`` decorator, and pushing a job after the commit.
 
-Redis is a doorbell: a job carries ids only, everything it needs is in PostgreSQL, and a lost push
-is made good by a sweeper. So a push that fails is logged and nothing more, and every job is
-harmless when it runs twice.
+A job has only ids as arguments; everything else is in PostgreSQL, and a sweeper queues lost jobs
+again. So a push that fails is only logged, and every job is harmless when it runs twice. A service
+does not import jobs: it pushes ``JOBS[NAME]``, where ``NAME`` is a constant beside the use.
 """
 
 from __future__ import annotations
