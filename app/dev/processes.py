@@ -63,6 +63,7 @@ def running(environ: Mapping[str, str], *, port: int) -> Iterator[subprocess.Pop
                 **environ,
                 "PATH": f"{Path(sys.executable).parent}:{environ.get('PATH', os.defpath)}",
                 "GUNICORN_CMD_ARGS": f"--bind={HOST}:{port}",
+                "FLASK_RUN_FROM_CLI": "false",  # the server loads no commands
             },
             stdin=subprocess.PIPE,
             stdout=sys.stderr,  # standard output is for the command's own result
