@@ -192,7 +192,7 @@ def _because(flag: EffectiveFlag) -> str:
             return "The tenant's override goes before the plan's preset."
         case Layer.OVERRIDE_EXPIRED:
             return "The tenant's override has expired, so the plan's preset holds."
-        case Layer.OVERRIDE_MISFIT:
+        case Layer.OVERRIDE_OF_WRONG_TYPE:
             return f"The tenant's override is no {flag.type}, so the plan's preset holds."
         case Layer.PRESET:
             return "The tenant has no override, so the plan's preset holds."
