@@ -22,7 +22,7 @@ blp = Blueprint(
     "emails",
     __name__,
     url_prefix="/v1/app-communications",
-    description="What happened to e-mail that was sent, as its provider tells it.",
+    description="The e-mail provider's events about sent messages.",
 )
 
 
@@ -40,10 +40,10 @@ def list_email_events(query: dict[str, Any]) -> Page:
 @blp.arguments(EmailMessageQuerySchema, location="query")
 @blp.response(200, EmailMessageSchema(many=True))
 def list_email_messages(query: dict[str, Any]) -> Page:
-    """List what became of each message for each recipient.
+    """List the state of each message for each recipient.
 
-    The state is the highest that was told, whatever came last: complained, bounced, delivered,
-    rejected, soft_bounced, deferred, sent, scheduled.
+    The state is the highest of all events in this order: complained, bounced, delivered, rejected,
+    soft_bounced, deferred, sent, scheduled.
     """
     return service.list_messages(**_split(query, "state", "source"))
 
@@ -53,7 +53,7 @@ def list_email_messages(query: dict[str, Any]) -> Page:
 @blp.arguments(SuppressionQuerySchema, location="query")
 @blp.response(200, SuppressionSchema(many=True))
 def list_suppressions(query: dict[str, Any]) -> Page:
-    """List the addresses not to write to, with the cause of each."""
+    """List the suppressed addresses with their causes."""
     return suppressions.list_active(**_split(query, "cause"))
 
 
@@ -61,7 +61,7 @@ def list_suppressions(query: dict[str, Any]) -> Page:
 @requires(Permission.WEBHOOKS_WRITE, platform_only=True)
 @blp.response(204)
 def lift_suppression(address: str) -> None:
-    """Take an address off the suppression list."""
+    """Remove an address from the suppression list."""
     suppressions.lift(address, actor=current_actor())
 
 

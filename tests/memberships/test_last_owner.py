@@ -10,7 +10,7 @@ from sqlalchemy import text
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
 from app.core.actors import SYSTEM_IDP
-from app.core.db import statements
+from app.core.db.statements import Statement
 from app.memberships import service as memberships
 from app.users import service as users
 from tests import database
@@ -19,7 +19,9 @@ from tests.factories import create_member, create_tenant, platform_token, platfo
 
 ROUNDS = 200
 ROLES = ("owner", "member")
-WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+WAITING = Statement(
+    "tests.count_waiting_locks", text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+)
 
 
 def active_owners(tenant):
@@ -89,9 +91,8 @@ class TestRaces:
         with ThreadPoolExecutor(1) as threads, platform_transaction():
             memberships.set_role(second.id, Role.OWNER, actor=SYSTEM_IDP)
             memberships.set_role(first.id, Role.VIEWER, actor=SYSTEM_IDP)
-            statements.settle()
             answer = threads.submit(api.patch, path, token=token)
-            while not statements.scalar(WAITING):
+            while not WAITING.scalar():
                 assert not answer.done()
 
         assert answer.result().get_json()["code"] == "last_owner"
