@@ -1,4 +1,4 @@
-"""gunicorn's settings; `gunicorn wsgi:app` reads this file by itself.
+"""gunicorn's settings; `gunicorn wsgi:app` reads this file without an option.
 
 PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE is the service's. The server's
 limits and deadlines are described in docs/running.md.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 RAM_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - only temporary files
 
-# prometheus_client chooses how it counts when it is first imported, so this comes before the app.
+# prometheus_client reads the variable when it is first imported, so set it before importing the app.
 if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="metrics-", dir=RAM_DISK)
 metrics_folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
@@ -23,7 +23,7 @@ from app.core.observability import logs  # noqa: E402
 
 
 class ServiceLogger(Logger):
-    """gunicorn's own lines, in the service's format."""
+    """gunicorn's own log lines, in the service's format."""
 
     def setup(self, cfg):
         logs.configure(os.environ.get("LOG_LEVEL") or "INFO")
@@ -32,11 +32,11 @@ class ServiceLogger(Logger):
 
 logger_class = ServiceLogger
 worker_class = "app.core.http.server.Worker"
-# One process per core. A thread runs the application only; the server reads and writes.
+# Use one process per core. Threads only run the application; the server's loop reads and writes.
 workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
 threads = int(os.environ.get("DB_POOL_SIZE") or 4)  # a thread never waits for a connection
 preload_app = True
-worker_tmp_dir = RAM_DISK  # a slow disk would look like a worker that hangs
+worker_tmp_dir = RAM_DISK  # on a slow disk, a healthy process would look frozen
 control_socket_disable = True
 timeout = 30  # seconds for a whole request, and for an answer that is not read
 graceful_timeout = 30
@@ -63,7 +63,7 @@ def when_ready(server):
 
 
 def post_fork(server, worker):
-    """Leave the master's database connections to the master."""
+    """Give the process a new connection pool; the master keeps its own connections."""
     from app.extensions import db
     from wsgi import app
 

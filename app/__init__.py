@@ -1,4 +1,4 @@
-"""The service: :func:`create_app` is the one place that knows every domain."""
+"""The service. :func:`create_app` is the only place that knows every domain."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jo
 def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: bool = True) -> Flask:
     """The WSGI application.
 
-    Configuration comes from the environment, ``overrides`` (same names, text) going before it.
-    With no ``DATABASE_URL`` it is that of the private engines of ``flask dev``. A server needs no
-    commands, and is a sixth smaller without what they import, Alembic above all.
+    Settings come from the environment. ``overrides`` (same names, text values) take precedence.
+    Without ``DATABASE_URL`` the application uses the private PostgreSQL and Redis of ``flask dev``.
+    A web process uses ``with_commands=False``: it needs a sixth less memory without the commands'
+    imports, such as Alembic.
 
-    Raises :class:`app.config.ConfigError` with every fault of the configuration.
+    Raises :class:`app.config.ConfigError`, which lists all errors of the configuration.
     """
     environ = {**os.environ, **(overrides or {})}
     is_private = not environ.get("DATABASE_URL")

@@ -1,4 +1,4 @@
-"""The environment, read once, typed; every fault is listed at start, in one message."""
+"""The settings: read from the environment once and checked. One message lists all errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
 class ConfigError(click.ClickException):
-    """The environment is not usable; the message lists every fault, a command prints just that."""
+    """The configuration is wrong. The message lists all errors; a command prints only the message."""
 
 
 class Rate(NamedTuple):
@@ -90,7 +90,7 @@ def _pairs(value: str) -> dict[str, str]:
 
 
 def _postgres(value: str) -> str:
-    """``postgres://`` and ``postgresql://`` mean psycopg2 here."""
+    """The URL with psycopg2 as its driver."""
     scheme, separator, rest = value.strip().partition("://")
     if not separator or scheme not in {"postgres", "postgresql", "postgresql+psycopg2"}:
         raise ValueError("must be a postgresql:// URL")
@@ -149,7 +149,7 @@ def _setting(parse: Callable[[str], Any], default: Any, help_: str) -> Any:
 
 @dataclass(frozen=True)
 class Config:
-    """Every setting; its name in the environment is the field's name in capitals."""
+    """All settings. The environment variable has the field's name in capitals."""
 
     database_url: str = _setting(_postgres, "", "PostgreSQL as the plain application role")
     migration_database_url: str = _setting(
@@ -225,9 +225,9 @@ SETTINGS = {setting.name.upper(): setting for setting in fields(Config)}
 
 
 def load_config(environ: Mapping[str, str]) -> Config:
-    """Read and check the environment.
+    """Read and check the settings.
 
-    Raises :class:`ConfigError` naming every unusable variable, not only the first.
+    Raises :class:`ConfigError`, which names all wrong variables, not only the first.
     """
     values: dict[str, Any] = {}
     faults = []

@@ -1,4 +1,4 @@
-"""Flask extensions, created unbound; :func:`app.create_app` binds them."""
+"""Flask extensions. :func:`app.create_app` initialises them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMING_CONVENTION = {
 
 
 class Base(DeclarativeBase):
-    """Declarative base of every model; constraints get predictable names."""
+    """Declarative base of all models; constraints get names by :data:`NAMING_CONVENTION`."""
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
 

@@ -1,4 +1,4 @@
-"""Alembic's environment: connects as the owner of the tables, one transaction per migration."""
+"""Alembic's environment. It connects as the owner of the tables; each migration is a transaction."""
 
 from alembic import context
 from flask import current_app
@@ -10,7 +10,7 @@ context.config.set_main_option("version_locations", "migrations/versions")
 
 
 def include_object(item, name, kind, reflected, compare_to):
-    """Only the application's own tables are compared."""
+    """Exclude Alembic's own table from the comparison."""
     return not (kind == "table" and name == "alembic_version")
 
 
@@ -35,7 +35,7 @@ def run_offline():
 
 
 def run_online():
-    """Migrate the database; an attempt that exceeds one of the limits ends without effect."""
+    """Migrate the database. A migration that exceeds one of the limits has no effect."""
     config = current_app.extensions["config"]
     engine = create_engine(config.migration_database_url, poolclass=pool.NullPool)
     with engine.connect() as connection:

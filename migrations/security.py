@@ -1,4 +1,4 @@
-"""What a migration does to a new table beyond creating it: grants and row-level security."""
+"""Grants and row-level security for a migration's new tables."""
 
 from alembic import op
 from flask import current_app
@@ -17,22 +17,23 @@ USING (
 
 
 def application_role():
-    """The role of DATABASE_URL, quoted: the plain role that requests and workers connect as."""
+    """The role of DATABASE_URL, quoted: the plain role of all processes except migrations."""
     name = make_url(current_app.extensions["config"].database_url).username
     return '"' + name.replace('"', '""') + '"'
 
 
 def grant(table, privileges=ALL):
-    """Let the application's role use a table."""
+    """Give the application's role the ``privileges`` on a table."""
     op.execute(f"GRANT {privileges} ON {table} TO {application_role()}")
 
 
 def isolate(table, privileges=ALL):
-    """Make a table tenant-owned: row-level security, forced on its owner too.
+    """Make a table tenant-owned: row-level security, which also applies to its owner.
 
-    Rows show by the transaction-local settings ``app.tenant_id`` and ``app.platform``; with
-    neither set, none does. The sub-selects make PostgreSQL evaluate the settings once; that the second
-    one gives the truth itself lets it expect many rows, and walk an index instead of sorting them all.
+    The transaction-local settings ``app.tenant_id`` and ``app.platform`` decide which rows are
+    visible. Without them no row is. The sub-selects make PostgreSQL evaluate each setting once.
+    The second sub-select returns a boolean, so the planner expects many rows. It then reads them in
+    an index's order instead of sorting them.
     """
     op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
     op.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")

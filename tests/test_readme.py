@@ -1,4 +1,4 @@
-"""The README's tables say what is so."""
+"""The README's tables equal the OpenAPI document and the settings."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def list_keys(query: dict[str, Any]) -> Page:
 @blp.arguments(ApiKeyCreateSchema)
 @blp.response(201, ApiKeyCreatedSchema, shown_once=("secret",))
 def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
-    """Create an API key; the answer shows its secret, this once."""
+    """Create an API key; only this answer shows its secret."""
     principal = current_principal()
     key, secret = service.create(
         **body,

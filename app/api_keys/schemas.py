@@ -1,4 +1,4 @@
-"""What goes in and out of /v1/api-keys."""
+"""Requests and answers of /v1/api-keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = {
 
 
 class ApiKeySchema(Schema):
-    """A key without its secret; ``prefix`` are the secret's first characters."""
+    """A key without its secret; ``prefix`` is the beginning of the secret."""
 
     examples = EXAMPLES
 
@@ -42,12 +42,12 @@ class ApiKeySchema(Schema):
 
 
 class ApiKeyCreatedSchema(ApiKeySchema):
-    """A new key with its secret, which is shown this once."""
+    """A new key with its secret, which no other answer shows."""
 
     examples = EXAMPLES
 
     secret = Str(
-        metadata={"description": "Not in an answer that is replayed for its Idempotency-Key."}
+        metadata={"description": "Absent if the answer is replayed for an Idempotency-Key."}
     )
 
 
@@ -58,7 +58,9 @@ class ApiKeyCreateSchema(Schema):
 
     name = Str(required=True, min_length=1, max_length=255)
     permissions = ListOf(Choice(Permission), required=True)
-    expires_at = AwareDateTime(nullable=True, metadata={"description": "Null: never."})
+    expires_at = AwareDateTime(
+        nullable=True, metadata={"description": "Null: the key does not expire."}
+    )
 
 
 class ApiKeyQuerySchema(PageQuerySchema):
@@ -69,11 +71,11 @@ class ApiKeyQuerySchema(PageQuerySchema):
 
 
 class KeyOwnerSchema(Schema):
-    """Whose the new key is."""
+    """The owner of the new key."""
 
     tenant_id = Uuid(
         metadata={
-            "description": "The tenant, for platform credentials. Without it the key is that of the "
-            "credential's own organization, and of the platform where it has none."
+            "description": "The tenant, for platform credentials. Without it the key belongs to the "
+            "credential's own organization, or to the platform if it has none."
         }
     )

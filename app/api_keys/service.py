@@ -1,4 +1,4 @@
-"""API keys: what services authenticate with."""
+"""API keys: create, find, revoke."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def create(
     held: Collection[Permission] = ALL,
     actor: Actor,
 ) -> tuple[ApiKey, str]:
-    """A new key and its secret, which is not stored.
+    """Create a key; returns it and its secret, which is not stored.
 
-    ``tenant_id`` None makes a platform key; ``held`` are the creator's permissions. Raises
+    ``tenant_id`` None makes a platform key. ``held`` are the creator's permissions. Raises
     NotFound for an unknown tenant, and Forbidden ``permission_beyond_own`` for permissions that the
-    creator lacks. Raises Invalid for a moment in the past, and for permissions that a tenant's key
-    cannot have.
+    creator lacks. Raises Invalid for an ``expires_at`` in the past, and for permissions that a
+    tenant's key cannot have.
     """
     _check_expiry(expires_at)
     if tenant_id is not None:
@@ -94,7 +94,10 @@ def create(
 
 
 def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
-    """End a key, from the next request on; a revoked key stays as it is. Raises NotFound."""
+    """Revoke a key: the next request with it is refused. Raises NotFound.
+
+    A second revocation changes nothing.
+    """
     get_key(key_id)
     key = queries.lock_row(ApiKey, key_id)
     if key.revoked_at is not None:
@@ -106,13 +109,13 @@ def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
 
 
 def with_secret(key: ApiKey, secret: str) -> Any:
-    """The key's columns and its ``secret``, for the one answer that shows it."""
+    """The key's columns and its ``secret``, for the answer that shows it."""
     columns = ApiKey.__table__.columns.keys()
     return SimpleNamespace(**{name: getattr(key, name) for name in columns}, secret=secret)
 
 
 def _visible(key: ApiKey) -> ApiKey:
-    """The key; NotFound for another tenant's. The table has no row-level security."""
+    """The key; raises NotFound if it is another tenant's. The table has no row-level security."""
     own = current_scope().tenant_id
     if own is not None and key.tenant_id != own:
         raise NotFound
@@ -125,7 +128,7 @@ def _check_permissions(
     beyond = [str(permission) for permission in wanted if permission not in held]
     if beyond:
         raise Forbidden(
-            f"A key has no permission that its creator lacks: {', '.join(beyond)}.",
+            f"You cannot give a key permissions that you do not have: {', '.join(beyond)}.",
             code="permission_beyond_own",
         )
     for permission in wanted:
@@ -135,7 +138,7 @@ def _check_permissions(
 
 def _check_expiry(expires_at: datetime | None) -> None:
     if expires_at is not None and expires_at <= utcnow():
-        raise _invalid("expires_at", "the moment has passed", expires_at.isoformat())
+        raise _invalid("expires_at", "must be in the future", expires_at.isoformat())
 
 
 def _invalid(field: str, message: str, value: str) -> Invalid:

@@ -16,10 +16,10 @@ from app.extensions import db
 
 
 class AuditEvent(db.Model):  # type: ignore[name-defined]
-    """Who did what to which row, and the changed fields before and afterwards.
+    """Who changed which row, and the values of the changed fields before and after.
 
-    The application's role may read and insert, nothing else. An event of the platform has
-    :data:`app.core.db.tenancy.PLATFORM_TENANT_ID`, so there is no foreign key.
+    The application's role may only read and insert. ``tenant_id`` is
+    :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for events of no tenant, so it is no foreign key.
     """
 
     __tablename__ = "audit_events"

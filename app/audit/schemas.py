@@ -1,4 +1,4 @@
-"""What goes in and out of /v1/audit-events."""
+"""Requests and answers of /v1/audit-events."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ EXAMPLES = {
 
 
 class OwnerId(Uuid):
-    """A tenant's id; null instead of the id that stands for the platform."""
+    """A tenant's id, or null for :data:`PLATFORM_TENANT_ID`."""
 
     def to_json(self, value: Any) -> Any:
         return None if value == PLATFORM_TENANT_ID else super().to_json(value)
 
 
 class AuditEventSchema(Schema):
-    """One recorded change; ``tenant_id`` is null for what belongs to no tenant."""
+    """One recorded change; ``tenant_id`` is null for a row of no tenant."""
 
     examples = EXAMPLES
 
@@ -40,23 +40,24 @@ class AuditEventSchema(Schema):
     target_type = Str(required=True)
     target_id = Str(required=True)
     before = JsonObject(
-        required=True, metadata={"description": "The changed fields as they were; {} of a new row."}
+        required=True,
+        metadata={"description": "The changed fields before the change; {} for a new row."},
     )
     after = JsonObject(
-        required=True, metadata={"description": "The same fields afterwards; {} of a deleted row."}
+        required=True, metadata={"description": "The same fields after it; {} for a deleted row."}
     )
     request_id = Str(required=True)
 
 
 class AuditQuerySchema(PageQuerySchema):
-    """Filters of the audit trail, each by equality but the times."""
+    """Filters of the audit trail."""
 
     examples = EXAMPLES
 
     tenant_id = Uuid()
-    target_type = Str(metadata={"description": "Such as `user`: the first part of the action."})
+    target_type = Str(metadata={"description": "The first part of the action, such as `user`."})
     target_id = Str()
     actor = Str(metadata={"description": "A user's id, `platform:…`, `key:…` or `system:…`."})
     action = Str(metadata={"description": "Such as `user.meta_data_patched`."})
-    since = AwareDateTime(metadata={"description": "This moment or later."})
-    until = AwareDateTime(metadata={"description": "Before this moment."})
+    since = AwareDateTime(metadata={"description": "At this time or later."})
+    until = AwareDateTime(metadata={"description": "Before this time."})

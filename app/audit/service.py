@@ -1,4 +1,4 @@
-"""Recording changes, and reading what was recorded."""
+"""The audit trail: record changes and list them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ INSERT_MANY = Statement(
 
 
 def record(action: str, target: Any, change: Change, *, actor: Actor) -> None:
-    """Add one audit row about ``change`` to the row ``target``, in the current transaction.
+    """Add one audit row for ``change`` of the row ``target``, in the current transaction.
 
-    ``action`` is ``<resource>.<past participle>``, such as ``user.meta_data_patched``. The
-    caller leaves secrets out of ``change``.
+    ``action`` is ``<resource>.<past participle>``, such as ``user.meta_data_patched``. ``change``
+    must not contain secrets.
     """
     resource = action.partition(".")[0]
     add_event(
@@ -52,7 +52,7 @@ def record(action: str, target: Any, change: Change, *, actor: Actor) -> None:
 def record_creation(
     action: str, target: Any, *, actor: Actor, hidden: frozenset[str] = frozenset()
 ) -> None:
-    """The same for a new row: ``before`` is empty, ``after`` is every column not ``hidden``."""
+    """Add one audit row for a new row; ``after`` has all its columns except ``hidden``."""
     after = {name: value for name, value in target._asdict().items() if name not in hidden}
     record(action, target, Change({}, after), actor=actor)
 
@@ -66,7 +66,7 @@ def add_event(
     change: Change,
     actor: Actor,
 ) -> None:
-    """The general form, for targets that are not a row with an id."""
+    """Add one audit row for any target, also one that has no id."""
     values = {
         "tenant_id": tenant_id or PLATFORM_TENANT_ID,
         "actor": actor.id,
@@ -86,7 +86,7 @@ def add_event(
 
 @contextmanager
 def in_one_statement() -> Iterator[None]:
-    """Insert the audit rows of the block at its end, by one statement; none where it raises."""
+    """Insert the audit rows of the block at its end, by one statement; none if the block raises."""
     collected = context()[COLLECTED] = []
     try:
         yield
@@ -105,9 +105,9 @@ def list_events(
     until: datetime | None = None,
     filters: Mapping[str, str] | None = None,
 ) -> Page:
-    """One page of a tenant's audit trail (of everything, for the platform), oldest first.
+    """One page of a tenant's audit trail (of all, for the platform), oldest first.
 
-    ``since`` is included, ``until`` is not; ``filters`` narrow by equality on columns.
+    The period includes ``since`` and excludes ``until``. ``filters`` are values of columns.
     """
     return paginate(
         AuditEvent,

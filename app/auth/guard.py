@@ -1,7 +1,7 @@
-"""What stands before every endpoint: ``@requires(permission)`` or ``@public``, else nothing passes.
+"""Access to endpoints: ``@requires(permission)`` or ``@public``. A view without either is refused.
 
-The decorators only mark the view; :class:`app.core.http.blueprint.Blueprint` runs the mark's
-:meth:`enter` first thing inside the request's transaction.
+The decorators only mark the view. :class:`app.core.http.blueprint.Blueprint` calls the mark's
+:meth:`enter` at the start of the request's transaction.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Requires:
-    """An endpoint's demand: a permission, perhaps of a platform credential, perhaps while suspended."""
+    """What an endpoint requires of its caller; see :func:`requires`."""
 
     permission: Permission
     platform_only: bool = False
     while_suspended: bool = False
 
     def enter(self, request: Request) -> None:
-        """Authenticate, then authorise; the principal holds until the transaction ends.
+        """Authenticate, then authorise; the transaction has the principal afterwards.
 
         Raises Unauthenticated (401) or Forbidden (403 ``no_membership``, ``tenant_suspended``,
         ``permission_denied``).
@@ -65,20 +65,20 @@ class Requires:
     def description(self) -> str:
         """One sentence for the OpenAPI document."""
         kind = " of a platform credential" if self.platform_only else ""
-        return f"Needs the permission `{self.permission}`{kind}."
+        return f"Requires the permission `{self.permission}`{kind}."
 
 
 @dataclass(frozen=True)
 class Public:
-    """An endpoint that asks for no credential."""
+    """An endpoint that needs no credential."""
 
     def enter(self, request: Request) -> None:
-        """Nothing to check."""
+        """Check nothing."""
 
     @property
     def description(self) -> str:
         """One sentence for the OpenAPI document."""
-        return "Public: no credential is asked for."
+        return "Public: needs no credential."
 
 
 def requires(
@@ -87,10 +87,10 @@ def requires(
     platform_only: bool = False,
     while_suspended: bool = False,
 ) -> Callable[[View], View]:
-    """Mark a view: only a principal with ``permission`` comes in.
+    """Allow a view only for a principal with ``permission``.
 
-    ``platform_only`` refuses tenant credentials even where their role would do;
-    ``while_suspended`` lets a suspended tenant's credentials in.
+    ``platform_only`` refuses tenant credentials, whatever their permissions.
+    ``while_suspended`` also allows the credentials of a suspended tenant.
     """
 
     def mark(view: View) -> View:
@@ -101,13 +101,16 @@ def requires(
 
 
 def public(view: View) -> View:
-    """Mark a view that everybody may call."""
+    """Allow a view for everybody."""
     view.access = Public()  # type: ignore[attr-defined]
     return view
 
 
 def authenticate(request: Request) -> Principal:
-    """The principal of the request's ``Authorization: Bearer`` header; 401 without a good one."""
+    """The principal of the request's ``Authorization: Bearer`` header.
+
+    Raises Unauthenticated without a valid credential, and Forbidden ``no_membership``.
+    """
     scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
     credential = credential.strip()
     if scheme.lower() != "bearer" or not credential:
@@ -119,7 +122,7 @@ def authenticate(request: Request) -> Principal:
 
 
 def current_principal() -> Principal:
-    """Who asks; RuntimeError outside a guarded request."""
+    """The principal of the current request; RuntimeError for a public endpoint."""
     principal = transactions.context().get("principal")
     if principal is None:
         raise RuntimeError("no principal: the endpoint is public, or this is no request")
@@ -127,11 +130,11 @@ def current_principal() -> Principal:
 
 
 def current_actor() -> Actor:
-    """Who is recorded as doing what this request does."""
+    """The actor that the audit trail records for the current request."""
     return current_principal().actor
 
 
 def home_tenant_id() -> UUID | None:
-    """The tenant a request without ``?tenant_id=`` means: the credential's own, or None."""
+    """The tenant of a request without ``?tenant_id=``: the credential's own tenant, or None."""
     principal = current_principal()
     return principal.tenant_id or principal.home_tenant_id

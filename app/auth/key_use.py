@@ -1,7 +1,7 @@
 """Recording the use of an API key by a request that is refused.
 
-``authenticate_key`` records the use in the request's transaction, and a refusal rolls that back.
-So it is recorded again after the request, in a transaction of its own.
+``authenticate_key`` records the use in the request's transaction, and an error rolls that back.
+So the use is recorded again after the request, in a separate transaction.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ RECORD_USE = Statement(
 
 
 def record_refused_uses(app: Flask) -> None:
-    """Record the use after each answer with a 4xx status to an API key's request."""
+    """Record the use of an API key after each answer with a 4xx status."""
     app.after_request(_record)
 
 
 def note(principal: Principal) -> None:
-    """Note the key that the current request has authenticated with, if it is a key."""
+    """Remember the API key of the current request, if its credential is one."""
     g.used_key_id = principal.key_id
 
 

@@ -1,4 +1,4 @@
-"""API keys and platform superadmins: global tables, since they decide the tenant scope."""
+"""API keys and platform superadmins. The tables are global: they decide the tenant scope."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.extensions import db
 
 
 class ApiKey(Attributed, Row):
-    """A service's credential; the secret itself is never stored, only its SHA-256 digest."""
+    """A service's credential. The SHA-256 digest of the secret is stored, never the secret."""
 
     __tablename__ = "api_keys"
     __table_args__ = (Index(None, "created_at", "id"), Index(None, "tenant_id", "created_at", "id"))
@@ -23,7 +23,7 @@ class ApiKey(Attributed, Row):
     tenant_id: Mapped[UUID | None] = mapped_column(ForeignKey("tenants.id"))
     name: Mapped[str] = mapped_column(Text)
     digest: Mapped[str] = mapped_column(Text, unique=True)
-    prefix: Mapped[str] = mapped_column(Text)  # the first characters, to recognise a key by
+    prefix: Mapped[str] = mapped_column(Text)  # the first characters, which identify the key
     permissions: Mapped[list[str]] = mapped_column(ARRAY(Text))
     expires_at: Mapped[datetime | None] = mapped_column(Moment)
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
@@ -31,7 +31,7 @@ class ApiKey(Attributed, Row):
 
 
 class PlatformAdmin(db.Model):  # type: ignore[name-defined]
-    """An identity provider subject who is platform superadmin; managed by CLI."""
+    """A subject of the identity provider who is a platform superadmin; managed by CLI."""
 
     __tablename__ = "platform_admins"
 

@@ -1,4 +1,4 @@
-"""Permissions, roles, and which role may do what."""
+"""Permissions, roles, and the permissions of each role."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Permission(StrEnum):
-    """What an endpoint can ask for: a resource and read or write, or platform superadmin."""
+    """What an endpoint can require: read or write of a resource, or platform superadmin."""
 
     TENANTS_READ = "tenants:read"
     TENANTS_WRITE = "tenants:write"
@@ -40,12 +40,12 @@ class Role(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Higher outranks lower: owner 4 … viewer 0."""
+        """4 for the highest role, owner, to 0 for viewer."""
         return len(Role) - 1 - list(Role).index(self)
 
 
 ALL = frozenset(Permission)
-# What only platform credentials can hold: the inbox belongs to no tenant.
+# Only platform credentials can have these: the webhook inbox belongs to no tenant.
 PLATFORM_ONLY = frozenset(
     {Permission.WEBHOOKS_READ, Permission.WEBHOOKS_WRITE, Permission.SUPERADMIN}
 )

@@ -1,8 +1,8 @@
-"""From a credential to a principal: who asks, with which permissions, in which tenant.
+"""The principal of a credential: who sends a request, with which permissions, in which tenant.
 
 The database functions ``authenticate_user`` and ``authenticate_key`` find the credential's rows and
-set the tenant scope, in one statement. Role and state are read at each request, so a demotion, a
-deactivation or a suspension counts on the very next one.
+set the tenant scope, in one statement. They read role and state at each request. So a new role, a
+deactivation or a suspension has effect on the next request.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ AUTHENTICATE_KEY = Statement(
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks. ``tenant_id`` None is a platform credential, which sees every tenant."""
+    """Who sends a request. ``tenant_id`` None is a platform credential, which sees every tenant."""
 
     actor: Actor
     permissions: frozenset[Permission]
     tenant_id: UUID | None
-    credential: str  # what idempotency keys and rate limits are scoped to
-    home_tenant_id: UUID | None = None  # where a platform token's `org_id` points
+    credential: str  # the scope of idempotency keys and rate limits
+    home_tenant_id: UUID | None = None  # the tenant of a platform token's organization
     is_suspended: bool = False
-    key_id: UUID | None = None  # of an API key
+    key_id: UUID | None = None  # None for a user
 
     @property
     def is_platform(self) -> bool:
@@ -62,15 +62,15 @@ class Principal:
         return self.tenant_id is None
 
     def has(self, permission: Permission) -> bool:
-        """Whether the principal holds ``permission``."""
+        """Whether the principal has ``permission``."""
         return permission in self.permissions
 
 
 def user_principal(claims: Claims) -> Principal:
-    """The principal of a verified user token; its scope holds for the rest of the transaction.
+    """The principal of a verified user token; sets the transaction's tenant scope.
 
-    Raises Forbidden ``no_membership`` where its organization, active user or active membership
-    does not exist here.
+    Raises Forbidden ``no_membership`` unless the organization, an active user and an active
+    membership exist.
     """
     found = AUTHENTICATE_USER.first(subject=claims.subject, org_id=claims.org_id)
     if found.is_superadmin:
@@ -93,7 +93,10 @@ def user_principal(claims: Claims) -> Principal:
 
 
 def key_principal(secret: str) -> Principal:
-    """The principal of an API key; Unauthenticated for an unknown, expired or revoked one."""
+    """The principal of an API key; sets the transaction's tenant scope.
+
+    Raises Unauthenticated for an unknown, expired or revoked key.
+    """
     found = AUTHENTICATE_KEY.first(digest=digest_of(secret))
     if found is None:
         raise Unauthenticated

@@ -1,4 +1,4 @@
-"""User tokens: JWTs of the identity provider (RFC 7519), verified and remembered for seconds."""
+"""User tokens: JWTs of the identity provider (RFC 7519), verified and then cached for a minute."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from app.core.http_fetch import FetchFailed, fetch
 
 log = logging.getLogger(__name__)
 
-LEEWAY = 30  # seconds of clock difference that `exp`, `nbf` and `iat` are forgiven
-REMEMBERED = 60.0  # seconds a verified signature is not verified again
+LEEWAY = 30  # seconds of clock difference allowed for `exp`, `nbf` and `iat`
+REMEMBERED = 60.0  # seconds for which a verified token is not verified again
 MAX_REMEMBERED = 10_000
 REQUIRED = ["exp", "iat", "iss", "aud"]
 
 
 @dataclass(frozen=True)
 class Claims:
-    """What a verified token says: who, and in which organization (None if it does not)."""
+    """The claims of a verified token. ``org_id`` is None if the token names no organization."""
 
     subject: str
     org_id: str | None
 
 
 class TokenVerifier:
-    """Checks signature, issuer, audience and times; role and tenant state are not its business.
+    """Checks signature, issuer, audience and times. It does not check role and tenant state.
 
-    A verified token is remembered for :data:`REMEMBERED` seconds, never beyond its ``exp``.
+    A verified token is cached for :data:`REMEMBERED` seconds, but not beyond its ``exp``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -50,10 +50,10 @@ class TokenVerifier:
         self._seen: dict[str, tuple[float, Claims]] = {}
 
     def verify(self, token: str) -> Claims:
-        """The claims of a token; raises Unauthenticated for any fault, without naming it.
+        """The claims of a token; raises Unauthenticated, without a reason, for an invalid one.
 
-        A token has one accepted spelling, so it has one rate limit. Only ES256 allows a second
-        signature to be derived from a first.
+        Only one encoding of a token is accepted, so one token has one rate limit. An exception is
+        ES256, where a second signature can be derived from the first.
         """
         now = time.time()
         known = self._seen.get(token)
@@ -99,22 +99,22 @@ class TokenVerifier:
 def _is_canonical(segment: str) -> bool:
     """Whether a segment is base64url without padding (RFC 7515, section 2), unused bits zero.
 
-    PyJWT also decodes padding, unused bits and foreign characters, which the signature does not
-    cover where they stand in the signature itself.
+    PyJWT also accepts padding, other unused bits and foreign characters. In the signature's own
+    segment the signature does not protect against them.
     """
     decoded = urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
     return urlsafe_b64encode(decoded).decode().rstrip("=") == segment
 
 
 def _checked(value: Any) -> str:
-    """A claim that can be an id here: 1 to 255 printable characters; else Unauthenticated."""
+    """``value`` if it is a text of 1 to 255 printable characters; otherwise Unauthenticated."""
     if not isinstance(value, str) or not 0 < len(value) <= 255 or not value.isprintable():
         raise Unauthenticated
     return value
 
 
 class PinnedKey:
-    """One configured public key; its type decides the algorithm, not the token."""
+    """The configured public key. Its type decides the algorithm, not the token."""
 
     def __init__(self, pem: str, allowed: tuple[str, ...]) -> None:
         self._key = load_pem_public_key(pem.encode())
@@ -123,21 +123,21 @@ class PinnedKey:
             raise LookupError(f"{self._algorithm} keys are not accepted")
 
     def find(self, token: str) -> tuple[str, Any]:
-        """The key and its algorithm, whatever the token says; a differing ``alg`` fails later."""
+        """The key and its algorithm for any token. Decoding refuses a token with another ``alg``."""
         return self._algorithm, self._key
 
 
 class KeySet:
     """The identity provider's published keys (RFC 7517), fetched when a new key id appears.
 
-    At most one fetch in :data:`COOL_DOWN` seconds, two seconds long, for which no token of a
-    known key waits; while the provider is away the known keys go on working.
+    There is at most one fetch in :data:`COOL_DOWN` seconds. Tokens of a known key do not wait for
+    it. While the provider does not answer, the known keys stay valid.
     """
 
-    COOL_DOWN = 30.0
-    MAX_AGE = 3600.0
-    TIMEOUT = 2.0
-    MAX_SIZE = 1 << 20
+    COOL_DOWN = 30.0  # seconds
+    MAX_AGE = 3600.0  # seconds after which the keys are fetched again
+    TIMEOUT = 2.0  # seconds
+    MAX_SIZE = 1 << 20  # bytes
 
     def __init__(self, url: str, allowed: tuple[str, ...]) -> None:
         self._url = url
@@ -147,13 +147,13 @@ class KeySet:
         self._lock = threading.Lock()
 
     def find(self, token: str) -> tuple[str, Any]:
-        """What the header names as ``kid``, see :meth:`get`; ``jku``, ``x5u``, ``jwk`` are ignored."""
+        """The key that the header names as ``kid``. ``jku``, ``x5u`` and ``jwk`` are ignored."""
         return self.get(jwt.get_unverified_header(token).get("kid"))
 
     def get(self, key_id: str | None) -> tuple[str, Any]:
-        """The key of this id and its algorithm; LookupError for an unknown one.
+        """The algorithm and the key of this id; LookupError for an unknown id.
 
-        Raises Unavailable where no key was ever fetched.
+        Raises Unavailable if no fetch has succeeded yet.
         """
         is_known = key_id in self._keys
         is_old = time.monotonic() - self._fetched > self.MAX_AGE
@@ -182,7 +182,7 @@ class KeySet:
             log.warning("jwks_fetch_failed", exc_info=True)
 
     def _read(self, document: Any) -> dict[str | None, tuple[str, Any]]:
-        """The usable keys; LookupError where there are none."""
+        """The usable keys by id; LookupError if there are none."""
         keys: dict[str | None, tuple[str, Any]] = {}
         for entry in document["keys"]:
             try:
@@ -191,14 +191,14 @@ class KeySet:
                 if algorithm in self._allowed and entry.get("use", "sig") == "sig":
                     keys[entry.get("kid")] = (algorithm, key)
             except (jwt.PyJWTError, LookupError, ValueError, TypeError, AttributeError):
-                continue  # one entry that cannot be read takes the others away from nobody
+                continue  # an unreadable entry does not affect the other keys
         if not keys:
             raise LookupError("the key set has no key that can be used")
         return keys
 
 
 def algorithm_of(key: Any) -> str:
-    """The one algorithm that a public key's type allows; LookupError for other types."""
+    """The algorithm that belongs to a public key's type; LookupError for other types."""
     match key:
         case RSAPublicKey():
             return "RS256"

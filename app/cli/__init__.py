@@ -1,4 +1,4 @@
-"""Every command of ``flask …``, one file per group."""
+"""The operators' commands of ``flask …``, one file per group."""
 
 from app.cli.api_keys import api_keys
 from app.cli.custom_fields import custom_fields

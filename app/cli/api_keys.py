@@ -23,7 +23,7 @@ SHAPE = ApiKeySchema()
 
 
 @api_keys.command("create")
-@click.option("--name", required=True, help="What it is for.")
+@click.option("--name", required=True, help="The purpose of the key.")
 @click.option(
     "--permission",
     "permissions",
@@ -33,14 +33,18 @@ SHAPE = ApiKeySchema()
     metavar="PERMISSION",
     help=f"May be repeated: {', '.join(Permission)}.",
 )
-@click.option("--tenant", help="Of this tenant (slug or id); a platform key without it.")
-@click.option("--days", type=click.IntRange(1, 36_500), help="Ends after so many days.")
+@click.option(
+    "--tenant", help="The key's tenant (slug or id). Without it the key is a platform key."
+)
+@click.option(
+    "--days", type=click.IntRange(1, 36_500), help="The key expires after this number of days."
+)
 @json_option
 @operator
 def create(
     name: str, permissions: tuple[str, ...], tenant: str | None, days: int | None, as_json: bool
 ) -> None:
-    """Create a key and show its secret, this once."""
+    """Create a key and show its secret, which is not stored."""
     key, secret = service.create(
         name=name,
         permissions=[Permission(permission) for permission in permissions],
@@ -52,7 +56,7 @@ def create(
 
 
 @api_keys.command("list")
-@click.option("--tenant", help="Of this tenant (slug or id).")
+@click.option("--tenant", help="Only of this tenant (slug or id).")
 @click.option("--usable/--ended", "is_active", default=None, help="Only these.")
 @limit_option
 @json_option
@@ -67,9 +71,9 @@ def list_keys(tenant: str | None, is_active: bool | None, limit: int, as_json: b
 
 @api_keys.command("revoke")
 @click.argument("key_id")
-@click.confirmation_option(prompt="Refuse this key from now on, for good?", help="Do not ask.")
+@click.confirmation_option(prompt="Revoke this key permanently?", help="Do not ask.")
 @json_option
 @operator
 def revoke(key_id: str, as_json: bool) -> None:
-    """Revoke a key: it is refused from the next request on."""
+    """Revoke a key: the next request with it is refused."""
     print_one(service.revoke(key_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)

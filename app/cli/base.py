@@ -1,6 +1,6 @@
-"""What every command group shares: the transaction, the messages of errors, the output.
+"""What all command groups share: the transaction, the error messages, the output.
 
-Results go to standard output, everything else (logs, progress, prompts) to standard error.
+Results go to standard output. Logs, progress and prompts go to standard error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def operator(command: F) -> F:
             raise click.ClickException(refusal.detail or "Not found.") from None
         except RowChanged:
             raise click.ClickException(
-                "Another transaction changed this row at the same time: run the command again."
+                "Another transaction changed this row at the same time. Run the command again."
             ) from None
         except psycopg2.Error as fault:
             raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from None
@@ -57,12 +57,12 @@ def operator(command: F) -> F:
 
 
 def first_line(fault: Exception) -> str:
-    """The first line of an error's message; of SQLAlchemy's errors, the database's message."""
+    """The first line of an error's message; for SQLAlchemy's errors, of the database's message."""
     return str(getattr(fault, "orig", None) or fault).strip().partition("\n")[0]
 
 
 def print_json(value: Any) -> None:
-    """Print ``value`` as indented JSON; dates RFC 3339, ids as text."""
+    """Print ``value`` as indented JSON, with dates by RFC 3339 and ids as text."""
     click.echo(json.dumps(value, default=plain, ensure_ascii=False, indent=2))
 
 
@@ -77,12 +77,12 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
         table.add_row(*(_cell(value) for value in row.values()))
     console = Console()
     needed = console.measure(table, options=console.options.update(max_width=1 << 20)).maximum
-    # Rich would cut off an id that is too long; a terminal wraps the line instead.
+    # Rich would truncate a long id. With enough width the terminal wraps the line instead.
     Console(width=max(console.width, needed)).print(table)
 
 
 def _cell(value: Any) -> Text:
-    """A value's text without markup and without control characters."""
+    """A value's text, without markup; control characters become spaces."""
     match value:
         case None:
             text = ""

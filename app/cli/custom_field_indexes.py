@@ -28,8 +28,8 @@ LIST_OF_TENANT = Statement(
     "custom_fields.list_of_tenant", _all.where(CustomField.tenant_id == bindparam("tenant_id"))
 )
 
-tenant_option = click.option("--tenant", help="Of this tenant (slug or id).")
-field_option = click.option("--field", "field_id", help="Of this field (its id) only.")
+tenant_option = click.option("--tenant", help="Only of this tenant (slug or id).")
+field_option = click.option("--field", "field_id", help="Only of this field (id).")
 
 
 @click.command("reindex")
@@ -38,7 +38,7 @@ field_option = click.option("--field", "field_id", help="Of this field (its id) 
 @json_option
 @with_appcontext
 def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
-    """Rebuild the search indexes in this process; filters on them are refused meanwhile.
+    """Rebuild the search indexes in this process. Filters on them are refused until it ends.
 
     A worker continues the work if this command is interrupted.
     """
@@ -58,7 +58,7 @@ def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
 @json_option
 @with_appcontext
 def check_index(tenant: str | None, field_id: str | None, repair: bool, as_json: bool) -> None:
-    """Compare the search indexes with the data, row for row; exit 1 where one is wrong.
+    """Compare the search indexes with the data, row by row; exit 1 if an index is wrong.
 
     An index that is being built or deleted is listed but not compared.
     """

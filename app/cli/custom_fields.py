@@ -39,8 +39,8 @@ SHAPE = CustomFieldSchema()
 
 
 @custom_fields.command("list")
-@click.option("--tenant", help="Of this tenant (slug or id).")
-@click.option("--entity-type", help="Of this kind of entity, such as user.")
+@click.option("--tenant", help="Only of this tenant (slug or id).")
+@click.option("--entity-type", help="Only of this entity type, such as user.")
 @click.option("--active/--archived", "is_active", default=None, help="Only these.")
 @limit_option
 @json_option
@@ -72,10 +72,10 @@ def show(field_id: str, as_json: bool) -> None:
 
 
 @custom_fields.command("create")
-@click.option("--tenant", required=True, help="In this tenant (slug or id).")
+@click.option("--tenant", required=True, help="The tenant (slug or id).")
 @click.option("--entity-type", default="user", show_default=True)
-@click.option("--field-key", required=True, help="Its name in the JSON object.")
-@click.option("--label", required=True, help="Its name for people.")
+@click.option("--field-key", required=True, help="The field's key in the JSON object.")
+@click.option("--label", required=True, help="The field's name in forms.")
 @click.option(
     "--field-type",
     required=True,
@@ -83,16 +83,18 @@ def show(field_id: str, as_json: bool) -> None:
     metavar="TYPE",
     help=f"One of {', '.join(FieldType)}.",
 )
-@click.option("--option", "options", multiple=True, help="Of a select; may be repeated.")
-@click.option("--required", "is_required", is_flag=True, help="Every entity has to have it.")
-@click.option("--searchable", "is_searchable", is_flag=True, help="Lists filter by it.")
+@click.option("--option", "options", multiple=True, help="One option of a select; may be repeated.")
+@click.option("--required", "is_required", is_flag=True, help="Every entity must have a value.")
+@click.option(
+    "--searchable", "is_searchable", is_flag=True, help="Lists can be filtered by the field."
+)
 @click.option("--sort-order", type=int)
 @json_option
 @operator
 def create(
     tenant: str, options: tuple[str, ...], as_json: bool, **given: str | bool | int | None
 ) -> None:
-    """Define a custom field; a worker builds its index where it is searchable."""
+    """Define a custom field. If it is searchable, a worker builds its index."""
     values = load(CustomFieldCreateSchema, {**given, "options": list(options) or None})
     row = service.create(find_tenant(tenant), values, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
@@ -101,7 +103,9 @@ def create(
 @custom_fields.command("update")
 @click.argument("field_id")
 @click.option("--label")
-@click.option("--option", "options", multiple=True, help="All the options; may be repeated.")
+@click.option(
+    "--option", "options", multiple=True, help="One of the new options; repeat it for each."
+)
 @click.option("--required/--optional", "is_required", default=None)
 @click.option("--searchable/--unsearchable", "is_searchable", default=None)
 @click.option("--sort-order", type=int)
@@ -129,5 +133,5 @@ def archive(field_id: str, as_json: bool) -> None:
 @json_option
 @operator
 def restore(field_id: str, as_json: bool) -> None:
-    """Restore an archived custom field; a worker builds its index where it is searchable."""
+    """Restore an archived custom field. If it is searchable, a worker builds its index."""
     print_one(service.restore(field_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)

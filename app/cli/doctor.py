@@ -1,4 +1,4 @@
-"""``flask doctor``: checks the installation, and says how to correct each fault."""
+"""``flask doctor``: check the installation and say how to correct each fault."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.extensions import db
 from app.operations.service import FIND_MIGRATION, newest_migration
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
-LONGEST_WAIT = 60.0  # seconds that a job may wait in its queue
+LONGEST_WAIT = 60.0  # seconds; a job that waits longer in its queue is a fault
 SEE_POOLING = "see docs/running.md on PgBouncer."
 
 ROLE = Statement(
@@ -70,7 +70,7 @@ class Finding:
 @json_option
 @with_appcontext
 def doctor(as_json: bool) -> None:
-    """Check everything the service needs; exit 1 if something is wrong."""
+    """Check everything that the service needs; exit 1 if there is a fault."""
     config: Config = current_app.extensions["config"]
     findings = [
         *_configuration(config),
@@ -97,11 +97,11 @@ def _configuration(config: Config) -> Iterator[Finding]:
         ("IDP_WEBHOOK_SECRETS", config.idp_webhook_secrets),
         ("EMAIL_WEBHOOK_SECRETS", config.email_webhook_secrets),
     ):
-        fix = "" if secrets else f"Set {receiver}; until then that receiver answers 503."
+        fix = "" if secrets else f"Set {receiver}. Until then the receiver answers 503."
         yield Finding(f"secret {receiver}", bool(secrets), "set" if secrets else "not set", fix)
     is_private = "engines" in current_app.extensions
     if config.jwt_signing_key and not is_private:
-        fix = "Unset JWT_SIGNING_KEY: whoever has this environment can issue any token."
+        fix = "Unset JWT_SIGNING_KEY: everybody who can read the environment can issue tokens."
         yield Finding("development key", False, "set", fix)
 
 
@@ -111,9 +111,12 @@ def _token_keys(config: Config) -> Finding:
     try:
         KeySet(config.jwt_jwks_url, config.jwt_algorithms).get(None)
     except Unavailable:
-        fix = "See that JWT_JWKS_URL is right and can be reached from here; no token is valid until then."
+        fix = (
+            "Check that JWT_JWKS_URL is right and that this machine can reach it."
+            " Until then no token is valid."
+        )
         return Finding("token keys", False, f"none at {config.jwt_jwks_url}", fix)
-    except LookupError:  # every published key has a name
+    except LookupError:  # there are keys, but none without an id
         pass
     return Finding("token keys", True, f"published at {config.jwt_jwks_url}")
 
@@ -125,7 +128,7 @@ def _database() -> Iterator[Finding]:
             for check in (_role, _row_level_security, _migration_state, _time_outs, _clock):
                 yield check()
     except psycopg2.Error as fault:
-        fix = "See that PostgreSQL runs and that DATABASE_URL is right."
+        fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
 
 
@@ -134,10 +137,10 @@ def _role() -> Finding:
     if not (role.rolsuper or role.rolbypassrls or role.owns_tables):
         return Finding("role", True, f"{role.name} is a plain role")
     fix = (
-        "Connect in DATABASE_URL as a role that is no superuser, does not bypass row-level security"
-        " and owns no table; the owner belongs in MIGRATION_DATABASE_URL."
+        "DATABASE_URL must name a role that is not a superuser, does not bypass row-level security"
+        " and owns no table. MIGRATION_DATABASE_URL names the owner."
     )
-    return Finding("role", False, f"{role.name} passes by row-level security", fix)
+    return Finding("role", False, f"{role.name} bypasses row-level security", fix)
 
 
 def _row_level_security() -> Finding:
@@ -163,11 +166,11 @@ def _migration_state() -> Finding:
 
 
 def _time_outs() -> Finding:
-    """Check that time-outs are set: PgBouncer ignores the options that set them."""
+    """Check that time-outs are set. PgBouncer ignores the start-up options that set them."""
     found = STATEMENT_TIMEOUT.scalar()
     good = found != "0"
     fix = "" if good else f"ALTER ROLE … SET statement_timeout = '15s'; {SEE_POOLING}"
-    return Finding("time-outs", good, f"a statement may take {found if good else 'for ever'}", fix)
+    return Finding("time-outs", good, f"statement_timeout is {found if good else 'not set'}", fix)
 
 
 def _clock() -> Finding:
@@ -189,11 +192,11 @@ def _migrations(config: Config) -> Iterator[Finding]:
         with engine.connect() as session:
             name, may = session.execute(MAY_CREATE_TABLES).one()
     except SQLAlchemyError as fault:
-        fix = "See that MIGRATION_DATABASE_URL is right."
+        fix = "Check that MIGRATION_DATABASE_URL is right."
         yield Finding("migration role", False, first_line(fault), fix)
         return
-    found = f"{name} may create tables" if may else f"{name} may not create tables"
-    fix = "" if may else "Name the owner of the tables in MIGRATION_DATABASE_URL."
+    found = f"{name} can create tables" if may else f"{name} cannot create tables"
+    fix = "" if may else "MIGRATION_DATABASE_URL must name the owner of the tables."
     yield Finding("migration role", bool(may), found, fix)
 
 
@@ -207,7 +210,7 @@ def _redis() -> Iterator[Finding]:
         for name in Queue:
             yield _queue(name, is_served=name.value in served)
     except RedisError as fault:
-        fix = "See that Redis runs and that REDIS_URL is right."
+        fix = "Check that Redis runs and that REDIS_URL is right."
         yield Finding("redis", False, first_line(fault), fix)
 
 
@@ -218,7 +221,7 @@ def _queue(name: Queue, *, is_served: bool) -> Finding:
         return Finding(f"queue {name}", False, f"{found}, no worker", "Run flask jobs worker.")
     waits = _seconds_waited(queue)
     if waits > LONGEST_WAIT:
-        fix = "Run more workers, and look at flask jobs stats."
+        fix = "Run more workers; flask jobs stats shows the queues."
         return Finding(f"queue {name}", False, f"{found}, the first for {waits:.0f} s", fix)
     return Finding(f"queue {name}", True, f"{found}, served")
 

@@ -20,8 +20,8 @@ emails = AppGroup("emails", help="Show e-mail events; show and change the suppre
 
 
 @emails.command("events")
-@click.option("--recipient", help="Of this address.")
-@click.option("--message-id", help="Of this message.")
+@click.option("--recipient", help="Only to this address.")
+@click.option("--message-id", help="Only of this message.")
 @click.option(
     "--kind",
     type=click.Choice([kind.value for kind in EmailKind]),
@@ -46,13 +46,13 @@ def list_events(
 
 
 @emails.command("suppressions")
-@click.option("--address", help="Of this address.")
+@click.option("--address", help="Only of this address.")
 @click.option("--cause", type=click.Choice([cause.value for cause in Cause]), help="Only these.")
 @limit_option
 @json_option
 @operator
 def list_suppressions(address: str | None, cause: str | None, limit: int, as_json: bool) -> None:
-    """List the addresses that no e-mail may be sent to."""
+    """List the suppressed addresses."""
     filters: dict[str, Any] = {"cause": cause} if cause else {}
     page = suppressions.list_active(limit=limit, cursor=None, address=address, filters=filters)
     print_list(page.items, SuppressionSchema(), SUPPRESSION_COLUMNS, as_json=as_json)
@@ -63,6 +63,6 @@ def list_suppressions(address: str | None, cause: str | None, limit: int, as_jso
 @json_option
 @operator
 def lift(address: str, as_json: bool) -> None:
-    """Take an address off the suppression list."""
+    """Remove an address from the suppression list."""
     suppressions.lift(address, actor=SYSTEM_CLI)
     print_rows([{"address": address, "lifted": True}], ["address", "lifted"], as_json=as_json)

@@ -26,7 +26,9 @@ from app.flags.schemas import (
     PlanPresetSchema,
 )
 
-flags = AppGroup("flags", help="Plan presets, a tenant's flags, and the reasons for their values.")
+flags = AppGroup(
+    "flags", help="Show and change plan presets and overrides; explain a tenant's flags."
+)
 PRESET, OVERRIDE, EFFECTIVE = PlanPresetSchema(), OverrideSchema(), EffectiveFlagSchema()
 FLAG_COLUMNS = ("flag_key", "flag_type", "default_value", "is_locked", "description")
 EFFECTIVE_COLUMNS = ("key", "type", "value", "source", "preset_value", "override_value")
@@ -102,7 +104,7 @@ def list_presets(limit: int, as_json: bool) -> None:
 @json_option
 @operator
 def show_preset(name: str, as_json: bool) -> None:
-    """Show the flags of a plan's preset; set-preset accepts the JSON."""
+    """Show the flags of a plan's preset. set-preset accepts the JSON output."""
     print_rows(_preset(name).flags, FLAG_COLUMNS, as_json=as_json)
 
 
@@ -112,7 +114,7 @@ def show_preset(name: str, as_json: bool) -> None:
 @json_option
 @operator
 def set_preset(name: str, file: IO[str], as_json: bool) -> None:
-    """Create a plan's preset, or replace its flags: a JSON list in FILE (- is standard input)."""
+    """Create a plan's preset or replace its flags by the JSON list in FILE (- is standard input)."""
     given = {"name": name, "flags": _json(file.read())}
     values = load(PlanPresetCreateSchema, given)
     errors = list(PlanPresetCreateSchema().rules(values))
@@ -127,7 +129,7 @@ def set_preset(name: str, file: IO[str], as_json: bool) -> None:
 
 
 @flags.command("overrides")
-@click.option("--tenant", help="Of this tenant (slug or id).")
+@click.option("--tenant", help="Only of this tenant (slug or id).")
 @limit_option
 @json_option
 @operator
@@ -142,11 +144,11 @@ def list_overrides(tenant: str | None, limit: int, as_json: bool) -> None:
 @click.argument("tenant")
 @click.argument("key")
 @click.argument("value", metavar="JSON")
-@click.option("--expires-at", help="When the preset's value holds again (RFC 3339).")
+@click.option("--expires-at", help="From then on the preset's value applies again (RFC 3339).")
 @json_option
 @operator
 def set_override(tenant: str, key: str, value: str, expires_at: str | None, as_json: bool) -> None:
-    """Give a tenant its own value of a flag of its plan; a text needs quotes: '"dark"'."""
+    """Give a tenant its own value of a flag of its plan. A string needs quotes: '"dark"'."""
     row = find_tenant(tenant)
     given = {"flag_value": _json(value)} | ({"expires_at": expires_at} if expires_at else {})
     known = _flag(evaluation.evaluate(row.id, key), key).override_id
@@ -164,7 +166,7 @@ def set_override(tenant: str, key: str, value: str, expires_at: str | None, as_j
 @click.confirmation_option(prompt="Delete this override?", help="Do not ask.")
 @operator
 def delete_override(override_id: str) -> None:
-    """Delete an override; the preset's value holds again."""
+    """Delete an override; the preset's value applies again."""
     overrides.delete_override(override_id, actor=SYSTEM_CLI)
 
 
@@ -185,21 +187,19 @@ def _flag(found: FlagSet, key: str) -> EffectiveFlag:
 def _because(flag: EffectiveFlag) -> str:
     match flag.layer:
         case Layer.TENANT_SUSPENDED:
-            return (
-                "The tenant is suspended, so its flags are disabled: they have the plan's values."
-            )
+            return "The tenant is suspended, so its flags are disabled and have the plan's values."
         case Layer.OVERRIDE:
-            return "The tenant's override goes before the plan's preset."
+            return "The tenant's override takes precedence over the plan's preset."
         case Layer.OVERRIDE_EXPIRED:
-            return "The tenant's override has expired, so the plan's preset holds."
-        case Layer.OVERRIDE_MISFIT:
-            return f"The tenant's override is no {flag.type}, so the plan's preset holds."
+            return "The tenant's override has expired, so the plan's preset applies."
+        case Layer.OVERRIDE_OF_WRONG_TYPE:
+            return f"The tenant's override is not a {flag.type}, so the plan's preset applies."
         case Layer.PRESET:
-            return "The tenant has no override, so the plan's preset holds."
+            return "The tenant has no override, so the plan's preset applies."
 
 
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise click.UsageError(f"This is no JSON: {fault}.") from None
+        raise click.UsageError(f"This is not JSON: {fault}.") from None

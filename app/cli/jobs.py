@@ -21,13 +21,13 @@ jobs = AppGroup("jobs", help="Run and inspect background work.")
     "queues",
     multiple=True,
     type=click.Choice([queue.value for queue in Queue]),
-    help="Serve this queue only; may be repeated. All of them by default, in this order.",
+    help="Run jobs of this queue only; may be repeated. By default all queues, in this order.",
 )
-@click.option("--burst", is_flag=True, help="End when the queues are empty.")
+@click.option("--burst", is_flag=True, help="Exit when the queues are empty.")
 def worker(queues: tuple[str, ...], burst: bool) -> None:
     """Run a worker until SIGTERM; it finishes the running job first.
 
-    At its start it queues the periodic jobs, so that unfinished work continues at once.
+    It first queues the periodic jobs, so that unfinished work continues immediately.
     """
     chosen = [Queue(name) for name in queues] or list(Queue)
     for known in JOBS.values():
@@ -39,7 +39,7 @@ def worker(queues: tuple[str, ...], burst: bool) -> None:
 
 @jobs.command("scheduler")
 def scheduler() -> None:
-    """Queue the periodic jobs when they are due, until SIGTERM."""
+    """Queue each periodic job when it is due, until SIGTERM."""
     stopped = False
 
     def stop(*_: object) -> None:
@@ -75,7 +75,7 @@ def stats(as_json: bool) -> None:
 @jobs.command("list")
 @json_option
 def list_jobs(as_json: bool) -> None:
-    """List every kind of job, its queue and how often the scheduler runs it."""
+    """List all jobs with their queue and their period."""
     rows = [
         {"job": name, "queue": known.queue.value, "every_seconds": known.every}
         for name, known in sorted(JOBS.items())

@@ -1,4 +1,4 @@
-"""The rows that an operator names."""
+"""Find the tenant or user that an operator names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIST_TENANT_IDS = Statement(
 
 
 def find_tenant(named: str) -> Tenant:
-    """The tenant with this slug or id; ClickException where there is none."""
+    """The tenant with this slug or id; ClickException if there is none."""
     tenant: Tenant | None = FIND_TENANT.first(slug=named, id=id_or_none(named))
     if tenant is None:
         raise click.ClickException(f"There is no tenant {named}.")
@@ -38,9 +38,9 @@ def list_tenant_ids() -> Sequence[UUID]:
 
 
 def find_user(named: str, tenant: str | None = None) -> User:
-    """The user with this id or e-mail address, of the tenant with this slug or id if given.
+    """The user with this id or e-mail address; only of ``tenant`` (slug or id) if it is given.
 
-    ClickException where there is none, or more than one.
+    Raises ClickException if there is none or more than one.
     """
     found = find_users(named, find_tenant(tenant).id if tenant is not None else None)
     where = f" in {tenant}" if tenant else ""

@@ -20,8 +20,8 @@ SHAPE = TenantMembershipSchema()
 
 
 @memberships.command("list")
-@click.option("--tenant", help="Of this tenant (slug or id).")
-@click.option("--user", help="Of this user (id or e-mail address).")
+@click.option("--tenant", help="Only of this tenant (slug or id).")
+@click.option("--user", help="Only of this user (id or e-mail address).")
 @click.option("--role", type=ROLES)
 @limit_option
 @json_option
@@ -49,14 +49,14 @@ def show(membership_id: str, as_json: bool) -> None:
 
 
 @memberships.command("create")
-@click.option("--tenant", required=True, help="In this tenant (slug or id).")
-@click.option("--user", required=True, help="This user of it (id or e-mail address).")
+@click.option("--tenant", required=True, help="The tenant (slug or id).")
+@click.option("--user", required=True, help="The user (id or e-mail address).")
 @click.option("--role", required=True, type=ROLES)
-@click.option("--idp-membership-id", help="The membership at the identity provider.")
+@click.option("--idp-membership-id", help="The membership's id at the identity provider.")
 @json_option
 @operator
 def create(tenant: str, user: str, role: str, idp_membership_id: str | None, as_json: bool) -> None:
-    """Make a user a member."""
+    """Make a user a member of the tenant."""
     member = find_user(user, tenant)
     given = {"user_id": str(member.id), "role": role, "idp_membership_id": idp_membership_id}
     values = load(MembershipCreateSchema, given)
@@ -70,7 +70,7 @@ def create(tenant: str, user: str, role: str, idp_membership_id: str | None, as_
 @json_option
 @operator
 def set_role(membership_id: str, role: str, as_json: bool) -> None:
-    """Give a member another role; the last active owner of a tenant stays one."""
+    """Give a member another role. A tenant's last active owner cannot lose the role."""
     row = service.set_role(membership_id, Role(role), actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 

@@ -30,7 +30,7 @@ def list_admins(as_json: bool) -> None:
 @json_option
 @operator
 def add(subject: str, as_json: bool) -> None:
-    """Make a subject (`sub` of the identity provider) platform superadmin."""
+    """Make a subject (`sub` of the identity provider) a platform superadmin."""
     admin = service.add(subject, actor=SYSTEM_CLI)
     print_rows(
         [{"subject": admin.subject, "created_at": admin.created_at}], COLUMNS, as_json=as_json
@@ -39,8 +39,8 @@ def add(subject: str, as_json: bool) -> None:
 
 @platform_admins.command("remove")
 @click.argument("subject")
-@click.confirmation_option(prompt="Take all platform rights from this subject?", help="Do not ask.")
+@click.confirmation_option(prompt="Remove all platform rights of this subject?", help="Do not ask.")
 @operator
 def remove(subject: str) -> None:
-    """Take a subject's platform rights, from the next request on."""
+    """Remove a subject's platform rights; it has effect on the next request."""
     service.remove(subject, actor=SYSTEM_CLI)

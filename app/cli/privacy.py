@@ -27,18 +27,18 @@ from app.users import service as users
 
 COUNTS = ("table", "rows")
 
-tenant_option = click.option("--tenant", help="In this tenant (slug or id).")
+tenant_option = click.option("--tenant", help="Only in this tenant (slug or id).")
 output_option = click.option(
     "--output",
     type=click.Path(dir_okay=False, writable=True, allow_dash=True),
     default="-",
     show_default="standard output",
-    help="The file to write, readable by you alone.",
+    help="The file to write. Only you can read it.",
 )
 
 
 def print_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Print an AppError as one sentence on standard error, and exit with 1."""
+    """Print an AppError as one sentence on standard error and exit with 1."""
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
@@ -57,7 +57,7 @@ def print_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 @with_appcontext
 @print_errors
 def export_user(user: str, tenant: str | None, output: str) -> None:
-    """Write all that is stored about a person as JSON, table by table, over all tenants.
+    """Write all stored data about a person in all tenants, as JSON by table.
 
     USER is an id, an e-mail address or an idp_user_id. The counts go to standard error.
     """
@@ -73,7 +73,7 @@ def export_user(user: str, tenant: str | None, output: str) -> None:
 @with_appcontext
 @print_errors
 def export_tenant(tenant: str, output: str) -> None:
-    """Write all that is stored of a tenant and its people as JSON, table by table.
+    """Write all stored data of a tenant and its people, as JSON by table.
 
     TENANT is a slug or an id. The counts go to standard error.
     """
@@ -85,7 +85,9 @@ def export_tenant(tenant: str, output: str) -> None:
 @click.command("erase")
 @click.argument("user")
 @tenant_option
-@click.option("--allow-ownerless", is_flag=True, help="Even the last active owner of a tenant.")
+@click.option(
+    "--allow-ownerless", is_flag=True, help="Also erase the last active owner of a tenant."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @with_appcontext
@@ -93,11 +95,11 @@ def export_tenant(tenant: str, output: str) -> None:
 def erase_user(
     user: str, tenant: str | None, allow_ownerless: bool, yes: bool, as_json: bool
 ) -> None:
-    """Erase a person for good: in every table, every tenant, the inbox and the audit trail.
+    """Erase a person permanently, in all tables, tenants, the inbox and the audit trail.
 
     USER is an id, an e-mail address or an idp_user_id. Anonymous rows and the structure of the
-    audit trail remain. Delete the person at the identity provider first, or its next event about
-    them stores them again. Backups are not changed.
+    audit trail remain. First delete the person at the identity provider. Otherwise its next event
+    about the person stores the data again. Backups are not changed.
     """
     of = _tenant(tenant)
     with owner() as connection:
@@ -118,9 +120,9 @@ def _tenant(named: str | None) -> Any:
 
 @operator
 def _deactivate(person: Person, allow_ownerless: bool) -> None:
-    """Deactivate the person's users, so that their tokens are refused from now on.
+    """Deactivate the person's users, so that their tokens are refused.
 
-    A tenant's last active owner is refused unless ``allow_ownerless``.
+    Raises Conflict ``last_owner`` for a tenant's last active owner unless ``allow_ownerless``.
     """
     for user_id in person.user_ids:
         users.update(
@@ -159,7 +161,7 @@ def _rows(done: Counter[str]) -> list[dict[str, Any]]:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int], None]]:
-    """Show on standard error what is read, and how many of its rows."""
+    """Show the table and the number of rows read, on standard error."""
     columns = (TextColumn("{task.description}"), TextColumn("{task.completed}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Options and output of commands, read and written by the schemas of the API."""
+"""Options and output of commands, which use the schemas of the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from app.core.errors import Invalid
 from app.core.validation.schemas import Schema
 
 limit_option = click.option(
-    "--limit", default=100, show_default=True, type=click.IntRange(1), help="At most so many rows."
+    "--limit",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The largest number of rows.",
 )
 set_option = click.option(
     "--set", "fields", multiple=True, metavar="FIELD=VALUE", help="Set a field; may be repeated."
@@ -20,12 +24,12 @@ set_option = click.option(
 
 
 def load(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are not None, loaded by ``schema``; raises UsageError for wrong values."""
+    """Load the options that are not None by ``schema``; raises UsageError for invalid values."""
     return checked(schema, {name: value for name, value in given.items() if value is not None})
 
 
 def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The same where None is a value."""
+    """Load all options by ``schema``, None too; raises UsageError for invalid values."""
     try:
         values: dict[str, Any] = schema().load(dict(given))
     except Invalid as refusal:
@@ -46,7 +50,7 @@ def assignments(fields: Iterable[str]) -> dict[str, str]:
 def print_list(
     rows: Sequence[Any], schema: Schema, columns: Sequence[str], *, as_json: bool
 ) -> None:
-    """Print rows: a table of the ``columns``, or JSON with every field of the schema."""
+    """Print rows as a table of ``columns``, or as JSON with all fields of the schema."""
     shown = schema.dump(rows, many=True)
     if as_json:
         print_json(shown)
@@ -55,7 +59,7 @@ def print_list(
 
 
 def print_one(row: Any, schema: Schema, *, as_json: bool) -> None:
-    """Print one row: a table of its fields, or a JSON object."""
+    """Print one row as a table of its fields, or as a JSON object."""
     shown = schema.dump(row)
     if as_json:
         print_json(shown)

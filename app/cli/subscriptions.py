@@ -32,13 +32,13 @@ SHAPE = SubscriptionSchema()
 
 
 @subscriptions.command("list")
-@click.option("--tenant", help="Of this tenant (slug or id).")
-@click.option("--bp-status", help="With exactly this word of the provider's.")
-@click.option("--bp-customer-id", help="Of this customer at the provider.")
+@click.option("--tenant", help="Only of this tenant (slug or id).")
+@click.option("--bp-status", help="Only with exactly this provider's word.")
+@click.option("--bp-customer-id", help="Only of this customer at the provider.")
 @click.option(
     "--status-class",
     type=click.Choice([status_class.value for status_class in StatusClass]),
-    help="With a word of the provider's that means this.",
+    help="Only with a provider's word of this class.",
 )
 @limit_option
 @json_option
@@ -66,7 +66,7 @@ def show(subscription_id: str, as_json: bool) -> None:
 
 
 @subscriptions.command("create")
-@click.option("--tenant", required=True, help="Of this tenant (slug or id).")
+@click.option("--tenant", required=True, help="The tenant (slug or id).")
 @set_option
 @json_option
 @operator
@@ -80,7 +80,7 @@ def create(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
 @subscriptions.command("update")
 @click.argument("subscription_id")
 @set_option
-@click.option("--source-timestamp", help="The moment at the provider that the values describe.")
+@click.option("--source-timestamp", help="The provider's time of the values.")
 @json_option
 @operator
 def update(
@@ -99,9 +99,9 @@ def update(
 
 @subscriptions.command("cancel")
 @click.argument("subscription_id")
-@click.option("--at-period-end", is_flag=True, help="When the paid period ends, instead of now.")
+@click.option("--at-period-end", is_flag=True, help="End with the paid period instead of now.")
 @click.option("--reason")
-@click.option("--canceled-at", help="Now, unless given.")
+@click.option("--canceled-at", help="By default now.")
 @json_option
 @operator
 def cancel(
@@ -123,13 +123,13 @@ def _tenant_ids(named: str | None) -> Sequence[UUID]:
 
 
 @subscriptions.command("reconcile")
-@click.option("--tenant", help="This tenant only (slug or id).")
+@click.option("--tenant", help="Only of this tenant (slug or id).")
 @json_option
 def reconcile(tenant: str | None, as_json: bool) -> None:
     """Classify every subscription's state and set every tenant's plan again.
 
-    Run it after an upgrade that knows more states, or after DEFAULT_PLAN has changed. Each tenant
-    has its own transaction.
+    Run it after an upgrade with new states, or after a change of DEFAULT_PLAN. Each tenant has its
+    own transaction.
     """
     tenant_ids = _tenant_ids(tenant)
     changed = 0
@@ -141,4 +141,4 @@ def reconcile(tenant: str | None, as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        click.echo(f"{result['tenants']} tenants looked at, {changed} rows changed.")
+        click.echo(f"{result['tenants']} tenants checked, {changed} rows changed.")

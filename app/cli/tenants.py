@@ -41,9 +41,9 @@ def show(tenant: str, as_json: bool) -> None:
 
 
 @tenants.command("create")
-@click.option("--idp-org-id", required=True, help="The organization at the identity provider.")
+@click.option("--idp-org-id", required=True, help="The organization's id at the identity provider.")
 @click.option("--name", required=True)
-@click.option("--slug", help="Derived from the name if not given.")
+@click.option("--slug", help="By default derived from the name.")
 @set_option
 @json_option
 @operator
@@ -74,7 +74,7 @@ def update(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
 @json_option
 @operator
 def suspend(tenant: str, as_json: bool) -> None:
-    """Suspend a tenant: its credentials are refused from the next request on."""
+    """Suspend a tenant: the next request with its credentials is refused."""
     row = service.set_active(find_tenant(tenant).id, False, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 

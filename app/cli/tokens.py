@@ -1,4 +1,4 @@
-"""``flask tokens``: user tokens signed by the development key, as an identity provider's are."""
+"""``flask tokens``: user tokens that the development key signs instead of an identity provider."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ tokens = AppGroup("tokens", help="Issue user tokens, signed by the development k
 
 
 @tokens.command("issue")
-@click.option("--superadmin", is_flag=True, help="For a platform superadmin.")
-@click.option("--user", help="For the user with this id or e-mail address.")
-@click.option("--tenant", help="In this tenant (slug or id).")
+@click.option("--superadmin", is_flag=True, help="A token of a platform superadmin.")
+@click.option("--user", help="A token of the user with this id or e-mail address.")
+@click.option("--tenant", help="The tenant of the token (slug or id).")
 @click.option(
-    "--ttl", default=HOUR, show_default=True, type=click.IntRange(1), help="Seconds it is valid."
+    "--ttl",
+    default=HOUR,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Seconds until the token expires.",
 )
 @json_option
 @operator
@@ -63,7 +67,7 @@ def issue_token(
 ) -> str:
     """A JWT for ``subject`` that the service accepts for ``ttl`` seconds.
 
-    Raises ``ClickException`` where no development key is configured.
+    Raises ``ClickException`` if no development key is configured.
     """
     require_signing_key(config)
     key = load_pem_private_key(config.jwt_signing_key.encode(), None)
@@ -81,8 +85,8 @@ def issue_token(
 
 
 def require_signing_key(config: Config) -> None:
-    """Raise ``ClickException`` if this is no development instance."""
+    """Raise ``ClickException`` if no development key is configured."""
     if not config.jwt_signing_key:
         raise click.ClickException(
-            "Tokens are issued by the identity provider here: JWT_SIGNING_KEY is not set."
+            "Only the identity provider issues tokens here: JWT_SIGNING_KEY is not set."
         )

@@ -25,7 +25,7 @@ COLUMNS = ("id", "email", "first_name", "last_name", "idp_user_id", "idp_org_id"
 users = AppGroup(
     "users", help="List, create, change, deactivate, activate, export and erase users."
 )
-tenant_option = click.option("--tenant", help="In this tenant (slug or id).")
+tenant_option = click.option("--tenant", help="Only in this tenant (slug or id).")
 SHAPE = UserSchema()
 users.add_command(export_user)
 users.add_command(erase_user)
@@ -33,7 +33,7 @@ users.add_command(erase_user)
 
 @users.command("list")
 @tenant_option
-@click.option("--email", help="With exactly this address.")
+@click.option("--email", help="Only with exactly this e-mail address.")
 @click.option("--active/--inactive", "is_active", default=None, help="Only these.")
 @limit_option
 @json_option
@@ -62,12 +62,12 @@ def show(user: str, tenant: str | None, as_json: bool) -> None:
 
 
 @users.command("create")
-@click.option("--tenant", required=True, help="In this tenant (slug or id).")
-@click.option("--idp-user-id", required=True, help="The user at the identity provider.")
+@click.option("--tenant", required=True, help="The tenant (slug or id).")
+@click.option("--idp-user-id", required=True, help="The user's id at the identity provider.")
 @click.option("--email", required=True)
 @click.option("--first-name")
 @click.option("--last-name")
-@click.option("--meta-data", metavar="JSON", help="An object.")
+@click.option("--meta-data", metavar="JSON", help="A JSON object.")
 @json_option
 @operator
 def create(tenant: str, meta_data: str | None, as_json: bool, **given: str | None) -> None:
@@ -96,7 +96,7 @@ def update(user: str, tenant: str | None, fields: tuple[str, ...], as_json: bool
 @json_option
 @operator
 def deactivate(user: str, tenant: str | None, as_json: bool) -> None:
-    """Deactivate a user: their tokens are refused from the next request on."""
+    """Deactivate a user: the next request with the user's token is refused."""
     row = service.update(find_user(user, tenant).id, {"is_active": False}, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 
@@ -129,4 +129,4 @@ def _json(text: str | None) -> Any:
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise click.UsageError(f"This is no JSON: {fault}.") from None
+        raise click.UsageError(f"This is not JSON: {fault}.") from None

@@ -27,10 +27,10 @@ from app.webhooks.signatures.samples import sample
 from app.webhooks.signatures.sending import Signed, sign
 
 COLUMNS = ("id", "created_at", "source", "event_type", "status", "attempts", "detail")
-TIMEOUT = 10  # seconds that the service may take to answer
+TIMEOUT = 10  # seconds to wait for the service's answer
 
 webhooks = AppGroup("webhooks", help="Show the inbox, apply events again, test a receiver.")
-source_option = click.option("--source", help="Of this provider, such as workos.")
+source_option = click.option("--source", help="Only of this provider, such as workos.")
 status_option = click.option(
     "--status", type=click.Choice([status.value for status in Status]), help="Only these."
 )
@@ -38,7 +38,7 @@ status_option = click.option(
 
 @webhooks.command("list")
 @source_option
-@click.option("--type", "event_type", help="Of this event type, as the provider names it.")
+@click.option("--type", "event_type", help="Only of this event type, in the provider's words.")
 @status_option
 @limit_option
 @json_option
@@ -46,7 +46,7 @@ status_option = click.option(
 def list_events(
     source: str | None, event_type: str | None, status: str | None, limit: int, as_json: bool
 ) -> None:
-    """List events, oldest first."""
+    """List events in the order in which they were received."""
     filters = {"source": source, "event_type": event_type, "status": status}
     chosen = {name: value for name, value in filters.items() if value is not None}
     page = service.list_events(limit=limit, cursor=None, filters=chosen)
@@ -64,12 +64,12 @@ def show(event_id: str, as_json: bool) -> None:
 
 @webhooks.command("replay")
 @click.argument("event_ids", nargs=-1)
-@click.option("--failed", is_flag=True, help="All failed events.")
+@click.option("--failed", is_flag=True, help="Replay all failed events.")
 @source_option
 @json_option
 @operator
 def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json: bool) -> None:
-    """Apply events again, in the worker."""
+    """Queue events for the worker to apply them again."""
     if bool(event_ids) == failed:
         raise click.UsageError("Name the events, or give --failed.")
     chosen: Sequence[Any] = event_ids or service.failed_ids(source)
@@ -81,7 +81,7 @@ def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json
 @json_option
 @operator
 def sweep(as_json: bool) -> None:
-    """Queue a job for pending events whose job was lost, as the scheduler does every minute."""
+    """Queue a job for pending events whose job was lost. The scheduler does it every minute."""
     print_rows([{"swept": processing.sweep()}], ["swept"], as_json=as_json)
 
 
@@ -96,19 +96,21 @@ def stats(as_json: bool) -> None:
 
 @webhooks.command("send-test")
 @click.argument("preset", type=click.Choice(list(PRESETS)))
-@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="The service.")
+@click.option(
+    "--url", default="http://127.0.0.1:8000", show_default=True, help="The service's address."
+)
 @click.option(
     "--receiver",
     type=click.Choice([receiver.value for receiver in Receiver]),
-    help="Where to post, for presets that are not of one provider.",
+    help="The receiver, for presets of no particular provider.",
 )
 @click.option(
     "--file",
     "path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The body to send; without it a harmless event in the provider's form.",
+    help="The body to send. By default a harmless event in the provider's format.",
 )
-@click.option("--secret", help="What to sign with; without it the configured one.")
+@click.option("--secret", help="The secret to sign with. By default the configured one.")
 @json_option
 @with_appcontext
 def send_test(
@@ -145,7 +147,7 @@ def _receiver_of(preset: str) -> Receiver:
 
 
 def _configured_secret(receiver: Receiver, preset: str) -> str:
-    """The first that the receiver has for the preset, its tolerance left out."""
+    """The receiver's first secret for the preset, without its tolerance."""
     setting = verification.SETTINGS[receiver]
     for pair in getattr(current_app.extensions["config"], setting).split():
         name, _, value = pair.partition(":")

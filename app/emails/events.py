@@ -53,9 +53,9 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """An address is put on the suppression list for a cause, or taken off it.
+    """A change of the suppression list: an address is added for a cause, or removed.
 
-    ``scope`` is ``""`` for everything, else the group, topic or stream that was left.
+    ``scope`` is ``""`` for all mail, or the group, topic or stream that the person has left.
     """
 
     cause: Cause

@@ -61,7 +61,7 @@ def list_suppressions(query: dict[str, Any]) -> Page:
 @requires(Permission.WEBHOOKS_WRITE, platform_only=True)
 @blp.response(204)
 def lift_suppression(address: str) -> None:
-    """Take an address off the suppression list."""
+    """Remove an address from the suppression list."""
     suppressions.lift(address, actor=current_actor())
 
 

@@ -57,8 +57,8 @@ class EmailEventQuerySchema(PageQuerySchema):
     message_id = Str()
     kind = Choice(EmailKind)
     source = Str()
-    since = AwareDateTime(metadata={"description": "Happened then or later."})
-    until = AwareDateTime(metadata={"description": "Happened before then."})
+    since = AwareDateTime(metadata={"description": "At this time or later."})
+    until = AwareDateTime(metadata={"description": "Before this time."})
 
 
 class EmailMessageSchema(Schema):

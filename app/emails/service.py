@@ -1,4 +1,4 @@
-"""Storing e-mail events and the state of each message."""
+"""E-mail events and the state of each message: store and list them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ HAS_ADDRESS = {
 
 
 def record(event: EmailEvent, *, source: str, webhook_event_id: UUID, ordinal: int) -> bool:
-    """Store one event with its effects; False where this part of the delivery was stored before.
+    """Store one event with its effects; False if this part of the delivery is already stored.
 
     ``source`` is the provider, ``ordinal`` the event's place in the delivery.
     """
@@ -102,7 +102,10 @@ def list_events(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Page:
-    """Stored events, oldest first; ``filters`` compare columns, the times bound ``occurred_at``."""
+    """One page of events, oldest first. ``filters`` are values of columns.
+
+    The period of ``occurred_at`` includes ``since`` and excludes ``until``.
+    """
     model = EmailEventRecord
     conditions = [*_of_address(model, recipient), *between(model.occurred_at, since, until)]
     if message_id is not None:
@@ -119,7 +122,7 @@ def list_messages(
     message_id: str | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
-    """The states of messages, oldest message first."""
+    """One page of the messages' states, oldest message first."""
     equal = dict(filters or {})
     if message_id is not None:
         equal["message_id"] = message_id[:MAX_KEY]

@@ -21,7 +21,7 @@ from app.core.errors import NotFound
 from app.emails import events
 from app.emails.models import Suppression
 
-MAX_KEY = 255  # characters of a message id or a scope that count; a key has to be bounded
+MAX_KEY = 255  # characters of a message id or a scope in an index; a B-tree key has a limit
 
 ADD_OR_LOCK_SUPPRESSION = Statement(
     "suppressions.add_or_lock",
@@ -61,9 +61,9 @@ def list_active(
 
 
 def lift(address: str, *, actor: Actor) -> None:
-    """Take an address off the list, for every cause and scope; NotFound where it is not listed.
+    """Remove an address from the list for all causes and scopes; NotFound if it is not listed.
 
-    An older suppression that becomes known later does not put it back.
+    An older suppression that arrives later does not add it again.
     """
     rows = LOCK_SUPPRESSIONS.all(address=normalized(address))
     if not rows:
@@ -76,7 +76,7 @@ def lift(address: str, *, actor: Actor) -> None:
 
 
 def note(change: events.Suppression, *, address: str, source: str, at: datetime) -> None:
-    """Store when the address was last suppressed, or taken off the list, for this cause."""
+    """Store when the address was last added to the list, or removed, for this cause."""
     now = utcnow()
     row = ADD_OR_LOCK_SUPPRESSION.first(
         id=uuid7(),

@@ -1,4 +1,4 @@
-"""The effective flags of a tenant, and which layer decided each value.
+"""The effective flags of a tenant, and the layer that decided each value.
 
 A tenant's flags are those of the preset named like its plan. An override of that preset and flag
 takes precedence over the preset's value, unless it has expired or no longer fits the flag's type.
@@ -23,23 +23,23 @@ from app.flags.flag_types import fits
 from app.flags.models import FeatureOverride, PlanPreset
 from app.tenants.models import Tenant
 
-# Part of every fingerprint. A release that answers the same state differently increases it.
+# Part of every fingerprint. Increase it in a release that answers differently for the same rows.
 FORMAT = 1
 
 
 class Layer(StrEnum):
-    """What decided a flag's value; with every layer but ``override`` it is the preset's."""
+    """What decided a flag's value. Only with ``override`` is it not the preset's value."""
 
     PRESET = "preset"
     OVERRIDE = "override"
     OVERRIDE_EXPIRED = "override_expired"
-    OVERRIDE_MISFIT = "override_of_wrong_type"
+    OVERRIDE_OF_WRONG_TYPE = "override_of_wrong_type"
     TENANT_SUSPENDED = "tenant_suspended"
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveFlag:
-    """One flag of one tenant; the fields of the override are None where there is no override."""
+    """One flag of one tenant. Without an override, the override's fields are None."""
 
     key: str
     type: str
@@ -53,7 +53,7 @@ class EffectiveFlag:
 
     @property
     def source(self) -> str:
-        """Where the value is from: ``preset`` or ``override``."""
+        """The source of the value: ``preset`` or ``override``."""
         return "override" if self.layer is Layer.OVERRIDE else "preset"
 
 
@@ -132,7 +132,7 @@ def evaluate_all(tenant_id: UUID) -> FlagSet:
 
 
 def evaluate(tenant_id: UUID, flag_key: str) -> FlagSet:
-    """A set of this flag only, empty where the tenant's plan lacks it; raises NotFound."""
+    """Only this flag of a tenant; empty if the tenant's plan lacks it. Raises NotFound."""
     return _flag_set(EVALUATE_ONE.first(tenant_id=tenant_id, flag_key=flag_key), flag_key)
 
 
@@ -174,10 +174,10 @@ def _layer(flag: Mapping[str, Any], override: Mapping[str, Any] | None, is_activ
     if not override["is_in_force"]:
         return Layer.OVERRIDE_EXPIRED
     if not fits(flag["flag_type"], override["flag_value"]):
-        return Layer.OVERRIDE_MISFIT
+        return Layer.OVERRIDE_OF_WRONG_TYPE
     return Layer.OVERRIDE
 
 
 def _moment(text: str | None) -> datetime | None:
-    """The moment in the form that PostgreSQL writes into JSON."""
+    """The time that PostgreSQL has written into JSON as ``text``."""
     return None if text is None else datetime.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""The types a flag can have, and what a value must be to be of one."""
+"""The types of flags, and checks of a value against a type."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from app.core.errors import Entry, Location
 from app.core.validation.messages import refused
 
 MAX_VALUE_BYTES = 20_000
-"""How long a flag's value may be, as compact UTF-8 JSON."""
+"""The largest size of a flag's value, as compact UTF-8 JSON."""
 
 
 class FlagType(StrEnum):
-    """``json`` is any JSON value; the others are that kind of JSON value and nothing else."""
+    """``json`` is any JSON value. Each other type is only that type of JSON value."""
 
     BOOLEAN = "boolean"
     STRING = "string"
@@ -33,7 +33,7 @@ ERROR_TYPES: dict[FlagType, ErrorType] = {
 
 
 def fits(flag_type: str, value: Any) -> bool:
-    """Whether ``value`` is of the type, without any conversion."""
+    """Whether ``value`` has the type, without any conversion."""
     match flag_type:
         case FlagType.BOOLEAN:
             return isinstance(value, bool)
@@ -45,7 +45,7 @@ def fits(flag_type: str, value: Any) -> bool:
 
 
 def type_errors(flag_type: FlagType, value: Any, loc: Location) -> Iterator[Entry]:
-    """The entry of a 422 for a value that is not of the type."""
+    """The entry of a 422 if the value does not have the type."""
     if not fits(flag_type, value):
         yield refused(ERROR_TYPES[flag_type], loc, value)
 

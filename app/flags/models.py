@@ -1,4 +1,4 @@
-"""Plan presets: the flags of a plan; feature overrides: where one tenant differs."""
+"""Plan presets: the flags of a plan. Feature overrides: one tenant's different values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from app.core.db.models import Moment, Row, TenantRow
 
 
 class PlanPreset(Row):
-    """The flags that a plan gives its tenants; a tenant's preset is the one named like its plan.
+    """The flags of the tenants whose plan has the preset's name.
 
-    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``. The
-    order of the list and the spelling of its numbers stay as sent.
+    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``. The list
+    is stored as it was sent, with its order and the notation of its numbers.
     """
 
     __tablename__ = "plan_presets"
@@ -29,7 +29,7 @@ class PlanPreset(Row):
 class FeatureOverride(TenantRow):
     """One tenant's own value of one flag of one preset.
 
-    It has an effect while that preset is the tenant's, and until ``expires_at`` unless that is None.
+    It has an effect while the tenant has that preset, and until ``expires_at`` (None: no expiry).
     """
 
     __tablename__ = "feature_overrides"

@@ -1,9 +1,11 @@
 """OpenFeature Remote Evaluation Protocol (OFREP) 0.3: flags for any OpenFeature SDK.
 
-The tenant comes from the credential. Its flags depend on nothing else, so a context, and in it a
-``targetingKey``, may be sent and need not be. Answers and refusals have the protocol's own bodies.
-Reasons: ``STATIC`` is the preset's value, ``TARGETING_MATCH`` the tenant's override, ``DISABLED`` the
-preset's value while the tenant is suspended.
+The tenant comes from the credential. Its flags depend on nothing else, so a context and its
+``targetingKey`` are optional. Answers and errors have the protocol's own bodies. The reasons are:
+
+- ``STATIC``: the preset's value
+- ``TARGETING_MATCH``: the tenant's override
+- ``DISABLED``: the preset's value while the tenant is suspended
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ REASONS = {Layer.OVERRIDE: "TARGETING_MATCH", Layer.TENANT_SUSPENDED: "DISABLED"
 
 
 class EvaluationFailure(AppError):
-    """A refusal with OFREP's body; ``key`` is None for a bulk evaluation."""
+    """An error with OFREP's body; ``key`` is None for a bulk evaluation."""
 
     def __init__(
         self, error_code: str, details: str, *, key: str | None, status: int = 400
@@ -68,7 +70,7 @@ def evaluate_flag(key: str) -> Response:
 def evaluate_flags() -> Response:
     """Evaluate all flags (OFREP).
 
-    304 where `If-None-Match` names the ETag of an equal answer.
+    Answers 304 if `If-None-Match` has the ETag of an equal answer.
     """
     tenant_id = _tenant_of_request()
     known = parse_etags(request.headers.get("If-None-Match"))
@@ -82,7 +84,7 @@ def evaluate_flags() -> Response:
 
 
 def _tenant_of_request(key: str | None = None) -> UUID:
-    """The credential's tenant, once the body has been found to be a request of the protocol."""
+    """Check the request's body; returns the credential's tenant."""
     _check_body(key)
     tenant_id = home_tenant_id()
     if tenant_id is None:
@@ -94,17 +96,17 @@ def _check_body(key: str | None) -> None:
     try:
         body = orjson.loads(request.get_data())
     except orjson.JSONDecodeError as fault:
-        raise EvaluationFailure("PARSE_ERROR", f"The body is no JSON: {fault}.", key=key) from None
+        raise EvaluationFailure("PARSE_ERROR", f"The body is not JSON: {fault}.", key=key) from None
     context = body.get("context", {}) if isinstance(body, dict) else None
     if not isinstance(context, dict):
-        details = "The body is an object whose `context` is an object."
+        details = "The body must be an object, and its `context` an object."
         raise EvaluationFailure("INVALID_CONTEXT", details, key=key)
     if not isinstance(context.get("targetingKey", ""), str):
-        raise EvaluationFailure("INVALID_CONTEXT", "`targetingKey` is a string.", key=key)
+        raise EvaluationFailure("INVALID_CONTEXT", "`targetingKey` must be a string.", key=key)
 
 
 def _success(flag: EffectiveFlag, plan_name: str) -> dict[str, Any]:
-    """One flag's answer; null, which no OpenFeature type has, leaves the value to the caller's code."""
+    """One flag's answer. A null is left out, so the SDK uses the caller's default value."""
     answer = {
         "key": flag.key,
         "reason": REASONS.get(flag.layer, "STATIC"),

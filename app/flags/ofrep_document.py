@@ -1,4 +1,4 @@
-"""OFREP's requests and answers, for the OpenAPI document: its bodies have no envelope."""
+"""OFREP's requests and answers for the OpenAPI document. OFREP's bodies have no envelope."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CONTEXT = {
     "type": "object",
     "properties": {"targetingKey": {"type": "string"}},
     "additionalProperties": True,
-    "description": "Accepted and not needed: flags depend on the credential's tenant alone.",
+    "description": "Optional and ignored: flags depend only on the credential's tenant.",
     "examples": [{"targetingKey": "user-123"}],
 }
 REQUEST = {
@@ -26,14 +26,14 @@ EVALUATION = {
     "properties": {
         "key": {"type": "string", "examples": ["single-sign-on"]},
         "value": {
-            "description": "Absent where the flag's value is null: the caller's default holds.",
+            "description": "Absent if the flag's value is null: the SDK uses the caller's default.",
             "examples": [True],
         },
         "reason": {
             "type": "string",
             "enum": ["STATIC", "TARGETING_MATCH", "DISABLED"],
-            "description": "The preset's value, the tenant's override, or the preset's value while"
-            " the tenant is suspended.",
+            "description": "`STATIC`: the preset's value. `TARGETING_MATCH`: the tenant's override."
+            " `DISABLED`: the preset's value, because the tenant is suspended.",
         },
         "variant": {"type": "string", "enum": ["preset", "override"]},
         "metadata": {
@@ -55,16 +55,16 @@ FAILURE = {
         "errorDetails": {"type": "string", "examples": ["The credential has no tenant."]},
     },
 }
-ETAG = {"ETag": {"schema": {"type": "string"}, "description": "Equal answers have equal tags."}}
+ETAG = {"ETag": {"schema": {"type": "string"}, "description": "Equal answers have equal ETags."}}
 
 
 def answer(description: str, schema: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """One response of the document."""
+    """One response in the OpenAPI document."""
     content = {"application/json": {"schema": schema}}
     return {"description": description, "content": content, **options}
 
 
-UNUSABLE = answer("The body is no request, or the credential has no tenant.", FAILURE)
+UNUSABLE = answer("The body is not valid, or the credential has no tenant.", FAILURE)
 ONE = {
     "requestBody": REQUEST,
     "responses": {
@@ -85,7 +85,10 @@ ALL = {
             },
             headers=ETAG,
         ),
-        "304": {"description": "`If-None-Match` names the current answer.", "headers": ETAG},
+        "304": {
+            "description": "The answer has not changed since the ETag in `If-None-Match`.",
+            "headers": ETAG,
+        },
         "400": UNUSABLE,
     },
     "parameters": [
@@ -93,7 +96,7 @@ ALL = {
             "name": "If-None-Match",
             "in": "header",
             "schema": {"type": "string"},
-            "description": "The ETag of an earlier answer; if it is still right, 304.",
+            "description": "The ETag of an earlier answer; 304 if the answer has not changed.",
         }
     ],
 }

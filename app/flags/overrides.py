@@ -32,11 +32,11 @@ from app.tenants.models import Tenant
 
 Flags = Sequence[Mapping[str, Any]]
 
-MAX_OVERRIDES = 500  # of a tenant, including expired ones and those of other plans
+MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of other plans
 
 FLAG_KEY_TAKEN = {
     "uq_feature_overrides_tenant_id_plan_preset_id_flag_key": Conflict(
-        "The tenant has an override of this flag already.", code="flag_key_taken"
+        "The tenant already has an override of this flag.", code="flag_key_taken"
     )
 }
 DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at")
@@ -60,7 +60,7 @@ COUNT = Statement(
 
 
 def get_override(override_id: UUID | str) -> FeatureOverride:
-    """The override; raises NotFound where the scope shows none."""
+    """The override; raises NotFound."""
     return get_row(FeatureOverride, override_id)
 
 
@@ -87,8 +87,8 @@ def create_override(
 ) -> FeatureOverride:
     """Give the tenant its own value of a flag of a preset, by default the preset of its plan.
 
-    Raises Invalid for an unknown preset, a flag that the preset lacks and a value of the wrong
-    type; Conflict ``flag_key_taken`` or, at :data:`MAX_OVERRIDES`, ``too_many_overrides``.
+    Raises Invalid for an unknown preset, a flag that the preset lacks, and a value of the wrong
+    type. Raises Conflict ``flag_key_taken``, and ``too_many_overrides`` at :data:`MAX_OVERRIDES`.
     """
     plan_name = LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)
     preset = _preset(plan_preset_id, plan_name)
@@ -113,10 +113,10 @@ def update_override(
     is_superadmin: bool,
     actor: Actor,
 ) -> FeatureOverride:
-    """Set ``flag_value`` and, where it is given, ``expires_at`` (None is never).
+    """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry).
 
-    Raises Invalid for a value of the wrong type. For everybody but a superadmin, raises Forbidden
-    where an expiry is given, or (``flag_locked``) where the preset locks the flag.
+    Raises Invalid for a value of the wrong type. Unless ``is_superadmin``, raises Forbidden
+    ``permission_denied`` for an expiry, and ``flag_locked`` if the preset locks the flag.
     """
     override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *PRESET_COLUMNS)
     if not is_superadmin:
@@ -130,7 +130,7 @@ def update_override(
 
 
 def delete_override(override_id: UUID | str, *, actor: Actor) -> None:
-    """Delete the override; the preset's value holds again."""
+    """Delete the override; the preset's value applies again."""
     override = lock_row(FeatureOverride, override_id)
     before = {name: getattr(override, name) for name in DELETED_FIELDS}
     audit.record("override.deleted", override, Change(before, {}), actor=actor)
@@ -154,7 +154,7 @@ def _find_flag(flags: Flags, flag_key: str) -> Mapping[str, Any] | None:
 
 
 def _check_value(preset_name: str, flags: Flags, flag_key: str, value: Any, *, field: str) -> None:
-    """Raise Invalid for a wrong type, or, at ``field``, for a flag that the preset lacks."""
+    """Raise Invalid for a wrong type, and at ``field`` for a flag that the preset lacks."""
     flag = _find_flag(flags, flag_key)
     if flag is None:
         raise _invalid(field, f"the preset {preset_name!r} has no such flag", flag_key)
@@ -165,17 +165,17 @@ def _check_value(preset_name: str, flags: Flags, flag_key: str, value: Any, *, f
 
 def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, Any]) -> None:
     if "expires_at" in values:
-        raise Forbidden("Only a platform superadmin sets an expiry.", code="permission_denied")
+        raise Forbidden("Only a platform superadmin can set an expiry.", code="permission_denied")
     flag = _find_flag(flags, flag_key)
     if flag is not None and flag["is_locked"]:
         raise Forbidden("The plan locks this flag.", code="flag_locked")
 
 
 def _check_count(tenant_id: UUID) -> None:
-    """Raise Conflict at the limit; the locked tenant row keeps others from adding meanwhile."""
+    """Raise Conflict at the limit. The tenant's row is locked, so no other transaction adds one."""
     if COUNT.scalar(tenant_id=tenant_id) >= MAX_OVERRIDES:
         raise Conflict(
-            f"A tenant has at most {MAX_OVERRIDES} overrides.", code="too_many_overrides"
+            f"A tenant can have at most {MAX_OVERRIDES} overrides.", code="too_many_overrides"
         )
 
 

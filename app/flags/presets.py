@@ -17,10 +17,10 @@ from app.core.errors import Conflict, Invalid, error
 from app.flags.models import PlanPreset
 
 READ_ONLY = ("id", "created_at", "updated_at")
-"""Fields that an update may contain with their current values only."""
+"""An update may contain these fields only with their current values."""
 
 NAME_TAKEN = {
-    "uq_plan_presets_name": Conflict("There is a preset of this name.", code="preset_name_taken")
+    "uq_plan_presets_name": Conflict("Another preset has this name.", code="preset_name_taken")
 }
 FIND_BY_NAME = Statement(
     "plan_presets.find_by_name", select(PlanPreset).where(PlanPreset.name == bindparam("name"))
@@ -33,7 +33,7 @@ def get_preset(preset_id: UUID | str) -> PlanPreset:
 
 
 def find_preset(name: str) -> PlanPreset | None:
-    """The preset of the plan of that name, or None."""
+    """The preset with this name, or None."""
     found: PlanPreset | None = FIND_BY_NAME.first(name=name)
     return found
 
@@ -47,17 +47,17 @@ def list_presets(
 
 
 def create_preset(name: str, flags: list[dict[str, Any]], *, actor: Actor) -> PlanPreset:
-    """A new preset; raises Conflict ``preset_name_taken``."""
+    """Create a preset; raises Conflict ``preset_name_taken``."""
     preset = insert_row(PlanPreset, {"name": name, "flags": flags}, conflicts=NAME_TAKEN)
     audit.record_creation("plan_preset.created", preset, actor=actor)
     return preset
 
 
 def update_preset(preset_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> PlanPreset:
-    """Change the name or replace the flags, for every tenant of the plan at once.
+    """Change the name or replace the flags, for all tenants of the plan.
 
-    An override stays without effect if its flag no longer exists or has another type now. Raises
-    Conflict ``preset_name_taken``, and Invalid for an id or a time that differs from the preset's.
+    An override has no effect while its flag does not exist or has another type. Raises Conflict
+    ``preset_name_taken``, and Invalid if ``values`` have another id or time than the preset.
     """
     preset, _ = lock_with(PlanPreset, preset_id)
     _check_read_only(preset, values)

@@ -1,4 +1,4 @@
-"""The URLs of plan presets, overrides and effective flags, and who may use them."""
+"""/v1/billing/plans and /v1/billing/flags."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ flags = Blueprint(
     "flags",
     __name__,
     url_prefix="/v1/billing/flags",
-    description="A tenant's flags, and where they differ from its plan.",
+    description="A tenant's flags, and its overrides of the plan's values.",
 )
 BLUEPRINTS = (plans, flags, ofrep.blp)
 
@@ -52,7 +52,7 @@ def list_presets(query: dict[str, Any]) -> Any:
 @plans.arguments(PlanPresetCreateSchema)
 @plans.response(201, PlanPresetSchema)
 def create_preset(body: dict[str, Any]) -> Any:
-    """Create a plan preset; it holds for the tenants whose `plan_name` is its name."""
+    """Create a plan preset; it applies to the tenants whose `plan_name` is its name."""
     return presets.create_preset(**body, actor=current_actor())
 
 
@@ -69,10 +69,10 @@ def get_preset(preset_id: str) -> Any:
 @plans.arguments(PlanPresetUpdateSchema)
 @plans.response(200, PlanPresetSchema)
 def update_preset(body: dict[str, Any], preset_id: str) -> Any:
-    """Rename a plan preset or replace its flags, for every tenant of the plan at once.
+    """Rename a plan preset or replace its flags, for all tenants of the plan.
 
-    What was read may be sent back. An override whose flag is gone, or no longer of its type, stays
-    without effect.
+    The body may be a preset as it was read. An override has no effect while its flag does not exist
+    or has another type.
     """
     return presets.update_preset(preset_id, body, actor=current_actor())
 
@@ -82,7 +82,7 @@ def update_preset(body: dict[str, Any], preset_id: str) -> Any:
 @flags.arguments(FlagTenantQuerySchema, location="query")
 @flags.response(200, EffectiveFlagSchema(many=True))
 def list_flags(query: dict[str, Any]) -> Any:
-    """List a tenant's effective flags, in the order of its preset; one page has them all."""
+    """List all effective flags of a tenant on one page, in the order of its preset."""
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
     return Page(list(evaluation.evaluate_all(tenant_id).flags.values()), None)
 
@@ -122,7 +122,7 @@ def get_override(override_id: str) -> Any:
 def update_override(body: dict[str, Any], override_id: str) -> Any:
     """Update a feature flag override.
 
-    A tenant's admins may, unless the preset locks the flag (403 `flag_locked`).
+    A tenant's admins can update an override unless the preset locks the flag (403 `flag_locked`).
     """
     is_superadmin = current_principal().has(Permission.SUPERADMIN)
     return overrides.update_override(
@@ -134,5 +134,5 @@ def update_override(body: dict[str, Any], override_id: str) -> Any:
 @requires(Permission.SUPERADMIN)
 @flags.response(204)
 def delete_override(override_id: str) -> None:
-    """Delete a feature flag override; the preset's value holds again."""
+    """Delete a feature flag override; the preset's value applies again."""
     overrides.delete_override(override_id, actor=current_actor())

@@ -1,4 +1,4 @@
-"""What presets, overrides and effective flags look like outside."""
+"""Requests and answers of /v1/billing/plans and /v1/billing/flags."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from app.core.validation.schemas import Schema
 from app.flags.flag_types import MAX_VALUE_BYTES, FlagType, is_too_long, type_errors
 
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
-EXPIRY = {"description": "When the preset's value holds again; null or absent: never."}
-TENANT = {"description": "The tenant; by default the one of the credential."}
+EXPIRY = {
+    "description": "From then on the preset's value applies again. Null or absent: no expiry."
+}
+TENANT = {"description": "The tenant; by default the credential's own."}
 
 EXAMPLES = {
     "flag_key": "single-sign-on",
@@ -49,14 +51,14 @@ EXAMPLES = {
 
 
 class FlagValue(AnyJson):
-    """A flag's value to be stored; its size is limited."""
+    """A flag's value in a request; its size is limited."""
 
     keywords = {"description": f"Of the flag's type; at most {MAX_VALUE_BYTES} bytes of JSON."}
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
         loaded = super()._deserialize(value)
         if is_too_long(loaded):
-            reason = f"a flag's value takes at most {MAX_VALUE_BYTES} bytes of JSON"
+            reason = f"a flag's value can have at most {MAX_VALUE_BYTES} bytes of JSON"
             raise Invalid(value_error((), reason, value))
         return loaded
 
@@ -72,12 +74,12 @@ class PresetFlagSchema(Schema):
     description = Str(load_default="")
     is_locked = Bool(
         load_default=False,
-        metadata={"description": "Whether only a platform superadmin changes its overrides."},
+        metadata={"description": "Whether only a platform superadmin can change its overrides."},
     )
 
 
 class PlanPresetSchema(Schema):
-    """The flags that a plan gives its tenants."""
+    """The flags of a plan's tenants."""
 
     examples = EXAMPLES
 
@@ -101,7 +103,7 @@ class PlanPresetCreateSchema(Schema):
 
 
 class PlanPresetUpdateSchema(Schema):
-    """A new name, new flags (the whole list), or both; what was read may be sent back."""
+    """A new name, the complete list of new flags, or both. The read-only fields may be present."""
 
     examples = EXAMPLES
 
@@ -155,18 +157,18 @@ class OverrideUpdateSchema(Schema):
 
     flag_value = FlagValue(required=True)
     expires_at = AwareDateTime(
-        nullable=True, metadata={"description": f"{EXPIRY['description']} Superadmins only."}
+        nullable=True, metadata={"description": f"{EXPIRY['description']} Only for superadmins."}
     )
 
 
 class FlagTenantQuerySchema(Schema):
-    """Whose flags are meant."""
+    """The tenant of the flags."""
 
     tenant_id = Uuid(load_default=None, metadata=TENANT)
 
 
 class OverrideQuerySchema(PageQuerySchema):
-    """Filters of the list of overrides; all that are given hold."""
+    """Filters of the list of overrides; an override has to match all."""
 
     examples = EXAMPLES
 
@@ -176,29 +178,29 @@ class OverrideQuerySchema(PageQuerySchema):
 
 
 class EffectiveFlagSchema(Schema):
-    """What one flag of a tenant is, and why."""
+    """One flag of a tenant, and the source of its value."""
 
     examples = EXAMPLES
 
     key = Str(required=True)
     type = Choice(FlagType, required=True)
-    value = AnyJson(required=True, metadata={"description": "What holds now."})
+    value = AnyJson(required=True, metadata={"description": "The value that applies now."})
     source = Str(required=True, metadata={"enum": ["preset", "override"]})
     preset_value = AnyJson(required=True)
     override_value = AnyJson(
-        required=True, metadata={"description": "Of the override; null where there is none."}
+        required=True, metadata={"description": "The override's value; null without an override."}
     )
     override_id = Str(
         required=True,
         nullable=True,
-        metadata={"description": "The override, in force or not; null where there is none."},
+        metadata={"description": "The override, also an expired one; null without an override."},
     )
     expires_at = AwareDateTime(required=True, nullable=True)
     is_locked = Bool(required=True)
 
 
 def flag_errors(flags: list[dict[str, Any]]) -> Iterator[Entry]:
-    """What is wrong with a list of flags, each of which is right by its fields."""
+    """The errors of a list of flags whose fields are valid: repeated keys and wrong types."""
     seen: set[str] = set()
     for index, flag in enumerate(flags):
         loc: list[str | int] = ["body", "flags", index]
@@ -208,5 +210,5 @@ def flag_errors(flags: list[dict[str, Any]]) -> Iterator[Entry]:
 
 def _repeated(flag_key: str, seen: set[str], loc: Location) -> Iterator[Entry]:
     if flag_key in seen:
-        yield value_error(loc, "a preset has each flag once", flag_key)
+        yield value_error(loc, "a preset can have each flag only once", flag_key)
     seen.add(flag_key)

@@ -12,9 +12,9 @@ from app.core.db.models import Attributed, OrganizationRow
 
 
 class Membership(Attributed, OrganizationRow):
-    """What one user may do in the tenant; at most one per user.
+    """One user's role in the tenant. A user has at most one membership.
 
-    ``idp_membership_id`` is ``""`` where the identity provider has none.
+    ``idp_membership_id`` is ``""`` if the identity provider has no membership.
     """
 
     __tablename__ = "memberships"

@@ -1,8 +1,8 @@
-"""Owners: who may touch them, and that a tenant keeps one.
+"""The rules for owners: who may change them, and that a tenant always has an active one.
 
-What can end an owner (a role, a membership, a user) locks the tenant's row first and reads the
-active owners under that lock, in the statement that locks its own row. So of two changes at once
-the second sees what the first one left.
+A change that can remove an owner (of a role, a membership or a user) locks the tenant's row and
+then reads the active owners, in the statement that locks its own row. So the second of two
+concurrent changes sees the result of the first.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ log = logging.getLogger(__name__)
 
 
 def locked_owners(tenant_id: ColumnExpressionArgument[UUID]) -> ColumnElement[Any]:
-    """A column: the ids of the tenant's active owners, its row locked until the transaction ends."""
+    """A column: the ids of the tenant's active owners. The tenant's row is locked afterwards."""
     return func.lock_owners(tenant_id)
 
 
 def locked_owners_of(membership: type[Membership]) -> ColumnElement[Any]:
-    """The same where a membership is an owner's; None for others, whose end ends no owner."""
+    """As :func:`locked_owners` for an owner's membership; None, without a lock, for other roles."""
     is_owners = membership.role == Role.OWNER.value
     return case((is_owners, locked_owners(membership.tenant_id)))
 
@@ -46,15 +46,15 @@ def is_owner(user: type[User]) -> ColumnElement[bool]:
 
 
 def check_may_grant(role: str, *, actor: Actor) -> None:
-    """Nobody grants a role above their own: Forbidden ``role_above_own``."""
+    """Raise Forbidden ``role_above_own`` if ``role`` is higher than the actor's own role."""
     if actor.role is not None and Role(role).rank > Role(actor.role).rank:
-        raise Forbidden("Nobody grants a role above their own.", code="role_above_own")
+        raise Forbidden("You cannot grant a role above your own.", code="role_above_own")
 
 
-def check_may_touch_owner(*, actor: Actor) -> None:
-    """Only an owner, or who stands above the tenant, touches an owner: Forbidden ``owner_only``."""
+def check_may_change_owner(*, actor: Actor) -> None:
+    """Raise Forbidden ``owner_only`` for a tenant's actor that is not an owner."""
     if actor.role is not None and actor.role != Role.OWNER:
-        raise Forbidden("Only an owner changes an owner.", code="owner_only")
+        raise Forbidden("Only an owner can change an owner.", code="owner_only")
 
 
 def check_one_remains(
@@ -65,15 +65,14 @@ def check_one_remains(
     actor: Actor,
     allow_ownerless: bool,
 ) -> None:
-    """Refuse that the user ``leaving`` ends as owner where no other of ``owners`` remains.
+    """Raise Conflict ``last_owner`` if the user ``leaving`` is the only one of ``owners``.
 
-    Raises Conflict ``last_owner``; with ``allow_ownerless`` the change goes on and is logged and
-    audited as ``tenant.ownerless``.
+    With ``allow_ownerless`` it raises nothing, but logs and audits ``tenant.ownerless``.
     """
     if owners is None or leaving not in owners or len(owners) > 1:
         return
     if not allow_ownerless:
-        raise Conflict("A tenant keeps at least one active owner.", code="last_owner")
+        raise Conflict("A tenant must have at least one active owner.", code="last_owner")
     log.warning("tenant_ownerless", extra={"tenant_id": str(tenant_id)})
     add_event(
         "tenant.ownerless",

@@ -23,7 +23,7 @@ blp = Blueprint(
     "memberships",
     __name__,
     url_prefix="/v1/memberships/tenant",
-    description="Who belongs to a tenant, and with which role.",
+    description="The users of a tenant and their roles.",
 )
 
 

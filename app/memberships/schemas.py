@@ -1,4 +1,4 @@
-"""What goes in and out of /v1/memberships/tenant."""
+"""Requests and answers of /v1/memberships/tenant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = {
 
 
 class TenantMembershipSchema(Schema):
-    """TenantMembershipRead."""
+    """A membership."""
 
     examples = EXAMPLES
 
@@ -58,7 +58,7 @@ class MembershipQuerySchema(PageQuerySchema):
 
 
 class RoleQuerySchema(Schema):
-    """The role to give."""
+    """The new role."""
 
     examples = EXAMPLES
 

@@ -1,4 +1,4 @@
-"""What happens to memberships."""
+"""Memberships: create, find, change role or state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCKED_OWNERS = owners.locked_owners_of(Membership)
 
 
 def get_membership(membership_id: UUID | str) -> Membership:
-    """The membership; NotFound."""
+    """The membership; raises NotFound."""
     return queries.get_row(Membership, membership_id)
 
 
@@ -33,23 +33,26 @@ def list_memberships(
     tenant_id: UUID | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
-    """One page of a tenant's memberships (of all, for the platform), narrowed by equality."""
+    """One page of a tenant's memberships (of all, for the platform).
+
+    ``filters`` are values of columns.
+    """
     return paginate(
         Membership, equal=filters, tenant_id=narrow(tenant_id), limit=limit, cursor=cursor
     )
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membership:
-    """Make a user of the tenant a member, with ``role`` and perhaps ``idp_membership_id``.
+    """Create an active membership; ``values`` may have an ``idp_membership_id``.
 
-    Raises NotFound for a user that the tenant does not have, Forbidden ``role_above_own``,
+    Raises NotFound for a user that the tenant does not have, Forbidden ``role_above_own``, and
     Conflict ``membership_exists`` or ``idp_membership_id_taken``.
     """
     return create_for(_user_of(tenant_id, values["user_id"]), values, actor=actor)
 
 
 def create_for(user: User, values: Mapping[str, Any], *, actor: Actor) -> Membership:
-    """The same for a user that has been read already."""
+    """Create a membership as :func:`create` does, for a user that has been read already."""
     owners.check_may_grant(values["role"], actor=actor)
     membership = queries.insert_row(
         Membership,
@@ -71,7 +74,7 @@ def create_for(user: User, values: Mapping[str, Any], *, actor: Actor) -> Member
 def set_role(
     membership_id: UUID | str, role: Role, *, actor: Actor, allow_ownerless: bool = False
 ) -> Membership:
-    """Give the member another role; see :func:`change` for what is refused."""
+    """Give the member another role; :func:`change` lists the errors."""
     values = {"role": role.value}
     return change(
         membership_id,
@@ -85,7 +88,7 @@ def set_role(
 def set_active(
     membership_id: UUID | str, is_active: bool, *, actor: Actor, allow_ownerless: bool = False
 ) -> Membership:
-    """Activate or end the membership; see :func:`change` for what is refused."""
+    """Activate or end the membership; :func:`change` lists the errors."""
     return change(
         membership_id,
         {"is_active": is_active},
@@ -103,14 +106,14 @@ def change(
     action: str = "membership.updated",
     allow_ownerless: bool = False,
 ) -> Membership:
-    """Set ``role``, ``is_active`` or ``idp_membership_id``; what it has already changes nothing.
+    """Set ``role``, ``is_active`` or ``idp_membership_id``; equal values record nothing.
 
-    Raises Forbidden ``owner_only`` or ``role_above_own``, Conflict ``idp_membership_id_taken``,
-    and ``last_owner`` unless ``allow_ownerless``.
+    Raises Forbidden ``owner_only`` or ``role_above_own``, and Conflict ``idp_membership_id_taken``.
+    Raises Conflict ``last_owner`` unless ``allow_ownerless``.
     """
     membership, (active_owners,) = queries.lock_with(Membership, membership_id, LOCKED_OWNERS)
     if membership.role == Role.OWNER:
-        owners.check_may_touch_owner(actor=actor)
+        owners.check_may_change_owner(actor=actor)
     owners.check_may_grant(values.get("role", Role.VIEWER), actor=actor)
     check_precondition(membership)
     if values.get("role", Role.OWNER) != Role.OWNER or values.get("is_active") is False:
@@ -139,7 +142,7 @@ def _user_of(tenant_id: UUID, user_id: UUID) -> User:
 def _conflicts() -> dict[str, Conflict]:
     return {
         "uq_memberships_tenant_id_user_id": Conflict(
-            "This user is a member already.", code="membership_exists"
+            "This user already is a member.", code="membership_exists"
         ),
         "uq_memberships_tenant_id_idp_membership_id": Conflict(
             "Another membership of this tenant has this idp_membership_id.",

@@ -20,7 +20,7 @@ from app.operations import service
 def page() -> bytes:
     """All metrics in Prometheus' text format.
 
-    Without PostgreSQL the inbox's metrics are absent, without Redis the queues'.
+    Without PostgreSQL the inbox's metrics are absent. Without Redis the queues' metrics are absent.
     """
     live = CollectorRegistry()
     live.register(_Live())
@@ -42,7 +42,7 @@ class _Live(Collector):
         try:
             yield from _inbox()
         except service.DATABASE_FAULTS:
-            current_transaction().close()  # so that its commit sends nothing
+            current_transaction().close()  # the commit at the request's end then sends nothing
         try:
             yield from _queues()
         except RedisError:
@@ -67,7 +67,7 @@ def _queues() -> Iterator[Metric]:
     for name in Queue:
         waiting.add_metric([name.value], queue_named(name, redis).count)
     yield waiting
-    ended = CounterMetricFamily("jobs", "Jobs that ended.", labels=["job", "result"])
+    ended = CounterMetricFamily("jobs", "Jobs that have ended.", labels=["job", "result"])
     for (job, result), count in job_results(redis).items():
         ended.add_metric([job, result], count)
     yield ended

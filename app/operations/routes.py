@@ -1,4 +1,4 @@
-"""/healthz, /readyz, /metrics and /docs, for the people who run the service."""
+"""/healthz, /readyz, /metrics and /docs, for the operators of the service."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ blp = Blueprint("operations", __name__, description="Health and documentation.")
 @public
 @blp.response(200, description="The process answers.")
 def healthz() -> Response:
-    """Tell that the process answers; checks nothing else."""
+    """Report that the process answers; checks nothing else."""
     return _answer({"status": "ok"}, 200)
 
 
 @blp.get("/readyz")
 @public
-@blp.response(200, description="Database, Redis and migrations are as they should be.")
-@blp.alt_response(503, description="Something the service needs is away; the body says what.")
+@blp.response(200, description="Database, Redis and migrations are ready.")
+@blp.alt_response(503, description="Something is not ready; the body says what.")
 def readyz() -> Response:
-    """Tell whether requests can be served: database, Redis, migrations."""
+    """Report whether the service is ready: database, Redis, migrations."""
     checks = service.readiness()
     ready = all(found == "ok" for found in checks.values())
     return _answer(
@@ -58,7 +58,7 @@ docs = get_swaggerui_blueprint(
 
 
 def open_documentation(app: Flask) -> None:
-    """Serve /docs, and let everybody read it and /openapi.json."""
+    """Serve /docs; make it and /openapi.json public."""
     app.register_blueprint(docs)
     for endpoint, view in list(app.view_functions.items()):
         if endpoint.partition(".")[0] in (docs.name, "api-docs"):

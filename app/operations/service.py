@@ -22,7 +22,7 @@ REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)
 FIND_MIGRATION = Statement(
     "operations.find_migration", text("SELECT version_num FROM alembic_version")
 )
-# One SELECT for each state, so that each reads only the partial index of its state.
+# One SELECT per state, so that each reads only the partial index of its state.
 INBOX_DEPTH = Statement(
     "operations.inbox_depth",
     text(
@@ -45,7 +45,7 @@ def _database() -> dict[str, str]:
     try:
         version = FIND_MIGRATION.scalar()
     except DATABASE_FAULTS:
-        current_transaction().close()  # so that its commit sends nothing
+        current_transaction().close()  # the commit at the request's end then sends nothing
         return {"database": "unavailable", "migrations": "unknown"}
     current = version == newest_migration()
     return {"database": "ok", "migrations": "ok" if current else f"at {version}"}
@@ -60,7 +60,7 @@ def _redis() -> str:
 
 
 def inbox_depth() -> Sequence[tuple[str, int, float]]:
-    """State, number of events and age of the oldest in seconds, for pending and failed events.
+    """State, number of events and age of the oldest event in seconds, for pending and failed.
 
     A state without events is absent.
     """
@@ -69,7 +69,7 @@ def inbox_depth() -> Sequence[tuple[str, int, float]]:
 
 @cache
 def newest_migration() -> str | None:
-    """The revision of the newest migration file; None without one."""
+    """The revision of the newest migration file; None if there is no file."""
     versions = Path(current_app.root_path).parent / "migrations" / "versions"
     newest = max(versions.glob("[0-9]*_*.py"), default=None)  # they are numbered
     found = newest and REVISION.search(newest.read_text())

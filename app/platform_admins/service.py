@@ -1,4 +1,4 @@
-"""Platform superadmins: subjects of the identity provider who may do everything in every tenant."""
+"""Platform superadmins: subjects of the identity provider with all permissions in all tenants."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def list_admins() -> Sequence[PlatformAdmin]:
 
 
 def add(subject: str, *, actor: Actor) -> PlatformAdmin:
-    """Make ``subject`` a superadmin; one who is a superadmin already stays unchanged.
+    """Make ``subject`` a superadmin. An existing superadmin stays unchanged.
 
     Raises Invalid unless ``subject`` has 1 to 255 printable characters.
     """
     if not 1 <= len(subject) <= MAX_SUBJECT or not subject.isprintable():
-        reason = f"a subject has 1 to {MAX_SUBJECT} printable characters"
+        reason = f"a subject must have 1 to {MAX_SUBJECT} printable characters"
         raise Invalid(value_error(["body", "subject"], reason, subject))
     found: PlatformAdmin | None = FIND.first(subject=subject)
     if found is not None:
@@ -51,7 +51,7 @@ def add(subject: str, *, actor: Actor) -> PlatformAdmin:
 
 
 def remove(subject: str, *, actor: Actor) -> None:
-    """End the rights of a superadmin, from the next request on; raises NotFound."""
+    """Remove a superadmin; it has effect on the next request. Raises NotFound."""
     if DELETE.execute(of_subject=subject) == 0:
         raise NotFound
     _record("platform_admin.removed", subject, Change({"subject": subject}, {}), actor)

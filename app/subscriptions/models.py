@@ -1,4 +1,4 @@
-"""Subscriptions: a mirror of what the billing provider knows about a tenant."""
+"""Subscriptions: a copy of the billing provider's subscriptions of a tenant."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from app.core.db.models import Moment, TenantRow
 
 
 class Subscription(TenantRow):
-    """One subscription at the billing provider; the amount is in minor units of its currency.
+    """One subscription at the billing provider. The amount is in minor units of its currency.
 
-    ``bp_status`` is the provider's word; ``status_class`` follows it (:func:`statuses.with_class`). ``source_timestamp`` is
-    the moment at the provider that the newest applied update described. The three ``cancel…``
-    columns are the cancellation in effect, all None where there is none.
+    ``bp_status`` is the provider's word, ``status_class`` its class (:func:`statuses.with_class`).
+    ``source_timestamp`` is the provider's time of the newest applied update. The columns
+    ``canceled_at``, ``cancel_at_period_end`` and ``cancel_reason`` describe the recorded
+    cancellation; without one, all three are None.
     """
 
     __tablename__ = "subscriptions"
@@ -55,7 +56,7 @@ class Subscription(TenantRow):
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "created_at", "id"),
             Index(None, "bp_subscription_id"),
-            # A customer id may be of any length, which a hash index takes and a btree does not.
+            # A customer id has any length. A hash index has no limit, a B-tree has one.
             Index(None, "bp_customer_id", postgresql_using="hash"),
             Index(None, "status_class", "created_at", "id"),
         )

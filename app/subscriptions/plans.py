@@ -16,7 +16,7 @@ from app.subscriptions.statuses import class_of
 from app.tenants.models import Tenant
 
 DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "start_date"})
-"""The fields of a subscription that a tenant's plan depends on."""
+"""The tenant's plan depends on these fields of its subscriptions."""
 
 LOCK_TENANT_PLAN = Statement(
     "tenants.lock_plan",
@@ -26,11 +26,11 @@ LOCK_TENANT_PLAN = Statement(
         )
     ),
 )
-"""The tenant's plan and that of its current subscription, the tenant's row locked.
+"""Lock the tenant; read its plan and the plan of its current subscription.
 
-Current is, of the subscriptions not ended, the one with the latest start date, then the latest id.
-The function reads the subscriptions after it has locked the tenant. So of two transactions that
-change two subscriptions of one tenant, the second sees what the first did.
+The current subscription has not ended and has the latest start date, then the latest id. The
+function locks the tenant before it reads the subscriptions. So the second of two concurrent
+changes sees the result of the first.
 """
 
 LOCK_SUBSCRIPTIONS = Statement(
@@ -53,9 +53,9 @@ def follow_plan(tenant_id: UUID, *, actor: Actor) -> bool:
 
 
 def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
-    """Classify the tenant's subscriptions again and let its plan follow; how many rows changed.
+    """Classify the tenant's subscriptions again, then set its plan; returns the changed rows.
 
-    For use after the vocabulary of states or the default plan has changed.
+    Use it after the vocabulary of states or the default plan has changed.
     """
     changed = 0
     for subscription in LOCK_SUBSCRIPTIONS.all(tenant_id=tenant_id):

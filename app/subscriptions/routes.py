@@ -1,4 +1,4 @@
-"""The URLs of subscriptions, and who may use them."""
+"""/v1/billing/subscriptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ blp = Blueprint(
     "subscriptions",
     __name__,
     url_prefix="/v1/billing/subscriptions",
-    description="What the billing provider knows about each tenant's subscriptions.",
+    description="Copies of the billing provider's subscriptions.",
 )
 BLUEPRINTS = (blp,)
 
@@ -33,7 +33,7 @@ IGNORED = {"X-Update-Ignored": {"schema": {"type": "string", "enum": ["stale"]}}
 
 
 def provider_only(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse a tenant's credential before anything of the request is read."""
+    """Refuse a tenant's credential before the request's body is validated."""
 
     @wraps(view)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -61,7 +61,7 @@ def list_subscriptions(query: dict[str, Any]) -> Any:
 def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create a subscription; the tenant's plan follows.
 
-    For platform credentials: no tenant gives itself a plan.
+    Only platform credentials can create a subscription, because it sets the tenant's plan.
     """
     tenant = target_tenant(query["tenant_id"], home=home_tenant_id())
     return service.create(tenant.id, body, actor=current_actor())
@@ -83,8 +83,8 @@ def get_subscription(subscription_id: str) -> Any:
 def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscription_id: str) -> Any:
     """Update a subscription; the tenant's plan follows.
 
-    A tenant's credential may change the billing address and contact, the delivery preferences and
-    `auto_renew`; the other fields are the provider's (403 `provider_field`).
+    A tenant's credential can change the billing address and contact, the delivery preferences and
+    `auto_renew`. Only a platform credential can change the other fields (403 `provider_field`).
     """
     subscription, is_applied = service.update_subscription(
         subscription_id, body, **headers, actor=current_actor()
@@ -99,6 +99,7 @@ def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscript
 def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:
     """Record a cancellation; the provider is not called.
 
-    The same again changes nothing; an immediate one after one at the period's end is a new one.
+    Repeating a cancellation changes nothing. After a cancellation at the period's end, an immediate
+    cancellation replaces it.
     """
     return service.cancel(subscription_id, **body, actor=current_actor())

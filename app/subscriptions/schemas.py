@@ -1,4 +1,4 @@
-"""What subscriptions look like outside."""
+"""Requests and answers of /v1/billing/subscriptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXAMPLES = {
 
 
 class SubscriptionSchema(Schema):
-    """A subscription as it is read."""
+    """A subscription."""
 
     examples = EXAMPLES
 
@@ -66,7 +66,7 @@ class SubscriptionSchema(Schema):
 
 
 class SubscriptionUpdateSchema(Schema):
-    """Any subset of the fields that change; null is refused."""
+    """The fields to change; null is refused."""
 
     examples = EXAMPLES
 
@@ -127,48 +127,48 @@ class SubscriptionCancelSchema(Schema):
 
     at_period_end = Bool(
         load_default=False,
-        metadata={"description": "False ends it now; true when the paid period ends."},
+        metadata={"description": "False: ends now. True: ends with the paid period."},
     )
     reason = Str(max_length=500, nullable=True, load_default=None)
-    canceled_at = AwareDateTime(metadata={"description": "Now, unless given."})
+    canceled_at = AwareDateTime(metadata={"description": "By default now."})
 
 
 class SourceHeadersSchema(Schema):
-    """When, at the provider, the values that are sent held."""
+    """The provider's time of an update."""
 
     source_timestamp = AwareDateTime(
         data_key="X-Source-Timestamp",
         metadata={
-            "description": "The moment at the provider that the body describes (RFC 3339). An"
-            " update that is not newer than the newest applied one answers 200 with the unchanged"
-            " row and `X-Update-Ignored: stale`. Who sends it sends every mirrored field each time."
-            " Platform credentials only."
+            "description": "The provider's time of the values in the body (RFC 3339). An update that"
+            " is not newer than the newest applied one answers 200 with the unchanged row and"
+            " `X-Update-Ignored: stale`. With this header, send all the provider's fields each time."
+            " Only for platform credentials."
         },
     )
 
 
 class SubscriptionTenantQuerySchema(Schema):
-    """Whose subscription is created."""
+    """The tenant of the new subscription."""
 
     tenant_id = Uuid(
         load_default=None,
-        metadata={"description": "The tenant; by default the one of the credential."},
+        metadata={"description": "The tenant; by default the credential's own."},
     )
 
 
 class SubscriptionQuerySchema(PageQuerySchema):
-    """Filters of the list; all that are given hold."""
+    """Filters of the list; a subscription has to match all."""
 
     examples = EXAMPLES
 
     tenant_id = Uuid()
     bp_subscription_id = Str()
     bp_customer_id = Str()
-    bp_status = Str(metadata={"description": "The provider's word, exactly."})
+    bp_status = Str(metadata={"description": "Exactly the provider's word."})
     status_class = Choice(
         StatusClass,
         metadata={
-            "description": f"What the provider's word means: {vocabulary_text()}. Words of none of"
-            " the providers known are `unknown`."
+            "description": f"The class of the provider's word: {vocabulary_text()}. All other words"
+            " are `unknown`."
         },
     )

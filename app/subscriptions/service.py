@@ -1,4 +1,4 @@
-"""Subscriptions: create, find, mirror the provider's changes, record cancellations."""
+"""Subscriptions: create, find, apply the provider's updates, record cancellations."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ SET_SOURCE_TIMESTAMP = Statement(
     )
     .values(source_timestamp=bindparam("source_timestamp", type_=Moment)),
 )
-"""Remembers an update that changed nothing: by itself it is no new version."""
+"""Store the time of an update that changed nothing else. The row's version stays."""
 
 NO_CANCELLATION = {"canceled_at": None, "cancel_at_period_end": None, "cancel_reason": None}
 
 
 def get_subscription(subscription_id: UUID | str) -> Subscription:
-    """The subscription; raises NotFound where the scope shows none."""
+    """The subscription; raises NotFound."""
     return get_row(Subscription, subscription_id)
 
 
@@ -64,9 +64,9 @@ def list_subscriptions(
     cursor: str | None = None,
     **equal: str,
 ) -> Page:
-    """One page of the subscriptions that fit every filter given; ``equal`` are columns."""
+    """One page of the subscriptions that match all filters; ``equal`` are values of columns."""
     if status_class is None and "bp_status" in equal:
-        status_class = class_of(equal["bp_status"]).value  # which is indexed, unlike the word
+        status_class = class_of(equal["bp_status"]).value  # it has an index, the word has none
     if status_class is not None:
         equal["status_class"] = status_class
     shown = tenancy.narrow(tenant_id)
@@ -74,9 +74,9 @@ def list_subscriptions(
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:
-    """Begin to mirror a subscription; the tenant's plan follows.
+    """Create a subscription; the tenant's plan follows.
 
-    Raises Conflict ``bp_subscription_id_taken`` where the tenant has it already.
+    Raises Conflict ``bp_subscription_id_taken`` if the tenant already has it.
     """
     taken = Conflict(
         "This tenant has a subscription with this bp_subscription_id.",
@@ -99,19 +99,19 @@ def update_subscription(
     source_timestamp: datetime | None = None,
     actor: Actor,
 ) -> tuple[Subscription, bool]:
-    """Set the given fields; the tenant's plan follows. The bool tells whether it was applied.
+    """Set the given fields; the tenant's plan follows. Returns also whether the update was applied.
 
-    ``source_timestamp`` is the moment at the provider that the values describe: an update that is
-    not newer than the newest applied one changes nothing, in whatever order they arrive.
-    Raises Forbidden ``provider_field`` where a tenant's actor gives what is the provider's.
+    ``source_timestamp`` is the provider's time of the values. An update that is not newer than the
+    newest applied one changes nothing.
+    Raises Forbidden ``provider_field`` if a tenant's actor sets one of the provider's fields.
     """
     if not actor.is_platform and (source_timestamp or PROVIDER_FIELDS & values.keys()):
-        get_subscription(subscription_id)  # one that is unknown is 404 all the same
+        get_subscription(subscription_id)  # an unknown one is 404, not 403
         require_provider(actor)
     subscription = lock_row(Subscription, subscription_id)
-    if source_timestamp is not None and not _is_news(subscription, source_timestamp):
+    if source_timestamp is not None and not _is_newer(subscription, source_timestamp):
         return subscription, False
-    if _revives(subscription, values):
+    if _withdraws_cancellation(subscription, values):
         values = {**values, **NO_CANCELLATION}
     subscription, change = _assign(subscription, values, actor, source_timestamp)
     if change is None and source_timestamp is not None:
@@ -132,10 +132,11 @@ def cancel(
     canceled_at: datetime | None = None,
     actor: Actor,
 ) -> Subscription:
-    """Record a cancellation, now or for the end of the paid period; the provider is not called.
+    """Record a cancellation, now or at the end of the paid period; the provider is not called.
 
-    Now: the status becomes ``canceled``. For the period's end it stays until the provider says so.
-    Nothing changes where the same cancellation is in effect already or the subscription has ended.
+    An immediate cancellation sets the status ``canceled``. With ``at_period_end`` the status stays
+    until the provider changes it. Nothing changes if the subscription has ended. A second
+    cancellation at the period's end changes nothing either.
     """
     subscription = lock_row(Subscription, subscription_id)
     if is_ended(subscription) or (at_period_end and _ends_with_period(subscription)):
@@ -157,7 +158,7 @@ def require_provider(actor: Actor) -> None:
     """Raise Forbidden ``provider_field`` for a tenant's actor."""
     if not actor.is_platform:
         raise Forbidden(
-            "This is the billing provider's to say, so it needs a platform credential.",
+            "Only a platform credential can change the billing provider's fields.",
             code="provider_field",
         )
 
@@ -168,7 +169,7 @@ def _assign(
     actor: Actor,
     source_timestamp: datetime | None = None,
 ) -> tuple[Subscription, Change | None]:
-    """Set the fields that differ. The Change leaves out what follows from them."""
+    """Set the fields that differ. The Change does not contain derived fields."""
     also = {name: new for name, new in with_class(values).items() if name not in values}
     if source_timestamp is not None:
         also["source_timestamp"] = source_timestamp
@@ -178,7 +179,7 @@ def _assign(
 def _record(
     subscription: Subscription, change: Change | None, action: str, *, actor: Actor
 ) -> None:
-    """Leave the audit row of a change, and let the tenant's plan follow where it may."""
+    """Record a change in the audit trail, and set the tenant's plan if it may have changed."""
     if change is None:
         return
     audit.record(action, subscription, change, actor=actor)
@@ -186,8 +187,8 @@ def _record(
         follow_plan(subscription.tenant_id, actor=actor)
 
 
-def _revives(subscription: Subscription, values: Mapping[str, Any]) -> bool:
-    """Whether an update withdraws the cancellation that was recorded."""
+def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Any]) -> bool:
+    """Whether an update removes the recorded cancellation."""
     if class_of(values.get("bp_status", subscription.bp_status)) is StatusClass.ENDED:
         return False
     return is_ended(subscription) or values.get("auto_renew") is True
@@ -197,6 +198,6 @@ def _ends_with_period(subscription: Subscription) -> bool:
     return subscription.cancel_at_period_end is True and not subscription.auto_renew
 
 
-def _is_news(subscription: Subscription, source_timestamp: datetime) -> bool:
+def _is_newer(subscription: Subscription, source_timestamp: datetime) -> bool:
     applied = subscription.source_timestamp
     return applied is None or source_timestamp > applied

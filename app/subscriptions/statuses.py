@@ -1,9 +1,8 @@
 """The billing providers' words for a subscription's state, and the class each belongs to.
 
-``bp_status`` keeps the provider's word; rules and filters look at its class. The vocabulary is that
-of Stripe (`subscription.status`), Chargebee (`subscription.status`) and Lago (`subscription.status`),
-compared without regard to case. A word that none of them uses is of the class ``unknown``, which
-counts as not ended.
+``bp_status`` is the provider's word; rules and filters use its class. The vocabulary is that of
+Stripe (`subscription.status`), Chargebee (`subscription.status`) and Lago (`subscription.status`),
+compared without regard to case. Any other word has the class ``unknown``, which is not ended.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from app.subscriptions.models import Subscription
 
 
 class StatusClass(StrEnum):
-    """What a provider's word means here."""
+    """The class of a provider's word."""
 
     PENDING = "pending"
     LIVE = "live"
@@ -27,7 +26,7 @@ class StatusClass(StrEnum):
 
 
 CANCELED = "canceled"
-"""The word that an immediate cancellation records."""
+"""The ``bp_status`` of an immediate cancellation."""
 
 VOCABULARY = {
     "incomplete": StatusClass.PENDING,  # Stripe: the first payment is still due
@@ -38,11 +37,11 @@ VOCABULARY = {
     "in_trial": StatusClass.LIVE,  # Chargebee
     "non_renewing": StatusClass.LIVE,  # Chargebee: ends with the paid period
     "past_due": StatusClass.PAST_DUE,  # Stripe
-    "unpaid": StatusClass.PAST_DUE,  # Stripe: it has given up collecting, the subscription stays
+    "unpaid": StatusClass.PAST_DUE,  # Stripe: collection has ended, the subscription continues
     "paused": StatusClass.PAUSED,  # Stripe, Chargebee
     "canceled": StatusClass.ENDED,  # Stripe, Lago
     "cancelled": StatusClass.ENDED,  # Chargebee
-    "incomplete_expired": StatusClass.ENDED,  # Stripe: the first payment never came
+    "incomplete_expired": StatusClass.ENDED,  # Stripe: the first payment was not made in time
     "transferred": StatusClass.ENDED,  # Chargebee: moved to another business entity
     "terminated": StatusClass.ENDED,  # Lago
 }
@@ -54,19 +53,19 @@ def class_of(bp_status: str) -> StatusClass:
 
 
 def with_class(values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` of a subscription; where they have ``bp_status``, its ``status_class`` too."""
+    """``values`` of a subscription; ``status_class`` is added if they have ``bp_status``."""
     if "bp_status" not in values:
         return dict(values)
     return {**values, "status_class": class_of(values["bp_status"]).value}
 
 
 def is_ended(subscription: Subscription) -> bool:
-    """Whether the provider, or an immediate cancellation, has ended it."""
+    """Whether the provider or an immediate cancellation has ended the subscription."""
     return subscription.status_class == StatusClass.ENDED
 
 
 def vocabulary_text() -> str:
-    """The vocabulary in one line, for documents: ``live: active, trialing …; ended: …``."""
+    """The vocabulary in one line, for the OpenAPI document: ``live: active, …; ended: …``."""
     classes = (status_class for status_class in StatusClass if status_class in VOCABULARY.values())
     return "; ".join(
         f"{status_class.value}: {', '.join(w for w, c in VOCABULARY.items() if c is status_class)}"

@@ -1,4 +1,4 @@
-"""Tenants: the companies that the service's user sells to."""
+"""Tenants: the customers of the company that runs the service."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from app.core.db.models import Row
 
 
 class Tenant(Row):
-    """One customer organization; ``is_active`` false means suspended.
+    """One customer organization. A tenant that is not active is suspended.
 
-    ``plan_name`` follows the current subscription; no request writes it.
+    ``plan_name`` is that of the current subscription, or the default plan. No request sets it.
     """
 
     __tablename__ = "tenants"
-    # What the composite foreign keys of rows that carry the organization's id refer to.
+    # The composite foreign keys of tables with an `idp_org_id` refer to (id, idp_org_id).
     __table_args__ = (
         UniqueConstraint("id", "idp_org_id"),
         Index(None, "created_at", "id"),

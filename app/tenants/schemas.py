@@ -1,4 +1,4 @@
-"""What goes in and out of /v1/tenants."""
+"""Requests and answers of /v1/tenants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = {
 
 
 class TenantSchema(Schema):
-    """TenantRead."""
+    """A tenant."""
 
     examples = EXAMPLES
 
@@ -52,7 +52,7 @@ class TenantSchema(Schema):
 
 
 class ContactEmail(Email):
-    """An address, or ``""`` where there is none."""
+    """An e-mail address, or ``""`` for none."""
 
     described_as = {"anyOf": [{"type": "string", "format": "email"}, {"const": ""}]}
 
@@ -61,7 +61,7 @@ class ContactEmail(Email):
 
 
 class TenantCreateSchema(Schema):
-    """A new tenant; a slug that is not given is derived from the name."""
+    """A new tenant. Without a slug, one is derived from the name."""
 
     examples = EXAMPLES
 
@@ -80,7 +80,7 @@ class TenantCreateSchema(Schema):
 
 
 class TenantUpdateSchema(TenantCreateSchema):
-    """Any of a tenant's fields; ``idp_org_id`` with a platform credential only."""
+    """The fields to change. Only a platform credential can change ``idp_org_id``."""
 
     examples = EXAMPLES
 
@@ -100,12 +100,12 @@ class TenantQuerySchema(PageQuerySchema):
 
 
 class ActiveQuerySchema(Schema):
-    """The state to bring about."""
+    """The new state."""
 
     is_active = Bool(required=True)
 
 
 class TenantChoiceSchema(Schema):
-    """Which tenant a platform credential means; a tenant's credential means its own."""
+    """The tenant of a platform credential's request; a tenant's credential has its own."""
 
     tenant_id = Uuid(metadata={"description": "The tenant, for platform credentials."})

@@ -1,4 +1,4 @@
-"""What happens to tenants."""
+"""Tenants: create, find, change, activate, suspend."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ FILTERS = ("is_active", "slug", "idp_org_id", "plan_name")
 
 
 def get_tenant(tenant_id: UUID | str) -> Tenant:
-    """The tenant; NotFound where a tenant's credential names another one."""
+    """The tenant; raises NotFound for another tenant than the scope's."""
     return queries.get_row(Tenant, visible_id(tenant_id))
 
 
 def list_tenants(
     *, limit: int, cursor: str | None = None, filters: Mapping[str, Any] | None = None
 ) -> Page:
-    """One page of every tenant, narrowed by equality on :data:`FILTERS`."""
+    """One page of all tenants; ``filters`` are values of the columns :data:`FILTERS`."""
     return paginate(Tenant, equal=filters, limit=limit, cursor=cursor)
 
 
 def target_id(tenant_id: UUID | None, *, home: UUID | None) -> UUID:
-    """The id of the tenant that a request means: the one it names, else ``home``.
+    """``tenant_id``, or ``home`` if it is None; does not check that the tenant exists.
 
-    Raises Invalid (``missing`` at ``["query", "tenant_id"]``) where it means none, NotFound where
-    a tenant's credential names another one. Whether it exists is not looked up.
+    Raises Invalid (``missing`` at ``["query", "tenant_id"]``) if both are None, and NotFound for
+    another tenant than the scope's.
     """
     chosen = tenant_id or home
     if chosen is None:
@@ -45,15 +45,15 @@ def target_id(tenant_id: UUID | None, *, home: UUID | None) -> UUID:
 
 
 def target_tenant(tenant_id: UUID | None, *, home: UUID | None) -> Tenant:
-    """The tenant of :func:`target_id`; NotFound where it does not exist."""
+    """The tenant of :func:`target_id`; raises NotFound if it does not exist."""
     return get_tenant(target_id(tenant_id, home=home))
 
 
 def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
-    """A new, active tenant on the default plan.
+    """Create an active tenant on the default plan.
 
-    Without a ``slug`` one is derived from the name, and made unique by ``-2``, ``-3`` …; a given
-    one that is taken is Conflict ``slug_taken``, as ``idp_org_id_taken`` is.
+    Without a ``slug``, one is derived from the name and made unique by ``-2``, ``-3`` …
+    Raises Conflict ``slug_taken`` for a given slug, and Conflict ``idp_org_id_taken``.
     """
     if "slug" in values:
         return _insert(values, actor)
@@ -68,22 +68,25 @@ def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
 
 
 def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> Tenant:
-    """Change a tenant's fields; ``idp_org_id`` by platform actors only (Forbidden otherwise)."""
+    """Change a tenant's fields.
+
+    Raises Forbidden ``provider_field`` if a tenant's actor changes ``idp_org_id``.
+    """
     wanted = visible_id(tenant_id)
     if "idp_org_id" in values and not actor.is_platform:
-        raise Forbidden("Only the platform changes idp_org_id.", code="provider_field")
+        raise Forbidden("Only a platform credential can change idp_org_id.", code="provider_field")
     return _change(queries.lock_row(Tenant, wanted), values, "tenant.updated", actor)
 
 
 def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenant:
-    """Activate or suspend a tenant; the state it has already leaves nothing behind."""
+    """Activate or suspend a tenant. If it already has this state, nothing is changed or recorded."""
     tenant = queries.lock_row(Tenant, visible_id(tenant_id))
     action = "tenant.activated" if is_active else "tenant.suspended"
     return _change(tenant, {"is_active": is_active}, action, actor)
 
 
 def visible_id(tenant_id: UUID | str) -> UUID:
-    """The id, if the current scope may see that tenant at all; NotFound otherwise."""
+    """The id; raises NotFound for another tenant than the scope's."""
     wanted = queries.parse_id(tenant_id)
     own = current_scope().tenant_id
     if own is not None and wanted != own:

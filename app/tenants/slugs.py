@@ -1,4 +1,4 @@
-"""Slugs: a tenant's name as it can stand in a URL."""
+"""Slugs: a tenant's name in a form for URLs."""
 
 from __future__ import annotations
 
@@ -24,26 +24,29 @@ FIND_SIMILAR = Statement(
 
 
 def derive(name: str) -> str:
-    """Lower-case ASCII letters, digits and single hyphens, at most 255; ``tenant`` if none remain."""
+    """The name's lower-case ASCII letters and digits, with single hyphens; ``tenant`` if none.
+
+    A slug has at most 255 characters.
+    """
     ascii_name = unicodedata.normalize("NFKD", name[:1000]).encode("ascii", "ignore").decode()
     slug = re.sub(r"[^a-z0-9]+", "-", ascii_name.lower()).strip("-")
     return slug[:MAX_LENGTH].rstrip("-") or "tenant"
 
 
 def candidates(name: str) -> Iterator[str]:
-    """The derived slug, then it with ``-2``, ``-3`` …, leaving out those that are taken now."""
+    """The derived slug, then the slug with ``-2``, ``-3`` … except those that are taken."""
     base = derive(name)
     yield base
     yield from _free(base)
 
 
 def find_free(name: str) -> str:
-    """The first of the :func:`candidates` that no tenant has now, found by one statement."""
+    """The first of the :func:`candidates` that no tenant has; uses one statement."""
     return next(_free(derive(name), with_base=True))
 
 
 def _free(base: str, *, with_base: bool = False) -> Iterator[str]:
-    """``base-2``, ``base-3`` … without those that are taken; first ``base`` if ``with_base``."""
+    """``base-2``, ``base-3`` … except those that are taken; ``with_base`` starts with ``base``."""
     stem = base[: MAX_LENGTH - 12]
     # A slug has none of LIKE's special characters, so the stem needs no escaping.
     taken = set(FIND_SIMILAR.scalars(base=base, start=f"{stem}-"))

@@ -1,4 +1,4 @@
-"""Users by what a person types: an id or an e-mail address."""
+"""Find users by an id or an e-mail address."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FIND_IN_TENANT = Statement(
 
 
 def find_users(named: str, tenant_id: UUID | None = None) -> Sequence[User]:
-    """The users with this id or e-mail address, of one tenant where ``tenant_id`` is given.
+    """The users with this id or e-mail address; only of the tenant ``tenant_id`` if it is given.
 
-    At most two are returned: enough to tell one from several.
+    Returns at most two, which is enough to see that the name is ambiguous.
     """
     values = {"email": named, "id": id_or_none(named)}
     if tenant_id is None:
@@ -35,7 +35,7 @@ def find_users(named: str, tenant_id: UUID | None = None) -> Sequence[User]:
 
 
 def id_or_none(named: str) -> UUID | None:
-    """The id that the text is, or None."""
+    """The text as an id, or None if it is none."""
     try:
         return parse_id(named)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Users: people of one tenant, as its identity provider knows them."""
+"""Users: the people of a tenant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.db.models import Attributed, OrganizationRow
 
 
 class User(Attributed, OrganizationRow):
-    """One person in one tenant. ``meta_data`` is a free JSON object, its spelling kept as sent."""
+    """One person in one tenant. ``meta_data`` is any JSON object, stored as it was sent."""
 
     __tablename__ = "users"
 
@@ -28,7 +28,7 @@ class User(Attributed, OrganizationRow):
             *super().constraints(),
             UniqueConstraint("tenant_id", "idp_user_id"),
             Index(None, "tenant_id", "created_at", "id"),
-            # Providers send addresses of any length, which a hash index takes and a btree does not.
+            # Providers send addresses of any length. A hash index has no limit, a B-tree has one.
             Index(None, "email", postgresql_using="hash"),
             Index(None, "idp_user_id"),
             Index(None, "created_at", "id"),

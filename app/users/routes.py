@@ -31,8 +31,8 @@ blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People o
 def list_users(query: dict[str, Any]) -> Page:
     """List users, oldest first.
 
-    `meta_data.<field_key>=` narrows by searchable custom fields, several at once; besides, one of
-    them by `meta_data.<field_key>__gte=` and `__lte=`, or by `__prefix=`.
+    `meta_data.<field_key>=` filters by a searchable custom field; several are allowed. One range
+    (`meta_data.<field_key>__gte=` and `__lte=`) or one prefix (`__prefix=`) is allowed in addition.
     """
     return service.list_users(
         limit=query["limit"],
@@ -67,7 +67,7 @@ def get(user_id: str) -> User:
 @blp.arguments(UserUpdateSchema)
 @blp.response(200, UserSchema)
 def update(body: dict[str, Any], user_id: str) -> User:
-    """Change a user's fields, or (de)activate the user."""
+    """Change a user's fields, activate or deactivate the user."""
     return service.update(user_id, body, actor=current_actor())
 
 

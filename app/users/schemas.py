@@ -1,4 +1,4 @@
-"""What goes in and out of /v1/users."""
+"""Requests and answers of /v1/users."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = {
 
 
 class UserSchema(Schema):
-    """UserRead."""
+    """A user."""
 
     examples = EXAMPLES
 
@@ -56,7 +56,7 @@ class UserCreateSchema(Schema):
 
 
 class UserUpdateSchema(Schema):
-    """Any of a user's fields but the metadata; ``idp_user_id`` with a platform credential only."""
+    """The fields to change. Only a platform credential can change ``idp_user_id``."""
 
     examples = EXAMPLES
 
@@ -68,7 +68,7 @@ class UserUpdateSchema(Schema):
 
 
 class UserMetaDataPatchSchema(Schema):
-    """UserMetaDataPatch."""
+    """A merge patch of a user's metadata."""
 
     examples = EXAMPLES
 
@@ -78,7 +78,7 @@ class UserMetaDataPatchSchema(Schema):
 
 
 class UserQuerySchema(PageQuerySchema):
-    """Filters of the list of users; ``meta_data.<field_key>…`` come in as they are."""
+    """Filters of the list of users. The schema does not check ``meta_data.<field_key>…``."""
 
     examples = EXAMPLES
 

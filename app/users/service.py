@@ -1,4 +1,4 @@
-"""What happens to users."""
+"""Users: create, find, change, patch metadata."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
 
 
 def get_user(user_id: UUID | str) -> User:
-    """The user; NotFound."""
+    """The user; raises NotFound."""
     return queries.get_row(User, user_id)
 
 
@@ -45,10 +45,10 @@ def list_users(
     filters: Mapping[str, Any] | None = None,
     meta_data: Mapping[str, str] | None = None,
 ) -> Page:
-    """One page of a tenant's users (of everybody's, for the platform).
+    """One page of a tenant's users (of all users, for the platform).
 
-    ``filters`` narrow by equality on columns, ``meta_data`` by searchable custom fields (see
-    :mod:`app.custom_fields.search_index.query`), which needs a tenant: Invalid where there is none.
+    ``filters`` are values of columns. ``meta_data`` filters by searchable custom fields (see
+    :mod:`app.custom_fields.search_index.query`) and needs a tenant: it raises Invalid without one.
     """
     shown = narrow(tenant_id)
     conditions = []
@@ -59,16 +59,16 @@ def list_users(
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
-    """A new, active user of a tenant.
+    """Create an active user of a tenant.
 
-    Raises NotFound for an unknown tenant, Invalid for ``meta_data`` that is too large or breaks
-    the tenant's custom fields, Conflict ``idp_user_id_taken``.
+    Raises NotFound for an unknown tenant, and Conflict ``idp_user_id_taken``. Raises Invalid for
+    ``meta_data`` that is too large or does not satisfy the tenant's custom fields.
     """
     return create_in(tenants.get_tenant(tenant_id), values, actor=actor)
 
 
 def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> User:
-    """The same for a tenant that has been read already."""
+    """Create a user as :func:`create` does, in a tenant that has been read already."""
     meta_data = values.get("meta_data", {})
     _check(tenant.id, meta_data, meta_data, loc=("body", "meta_data"))
     user = queries.insert_row(
@@ -97,16 +97,16 @@ def update(
 ) -> User:
     """Change a user's fields other than ``meta_data``.
 
-    Raises Forbidden ``provider_field`` (``idp_user_id`` is the platform's to change) or
-    ``owner_only``, and Conflict ``last_owner`` unless ``allow_ownerless``.
+    Raises Forbidden ``provider_field`` if a tenant's actor changes ``idp_user_id``, and Forbidden
+    ``owner_only``. Raises Conflict ``last_owner`` unless ``allow_ownerless``.
     """
     deactivates = values.get("is_active") is False
     further = [LOCKED_OWNERS] if deactivates else []
     user, (touches_owner, *rest) = queries.lock_with(User, user_id, IS_OWNER, *further)
     if "idp_user_id" in values and not actor.is_platform:
-        raise Forbidden("Only the platform changes idp_user_id.", code="provider_field")
+        raise Forbidden("Only a platform credential can change idp_user_id.", code="provider_field")
     if touches_owner:
-        owners.check_may_touch_owner(actor=actor)
+        owners.check_may_change_owner(actor=actor)
     check_precondition(user)
     if deactivates:
         owners.check_one_remains(
@@ -123,14 +123,13 @@ def update(
 
 
 def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> User:
-    """Merge ``patch`` into the user's metadata (RFC 7396); one that changes nothing leaves nothing.
+    """Merge ``patch`` into the user's metadata (RFC 7396). A patch without effect records nothing.
 
-    The row is locked while it is merged: patches of one user follow one another, so none is lost
-    and each is checked against what it really becomes, which a single statement that merges in
-    the database could not do with nested objects and the tenant's rules.
+    The row stays locked, so concurrent patches of one user run one after the other and none is
+    lost. The merge runs in Python, because the result has to satisfy the tenant's custom fields.
 
-    Raises Invalid where a value breaks the rules of the tenant's custom field of its key, and
-    where the result is larger than :data:`MAX_META_DATA` bytes.
+    Raises Invalid if a value does not satisfy the custom field of its key, and if the result is
+    larger than :data:`MAX_META_DATA` bytes.
     """
     user, (rules,) = queries.lock_with(User, user_id, RULES)
     remember(user.tenant_id, ENTITY, rules)
@@ -152,12 +151,12 @@ def _check(
     *,
     loc: Location,
 ) -> None:
-    """Refuse, at ``loc``, what breaks the tenant's custom fields, and what is too large."""
+    """Raise Invalid at ``loc`` if custom fields are not satisfied or ``after`` is too large."""
     if patch:
         check_patch(tenant_id, ENTITY, patch, loc=loc)
     size = len(json_text.dumps(after))
     if size > MAX_META_DATA:
-        reason = f"meta_data takes at most {MAX_META_DATA} bytes of JSON, not {size}"
+        reason = f"meta_data can have at most {MAX_META_DATA} bytes of JSON, not {size}"
         raise Invalid(value_error(loc, reason, patch))
 
 

@@ -11,7 +11,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-# A write that found its row changed by somebody else meanwhile fails the transaction (40001).
+# Fail the transaction (40001) if another transaction has changed the row that it wanted to change.
 MUST_CHANGE_ONE = """
 CREATE FUNCTION must_change_one(changed bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -22,7 +22,7 @@ END
 $$
 """
 
-# One message finds the credential's rows and sets the tenant scope for the rest of the transaction.
+# One call finds the credential's rows and sets the tenant scope for the rest of the transaction.
 AUTHENTICATE_USER = """
 CREATE FUNCTION authenticate_user(
     wanted_subject text,
@@ -52,8 +52,7 @@ END
 $$
 """
 
-# `last_used_at` is written at most once a minute, whatever the request is answered, and never waited
-# for.
+# `last_used_at` is written at most once a minute. SKIP LOCKED: no request waits for another's write.
 AUTHENTICATE_KEY = """
 CREATE FUNCTION authenticate_key(wanted_digest text)
 RETURNS TABLE (key_id uuid, tenant_id uuid, permissions text[], tenant_is_active boolean)
@@ -80,7 +79,7 @@ END
 $$
 """
 
-# The tenant's row is locked first; the query after it sees what the lock's last holder committed.
+# Lock the tenant's row first. The next query then sees what the lock's last holder committed.
 LOCK_OWNERS = """
 CREATE FUNCTION lock_owners(wanted_tenant_id uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
 BEGIN

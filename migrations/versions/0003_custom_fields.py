@@ -11,8 +11,8 @@ down_revision = "0002"
 branch_labels = None
 depends_on = None
 
-# Whoever reads the rules in order to write entities holds this lock, shared, until the write is
-# durable; whoever changes what is indexed holds it alone. So no write can go by outdated rules.
+# A transaction that reads the rules to write entities holds this lock shared until it commits. A
+# transaction that changes which fields are indexed holds it exclusively. So no write uses old rules.
 LOCK_CUSTOM_FIELDS = """
 CREATE FUNCTION lock_custom_fields(wanted_tenant uuid, wanted_entity text) RETURNS void
 LANGUAGE sql AS $$
@@ -22,7 +22,7 @@ LANGUAGE sql AS $$
 $$
 """
 
-# plpgsql and volatile: the look at the table is newer than the lock.
+# In plpgsql and volatile, so that the query has a newer snapshot than the lock.
 CUSTOM_FIELD_RULES = """
 CREATE FUNCTION custom_field_rules(wanted_tenant uuid, wanted_entity text) RETURNS json
 LANGUAGE plpgsql AS $$
@@ -43,7 +43,7 @@ END
 $$
 """
 
-# A field belongs to one tenant: without knowing that, the planner takes every search for one row.
+# A field belongs to one tenant. Without these statistics the planner expects one row of each search.
 STATISTICS = """
 CREATE STATISTICS st_custom_field_index_rows_tenant_id_field_id (dependencies)
 ON tenant_id, field_id FROM custom_field_index_rows

@@ -1,4 +1,4 @@
-"""Tell the planner that a key is one row: it costs what is joined behind it a thousandfold else."""
+"""Tell the planner that ``authenticate_key`` returns one row; its default estimate is 1,000 rows."""
 
 from alembic import op
 

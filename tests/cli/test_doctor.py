@@ -85,7 +85,7 @@ class TestDoctor:
     def test_finds_a_role_that_passes_by_row_level_security(self, app, environment, instance):
         findings, _ = examine(environment, DATABASE_URL=instance.database_url(SUPERUSER))
 
-        assert findings["role"]["found"] == f"{SUPERUSER} passes by row-level security"
+        assert findings["role"]["found"] == f"{SUPERUSER} bypasses row-level security"
 
     def test_finds_a_table_without_row_level_security(self, environment, unprotected_table):
         findings, _ = examine(environment)

@@ -83,7 +83,7 @@ class TestPresetCommands:
     def test_refuse_what_is_no_list_of_flags(self, run):
         twice = json.dumps([preset_flag("beta", True)] * 2)
 
-        assert "no JSON" in run("set-preset", "x", "-", ok=False, input="{").stderr
+        assert "not JSON" in run("set-preset", "x", "-", ok=False, input="{").stderr
         assert "list" in run("set-preset", "x", "-", ok=False, input="{}").stderr
         assert "once" in run("set-preset", "x", "-", ok=False, input=twice).stderr
         assert run("presets", "--json") == []

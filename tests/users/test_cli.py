@@ -84,7 +84,7 @@ class TestUsers:
         [
             (["show", "nobody"], "There is no user nobody."),
             (["list", "--tenant", "nowhere"], "There is no tenant nowhere."),
-            (["patch-meta-data", "x", "{"], "This is no JSON"),
+            (["patch-meta-data", "x", "{"], "This is not JSON"),
             (["patch-meta-data", "x", "[1]"], "valid dictionary"),
         ],
     )
