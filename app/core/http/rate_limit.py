@@ -29,7 +29,7 @@ EXTENSION = "rate_limits"
 
 
 class TooManyRequests(AppError):
-    """429: the limit is reached; ``Retry-After`` is the number of seconds until it is lifted."""
+    """429: the limit is reached; ``Retry-After`` is in seconds."""
 
     status = 429
 

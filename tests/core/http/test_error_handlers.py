@@ -114,11 +114,6 @@ class TestRouting:
     def test_a_path_that_stands_for_no_other_is_404(self, client, path):
         assert client.post(path).status_code == 404
 
-    def test_two_slashes_at_the_start_are_another_path(self, client):
-        answer = client.post("/", environ_overrides={"PATH_INFO": "//things/1"})
-
-        assert (answer.status_code, answer.json) == (404, {"detail": "Not Found"})
-
     def test_a_row_that_is_not_found_is_never_redirected(self, client):
         answer = client.get("/raise/not-found")
 
