@@ -1,4 +1,4 @@
-"""Counts per bucket in fixed windows, kept in the process and summed over all processes by Redis.
+"""Requests per bucket and fixed window, counted in each process and summed by Redis.
 
 A window's number is epoch seconds // its length. Each process counts in memory, so a request never
 waits for Redis. Every :data:`INTERVAL` one thread per process sends the changed totals to Redis and
@@ -165,12 +165,12 @@ class RateCounts:
     def exchange(self) -> None:
         """Send the totals that have changed and learn the sums; raises RedisError.
 
-        Buckets that were not used for a whole window are dropped.
+        Buckets that were not used during a window are dropped.
         """
         changed = self._changed()
         for start in range(0, len(changed), BATCH):
             batch = changed[start : start + BATCH]
-            # EXPIRE of a whole window: the key outlives its window, whenever that began.
+            # A key expires one window length after its last update, so never before its window ends.
             arguments = [value for sent in batch for value in (sent.own, sent.seconds)]
             sums = self._script([sent.key for sent in batch], [self._process, *arguments])
             with self._lock:

@@ -38,7 +38,7 @@ def redirect_to_slashless(
 
 
 def is_unrouted(error: HTTPException, request: Request) -> bool:
-    """Whether ``error`` says that no route matches, rather than that a view found no row."""
+    """Whether no route matches, as opposed to a view that found no row."""
     return request.routing_exception is error
 
 

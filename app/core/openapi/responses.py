@@ -91,7 +91,7 @@ DESCRIPTIONS = {
     401: "No credential, or one that is not valid.",
     403: "The credential may not do this: `permission_denied`, `no_membership`, `tenant_suspended` or a rule of the resource.",
     404: "No such resource, or none that this credential can see.",
-    409: "The state of the data does not allow it; `code` says why.",
+    409: "The state of the data does not allow the change; `code` names the reason.",
     412: "`If-Match` names a version that is no longer current (`stale_version`).",
     400: "The body cannot be parsed.",
     413: "The body is too large.",

@@ -1,7 +1,6 @@
 import pytest
 from flask import Flask, abort
-from psycopg2 import OperationalError as Psycopg2OperationalError
-from sqlalchemy.exc import DataError, OperationalError
+from psycopg2 import DataError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.errors import Conflict, Invalid, NotFound, Unauthenticated, error
@@ -14,9 +13,9 @@ FAULTS = {
     "unauthenticated": Unauthenticated(),
     "not-found": NotFound(),
     "invalid": Invalid(error(["body", "a"], "finite_number", "no", float("nan"))),
-    "disconnected": OperationalError(SECRET, {}, Psycopg2OperationalError("server closed")),
+    "disconnected": OperationalError(SECRET),
     "exhausted": PoolTimeout("QueuePool limit reached"),
-    "data": DataError(SECRET, {}, Exception("value out of range")),
+    "data": DataError(SECRET),
     "unforeseen": RuntimeError(SECRET),
 }
 
