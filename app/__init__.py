@@ -6,20 +6,17 @@ import os
 from collections.abc import Mapping
 from importlib import import_module
 
-from flask import Flask, current_app, request
-from flask.wrappers import Response
+from flask import Flask
 
 from app.auth.key_use import record_refused_uses
 from app.auth.tokens import TokenVerifier
 from app.config import load_config
 from app.core.db.engine import configure_engine, engine_options
-from app.core.errors import Forbidden
-from app.core.http.body_limits import limit_body
-from app.core.http.rate_limit import limit_requests
+from app.core.http.hooks import register_hooks
+from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
 from app.core.jobs import queues
 from app.core.observability import logs, telemetry
-from app.core.observability.metrics import observe_requests
 from app.core.openapi.api import Api
 from app.extensions import db
 from app.operations.routes import open_documentation
@@ -73,12 +70,8 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     if with_commands:
         _register_commands(app)
     telemetry.start(app, config)
-    observe_requests(app)
-    app.before_request(_begin)
-    app.before_request(limit_body)
-    limit_requests(app, config)
-    app.before_request(_deny_by_default)
-    app.after_request(_finish)
+    limits = app.extensions[EXTENSION] = RateLimits(config)
+    register_hooks(app, limits)
     record_refused_uses(app)
     if is_private:
         from app.dev.engines.sharing import run_engines_for
@@ -106,21 +99,3 @@ def _register_commands(app: Flask) -> None:
     Migrate(app, db, directory="migrations", compare_type=True)
     for command in (*COMMANDS, *DEVELOPMENT_COMMANDS):
         app.cli.add_command(command)
-
-
-def _begin() -> None:
-    logs.begin_request(request.headers.get("X-Request-Id"))
-
-
-def _deny_by_default() -> None:
-    rule = request.url_rule
-    if rule is None:
-        return
-    view = current_app.view_functions[rule.endpoint]
-    if not hasattr(view, "access"):
-        raise Forbidden("This endpoint names no permission.", code="permission_denied")
-
-
-def _finish(response: Response) -> Response:
-    response.headers["X-Request-Id"] = logs.current_request_id()
-    return response

@@ -1,4 +1,4 @@
-"""Who is recorded as having done something, and how far they may reach."""
+"""The actor: who is recorded as having made a change."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Actor:
-    """``id`` is what the rows and the audit trail show.
+    """``id`` is shown in rows and in the audit trail.
 
-    A user's id, ``platform:<sub>``, ``key:<key id>``, or ``system:`` with ``idp``, ``email``,
-    ``job`` or ``cli``. ``role`` is the role that a tenant's credential acts with (a tenant's API
-    key counts as ``admin``); None for platform credentials and the system, whom the rules of
-    the role hierarchy do not bind (``is_platform``).
+    It is a user's id, ``platform:<sub>``, ``key:<key id>`` or ``system:`` with ``idp``, ``email`` or
+    ``cli``. ``role`` is the role of a tenant's credential (``admin`` for an API key). It is None for
+    platform credentials and the system, to which the role hierarchy does not apply.
     """
 
     id: str
@@ -20,11 +19,10 @@ class Actor:
 
     @property
     def is_platform(self) -> bool:
-        """Whether the actor stands outside any tenant."""
+        """Whether the actor belongs to no tenant."""
         return self.role is None
 
 
 SYSTEM_IDP = Actor("system:idp")
 SYSTEM_EMAIL = Actor("system:email")
-SYSTEM_JOB = Actor("system:job")
 SYSTEM_CLI = Actor("system:cli")

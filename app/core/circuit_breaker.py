@@ -1,4 +1,4 @@
-"""Leaving alone, for a moment, a server that does not answer."""
+"""A circuit breaker for servers that do not answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 class Breaker:
-    """Whether a server may be called: after a failure only by one thread in ``pause`` seconds."""
+    """After a failure, only one thread per ``pause`` seconds may call the server."""
 
     def __init__(self, pause: float) -> None:
         self.pause = pause
@@ -17,7 +17,7 @@ class Breaker:
         self._lock = threading.Lock()
 
     def permits(self) -> bool:
-        """Whether the calling thread may call; one that may try may do so until it has failed."""
+        """Whether this thread may call; a thread that may try keeps trying until it fails."""
         if not self._is_failing:
             return True
         with self._lock:
@@ -27,11 +27,11 @@ class Breaker:
             return self._trier == me
 
     def note_failure(self) -> None:
-        """Stop calls from here on."""
+        """Open the breaker."""
         with self._lock:
             self._is_failing, self._trier = True, None
             self._next_try = time.monotonic() + self.pause
 
     def note_success(self) -> None:
-        """Let everybody call again."""
+        """Close the breaker; all threads may call."""
         self._is_failing = False

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 
 def utcnow() -> datetime:
-    """The current moment, aware, in UTC."""
+    """The current time, aware, in UTC."""
     return datetime.now(UTC)
 
 
 def rfc3339(moment: datetime) -> str:
-    """``2026-01-31T12:00:00.5Z`` style text: UTC, ``Z``, microseconds only where there are any."""
-    there = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    return f"{there.isoformat()[:-6]}Z"  # without +00:00
+    """RFC 3339 in UTC with ``Z``; microseconds only if there are any."""
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return f"{utc.isoformat()[:-6]}Z"  # without +00:00

@@ -1,6 +1,6 @@
-"""The errors a service may raise, and the two bodies they become.
+"""The errors that services raise, and their two JSON bodies.
 
-Every refusal is an :class:`AppError`. A failed validation (:class:`Invalid`) is answered with
+Each is an :class:`AppError`. A failed validation (:class:`Invalid`) is answered with
 FastAPI's body, ``{"detail": [{type, loc, msg, input, ctx?}, …]}``. Any other error is answered with
 ``{"detail": "sentence"}``, and with ``"code": "snake_case"`` where the status alone is ambiguous.
 """
@@ -41,7 +41,7 @@ class AppError(Exception):
 
 
 class BadRequest(AppError):
-    """400: the request cannot be read at all."""
+    """400: the request cannot be parsed."""
 
     status = 400
 
@@ -56,13 +56,13 @@ class Unauthenticated(AppError):
 
 
 class Forbidden(AppError):
-    """403: a valid credential that may not do this."""
+    """403: the credential is valid but lacks the permission."""
 
     status = 403
 
 
 class NotFound(AppError):
-    """404: no such row, or none that this credential can see."""
+    """404: no such row, or none that the credential can see."""
 
     status = 404
 
@@ -124,5 +124,5 @@ def error(
 
 
 def value_error(loc: Location, reason: str, value: Any = None) -> Entry:
-    """The entry of a value that breaks a rule of ours, as pydantic writes a ValueError."""
+    """The entry of a value that violates our own rule, in pydantic's form of a ValueError."""
     return error(loc, "value_error", f"Value error, {reason}", value, {"error": {}})

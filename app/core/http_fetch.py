@@ -10,7 +10,7 @@ from typing import Any
 
 
 class FetchFailed(Exception):
-    """``status`` is the status other than 200 that was answered; None without a complete answer."""
+    """``status`` is the answer's status if it is not 200; None without a complete answer."""
 
     def __init__(self, reason: str, status: int | None = None) -> None:
         super().__init__(reason)
@@ -18,17 +18,17 @@ class FetchFailed(Exception):
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Makes a redirect an answer like any other."""
+    """Treats a redirect as an error answer."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 def fetch(url: str, *, timeout: float, max_bytes: int, follow_redirects: bool = False) -> bytes:
-    """The body at an http or https address; raises FetchFailed.
+    """The body of a 200 answer; raises FetchFailed.
 
-    ``timeout``: seconds for each step (connecting, each read) and for the body as a whole. The
-    caller checks the scheme and the host of an address that it does not know.
+    ``timeout``: seconds for connecting, for each read, and for the complete body. The caller checks
+    the scheme and the host of an untrusted URL.
     """
     handlers = [] if follow_redirects else [NoRedirects()]
     opener = urllib.request.build_opener(*handlers)

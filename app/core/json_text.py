@@ -1,6 +1,6 @@
-"""JSON by orjson, and by the standard library what orjson has not: integers beyond 64 bits.
+"""JSON by orjson, or by the standard library for what orjson cannot do (integers beyond 64 bits).
 
-Requests are read elsewhere, by :mod:`app.core.http.parser`.
+Request bodies are parsed by :mod:`app.core.http.parser`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import orjson
 from app.core.clock import rfc3339
 
 ALL_NOUGHTS = bytes.maketrans(b"123456789", b"000000000")
-LARGE = b"0" * 19  # digits: perhaps an integer that orjson would make a float of
+LARGE = b"0" * 19  # digits; orjson reads an integer beyond 64 bits as a float
 
 
 def dumps(value: Any) -> bytes:
-    """Compact UTF-8 JSON; moments in RFC 3339 and ids as text."""
+    """Compact UTF-8 JSON; datetimes in RFC 3339, UUIDs as text."""
     try:
         return orjson.dumps(value, option=orjson.OPT_UTC_Z)
     except TypeError:
@@ -29,25 +29,25 @@ def dumps(value: Any) -> bytes:
 
 
 def dumps_text(value: Any) -> str:
-    """The same as text, for JSON columns."""
+    """The same as str, for JSON columns."""
     return dumps(value).decode()
 
 
 def loads(text: str) -> Any:
-    """What a JSON column holds."""
+    """The value of a JSON column."""
     encoded = text.encode()
     if LARGE in encoded.translate(ALL_NOUGHTS):
         return json.loads(text)
     try:
         return orjson.loads(encoded)
-    except orjson.JSONDecodeError:  # half of a surrogate pair, a number beyond a float
+    except orjson.JSONDecodeError:  # a lone surrogate, a number too large for a float
         return json.loads(text)
 
 
 def plain(value: Any) -> str:
-    """A moment or an id as JSON has it; TypeError for anything else."""
+    """A datetime in RFC 3339 or a UUID as text; TypeError for anything else."""
     if isinstance(value, datetime):
         return rfc3339(value)
     if isinstance(value, UUID):
         return str(value)
-    raise TypeError(f"{type(value).__name__} is nothing that JSON has")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")

@@ -6,10 +6,10 @@ from typing import Any
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """``target`` with ``patch`` applied, exactly as section 2 of the RFC has it; neither changes.
+    """``target`` with ``patch`` applied (RFC 7396, section 2); neither argument changes.
 
-    Null removes a key, objects merge, anything else (arrays too) replaces. Keys keep their place,
-    new ones follow in the patch's order. It recurses as deep as the patch does.
+    Null removes a key, objects merge, anything else (arrays too) replaces. New keys come last, in
+    the patch's order. The recursion is as deep as the patch.
     """
     if not isinstance(patch, dict):
         return patch

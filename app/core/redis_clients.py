@@ -1,7 +1,7 @@
-"""Redis clients, all made here, so that none can hold a request for longer than configured.
+"""Redis clients with time-outs.
 
-Requests need Redis for nothing that PostgreSQL does not know as well. So where it does not answer,
-it is left alone for :data:`PAUSE` seconds: one request waits for one time-out, the others for none.
+When Redis does not answer, one thread tries again every :data:`PAUSE` seconds. All other calls fail
+at once, so at most one request waits for the time-out.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ PAUSE = 5.0
 
 
 class OneTry(Retry):
-    """redis-py's retry policy: never again, and not at all while the breaker says no."""
+    """redis-py's retry policy: one attempt, and none while the breaker is open."""
 
     def __init__(self, breaker: Breaker) -> None:
         super().__init__(NoBackoff(), 0)
         self._breaker = breaker
 
     def __deepcopy__(self, memo: Any) -> OneTry:
-        return self  # redis-py copies it for each connection, and the breaker is everybody's
+        return self  # redis-py copies it for each connection; all share the breaker
 
     def call_with_retry(
         self, do: Callable[[], Any], fail: Callable[..., Any], *args: Any, **options: Any
     ) -> Any:
-        """``do()``; raises redis' ConnectionError at once while the server is left alone."""
+        """``do()``; raises redis' ConnectionError at once while the breaker is open."""
         if not self._breaker.permits():
             raise Unreachable("Redis did not answer a moment ago.")
         try:
@@ -51,23 +51,19 @@ def _breaker(url: str) -> Breaker:
     return Breaker(PAUSE)
 
 
-def request_options(url: str, timeout: float) -> dict[str, Any]:
-    """How a client of requests is made: each call answers or fails within ``timeout`` seconds."""
-    return {
-        "socket_timeout": timeout,
-        "socket_connect_timeout": timeout,
-        "retry": OneTry(_breaker(url)),
-        "health_check_interval": 0,
-    }
-
-
 @cache
 def request_client(url: str, timeout: float) -> Redis:
-    """The client of requests."""
-    return Redis.from_url(url, **request_options(url, timeout))
+    """The client for requests: each call returns or fails within ``timeout`` seconds."""
+    return Redis.from_url(
+        url,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=OneTry(_breaker(url)),
+        health_check_interval=0,
+    )
 
 
 def worker_client(url: str) -> Redis:
-    """The client of a worker, whose calls wait for the next job."""
+    """The client of a worker, which waits for the next job without a time-out."""
     keepalive = {} if url.startswith("unix://") else {"socket_keepalive": True}
     return Redis.from_url(url, socket_connect_timeout=5, **keepalive)

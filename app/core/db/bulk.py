@@ -1,6 +1,6 @@
-"""Inserting whole rows, one or many: the parameters of an INSERT with a clause of its own.
+"""Parameters for an INSERT of one or many rows, such as one with ON CONFLICT.
 
-For many rows each column travels as one array. So the text of the statement does not depend on the
+For many rows each column is sent as one array. So the text of the statement does not depend on the
 number of rows, and it can be prepared.
 """
 

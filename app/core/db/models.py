@@ -56,9 +56,9 @@ class TenantRow(Row):
 
 
 class OrganizationRow(TenantRow):
-    """A tenant's row that also shows the tenant's ``idp_org_id``.
+    """A tenant's row with a copy of the tenant's ``idp_org_id``.
 
-    The composite foreign key makes the database itself carry a changed ``idp_org_id`` over.
+    The composite foreign key makes PostgreSQL update the copies when ``idp_org_id`` changes.
     """
 
     __abstract__ = True

@@ -117,8 +117,8 @@ def update_row(
 
     A change also sets ``updated_at``, ``version``, ``updated_by_user_id`` where the model has it,
     and ``also``, which is not part of the Change. ``row`` needs the key, the version and the fields
-    in ``values``. Raises RowChanged, so that the transaction runs
-    again, where another one has changed the row since it was read.
+    in ``values``. Raises RowChanged if another transaction has changed the row since it was read;
+    then this transaction runs again.
     """
     described: Any = model
     changed = {name: new for name, new in values.items() if differs(getattr(row, name), new)}

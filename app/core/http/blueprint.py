@@ -1,15 +1,15 @@
 """The one Blueprint: guard, transaction, idempotency, envelope, ETag and their documentation.
 
 A view is decorated as in flask-smorest and returns a row, a :class:`Page`, None, or
-``(row, headers)``. Around the view, in this order: the transaction opens, the guard authenticates
-and authorises, a known ``Idempotency-Key`` is answered, the arguments are validated, the view runs,
-its result becomes ``{"data": …}`` with an ``ETag``, the transaction commits.
+``(row, headers)``. Around it, in this order: open the transaction, authenticate and authorise,
+replay the answer of a known ``Idempotency-Key``, validate the arguments, run the view, serialize
+``{"data": …}`` with an ``ETag``, commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, cast
 
 import flask_smorest
@@ -20,7 +20,6 @@ from flask_smorest.utils import resolve_schema_instance, unpack_tuple_response
 from app.core import json_text
 from app.core.db import transactions
 from app.core.db.pages import Page
-from app.core.errors import Forbidden
 from app.core.http import etags, idempotency
 from app.core.http.parser import PARSER
 from app.core.openapi import responses
@@ -72,7 +71,7 @@ class Blueprint(flask_smorest.Blueprint):
         shown_once: tuple[str, ...] = (),
         **documentation: Any,
     ) -> Callable[[View], View]:
-        """Serialize what the view returns; see flask-smorest for ``documentation``.
+        """Serialize the view's result; flask-smorest describes ``documentation``.
 
         ``shown_once`` names fields that a replay of the stored answer must not contain.
         """
@@ -98,14 +97,12 @@ class Blueprint(flask_smorest.Blueprint):
 
 
 def _endpoint(view: View) -> View:
-    access = getattr(view, "access", None)
+    """The view in a transaction; an application hook refuses a view without ``access``."""
 
     @wraps(view)
     def endpoint(*args: Any, **kwargs: Any) -> Response:
         def work() -> Response:
-            if access is None:
-                raise Forbidden("This endpoint names no permission.", code="permission_denied")
-            access.enter(request)
+            view.access.enter(request)  # type: ignore[attr-defined]
             etags.expect(request.headers.get("If-Match"))
             return idempotency.answer_once(request, lambda: view(*args, **kwargs))
 
@@ -140,30 +137,21 @@ def _response(
     data = schema.dump(result) if schema else result
     response.data = json_text.dumps({"data": data})
     if shown_once:
-        kept = {name: value for name, value in data.items() if name not in shown_once}
-        idempotency.remember_as(json_text.dumps({"data": kept}))
+        repeatable = {name: value for name, value in data.items() if name not in shown_once}
+        idempotency.replay_as(json_text.dumps({"data": repeatable}))
     return response
 
 
-_ENVELOPES: dict[tuple[type[ma.Schema], bool], type[ma.Schema]] = {}
-
-
+@cache
 def _envelope(schema: type[ma.Schema], many: bool) -> type[ma.Schema]:
-    key = (schema, many)
-    if key not in _ENVELOPES:
-        name = schema.__name__.removesuffix("Schema")
-        fields: dict[str, Any] = {
-            "data": ma.fields.List(ma.fields.Nested(schema), required=True)
-            if many
-            else ma.fields.Nested(schema, required=True)
-        }
-        if many:
-            fields["next_cursor"] = ma.fields.String(
-                required=True,
-                allow_none=True,
-                metadata={
-                    "description": "Give it as `cursor` for the next page; null on the last."
-                },
-            )
-        _ENVELOPES[key] = ma.Schema.from_dict(fields, name=f"{name}{'List' if many else 'Answer'}")
-    return _ENVELOPES[key]
+    name = schema.__name__.removesuffix("Schema")
+    if not many:
+        item = ma.fields.Nested(schema, required=True)
+        return ma.Schema.from_dict({"data": item}, name=f"{name}Answer")
+    items = ma.fields.List(ma.fields.Nested(schema), required=True)
+    cursor = ma.fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Give it as `cursor` for the next page; null on the last."},
+    )
+    return ma.Schema.from_dict({"data": items, "next_cursor": cursor}, name=f"{name}List")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from flask import request
-
 MAX_BODY = 1024 * 1024
 TOO_LARGE = "The request body is larger than this endpoint takes."
 
@@ -16,10 +14,5 @@ def allow_body(path: str, limit: int) -> None:
 
 
 def body_limit(path: str) -> int:
-    """The limit in bytes. The server applies it before it reads the body."""
+    """The limit in bytes; the server applies it before it reads the body, Flask when it does."""
     return _LARGER.get(path, MAX_BODY)
-
-
-def limit_body() -> None:
-    """Apply the same limit in Flask, for servers that do not. Call before each request."""
-    request.max_content_length = body_limit(request.path)

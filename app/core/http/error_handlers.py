@@ -18,14 +18,14 @@ from app.core.http.body_limits import TOO_LARGE
 from app.core.http.routing import allowed_methods, is_unrouted, redirect_to_slashless
 from app.core.validation.messages import bounded
 
-_KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
+_SENT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
 
 def register_error_handlers(app: Flask) -> None:
     """Answer every error of ``app`` with one of the two bodies.
 
-    A database that is not available is 503; the transaction has retried before, where it may.
-    Any other exception is logged and answered with a 500 without details.
+    An unavailable database is 503. Any other exception is logged and answered with a 500 without
+    details.
     """
     app.log_exception = _log  # type: ignore[method-assign]
     app.register_error_handler(AppError, _app_error)
@@ -56,7 +56,7 @@ def _http_exception(error: HTTPException) -> Response:
             return redirect
     status = error.code or 500
     detail = TOO_LARGE if status == 413 else _phrase(status)
-    headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
+    headers = {name: value for name, value in error.get_headers() if name in _SENT_HEADERS}
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)
     return _answer(status, {"detail": detail}, headers)

@@ -28,7 +28,7 @@ def etag_of(row: Versioned) -> str:
 
 
 def expect(if_match: str | None) -> None:
-    """Hold the row that the current transaction locks to an ``If-Match`` header."""
+    """Compare an ``If-Match`` header with the row that the current transaction locks later."""
     if if_match is not None:
         transactions.context()["if_match"] = parse_etags(if_match)
 

@@ -1,8 +1,8 @@
 """``Idempotency-Key``: a POST or PATCH that is sent again has one effect and one answer.
 
-The key is inserted first thing in the request's own transaction. A second request with the same
-key therefore waits for the first at the unique index: when the first commits, the second finds
-its answer; when it rolls back (any answer but 2xx), the second runs as if it were the first.
+The request's transaction begins by inserting the key. A second request with the same key waits for
+the first at the unique index. If the first commits, the second finds its answer. If the first rolls
+back (any answer but 2xx), the second runs.
 """
 
 from __future__ import annotations
@@ -83,17 +83,20 @@ DELETE_EXPIRED = Statement(
 
 
 def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
-    """``answer()``, or the stored answer of the same request with the same key.
+    """``answer()``, or the stored answer to the same request with the same key.
 
-    Raises Invalid for another body under the same key and for a key longer than 255 characters,
-    Conflict (``idempotency_in_progress``) where the first request still runs after ten seconds.
+    Raises Invalid for another query or body under the key and for a key that is empty, longer than
+    255 characters or not printable, and Conflict (``idempotency_in_progress``) if the first request
+    still runs after ten seconds.
     """
     key = request.headers.get("Idempotency-Key")
-    is_public = "credential" not in transactions.context()
-    if key is None or is_public or request.method not in ("POST", "PATCH"):
+    credential = transactions.context().get("credential")
+    if key is None or credential is None or request.method not in ("POST", "PATCH"):
         return answer()
-    _check(key)
-    place = {"of_scope": _scope(request), "of_key": key}
+    if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
+        raise _invalid(f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters")
+    scope = f"{credential} {request.method} {request.path}".encode()
+    place = {"of_scope": hashlib.sha256(scope).hexdigest(), "of_key": key}
     fingerprint = hashlib.sha256(request.query_string + b"\0" + request.get_data()).hexdigest()
     if not _claim(place, fingerprint):
         return _replay(place, fingerprint)
@@ -105,28 +108,17 @@ def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
     return response
 
 
-def remember_as(body: bytes) -> None:
-    """Store ``body`` instead of the real one, which holds a secret that is shown only once."""
+def replay_as(body: bytes) -> None:
+    """Store ``body`` instead of the real one, which holds a secret."""
     transactions.context()["idempotent_body"] = body
 
 
-def _check(key: str) -> None:
-    if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
-        raise _invalid(f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters")
-
-
-def _invalid(fault: str) -> Invalid:
-    loc = ["header", "idempotency-key"]
-    return Invalid(value_error(loc, fault))
-
-
-def _scope(request: Request) -> str:
-    credential = transactions.context()["credential"]
-    return hashlib.sha256(f"{credential} {request.method} {request.path}".encode()).hexdigest()
+def _invalid(reason: str) -> Invalid:
+    return Invalid(value_error(["header", "idempotency-key"], reason))
 
 
 def _claim(place: dict[str, str], fingerprint: str) -> bool:
-    """Insert the key; False where it is there. Waits for a request that is inserting it now."""
+    """Insert the key; False if it exists. Waits for a request that has just inserted it."""
     now = utcnow()
     LIMIT_WAIT.first(limit=f"{int(WAIT_SECONDS * 1000)}ms")
     try:
@@ -161,5 +153,5 @@ def _store(place: dict[str, str], response: Response) -> None:
 
 
 def forget_expired() -> int:
-    """Delete the keys that are older than :data:`LIFETIME`; how many there were."""
+    """Delete the keys that are older than :data:`LIFETIME`; returns their number."""
     return DELETE_EXPIRED.execute(before=utcnow() - LIFETIME)

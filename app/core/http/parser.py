@@ -1,14 +1,14 @@
 """The request parser behind ``@blp.arguments``: reads and answers as FastAPI does.
 
-One answer lists the errors of all sources of an operation (``location="query"``, ``"headers"``,
-``"json"``): the query's first, then the headers', then the body's. The last of repeated query
-parameters counts, unknown ones are ignored. A body is JSON only if its Content-Type says so.
+A 422 lists the errors of all sources: the query's first, then the headers', then the body's. The
+last of repeated query parameters counts; unknown ones are ignored. A body is parsed as JSON only if
+its Content-Type is JSON.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
@@ -25,7 +25,9 @@ from app.core.validation.schemas import Schema
 View = Callable[..., Any]
 
 MAX_DEPTH = 128
-"""JSON nested deeper than this is 400, as FastAPI answers a body that it cannot parse."""
+"""JSON nested deeper than this is answered with 400, as FastAPI answers an unreadable body."""
+
+UNREADABLE = "There was an error parsing the body"
 
 _PREFIXES = {"query": "query", "headers": "header", "json": "body"}  # in the order of the answer
 _NO_BODY = object()
@@ -33,7 +35,7 @@ _READING = "app.reading"
 
 
 class RequestParser:
-    """The part of a webargs parser that flask-smorest uses."""
+    """The part of webargs' Parser that flask-smorest uses."""
 
     DEFAULT_VALIDATION_STATUS = 422
 
@@ -75,10 +77,15 @@ class _Reading:
     refused: dict[str, list[Entry]] = field(default_factory=dict)
 
     def take(self, schema: Schema, location: str, request: Request) -> Any:
-        """What ``schema`` loads from ``location``; None where it refuses, and the errors are noted."""
+        """What ``schema`` loads from ``location``; on errors None, and they are recorded."""
         body = _body(request) if location == "json" else None  # its faults end the request
         try:
-            values = _load(schema, location, request, body)
+            if location != "json":
+                values = _load_parameters(schema, location, request)
+            elif body is _NO_BODY:
+                raise Invalid(refused("missing", (), None))
+            else:
+                values = schema.load(body)
         except Invalid as fault:
             self.refused[location] = under(_PREFIXES[location], fault.errors)
             return None
@@ -86,7 +93,7 @@ class _Reading:
         return values
 
     def finish(self) -> None:
-        """Raise Invalid where a source was refused or, failing that, where a rule across fields is broken."""
+        """Raise Invalid with the recorded errors or, if there are none, those of ``Schema.rules``."""
         found = [entry for place in _PREFIXES for entry in self.refused.get(place, ())]
         if not found:
             found = [entry for schema, values in self.loaded for entry in schema.rules(values)]
@@ -99,36 +106,25 @@ def query_values(source: Request) -> dict[str, str]:
     return dict(parse_qsl(source.query_string.decode("latin-1"), keep_blank_values=True))
 
 
-def _load(schema: Schema, location: str, request: Request, body: Any) -> Any:
-    if location != "json":
-        return _load_parameters(schema, location, request)
-    if body is _NO_BODY:
-        raise Invalid(refused("missing", (), None))
-    return schema.load(body)
-
-
 def _load_parameters(schema: Schema, location: str, request: Request) -> Any:
-    named = query_values(request) if location == "query" else _headers(schema, request)
+    if location == "query":
+        named = query_values(request)
+    else:
+        names = [field.data_key or name for name, field in schema.load_fields.items()]
+        named = {name: request.headers[name] for name in names if name in request.headers}
     unknown = ma.INCLUDE if schema.unknown == ma.INCLUDE else ma.EXCLUDE
     try:
         values = schema.load(named, unknown=unknown)
     except Invalid as fault:
         raise Invalid(*(_of_parameter(entry, location) for entry in fault.errors)) from None
-    unstorable = list(_unstorable(named))
-    if unstorable:
-        raise Invalid(*unstorable)
+    found = [
+        refused("string_unicode", (name,), value)
+        for name, value in named.items()
+        if not is_storable(name + value)
+    ]
+    if found:
+        raise Invalid(*found)
     return values
-
-
-def _unstorable(named: dict[str, str]) -> Iterator[Entry]:
-    for name, value in named.items():
-        if not is_storable(name) or not is_storable(value):
-            yield refused("string_unicode", (name,), value)
-
-
-def _headers(schema: Schema, source: Request) -> dict[str, str]:
-    names = [loaded.data_key or name for name, loaded in schema.load_fields.items()]
-    return {name: source.headers[name] for name in names if name in source.headers}
 
 
 def _of_parameter(entry: Entry, location: str) -> Entry:
@@ -138,24 +134,27 @@ def _of_parameter(entry: Entry, location: str) -> Entry:
 
 
 def _body(source: Request) -> Any:
-    """The parsed body; where the Content-Type is not JSON its text, which no schema accepts.
+    """The parsed body; its text, which no schema accepts, if the Content-Type is not JSON.
 
-    Raises Invalid for JSON with a fault of syntax, and BadRequest for JSON that cannot be parsed.
+    Raises Invalid for a syntax error, and BadRequest for a body of another encoding or too deep.
     """
     raw = source.get_data()
     if not raw:
         return _NO_BODY
     if not _is_json(source.headers.get("Content-Type", "")):
-        return _text(raw)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            return None
     try:
         body = json.loads(raw)
     except json.JSONDecodeError as fault:
         loc, context = ("body", fault.pos), {"error": fault.msg}
         raise Invalid(error(loc, "json_invalid", "JSON decode error", {}, context)) from None
     except (ValueError, RecursionError):
-        raise _unreadable() from None
+        raise BadRequest(UNREADABLE) from None
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _is_too_deep(body):
-        raise _unreadable()
+        raise BadRequest(UNREADABLE)
     return body
 
 
@@ -166,30 +165,15 @@ def _is_json(content_type: str) -> bool:
     return sub == "json" or sub.endswith("+json")
 
 
-def _text(raw: bytes) -> str | None:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _unreadable() -> BadRequest:
-    return BadRequest("There was an error parsing the body")
-
-
 def _is_too_deep(body: Any) -> bool:
-    level = [body]
+    level = [body] if isinstance(body, dict | list) else []
     for _ in range(MAX_DEPTH):
         level = [
-            child for node in level for child in _children(node) if isinstance(child, dict | list)
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
         ]
         if not level:
             return False
     return True
-
-
-def _children(node: Any) -> Iterator[Any]:
-    if isinstance(node, dict):
-        yield from node.values()
-    elif isinstance(node, list):
-        yield from node

@@ -1,22 +1,16 @@
-"""Counts per bucket in fixed windows, kept in the process and summed over all processes by Redis.
+"""Requests per bucket and fixed window, counted in each process and summed by Redis.
 
-A window is aligned to the clock: its number is epoch seconds // its length. Each process counts in
-memory, so a request never waits for Redis. Every :data:`INTERVAL` one thread per process sends the
-totals that have changed to Redis, where a bucket's window is a hash with one field per process, and
-reads the sums of these buckets. A total is absolute, so sending it twice changes nothing: after a failed exchange nothing
-is lost or counted twice, the next one sends the current totals. Without Redis each process counts
-alone.
+A window's number is epoch seconds // its length. Each process counts in memory, so a request never
+waits for Redis. Every :data:`INTERVAL` one thread per process sends the changed totals to Redis and
+reads the sums. In Redis a bucket's window is a hash with one field per process. Totals are absolute,
+so a failed exchange can be repeated. Without Redis each process counts alone.
 
-Overshoot: a process refuses as soon as it knows that the limit is reached. Be N the number of
-processes, I the :data:`INTERVAL`, d the duration of an exchange, r a client's requests per second.
+Overshoot, for N processes, I the :data:`INTERVAL`, d the duration of an exchange and r requests per
+second of one client:
 
-- Requests spread over all processes: each sends its total within I + d. Then each learns the sum
-  within I + d after its next request. At most r * 2 * (I + d) + N are admitted beyond the limit,
-  about one second's.
-- A client that picks the process: one that has not been used for a while learns the sum within
-  I + d after its next request. At most N * r * (I + d) are admitted beyond the limit.
-- In any case, and without Redis: at most (N - 1) times the limit, as each process knows its own
-  count.
+- Requests spread over all processes: at most r * 2 * (I + d) + N beyond the limit.
+- A client that chooses the process: at most N * r * (I + d) beyond the limit.
+- In any case, and without Redis: at most (N - 1) times the limit.
 """
 
 from __future__ import annotations
@@ -42,7 +36,7 @@ MAX_BUCKETS = 10_000  # per process, about 3 MB; beyond, the least recently used
 BATCH = 1_000  # buckets in one call of the script, which then takes Redis about 4 ms
 KEY_PREFIX = "controlplane:ratelimit"
 
-# One call for 500 buckets takes 2.5 ms of the process's time; a pipeline of the same commands 16 ms.
+# For 500 buckets the script takes 2.5 ms of CPU in the process; a pipeline takes 16 ms.
 EXCHANGE = """
 local sums = {}
 for i, key in ipairs(KEYS) do
@@ -59,7 +53,7 @@ return sums
 
 
 class Usage(NamedTuple):
-    """What is known of a bucket's window right after a request was judged."""
+    """A bucket's window right after a request was admitted or refused."""
 
     name: str
     rate: Rate
@@ -69,7 +63,7 @@ class Usage(NamedTuple):
 
     @property
     def remaining(self) -> int:
-        """How many more requests the window admits."""
+        """Requests that the window still admits."""
         return max(0, self.rate.amount - self.used)
 
 
@@ -85,14 +79,13 @@ class Bucket:
     others: int = 0  # admitted by all other processes, as of the last exchange
 
     def turn(self, now: float) -> None:
-        """Start from zero if the window has changed."""
+        """Reset the counts if a new window has begun."""
         window = int(now) // self.rate.seconds
         if window != self.window:
             self.window = window
             self.own = self.sent = self.others = 0
 
     def usage(self, *, is_allowed: bool) -> Usage:
-        """The state to show to a client."""
         ends_at = (self.window + 1) * self.rate.seconds
         return Usage(self.name, self.rate, self.own + self.others, ends_at, is_allowed)
 
@@ -107,7 +100,7 @@ class Snapshot(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The hash of this bucket's window in Redis."""
+        """The key of the hash in Redis."""
         return f"{KEY_PREFIX}:{self.bucket.name}:{self.seconds}:{self.window}"
 
     @property
@@ -139,7 +132,10 @@ class RateCounts:
         now = time.time()
         with self._lock:
             if self._thread is None:
-                self._thread = self._start_thread()
+                self._thread = threading.Thread(
+                    target=self._exchange_forever, name="rate-counts", daemon=True
+                )
+                self._thread.start()
             bucket = self._buckets.get(name)
             if bucket is None:
                 bucket = self._buckets[name] = Bucket(name, rate)
@@ -154,9 +150,9 @@ class RateCounts:
             return bucket.usage(is_allowed=is_allowed)
 
     def set_rate(self, name: str, rate: Rate) -> Usage | None:
-        """Give a bucket another rate; None if the bucket was evicted.
+        """Change a bucket's rate; None if the bucket was evicted.
 
-        The counts remain, unless the new window has another length.
+        The counts remain, unless the length of the window changes.
         """
         with self._lock:
             bucket = self._buckets.get(name)
@@ -169,12 +165,12 @@ class RateCounts:
     def exchange(self) -> None:
         """Send the totals that have changed and learn the sums; raises RedisError.
 
-        Buckets that were not used for a whole window are dropped.
+        Buckets that were not used during a window are dropped.
         """
         changed = self._changed()
         for start in range(0, len(changed), BATCH):
             batch = changed[start : start + BATCH]
-            # EXPIRE of a whole window: the key outlives its window, whenever that began.
+            # A key expires one window length after its last update, so never before its window ends.
             arguments = [value for sent in batch for value in (sent.own, sent.seconds)]
             sums = self._script([sent.key for sent in batch], [self._process, *arguments])
             with self._lock:
@@ -195,11 +191,6 @@ class RateCounts:
                     changed.append(Snapshot(bucket, seconds, window, bucket.own))
         return changed
 
-    def _start_thread(self) -> threading.Thread:
-        thread = threading.Thread(target=self._exchange_forever, name="rate-counts", daemon=True)
-        thread.start()
-        return thread
-
     def _exchange_forever(self) -> None:
         is_alone = False
         while True:
@@ -211,5 +202,5 @@ class RateCounts:
                 if not is_alone:
                     log.warning("rate_limits_not_shared", extra={"reason": type(fault).__name__})
                 is_alone = True
-            except Exception:  # the thread has to live as long as the process
+            except Exception:  # the thread must not end
                 log.exception("rate_limit_exchange_failed")

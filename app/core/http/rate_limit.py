@@ -2,7 +2,8 @@
 
 Requests are counted in the process and summed with those of the other processes in the background,
 see :mod:`app.core.http.rate_counts`. No request waits for Redis, and none fails without it.
-``RATELIMIT_ENABLED=0`` turns the limits off. Responses to counted requests carry
+``RATELIMIT_ENABLED=0`` turns the limits off. Public endpoints have none, because providers deliver
+webhooks in bursts. Responses to counted requests carry
 ``RateLimit-Limit``, ``-Remaining`` and ``-Reset`` (seconds) of
 draft-ietf-httpapi-ratelimit-headers-06, and a 429 carries ``Retry-After``.
 
@@ -17,7 +18,7 @@ import hashlib
 import math
 import time
 
-from flask import Flask, Request, Response, current_app, g, request
+from flask import Request, Response, current_app, g, request
 
 from app.config import Config, parse_rate
 from app.core.errors import AppError
@@ -28,25 +29,24 @@ EXTENSION = "rate_limits"
 
 
 class TooManyRequests(AppError):
-    """429: the limit is reached; ``Retry-After`` is the number of seconds until it is lifted."""
+    """429: the limit is reached; ``Retry-After`` is in seconds."""
 
     status = 429
 
 
 class RateLimits:
-    """The limits of one application, and its hooks before and after a request."""
+    """The limits of one application."""
 
-    def __init__(self, app: Flask, config: Config) -> None:
+    def __init__(self, config: Config) -> None:
         self._is_enabled = config.ratelimit_enabled
-        self._view_functions = app.view_functions
         self.counts = RateCounts(request_client(config.redis_url, config.redis_timeout))
         self._default = parse_rate(config.ratelimit_default)
         self._platform = parse_rate(config.ratelimit_platform)
         self._failed_authentication = parse_rate(config.ratelimit_failed_auth)
 
     def count_request(self) -> None:
-        """Count the request for its credential; raises TooManyRequests beyond the limit."""
-        if self._is_public(request.endpoint):
+        """Count a request to a guarded endpoint; raises TooManyRequests beyond the limit."""
+        if not self._is_enabled:
             return
         usage = g.rate_limit = self.counts.count(_bucket_name(request), self._default)
         if not usage.is_allowed:
@@ -68,31 +68,17 @@ class RateLimits:
         if usage is not None and usage.rate != rate:
             g.rate_limit = self.counts.set_rate(usage.name, rate)
 
-    def add_headers(self, response: Response) -> Response:
-        """Show the limit that this request was counted for last."""
+    def add_headers(self, response: Response) -> None:
+        """Add the headers of the limit that this request was counted against last."""
         usage: Usage | None = g.get("rate_limit")
         if usage is None:
-            return response
+            return
         seconds = str(max(1, math.ceil(usage.ends_at - time.time())))
         response.headers.add("RateLimit-Limit", str(usage.rate.amount))
         response.headers.add("RateLimit-Remaining", str(usage.remaining))
         response.headers.add("RateLimit-Reset", seconds)
         if response.status_code == 429:
             response.headers.add("Retry-After", seconds)
-        return response
-
-    def _is_public(self, endpoint: str | None) -> bool:
-        """Public endpoints are not limited, because providers deliver webhooks in bursts."""
-        view = self._view_functions.get(endpoint or "")
-        return getattr(getattr(view, "access", None), "permission", None) is None
-
-
-def limit_requests(app: Flask, config: Config) -> None:
-    """Apply the limits of ``config`` to ``app``, unless it turns them off."""
-    limits = app.extensions[EXTENSION] = RateLimits(app, config)
-    if config.ratelimit_enabled:
-        app.before_request(limits.count_request)
-        app.after_request(limits.add_headers)
 
 
 def rate_limits() -> RateLimits:
@@ -104,8 +90,7 @@ def rate_limits() -> RateLimits:
 def _bucket_name(request: Request) -> str:
     """The digest of the request's credential, or its address if it has none.
 
-    White space and the scheme's spelling make no difference, and the token verifier accepts one
-    spelling of a token.
+    White space and the spelling of ``Bearer`` make no difference.
     """
     credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
     if not credential:

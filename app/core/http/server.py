@@ -1,12 +1,11 @@
 """The gunicorn worker class: waitress' event loop reads and writes, threads run the application.
 
-The loop reads each request completely before a thread gets it, and sends the answer that the
-thread has left, so a slow client never occupies a thread (:mod:`app.core.http.server_channel` has
-the deadlines).
+The loop reads a request completely before a thread gets it, and sends the thread's answer, so a
+slow client never occupies a thread. :mod:`app.core.http.server_channel` has the deadlines.
 
-After SIGTERM a process accepts the connections that wait in the queue and closes its listening
+After SIGTERM a process accepts the connections in the kernel's queue and closes its listening
 sockets. It answers every request that has begun, or begins within two seconds, with
-``Connection: close``. It ends when no connection is open, after ``graceful_timeout`` at the latest.
+``Connection: close``. It ends when no connection is open, at the latest after ``graceful_timeout``.
 """
 
 from __future__ import annotations
@@ -29,32 +28,31 @@ from app.core.http.server_channel import Channel
 from app.core.http.server_messages import MAX_HEADERS
 
 INTERVAL = 1.0  # seconds between two checks of the deadlines
-PAUSE = 0.0001  # seconds, times open connections, for which a process leaves the next one to others
+PAUSE = 0.0001  # seconds per open connection before a process accepts another one
 MAX_PAUSE = 0.002  # seconds
-MAX_BUFFERED = (
-    128 * 1024 * 1024
-)  # bytes of all requests and answers in one process; above it, who waits longest is closed
+# Bytes of requests and answers in one process; above it the oldest waiting connections are closed.
+MAX_BUFFERED = 128 * 1024 * 1024
 
 
 class Worker(base.Worker):
-    """One process of the server. It has no TLS."""
+    """One web process, without TLS."""
 
     servers: tuple[BaseWSGIServer, ...] = ()
     is_told_to_stop = False
 
     @classmethod
     def check_config(cls, cfg: Any, _log: Any) -> None:
-        """Raise ConfigError for settings that do not work here."""
+        """Raise ConfigError for TLS."""
         if cfg.is_ssl:
             raise ConfigError("TLS is for a proxy in front; this worker has none.")
 
     def run(self) -> None:
-        """Serve until told to stop, then finish what has begun."""
+        """Serve until told to stop, then finish the open requests."""
         logging.getLogger("waitress").setLevel(logging.WARNING)
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         self.counter = itertools.count(1)
         self.next_check = 0.0
-        self.accept_at = 0.0  # the end of the pause before a connection that waits; 0 for none
+        self.accept_at = 0.0  # end of the pause before the next accept; 0 without a pause
         self.map: dict[int, Any] = {}
         create_server(
             self.wsgi,
@@ -92,10 +90,9 @@ class Worker(base.Worker):
             server.pull_trigger()
 
     def may_accept(self) -> bool:
-        """Whether to accept a connection that waits, now or after a pause.
+        """Whether to accept the next connection now; otherwise a pause begins.
 
-        A connection stays with its process. So the more of them a process has, the longer it leaves
-        the next one to the others.
+        The pause grows with the number of open connections, so that all processes get equally many.
         """
         self.has_seen_connection = True
         if not self.accept_at and self.alive:
@@ -115,7 +112,7 @@ class Worker(base.Worker):
             self.accept_at = 0.0  # another process accepted it
 
     def _turn(self, seconds: float) -> None:
-        """Wait at most ``seconds`` for events, and handle them; check the deadlines now and then."""
+        """Handle events, or wait ``seconds`` for them; check the deadlines each :data:`INTERVAL`."""
         wasyncore.loop(timeout=seconds, use_poll=True, map=self.map, count=1)
         now = time.time()
         if now >= self.next_check:
@@ -151,7 +148,7 @@ class Worker(base.Worker):
 
 
 class Listener(socket.socket):
-    """A listening socket that leaves connections to other processes as :meth:`may_accept` says."""
+    """A listening socket that asks :meth:`Worker.may_accept` before each accept."""
 
     def __init__(self, worker: Worker, listener: socket.socket) -> None:
         super().__init__(listener.family, listener.type, listener.proto, listener.detach())

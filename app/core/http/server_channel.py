@@ -1,11 +1,11 @@
-"""One connection of the server: when it is read, when it is answered, and when it is closed.
+"""One connection of the server, and its deadlines.
 
-Deadlines, in seconds:
+In seconds:
 
-- gunicorn's ``timeout`` for a whole request, from its first byte; then 408
-- gunicorn's ``timeout`` without progress for an answer that the client does not read; then a reset
-- gunicorn's ``keepalive`` between two requests, and before the first
-- :data:`LINGER` for the client to close a connection that ends (RFC 9112, 9.6)
+- a complete request, from its first byte: gunicorn's ``timeout``, then 408
+- an answer that the client does not read: gunicorn's ``timeout`` without progress, then a reset
+- before a request: gunicorn's ``keepalive``
+- for the client to close a connection that ends (RFC 9112, 9.6): :data:`LINGER`
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER: drop what was not sent
 
 
 class Channel(HTTPChannel):
-    """One connection. The loop calls all methods but :meth:`service`, which a thread calls."""
+    """One connection. A thread calls :meth:`service`, the loop calls the other methods."""
 
     parser_class = Parser
     task_class = Task
@@ -59,7 +59,7 @@ class Channel(HTTPChannel):
 
     @property
     def time_limit(self) -> float:
-        """Seconds that the present state may last; infinity while a thread runs the application."""
+        """Seconds that the current state may last; infinite while a thread runs the application."""
         if self.is_lingering:
             return LINGER
         if self.total_outbufs_len:
@@ -73,7 +73,7 @@ class Channel(HTTPChannel):
 
     @property
     def is_ending(self) -> bool:
-        """Whether the answer to the present request is the last one, because the process stops."""
+        """Whether the process stops and this connection's current answer is the last one."""
         return not self.worker.alive and self.request is None and len(self.requests) == 1
 
     @property
@@ -83,7 +83,7 @@ class Channel(HTTPChannel):
         return int(self.total_outbufs_len) + sum(len(body) for body in bodies if body is not None)
 
     def received(self, data: bytes) -> bool:
-        """Parse what came; the time limit of a request counts from its first byte."""
+        """Parse bytes; the time limit of a request counts from its first byte."""
         if self.is_lingering:
             return False
         if self.request is None and data.strip():  # blank lines between requests do not count
@@ -91,7 +91,7 @@ class Channel(HTTPChannel):
         return bool(super().received(data))
 
     def service(self) -> None:
-        """Answer the next request, or leave it until the client has read the answers before it."""
+        """Answer the next request; not before the client has read the earlier answers."""
         with self.outbuf_lock:
             self.is_postponed = self.total_outbufs_len > MAX_UNREAD
             if self.is_postponed:
@@ -109,7 +109,7 @@ class Channel(HTTPChannel):
         self.worker.count_request()
 
     def handle_write(self) -> None:
-        """Send what the client takes."""
+        """Send as much as the client accepts."""
         super().handle_write()
         self.since = time.time()
         if self.is_postponed and self.total_outbufs_len <= MAX_UNREAD:
@@ -117,11 +117,11 @@ class Channel(HTTPChannel):
             self.server.add_task(self)
 
     def handle_expt(self) -> None:
-        """Close: HTTP has no urgent data, and the loop would report it for ever."""
+        """Close on urgent data, which HTTP does not have; otherwise the loop would not rest."""
         self.handle_close()
 
     def handle_close(self) -> None:
-        """Close; where all was sent, only after the client has, or it could lose the answer."""
+        """Close; after a complete answer wait for the client to close first, or it could lose it."""
         if self.will_close and not self.is_lingering and not self.total_outbufs_len:
             with suppress(OSError):
                 self.socket.shutdown(socket.SHUT_WR)
@@ -130,7 +130,7 @@ class Channel(HTTPChannel):
         super().handle_close()
 
     def expire(self) -> None:
-        """Do what is due when the time limit is over."""
+        """Answer 408 or close, after the time limit."""
         if self.total_outbufs_len:
             self.abort()
         elif self.request is not None and not self.is_lingering:
@@ -144,7 +144,7 @@ class Channel(HTTPChannel):
             self.handle_close()
 
     def abort(self) -> None:
-        """Close at once, and have the kernel drop what the client has not read."""
+        """Close with a reset; the kernel drops the unsent bytes."""
         with suppress(OSError):
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         super().handle_close()

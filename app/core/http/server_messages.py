@@ -1,7 +1,7 @@
-"""What the server itself says of requests: which ones it refuses, and how.
+"""The server's parsing of requests, the answers to those it refuses, and the writing of answers.
 
-The parser refuses what two servers in a row could read in two ways (request smuggling), and
-bodies above the limit of their path before it reads them.
+The parser refuses requests that a proxy could read in another way (request smuggling). It refuses a
+body above the limit of its path before it reads the body.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from app.core.observability import logs
 
 log = logging.getLogger(__name__)
 
-MAX_LINE = 8190  # bytes of a request's target; a query of 4 KiB is the application's to judge
+MAX_LINE = 8190  # bytes of a request's target
 MAX_HEADERS = 32 * 1024  # bytes of the request line and all headers
 MAX_CONTROL = 1024  # bytes of a chunk's size and extensions, or of the trailer
-MAX_FRAMING = 16 * 1024  # bytes that the framing of chunks may have more than their data
+MAX_FRAMING = 16 * 1024  # bytes by which the framing of chunks may exceed their data
 
 _CODINGS = re.compile(rb"\r\ntransfer-encoding:[ \t]*([^\r]*)", re.IGNORECASE)
 
@@ -37,24 +37,24 @@ class TimedOut(BadRequest):
 
 
 class TargetTooLong(BadRequest):
-    """The path and the query are too long."""
+    """The target is longer than :data:`MAX_LINE`."""
 
     code = 414
     reason = "URI Too Long"
 
 
 class ChunkedBody(ChunkedReceiver):
-    """Decodes a chunked body, and refuses what waitress lets pass.
+    """Decodes a chunked body, and refuses some that waitress accepts.
 
-    That is an empty line or a bare line feed where the size of a chunk stands, a long line there, a
-    long trailer, and framing that is larger than the data.
+    Refused are a chunk size that is an empty line, has a bare line feed or is long, a long trailer,
+    and framing much larger than the data.
     """
 
     error: Error | None
     framing = 0
 
     def received(self, s: bytes) -> int:
-        """Take some bytes; the number that belongs to the body. Sets ``error`` to refuse it."""
+        """Decode bytes and return how many belong to the body; sets ``error`` to refuse it."""
         taken = 0
         while taken < len(s) and not self.completed and not self.error:
             rest = s[taken : taken + self.chunk_remainder] or s[taken:]
@@ -89,12 +89,12 @@ class Parser(HTTPRequestParser):
     completed: bool
 
     def received(self, data: bytes) -> int:
-        """Take some bytes; the number that belongs to this request. Sets ``error`` to refuse it."""
+        """Parse bytes and return how many belong to this request; sets ``error`` to refuse it."""
         consumed = int(super().received(data))
         if self.headers_finished and not self.empty and self.error is None:
             self.error = self._fault()
             self.completed = self.completed or self.error is not None
-        if self.completed:  # no body is awaited, so none is asked for
+        if self.completed:  # no body follows, so no "100 Continue"
             self.expect_continue = False
         return consumed
 
@@ -132,13 +132,13 @@ class Task(WSGITask):
     wrote_header: bool
 
     def get_environment(self) -> dict[str, Any]:
-        """The WSGI environment; its path is the one sent, where waitress removes leading slashes."""
+        """The WSGI environment; waitress removes leading slashes of the path, so it is set again."""
         environ: dict[str, Any] = super().get_environment()
         environ["PATH_INFO"] = self.request.path
         return environ
 
     def write(self, data: bytes) -> None:
-        """Send a piece of the answer; the headers go with the first one, in one system call."""
+        """Send a part of the answer; the first one goes with the headers in one system call."""
         if self.request.command == "HEAD":
             data = b""
         is_first = self.complete and not self.wrote_header and self.has_body
@@ -151,7 +151,7 @@ class Task(WSGITask):
             super().write(data)
 
     def build_response_header(self) -> bytes:
-        """The status line and the headers; the last answer of a process that stops says so."""
+        """The status line and the headers; ``Connection: close`` in the last answer before the end."""
         if self.channel.is_ending:
             self.request.headers["CONNECTION"] = "close"
             self.request.connection_close = True
@@ -160,15 +160,15 @@ class Task(WSGITask):
     def set_close_on_finish(self) -> None:
         """Close the connection after the answer.
 
-        waitress does this where an answer has no length. One that cannot have a body (204, 304) ends
-        with its headers, so the connection stays open.
+        waitress closes after an answer without a length. A 204 or 304 ends with its headers, so its
+        connection stays open.
         """
         if self.has_body or self.version == "1.0" or self.request.connection_close:
             super().set_close_on_finish()
 
 
 class Refusal(ErrorTask):
-    """Answers a request that the application does not see, and logs one line."""
+    """Answers and logs a request that does not reach the application."""
 
     def execute(self) -> None:
         """Answer with ``{"detail": …}``, and close the connection after it."""

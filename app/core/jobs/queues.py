@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Queue(StrEnum):
-    """Every queue; the Procfile's worker serves them in this order."""
+    """All queues, in the order in which a worker serves them."""
 
     WEBHOOKS = "webhooks"
     INDEXES = "indexes"
@@ -39,7 +39,7 @@ class Queue(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """A function that a worker runs: call it to run it here, :meth:`push` it to run it later."""
+    """A function for a worker: a call runs it in this process, :meth:`push` queues it."""
 
     function: Callable[..., Any]
     queue: Queue
@@ -48,16 +48,16 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The dotted name that the queue carries and the worker imports."""
+        """The dotted name by which a worker imports the function."""
         return f"{self.function.__module__}.{self.function.__name__}"
 
     def __call__(self, *args: Any) -> Any:
         return self.function(*args)
 
     def push(self, *ids: str, delay: float = 0) -> None:
-        """Queue the job once the current transaction is durable; at once outside a transaction.
+        """Queue the job after the commit; at once outside a transaction.
 
-        ``delay``: seconds until a worker may take it.
+        ``delay``: seconds until a worker may run it.
         """
         meta = {"request_id": current_request_id(), **telemetry.carried()}
         if transactions.is_open():
@@ -74,7 +74,7 @@ def job(
 ) -> Callable[[Callable[..., Any]], Job]:
     """Make a function a job; its arguments are ids, as text.
 
-    ``timeout``: seconds it may run. ``every``: seconds between runs by the scheduler, for jobs
+    ``timeout``: seconds it may run. ``every``: seconds between two runs by the scheduler, for jobs
     without arguments.
     """
 
@@ -87,12 +87,12 @@ def job(
 
 
 def queue_named(name: str, connection: Redis) -> rq.Queue:
-    """An RQ queue with this program's serializer."""
+    """An RQ queue that serializes to JSON."""
     return rq.Queue(name, connection=connection, serializer=JSONSerializer)
 
 
 def connection() -> Redis:
-    """The request-side Redis client of the current application."""
+    """The current application's Redis client, with short time-outs."""
     config = current_app.extensions["config"]
     return request_client(config.redis_url, config.redis_timeout)
 

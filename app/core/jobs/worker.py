@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 
 class Worker(rq.Worker):
-    """RQ's worker with this application around each job and fresh database connections after a fork."""
+    """RQ's worker; each job has an application context and its own database connections."""
 
     app: Flask
 
     def perform_job(self, job: rq.job.Job, queue: rq.Queue) -> bool:
-        """Run one job in an application context of its own, under its request's id."""
+        """Run one job and log it under its request's id; the result is whether it succeeded."""
         with self.app.app_context():
             db.engine.dispose(close=False)
             with telemetry.job_span(str(job.func_name), job.meta, queue=queue.name, job_id=job.id):
@@ -38,7 +38,7 @@ class Worker(rq.Worker):
         _resume_request_of(job)
         started = time.perf_counter()
         succeeded = super().perform_job(job, queue)
-        _resume_request_of(job)  # the job may have worked for other requests as well
+        _resume_request_of(job)  # the job may have changed the logged request id
         log.info(
             "job",
             extra={
@@ -51,7 +51,7 @@ class Worker(rq.Worker):
         return succeeded
 
     def handle_exception(self, job: rq.job.Job, *exc_info: Any) -> None:
-        """Log what a job failed of, as everything is logged; RQ's own line would show its values."""
+        """Log the exception; RQ's own line would contain the job's arguments."""
         log.error("job_failed", exc_info=exc_info)
         telemetry.note_failure(exc_info[1])
 
@@ -62,7 +62,7 @@ def _resume_request_of(job: rq.job.Job) -> None:
 
 
 def make_worker(app: Flask, queues: list[Queue]) -> Worker:
-    """A worker of ``queues``; it also moves delayed jobs to their queue when they are due."""
+    """A worker of ``queues``; it also queues delayed jobs when they are due."""
     redis = worker_client(app.extensions["config"].redis_url)
     worker = Worker(
         [queue_named(name, redis) for name in queues],

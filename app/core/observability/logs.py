@@ -18,8 +18,8 @@ _facts: ContextVar[dict[str, str] | None] = ContextVar("log_facts", default=None
 _trace_id: ContextVar[str] = ContextVar("trace_id", default="")
 
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
-_VALUES = re.compile(r"^DETAIL:.*", re.MULTILINE)  # PostgreSQL shows values there
-# The attributes of every record; the others are what the caller gave as ``extra``.
+_VALUES = re.compile(r"^DETAIL:.*", re.MULTILINE)  # PostgreSQL quotes values there
+# The attributes of every record; all others come from ``extra``.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
@@ -29,39 +29,39 @@ def current_request_id() -> str:
 
 
 def begin_request(offered: str | None) -> str:
-    """Take the caller's ``X-Request-Id`` if it has 1..128 plain characters, else make one."""
+    """Use the caller's ``X-Request-Id`` if it has 1 to 128 plain characters, else a new id."""
     request_id = offered if offered and ACCEPTED_ID.fullmatch(offered) else str(uuid7())
     resume_request(request_id)
     return request_id
 
 
 def resume_request(request_id: str) -> None:
-    """Continue under an earlier id: a job continues the request that queued it."""
+    """Log under the id of an earlier request, such as the one that queued this job."""
     _request_id.set(request_id)
     _facts.set({"request_id": request_id} if request_id else {})
 
 
 def add_facts(**facts: str) -> None:
-    """Add these facts to every further line of this request or job."""
+    """Add these facts to every later line of this request or job."""
     _facts.set({**(_facts.get() or {}), **facts})
 
 
 def name_trace(trace_id: str) -> None:
-    """Add this trace's id to every further line, whatever the request; ``""`` adds none."""
+    """Add this trace's id to every later line; ``""`` removes it."""
     _trace_id.set(trace_id)
 
 
 def current_facts() -> dict[str, str]:
-    """The facts that every line of this request or job shows."""
+    """The facts in every line of this request or job."""
     trace_id = _trace_id.get()
     return {**(_facts.get() or {}), **({"trace_id": trace_id} if trace_id else {})}
 
 
 class JsonFormatter(logging.Formatter):
-    """One line: the event, the request's facts, what the caller gave as ``extra``."""
+    """One line: the event, the request's facts, the fields of ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as JSON; what JSON cannot carry is shown as text."""
+        """The record as JSON; values without a JSON type become text."""
         line = {
             "event": record.getMessage(),
             "level": record.levelname.lower(),
@@ -76,12 +76,12 @@ class JsonFormatter(logging.Formatter):
             text = orjson.dumps(line, default=str).decode()
         except TypeError:  # an integer beyond 64 bits, a lone surrogate
             text = ""
-        # Other characters could look like a new line to a terminal or to a log collector.
+        # Some other characters are line breaks to a terminal or a log collector.
         return text if text and text.isascii() else json.dumps(line, default=_as_text)
 
 
 def configure(level: str) -> None:
-    """Write the lines of all loggers, the libraries' too, to standard error as JSON."""
+    """Write the lines of all loggers to standard error as JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()

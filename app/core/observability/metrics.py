@@ -1,4 +1,4 @@
-"""What is counted: requests by route and status, their duration, connections, results of jobs.
+"""Metrics: requests by route and status, their duration, pool connections, results of jobs.
 
 Requests are counted by prometheus_client, correct under several gunicorn workers when
 ``PROMETHEUS_MULTIPROC_DIR`` is set (``gunicorn.conf.py`` sets it). Each job runs in a process of
@@ -8,11 +8,10 @@ its own, so their results are counted in a Redis hash instead.
 from __future__ import annotations
 
 import logging
-import time
 from functools import cache
 from typing import Any, cast
 
-from flask import Flask, Response, g, request
+from flask import request
 from prometheus_client import Counter, Gauge, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
@@ -39,37 +38,15 @@ METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
 
 
-def observe_requests(app: Flask) -> None:
-    """Count and log every request of ``app``: one line each, with ids only."""
-    app.before_request(_start)
-    app.after_request(_observe)
-
-
-def _start() -> None:
-    g.started = time.perf_counter()
-
-
-def _observe(response: Response) -> Response:
-    rule = request.url_rule
-    route = rule.rule if rule else "unrouted"
-    now = time.perf_counter()
-    seconds = now - g.get("started", now)
-    method = request.method
-    if method not in METHODS:
-        method = "other"
-    count, duration = _of_request(method, route, response.status_code)
+def observe_request(status: int, seconds: float) -> None:
+    """Count the current request and log one line, which names its route and not its path."""
+    route = request.url_rule.rule if request.url_rule else "unrouted"
+    method = request.method if request.method in METHODS else "other"
+    count, duration = _of_request(method, route, status)
     count.inc()
     duration.observe(seconds)
-    log.info(
-        "request",
-        extra={
-            "method": method,
-            "route": route,
-            "status": response.status_code,
-            "duration_ms": round(seconds * 1000, 2),
-        },
-    )
-    return response
+    fields = {"method": method, "route": route, "status": status}
+    log.info("request", extra={**fields, "duration_ms": round(seconds * 1000, 2)})
 
 
 @cache
@@ -106,7 +83,7 @@ def _checked_in(_connection: Any, record: ConnectionPoolEntry) -> None:
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:
-    """Count one finished job; a Redis that is away costs the count, nothing else."""
+    """Count one finished job; without Redis it is not counted."""
     try:
         redis.hincrby(JOB_RESULTS, f"{job} {'succeeded' if succeeded else 'failed'}", 1)
     except RedisError:
@@ -114,7 +91,7 @@ def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:
 
 
 def job_results(redis: Redis) -> dict[tuple[str, str], int]:
-    """How many jobs ended how, since Redis was last empty: ``{(job, result): count}``."""
+    """``{(job, "succeeded" or "failed"): count}`` since Redis was last empty."""
     counted = cast("dict[bytes, bytes]", redis.hgetall(JOB_RESULTS))
     results = {}
     for field, count in counted.items():

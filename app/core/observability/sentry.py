@@ -1,9 +1,8 @@
-"""Every fault that is logged as an error goes to Sentry too; imported only where it is wanted.
+"""Reports to Sentry each exception that is logged as an error; imported only with ``SENTRY_DSN``.
 
-What is sent is chosen, not filtered: the kinds of the exceptions with their stacks (no variables,
-no messages, which may quote what people have sent), the log event's constant name, ids. The
-message stands in the log, under the same ``request_id``. Nothing of a request is sent but its route.
-The SDK reads ``SENTRY_ENVIRONMENT`` and ``SENTRY_RELEASE`` itself.
+A report has the types of the exceptions, their stacks without variables, the log event's name, ids
+and the route. It has no messages, which may quote personal data; the log has them under the same
+``request_id``. The SDK reads ``SENTRY_ENVIRONMENT`` and ``SENTRY_RELEASE`` itself.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ TAGS = ("request_id", "trace_id", "tenant", "job", "job_id")
 
 
 class Reporting(logging.Handler):
-    """Sends each record that tells of an exception, from a thread of its own."""
+    """Sends each log record with an exception, from the SDK's thread."""
 
     def __init__(self, dsn: str) -> None:
         super().__init__(logging.ERROR)
@@ -35,18 +34,18 @@ class Reporting(logging.Handler):
         )
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send the record's exception; what Sentry's SDK itself says stays here."""
+        """Send the record's exception, unless the SDK itself logged it."""
         if record.exc_info and record.exc_info[1] and not record.name.startswith("sentry_sdk"):
             event, hint = event_from_exception(record.exc_info[1], self._client.options)
             self._client.capture_event(_described(event, record), hint)
 
     def flush(self) -> None:
-        """Send what waits, for the SDK's two seconds at most."""
+        """Send the queued reports; takes two seconds at most."""
         self._client.flush()
 
 
 def start(_app: Flask, dsn: str) -> Reporting:
-    """Report what any logger of this process says; the logs must be configured before."""
+    """Report the errors of all loggers of this process; configure the logs before."""
     reporting = Reporting(dsn)
     logging.getLogger().addHandler(reporting)
     return reporting

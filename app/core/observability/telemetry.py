@@ -1,6 +1,6 @@
-"""Traces and reports of faults, for those who set ``OTEL_EXPORTER_OTLP_ENDPOINT`` or ``SENTRY_DSN``.
+"""Traces with ``OTEL_EXPORTER_OTLP_ENDPOINT``, error reports with ``SENTRY_DSN``.
 
-Only then are their packages needed, and imported.
+The packages for them are imported, and needed, only if the setting has a value.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -16,20 +16,20 @@ from flask import Flask, current_app
 
 from app.config import Config, ConfigError
 
-EXTRAS = {  # by setting: the module that starts it, and what it needs
+EXTRAS = {  # by setting: our module, and the packages that it needs
     "otel_exporter_otlp_endpoint": (
         "app.core.observability.tracing",
         "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
     ),
     "sentry_dsn": ("app.core.observability.sentry", "sentry-sdk"),
 }
-PATIENCE = 2.0  # seconds in which a process that ends gets rid of what it has to send
+PATIENCE = 2.0  # seconds that sending may take at the end of a process
 
 
 def start(app: Flask, config: Config) -> None:
-    """Start what is configured; call it before anything else that listens to requests.
+    """Start what is configured; call it before other hooks of requests are registered.
 
-    Raises :class:`app.config.ConfigError` where a package that it needs is not installed.
+    Raises :class:`app.config.ConfigError` if a needed package is not installed.
     """
     started = app.extensions["telemetry"] = {}
     for setting, (module, packages) in EXTRAS.items():
@@ -47,20 +47,17 @@ def start(app: Flask, config: Config) -> None:
 
 
 def carried() -> dict[str, str]:
-    """What a job takes along, so that it goes on in the trace of its request."""
+    """The trace of the current request, for the ``meta`` of a job."""
     tracing = _tracing()
     return tracing.carried() if tracing else {}
 
 
 @contextmanager
 def job_span(name: str, meta: Mapping[str, Any], **attributes: str) -> Iterator[None]:
-    """One span around a job, in the trace that ``meta`` carries."""
+    """One span around a job, in the trace that ``meta`` names."""
     tracing = _tracing()
-    if tracing is None:
+    with tracing.job_span(name, meta, attributes) if tracing else nullcontext():
         yield
-    else:
-        with tracing.job_span(name, meta, attributes):
-            yield
 
 
 def note_failure(fault: BaseException) -> None:
@@ -71,12 +68,12 @@ def note_failure(fault: BaseException) -> None:
 
 
 def flush() -> None:
-    """Send what waits, before this process ends without ado; takes :data:`PATIENCE` at most."""
+    """Send the queued spans and reports, within :data:`PATIENCE` seconds."""
     _flush(current_app.extensions["telemetry"])
 
 
 def _flush(started: Mapping[str, Any]) -> None:
-    """In threads, since OpenTelemetry's own time limit is not kept."""
+    """Flush in threads, because OpenTelemetry exceeds its own time limit."""
     threads = [threading.Thread(target=extra.flush, daemon=True) for extra in started.values()]
     for thread in threads:
         thread.start()

@@ -1,10 +1,8 @@
 """Spans of requests, jobs and database statements, sent by OTLP over HTTP.
 
-The module is imported only where ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
-
-The SDK's own variables hold (``OTEL_SERVICE_NAME``, ``OTEL_EXPORTER_OTLP_HEADERS``,
-``OTEL_TRACES_SAMPLER`` …). Spans name routes and ids, never a path, a query or a message.
-Its thread is started anew in each fork, so gunicorn's workers and jobs' processes send their own.
+The module is imported only with ``OTEL_EXPORTER_OTLP_ENDPOINT``. The SDK's other variables work too
+(``OTEL_SERVICE_NAME``, ``OTEL_EXPORTER_OTLP_HEADERS``, ``OTEL_TRACES_SAMPLER`` …). Spans name routes
+and ids, never a path, a query or a message. The SDK starts its thread again after a fork.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from app.core.observability import logs
 from app.core.observability.metrics import METHODS
 
 SERVICE = "controlplane"
-UNTRACED = {"/healthz", "/readyz", "/metrics"}  # asked every few seconds, by machines
+UNTRACED = {"/healthz", "/readyz", "/metrics"}  # called every few seconds by probes
 TRACEPARENT = TraceContextTextMapPropagator()
 
 
@@ -46,7 +44,7 @@ class Tracing:
         self._provider.force_flush()
 
     def carried(self) -> dict[str, str]:
-        """The current span, as ``traceparent`` (W3C Trace Context)."""
+        """The current span as a ``traceparent`` (W3C Trace Context)."""
         carrier: dict[str, str] = {}
         TRACEPARENT.inject(carrier)
         return carrier
@@ -55,7 +53,7 @@ class Tracing:
     def job_span(
         self, name: str, meta: Mapping[str, Any], attributes: Mapping[str, str]
     ) -> Iterator[None]:
-        """A span in the trace that ``meta`` carries; log lines name the trace meanwhile."""
+        """A span in the trace that ``meta`` names; log lines inside show the trace's id."""
         parent = TRACEPARENT.extract(meta)
         with self._tracer.start_as_current_span(
             name, parent, SpanKind.CONSUMER, attributes, record_exception=False
@@ -65,7 +63,7 @@ class Tracing:
             logs.name_trace("")
 
     def note_failure(self, fault: BaseException) -> None:
-        """Mark the current span as failed, by the fault's kind alone."""
+        """Mark the current span as failed, with the exception's type."""
         span = trace.get_current_span()
         span.set_status(StatusCode.ERROR)
         span.set_attribute("error.type", type(fault).__qualname__)
@@ -87,7 +85,7 @@ class Tracing:
             yield
 
     def begin_request(self) -> None:
-        """Start the request's span, in its caller's trace if it names one."""
+        """Start the request's span, in the trace of its ``traceparent`` if there is one."""
         method = request.method if request.method in METHODS else "_OTHER"
         rule = request.url_rule.rule if request.url_rule else "unrouted"
         if rule in UNTRACED:

@@ -1,4 +1,4 @@
-"""flask-smorest's Api with this service's errors, security schemes and document settings."""
+"""flask-smorest's Api with this service's error handlers and OpenAPI settings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OPENAPI_SETTINGS = {
 
 
 def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """Document an enumeration as a component of its own, named as its class is."""
+    """Document an enumeration as a component with the name of its class."""
     if not isinstance(field, Choice):
         return {}
     name = field.enumeration.__name__
@@ -60,14 +60,14 @@ def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[st
 
 
 def with_example(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """Show the example that the field's schema has for its name, unless the field has its own."""
+    """Take the field's example from ``Schema.examples``, unless the field has its own."""
     examples = getattr(field.parent, "examples", {})
     has_own = ret.get("examples") != getattr(field, "keywords", {}).get("examples")
     return {"examples": [examples[field.name]]} if field.name in examples and not has_own else {}
 
 
 def as_described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """Document a field that says itself what it takes (``described_as``) by that alone."""
+    """Document a field that has ``described_as`` by that JSON Schema alone."""
     described: dict[str, Any] = getattr(field, "described_as", {})
     if described:
         del ret["type"], ret["format"]
@@ -75,14 +75,14 @@ def as_described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, A
 
 
 def without_null_default(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """Do not document null as the default of a field that refuses null: absent is not null."""
+    """Omit the default null of a field that refuses null."""
     if "default" in ret and ret["default"] is None and not field.allow_none:
         del ret["default"]
     return {}
 
 
 class Api(flask_smorest.Api):
-    """One error shape only: flask-smorest's own handlers and error schema are not registered."""
+    """flask-smorest's Api without its error handlers and error schema."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
 
@@ -99,7 +99,7 @@ class Api(flask_smorest.Api):
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The whole OpenAPI document; made once, when everything is registered."""
+        """The OpenAPI document; made once, after all blueprints are registered."""
         document: dict[str, Any] = self.spec.to_dict()
         add_examples(document)
         return document
@@ -115,11 +115,11 @@ class Api(flask_smorest.Api):
         return json_text.dumps(self.document)
 
     def _register_responses(self) -> None:
-        """Only the answer that ``@blp.arguments`` refers to; the rest is in ``core/contract.py``."""
+        """Register the response that ``@blp.arguments`` refers to, and no other."""
         self.spec.components.response(HTTPStatus(422).name, VALIDATION_FAILED)
 
     def _register_pagination_header(self) -> None:
-        """There is none: lists carry `next_cursor`."""
+        """Register none: lists have `next_cursor`."""
 
     def _register_error_handlers(self) -> None:
         register_error_handlers(self._app)

@@ -1,4 +1,4 @@
-"""An example for every body in the OpenAPI document, put together from the fields' own examples."""
+"""An example for every body in the OpenAPI document, made of the fields' examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMATS = {
 
 
 def add_examples(document: dict[str, Any]) -> None:
-    """Give every JSON body of ``document`` that has a schema and no example one that fits it."""
+    """Add a valid example to each JSON body of ``document`` that has a schema and no example."""
     for operations in document.get("paths", {}).values():
         for operation in operations.values():
             if not isinstance(operation, dict):

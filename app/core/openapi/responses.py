@@ -1,4 +1,4 @@
-"""What every operation documents without saying so: who may, which headers it takes, how it refuses."""
+"""The parts of the OpenAPI document that operations share: security, headers, error responses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from http import HTTPStatus
 from typing import Any
 
-ERROR_SCHEMA = {
+_ERROR = {
     "type": "object",
     "title": "Error",
     "required": ["detail"],
@@ -20,7 +20,7 @@ ERROR_SCHEMA = {
 }
 
 # Exactly FastAPI's two schemas.
-VALIDATION_ERROR_SCHEMA = {
+_VALIDATION_ERROR = {
     "type": "object",
     "title": "ValidationError",
     "required": ["loc", "msg", "type"],
@@ -36,7 +36,7 @@ VALIDATION_ERROR_SCHEMA = {
         "ctx": {"type": "object", "title": "Context"},
     },
 }
-HTTP_VALIDATION_ERROR_SCHEMA = {
+_HTTP_VALIDATION_ERROR = {
     "type": "object",
     "title": "HTTPValidationError",
     "properties": {
@@ -48,63 +48,64 @@ HTTP_VALIDATION_ERROR_SCHEMA = {
     },
 }
 SCHEMAS = {
-    "Error": ERROR_SCHEMA,
-    "ValidationError": VALIDATION_ERROR_SCHEMA,
-    "HTTPValidationError": HTTP_VALIDATION_ERROR_SCHEMA,
+    "Error": _ERROR,
+    "ValidationError": _VALIDATION_ERROR,
+    "HTTPValidationError": _HTTP_VALIDATION_ERROR,
 }
 
-VALIDATION_FAILED = {
-    "description": "What was sent does not fit; `detail` names every fault and where it is.",
-    "content": {
-        "application/json": {"schema": {"$ref": "#/components/schemas/HTTPValidationError"}}
-    },
-}
 
-IF_MATCH = {
-    "name": "If-Match",
-    "in": "header",
-    "required": False,
-    "schema": {"type": "string"},
-    "example": '"3"',
-    "description": "The ETag of the version that this change is meant for; any other version is refused with 412.",
-}
-IF_NONE_MATCH = {
-    "name": "If-None-Match",
-    "in": "header",
-    "required": False,
-    "schema": {"type": "string"},
-    "example": '"3"',
-    "description": "The ETag of the version already known; if it is still current, 304 without a body.",
-}
-IDEMPOTENCY_KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-    "example": "8c1f6e0a-invoice-42",
-    "description": "The same request sent again with the same key within 24 hours has no second effect and gets "
+def _answer(description: str, schema: str) -> dict[str, Any]:
+    reference = {"$ref": f"#/components/schemas/{schema}"}
+    return {"description": description, "content": {"application/json": {"schema": reference}}}
+
+
+VALIDATION_FAILED = _answer(
+    "The request is not valid; `detail` lists all errors and their places.", "HTTPValidationError"
+)
+
+
+def _header(name: str, example: str, description: str, **bounds: int) -> dict[str, Any]:
+    schema = {"type": "string", **bounds}
+    where = {"name": name, "in": "header", "required": False}
+    return {**where, "schema": schema, "example": example, "description": description}
+
+
+IF_MATCH = _header(
+    "If-Match", '"3"', "The ETag of the version to change; 412 if another version is current."
+)
+IF_NONE_MATCH = _header(
+    "If-None-Match",
+    '"3"',
+    "The ETag of a known version; 304 without a body if it is still current.",
+)
+IDEMPOTENCY_KEY = _header(
+    "Idempotency-Key",
+    "8c1f6e0a-invoice-42",
+    "The same request sent again with the same key within 24 hours has no second effect and gets "
     "the first answer, with `Idempotent-Replayed: true`.",
-}
+    minLength=1,
+    maxLength=255,
+)
 
 DESCRIPTIONS = {
-    401: "No credential, or one that does not hold.",
+    401: "No credential, or one that is not valid.",
     403: "The credential may not do this: `permission_denied`, `no_membership`, `tenant_suspended` or a rule of the resource.",
     404: "No such resource, or none that this credential can see.",
-    409: "The state of the data does not allow it; `code` says why.",
+    409: "The state of the data does not allow the change; `code` names the reason.",
     412: "`If-Match` names a version that is no longer current (`stale_version`).",
     400: "The body cannot be parsed.",
     413: "The body is too large.",
-    429: "Too many requests; `Retry-After` says when to come back.",
-    503: "Something this request needs is away; `Retry-After` says when to come back.",
+    429: "Too many requests; `Retry-After` is in seconds.",
+    503: "A service that this request needs is not available; `Retry-After` is in seconds.",
 }
 
 
 def complete(
     doc: dict[str, Any], described: Collection[str], *, rule: str, method: str, access: Any
 ) -> dict[str, Any]:
-    """Add the common headers, refusals and security to an operation's documentation.
+    """Add the common headers, error responses and security to an operation's documentation.
 
-    ``described``: the statuses that the endpoint describes itself.
+    ``described``: the statuses that the endpoint documents itself.
     """
     guarded = getattr(access, "permission", None) is not None
     doc["security"] = [{"user_token": []}, {"api_key": []}] if guarded else []
@@ -114,9 +115,9 @@ def complete(
     responses = doc.setdefault("responses", {})
     if guarded and (doc.get("parameters") or "requestBody" in doc or "<" in rule):
         responses.setdefault(422, HTTPStatus(422).name)
-    for status in _refusals(doc, rule, method) if guarded else ():
+    for status in _error_statuses(doc, rule, method) if guarded else ():
         if str(status) not in described:
-            responses.setdefault(str(status), _refusal(status))
+            responses.setdefault(str(status), _answer(DESCRIPTIONS[status], "Error"))
     if guarded and method == "get" and "<" in rule:
         responses.setdefault("304", {"description": "`If-None-Match` names the current version."})
     return doc
@@ -129,7 +130,7 @@ def _headers(rule: str, method: str) -> Iterator[dict[str, Any]]:
         yield IDEMPOTENCY_KEY
 
 
-def _refusals(doc: dict[str, Any], rule: str, method: str) -> Iterator[int]:
+def _error_statuses(doc: dict[str, Any], rule: str, method: str) -> Iterator[int]:
     yield from (401, 403, 429, 503)
     if "requestBody" in doc:
         yield 400
@@ -142,16 +143,9 @@ def _refusals(doc: dict[str, Any], rule: str, method: str) -> Iterator[int]:
 
 
 def _chooses_tenant(doc: dict[str, Any]) -> bool:
-    """Whether ``?tenant_id=`` names the one tenant that is meant; a list is only narrowed by it."""
+    """Whether ``?tenant_id=`` chooses the tenant; in a list it is only a filter."""
     for parameter in doc.get("parameters", ()):
         fields = getattr(parameter.get("schema"), "_declared_fields", {})
         if "tenant_id" in fields and "cursor" not in fields:
             return True
     return False
-
-
-def _refusal(status: int) -> dict[str, Any]:
-    return {
-        "description": DESCRIPTIONS[status],
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-    }

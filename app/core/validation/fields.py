@@ -1,7 +1,7 @@
-"""marshmallow fields that accept, refuse and report as FastAPI does.
+"""marshmallow fields that accept and refuse the same values as FastAPI.
 
-Each field has one validator of pydantic-core, built with the field. Fields also bring their bounds
-to the OpenAPI document. A field with ``nullable=True`` accepts null; any other refuses null as a
+Each scalar field has a validator of pydantic-core. Fields add their bounds to the OpenAPI document.
+A field with ``nullable=True`` accepts null; any other refuses null as a
 wrong type. An absent field loads as ``load_default``; without that its key is absent.
 """
 
@@ -22,7 +22,7 @@ from app.core.validation.messages import MAX_ENTRIES, entries, refused, under
 
 
 class Field(ma.fields.Field):
-    """The parameters that all fields share, and how a value is written."""
+    """The parameters of all fields, and the conversion to JSON."""
 
     keywords: Mapping[str, Any] = {}
     """JSON Schema keywords of every field of the class."""
@@ -44,16 +44,13 @@ class Field(ma.fields.Field):
     def deserialize(
         self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any
     ) -> Any:
-        """Load a value that is not missing.
-
-        Raises Invalid; the entries' ``loc`` begin below this field.
-        """
+        """Load a present value; raises Invalid with each ``loc`` relative to this field."""
         if value is None and self.allow_none:
             return None
         return self._deserialize(value, attr, data, **kwargs)
 
     def to_json(self, value: Any) -> Any:
-        """``value`` as :mod:`app.core.json_text` takes it, which writes datetimes and UUIDs itself."""
+        """``value`` for :mod:`app.core.json_text`, which writes datetimes and UUIDs itself."""
         return value
 
 
@@ -92,7 +89,7 @@ class Str(Scalar, ma.fields.String):
 
 
 class Email(Scalar, ma.fields.Email):
-    """An address, loaded bare and normalized; ``Name <a@b.co>`` is accepted."""
+    """An e-mail address, loaded normalized; ``Name <a@b.co>`` loads as ``a@b.co``."""
 
     keywords = {"examples": ["ada@example.com"]}
 
@@ -129,7 +126,7 @@ class AwareDateTime(Scalar, ma.fields.AwareDateTime):
 
 
 class Uuid(Scalar, ma.fields.UUID):
-    """A UUID in a body or a query; an id in a path that is no UUID is 404."""
+    """A UUID in a body or a query; a bad id in a path is 404 instead."""
 
     keywords = {"examples": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"]}
 
@@ -197,7 +194,7 @@ class JsonObject(Field, ma.fields.Dict):
 
 
 class ListOf(Field, ma.fields.List):
-    """A JSON array whose items the given field loads; ``loc`` has the item's index."""
+    """A JSON array of items of one field; ``loc`` has the item's index."""
 
     inner: Field
 
@@ -225,7 +222,7 @@ class ListOf(Field, ma.fields.List):
 
 
 class Nested(Field, ma.fields.Nested):
-    """An object that another schema loads and writes."""
+    """An object of another schema."""
 
     def __init__(self, schema: type[ma.Schema], **options: Any) -> None:
         super().__init__(nested=schema, **options)

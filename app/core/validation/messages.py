@@ -25,7 +25,7 @@ def refused(type_: ErrorType, loc: Location, value: Any, **ctx: Any) -> Entry:
 
 
 def entries(fault: ValidationError, *loc: str | int) -> list[Entry]:
-    """The entries of what pydantic-core refused in the value at ``loc``."""
+    """The entries of a pydantic-core error, for the value at ``loc``."""
     return [
         error((*loc, *one["loc"]), one["type"], one["msg"], one["input"], _context(one))
         for one in fault.errors(include_url=False)
@@ -33,14 +33,14 @@ def entries(fault: ValidationError, *loc: str | int) -> list[Entry]:
 
 
 def under(prefix: str | int, found: Iterable[Entry]) -> list[Entry]:
-    """The same entries, with ``prefix`` before each ``loc``."""
+    """The entries with ``prefix`` before each ``loc``."""
     return [{**entry, "loc": [prefix, *entry["loc"]]} for entry in found]
 
 
 def bounded(found: Iterable[Entry]) -> list[Entry]:
-    """The entries as an answer shows them: ``input`` is null where it is too large or not JSON.
+    """The entries for an answer: ``input`` is null if it is larger than MAX_INPUT or not JSON.
 
-    Entries often share an input (the object that lacks several fields); it is measured once.
+    Entries often share an input (an object that lacks several fields), which is measured once.
     """
     shown: dict[int, Any] = {}
     answer = []

@@ -1,7 +1,7 @@
-"""FastAPI's coercions, as schemas of pydantic-core with what PostgreSQL cannot hold refused.
+"""Schemas of pydantic-core: FastAPI's coercions, within what PostgreSQL can hold.
 
-PostgreSQL cannot hold U+0000, a lone surrogate, or an integer beyond bigint. Such values are
-``string_unicode`` and ``int_parsing_size``; a field's own constraints are checked before.
+After a field's own constraints, text with U+0000 or a lone surrogate is refused as
+``string_unicode`` and an integer beyond bigint as ``int_parsing_size``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def text(
 ) -> CoreSchema:
     """A string, neither trimmed nor converted; lengths count code points.
 
-    ``pattern`` is a regular expression of Rust, searched in the text. Its ``$`` is the very end.
+    ``pattern`` is a Rust regular expression and is searched for; ``$`` matches only at the very end.
     """
     string = core_schema.str_schema(min_length=min_length, max_length=max_length, pattern=pattern)
     return core_schema.no_info_after_validator_function(_storable, string)
@@ -48,7 +48,7 @@ def aware_datetime() -> CoreSchema:
 
 
 def email() -> CoreSchema:
-    """The bare, normalized address of ``a@b.co`` or ``Name <a@b.co>``; DNS is not asked."""
+    """The normalized address of ``a@b.co`` or ``Name <a@b.co>``; there is no DNS look-up."""
     return core_schema.no_info_after_validator_function(_address, core_schema.str_schema())
 
 
@@ -69,7 +69,7 @@ def is_unicode(value: str) -> bool:
 
 
 def unstorable(value: Any, *loc: str | int) -> Iterator[Entry]:
-    """What PostgreSQL cannot hold in a JSON value: such text, as value or key, NaN and Infinity."""
+    """The errors of JSON that PostgreSQL cannot hold: such text (also as key), NaN, Infinity."""
     if isinstance(value, str):
         if not is_storable(value):
             yield refused("string_unicode", loc, value)

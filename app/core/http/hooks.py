@@ -1,0 +1,42 @@
+"""What runs before and after every request, whatever its endpoint."""
+
+from __future__ import annotations
+
+import time
+
+from flask import Flask, Response, g, request
+from werkzeug.exceptions import NotFound
+
+from app.core.errors import Forbidden
+from app.core.http.body_limits import body_limit
+from app.core.http.rate_limit import RateLimits
+from app.core.observability import logs
+from app.core.observability.metrics import observe_request
+
+
+def register_hooks(app: Flask, limits: RateLimits) -> None:
+    """Give each request an id and its limits, and count and log each response."""
+
+    @app.before_request
+    def begin() -> None:
+        """Raise NotFound, TooManyRequests, or Forbidden for a view without ``access``."""
+        g.started = time.perf_counter()
+        logs.begin_request(request.headers.get("X-Request-Id"))
+        path = request.environ["PATH_INFO"]
+        if path.startswith("//") or "\0" in path:  # Werkzeug would match //v1/users as /v1/users
+            raise NotFound
+        request.max_content_length = body_limit(request.path)
+        if request.endpoint is None:
+            return
+        access = getattr(app.view_functions[request.endpoint], "access", None)
+        if access is None:
+            raise Forbidden("This endpoint names no permission.", code="permission_denied")
+        if getattr(access, "permission", None) is not None:
+            limits.count_request()
+
+    @app.after_request
+    def finish(response: Response) -> Response:
+        response.headers["X-Request-Id"] = logs.current_request_id()
+        limits.add_headers(response)
+        observe_request(response.status_code, time.perf_counter() - g.started)
+        return response
