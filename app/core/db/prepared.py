@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
 
 class PreparedStatements:
-    """What one connection has prepared, the least recently used first."""
+    """The prepared statements of one connection, the least recently used first."""
 
     def __init__(self) -> None:
         self.is_direct = False

@@ -34,7 +34,7 @@ SET_SCOPE = Statement(
     "tenancy.set_scope", select(*_settings(bindparam("tenant_id"), bindparam("platform")))
 )
 ENTER_PLATFORM = _settings("", "on")
-"""Columns by which another statement enters the platform's scope; :func:`note` has to follow."""
+"""Columns with which another statement enters the platform's scope; call :func:`note` after it."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Transaction:
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
     is_committing: bool = False
     is_lost: bool = False  # its connection to PostgreSQL broke
-    is_stale: bool = False  # what its connection has prepared cannot be used any more
+    is_stale: bool = False  # its connection's prepared statements are no longer valid
     has_begun: bool = False
 
     @cached_property
@@ -62,7 +62,7 @@ class Transaction:
 
     @cached_property
     def prepared(self) -> PreparedStatements | None:
-        """What the connection has prepared; None where ``DB_PREPARE=0``."""
+        """The connection's prepared statements; None with ``DB_PREPARE=0``."""
         return self.connection.info.get(PREPARED)
 
     def execute(
@@ -87,9 +87,9 @@ class Transaction:
         return cursor
 
     def commit(self) -> None:
-        """Make the changes durable; nothing is sent where nothing was.
+        """Send COMMIT if any statement was sent.
 
-        RuntimeError where a statement failed and its error was swallowed: PostgreSQL would answer
+        RuntimeError if a statement failed and its error was swallowed: PostgreSQL would answer
         COMMIT with a silent rollback.
         """
         if not self.has_begun:
@@ -208,7 +208,7 @@ def context() -> dict[str, Any]:
 
 
 def _discard(connection: PoolProxiedConnection) -> None:
-    """Close a connection, and the pool's idle ones: the same has happened to them."""
+    """Close a connection and all idle ones of the pool, which have the same fault."""
     connection.invalidate()
     db.engine.dispose()
 

@@ -9,7 +9,7 @@ replay the answer of a known ``Idempotency-Key``, validate the arguments, run th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Any, cast
 
 import flask_smorest
@@ -104,7 +104,7 @@ def _endpoint(view: View) -> View:
         def work() -> Response:
             view.access.enter(request)  # type: ignore[attr-defined]
             etags.expect(request.headers.get("If-Match"))
-            return idempotency.answer_once(request, lambda: view(*args, **kwargs))
+            return idempotency.answer_once(request, partial(view, *args, **kwargs))
 
         return transactions.run(work)
 
