@@ -123,7 +123,7 @@ def _rate(value: str) -> str:
 
 
 def _pem(value: str) -> str:
-    """PEM text, or the path of a file that holds it; ``\\n`` may stand for line ends."""
+    """PEM text, or the text of the file at that path; the characters ``\\n`` become line ends."""
     text = value.strip().replace("\\n", "\n")
     if not text or text.startswith("-----BEGIN"):
         return text
@@ -168,13 +168,13 @@ class Config:
         _number(1, 600, float), 15.0, "seconds one statement may take"
     )
     db_prepare: bool = _setting(
-        _flag, True, "prepare statements on the server; never behind a transaction pooler"
+        _flag, True, "prepare frequent statements; never done behind a transaction pooler"
     )
     redis_timeout: float = _setting(_number(0.05, 10, float), 0.5, "seconds a Redis call may take")
     jwt_issuer: str = _setting(_text, "", "required `iss` of user tokens")
     jwt_audience: str = _setting(_text, "", "required `aud` of user tokens")
-    jwt_jwks_url: str = _setting(_text, "", "where the identity provider publishes its keys")
-    jwt_public_key: str = _setting(_pem, "", "PEM public key (or file), instead of JWT_JWKS_URL")
+    jwt_jwks_url: str = _setting(_text, "", "URL of the identity provider's published keys")
+    jwt_public_key: str = _setting(_pem, "", "PEM public key, or its file, instead of JWT_JWKS_URL")
     jwt_algorithms: tuple[str, ...] = _setting(
         _algorithms, ("RS256", "ES256", "EdDSA"), "accepted signature algorithms"
     )
@@ -194,31 +194,35 @@ class Config:
     idp_role_map: Mapping[str, str] = _setting(
         _pairs,
         {},
-        "identity provider role names to ours: `org:admin=admin org:member=member`",
+        "the provider's role names and ours: `org:admin=admin org:member=member`",
     )
     webhook_payload_days: int = _setting(
-        _number(0, 3650), 30, "days a processed webhook's payload is kept before only its digest is"
+        _number(0, 3650),
+        30,
+        "days until a processed webhook's payload is deleted; its digest stays",
     )
     default_plan: str = _setting(_text, "free", "plan_name of a tenant without a live subscription")
     ratelimit_enabled: bool = _setting(_flag, True, "rate limits on or off")
     ratelimit_default: str = _setting(
         _rate, "6000/minute", "requests of one credential, over all endpoints"
     )
-    ratelimit_platform: str = _setting(_rate, "60000/minute", "the same, for a platform credential")
+    ratelimit_platform: str = _setting(
+        _rate, "60000/minute", "requests of one platform credential, over all endpoints"
+    )
     ratelimit_failed_auth: str = _setting(
         _rate, "1000/minute", "failed authentications from one address"
     )
     public_url: str = _setting(
-        _http, "", "the service's own address, for redirects; unset: what the Host header says"
+        _http, "", "the service's address, for redirects; that of the Host header if unset"
     )
     trusted_proxies: int = _setting(
-        _number(0, 10), 0, "proxies in front that add the client to X-Forwarded-For"
+        _number(0, 10), 0, "number of proxies that add to X-Forwarded-For"
     )
     log_level: str = _setting(_text, "INFO", "DEBUG, INFO, WARNING or ERROR")
     otel_exporter_otlp_endpoint: str = _setting(
-        _http, "", "OpenTelemetry collector (OTLP over HTTP) for traces; none are made if unset"
+        _http, "", "OpenTelemetry collector (OTLP over HTTP) for traces; off if unset"
     )
-    sentry_dsn: str = _setting(_dsn, "", "Sentry project for faults; none are sent if unset")
+    sentry_dsn: str = _setting(_dsn, "", "Sentry project for error reports; off if unset")
 
 
 SETTINGS = {setting.name.upper(): setting for setting in fields(Config)}

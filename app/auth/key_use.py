@@ -36,7 +36,7 @@ def record_refused_uses(app: Flask) -> None:
 
 
 def note(principal: Principal) -> None:
-    """Remember the API key of the current request, if its credential is one."""
+    """Store in ``g`` the API key of the current request, if its credential is one."""
     g.used_key_id = principal.key_id
 
 

@@ -36,7 +36,7 @@ tokens = AppGroup("tokens", help="Issue user tokens, signed by the development k
 def issue(superadmin: bool, user: str | None, tenant: str | None, ttl: int, as_json: bool) -> None:
     """Print a token."""
     if superadmin == (user is not None):
-        raise click.UsageError("Say either --superadmin or --user.")
+        raise click.UsageError("Give either --superadmin or --user.")
     org_id: str | None
     if user is None:
         subject = superadmin_subject()

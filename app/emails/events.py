@@ -91,7 +91,7 @@ _SUPPRESSIONS = {
 
 
 def suppressions_of(kind: EmailKind, scope: str = "") -> tuple[Suppression, ...]:
-    """What an event of this kind does to the suppression list; ``scope`` is for opt-outs."""
+    """The changes of the suppression list by an event of this kind; ``scope`` is for opt-outs."""
     if kind not in _SUPPRESSIONS:
         return ()
     cause, lifted = _SUPPRESSIONS[kind]

@@ -1,7 +1,7 @@
 """The effective flags of a tenant, and the layer that decided each value.
 
-A tenant's flags are those of the preset named like its plan. An override of that preset and flag
-takes precedence over the preset's value, unless it has expired or no longer fits the flag's type.
+A tenant has the flags of the preset whose name is its plan. An override of that preset and flag
+takes precedence over the preset's value, unless it has expired or does not have the flag's type.
 The flags of a suspended tenant are disabled: each has the preset's value.
 """
 
@@ -28,7 +28,7 @@ FORMAT = 1
 
 
 class Layer(StrEnum):
-    """What decided a flag's value. Only with ``override`` is it not the preset's value."""
+    """What decided a flag's value. Except with ``override``, it is the preset's value."""
 
     PRESET = "preset"
     OVERRIDE = "override"

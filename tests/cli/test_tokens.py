@@ -58,7 +58,7 @@ class TestTokensIssue:
             (["--user", "nobody@example.com"], "There is no user nobody@example.com."),
             (["--superadmin"], "There is no platform superadmin"),
             (["--user", "x", "--tenant", "none"], "There is no tenant none."),
-            ([], "Say either --superadmin or --user."),
+            ([], "Give either --superadmin or --user."),
         ],
     )
     def test_says_what_is_missing(self, app, words, said):
