@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import select
 import time
+from functools import partial
 from typing import Any
 
 import psycopg2
 from flask import Flask
-from psycopg2.extensions import POLL_OK, POLL_READ, connection, set_wait_callback
+from psycopg2.extensions import (
+    POLL_OK,
+    POLL_READ,
+    TRANSACTION_STATUS_IDLE,
+    connection,
+    set_wait_callback,
+)
 from sqlalchemy import Engine, event
+from sqlalchemy.exc import DisconnectionError
 
 from app.config import Config
 from app.core import json_text
@@ -37,7 +45,6 @@ def engine_options(config: Config) -> dict[str, Any]:
         "json_serializer": json_text.dumps_text,
         "json_deserializer": json_text.loads,
         "connect_args": {
-            "connect_timeout": config.db_connect_timeout,
             "tcp_user_timeout": timeout,
             "application_name": "controlplane",
             "options": f"-c statement_timeout={timeout} -c lock_timeout={timeout}"
@@ -46,28 +53,40 @@ def engine_options(config: Config) -> dict[str, Any]:
     }
 
 
+class PooledConnection(connection):
+    """psycopg2's connection, with a limit on how long it waits for the server."""
+
+    def __init__(self, dsn: str, *args: Any, seconds: float, breaker: Breaker, **options: Any):
+        self.seconds = seconds
+        self.breaker = breaker
+        super().__init__(dsn, *args, **options)
+
+
 def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
-    """Bound every wait for PostgreSQL, and prepare new connections of ``engine``.
+    """Bound every wait of the pool's connections for PostgreSQL.
 
     A frozen server cannot keep ``statement_timeout`` itself, so the client stops waiting
-    :data:`GRACE` seconds later. The wait callback is psycopg2's and applies to the whole process.
+    :data:`GRACE` seconds later. Connections outside the pool, such as the migrations', wait without
+    a limit.
     """
     breaker = Breaker(PAUSE)
     app.extensions["database_breaker"] = breaker
-    set_wait_callback(_wait_callback(config.db_statement_timeout + GRACE, breaker))
+    set_wait_callback(_wait)  # psycopg2 has one for the whole process
 
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
         if not breaker.permits():
             raise psycopg2.OperationalError("PostgreSQL did not answer a moment ago.")
+        limited = partial(PooledConnection, seconds=config.db_connect_timeout, breaker=breaker)
         started = time.monotonic()
         try:
-            opened = dialect.connect(*arguments, **options)
+            opened = dialect.connect(*arguments, **options, connection_factory=limited)
         except psycopg2.OperationalError:
             if time.monotonic() - started > SLOW:
                 breaker.note_failure()
             raise
         breaker.note_success()
+        opened.seconds = config.db_statement_timeout + GRACE
         return opened
 
     @event.listens_for(engine, "connect")
@@ -78,21 +97,23 @@ def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
             with opened.cursor() as cursor:
                 cursor.execute("SET TIME ZONE 'UTC'")
 
+    @event.listens_for(engine, "checkout")
+    def check(opened: connection, _record: Any, _proxy: Any) -> None:
+        """Replace a connection that was returned with an open transaction."""
+        if opened.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+            raise DisconnectionError
 
-def _wait_callback(seconds: float, breaker: Breaker) -> Any:
-    """psycopg2's ``wait_select`` with a limit: OperationalError after ``seconds`` of silence.
 
-    psycopg2 closes a connection whose wait callback raises.
+def _wait(opened: connection) -> None:
+    """psycopg2's ``wait_select`` with a limit; OperationalError after it.
+
+    psycopg2 closes a connection whose wait callback raises. It opens connections by this callback
+    too, and then ignores ``connect_timeout``.
     """
-
-    def wait(opened: connection) -> None:
-        while (state := opened.poll()) != POLL_OK:
-            socket = select.poll()
-            socket.register(
-                opened.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT
-            )
-            if not socket.poll(seconds * 1000):
-                breaker.note_failure()
-                raise psycopg2.OperationalError(f"PostgreSQL did not answer within {seconds} s.")
-
-    return wait
+    seconds = opened.seconds if isinstance(opened, PooledConnection) else None
+    while (state := opened.poll()) != POLL_OK:
+        socket = select.poll()
+        socket.register(opened.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
+        if not socket.poll(None if seconds is None else seconds * 1000):
+            opened.breaker.note_failure()  # type: ignore[attr-defined]
+            raise psycopg2.OperationalError(f"PostgreSQL did not answer within {seconds} s.")

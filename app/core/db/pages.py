@@ -40,8 +40,8 @@ class Condition:
     """A condition of a list, and the values of its parameters.
 
     Build the clause once, with ``bindparam``: the list's statement is cached by it. A condition
-    ``finds_ids`` where it names few rows by their ids, so that one plan is best for all values and
-    the statement may be prepared.
+    ``finds_ids`` if it names few rows by their ids, of one tenant: then one plan is best for all
+    values, the statement may be prepared, and the list does not name the tenant again.
     """
 
     clause: ColumnElement[bool]
@@ -66,6 +66,8 @@ def paginate(
     equal = equal or {}
     values: dict[str, Any] = {"limit": limit + 1, **equal}
     for condition in conditions:
+        if condition.values.keys() & values.keys():
+            raise ValueError("two conditions of a list have a parameter of the same name")
         values.update(condition.values)
     if cursor is not None:
         values["after_moment"], values["after_id"] = read_cursor(cursor)
@@ -85,24 +87,29 @@ def paginate(
     return Page(page, make_cursor(page[-1].created_at, page[-1].id) if len(rows) > limit else None)
 
 
-SINCE, UNTIL = "since", "until"
+def between(column: Any, since: datetime | None, until: datetime | None) -> list[Condition]:
+    """Conditions that ``column`` is at or after ``since`` and before ``until``.
+
+    A bound that is None adds no condition.
+    """
+    conditions = []
+    if since is not None:
+        conditions.append(Condition(_at_or_after(column), {f"{column.key}_since": since}))
+    if until is not None:
+        conditions.append(Condition(_before(column), {f"{column.key}_until": until}))
+    return conditions
 
 
 @lru_cache(maxsize=100)
-def _bound(moment: Any, name: str) -> ColumnElement[bool]:
-    at = bindparam(name, type_=Moment)
-    clause: ColumnElement[bool] = moment >= at if name == SINCE else moment < at
+def _at_or_after(column: Any) -> ColumnElement[bool]:
+    clause: ColumnElement[bool] = column >= bindparam(f"{column.key}_since", type_=Moment)
     return clause
 
 
-def between(moment: Any, since: datetime | None, until: datetime | None) -> list[Condition]:
-    """The conditions that a column's ``moment`` is at ``since`` or later, and before ``until``."""
-    bounds = {SINCE: since, UNTIL: until}
-    return [
-        Condition(_bound(moment, name), {name: value})
-        for name, value in bounds.items()
-        if value is not None
-    ]
+@lru_cache(maxsize=100)
+def _before(column: Any) -> ColumnElement[bool]:
+    clause: ColumnElement[bool] = column < bindparam(f"{column.key}_until", type_=Moment)
+    return clause
 
 
 @lru_cache(maxsize=500)

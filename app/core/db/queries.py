@@ -46,7 +46,7 @@ def get_row(model: type[R], row_id: UUID | str) -> R:
 
 
 def find_row(model: type[R], **equal: Any) -> R | None:
-    """The first row whose columns equal these values, in the order of its key; None without one."""
+    """The row whose columns equal these values, or None; of several the first by primary key."""
     described: Any = model
     row: R | None = _find(described, tuple(equal)).first(**equal)
     return row
@@ -140,9 +140,11 @@ def update_row(
 
 
 def delete_row(model: type[R], row: R) -> None:
-    """Delete a row that is locked."""
+    """Delete a row that is locked; RowChanged if it is not there."""
     described: Any = model
-    _delete(described).execute(**{f"old_{name}": getattr(row, name) for name in _key(described)})
+    place = {f"old_{name}": getattr(row, name) for name in _key(described)}
+    if _delete(described).execute(**place) != 1:
+        raise RowChanged(_table(described).name)
 
 
 def parse_id(row_id: UUID | str) -> UUID:

@@ -27,11 +27,14 @@ Convert = Callable[[Any], Any]
 
 
 class Statement:
-    """One statement with a name, which logs, traces and ``pg_stat_statements`` show.
+    """A named SQL statement. Traces and ``pg_stat_statements`` show the name.
 
-    Values that change from call to call are ``bindparam``; calls give them by name. A row is an
-    immutable named tuple. A statement that selects one model gives rows of that model; any other
-    gives tuples of its columns, in which a model is one nested row.
+    Values that change from call to call are ``bindparam``; calls give them by name. ``IN`` of a
+    list is not supported: compare with ``any_`` of an array.
+
+    A row is an immutable named tuple. If the statement selects exactly one model, a row has the
+    model's columns. Otherwise a row has one element for each selected item, and a selected model is
+    a row inside the row.
 
     ``prepare=False`` is for statements whose best plan depends on their values.
     """

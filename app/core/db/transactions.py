@@ -94,7 +94,8 @@ class Transaction:
         """
         if not self.has_begun:
             return
-        if self.cursor.connection.get_transaction_status() == extensions.TRANSACTION_STATUS_INERROR:
+        status = self.cursor.connection.get_transaction_status()
+        if status in (IDLE, extensions.TRANSACTION_STATUS_INERROR):
             raise RuntimeError("a statement of this transaction failed, so it cannot commit")
         self.is_committing = True
         self.execute("COMMIT", name="COMMIT")
@@ -172,12 +173,14 @@ def run(work: Callable[[], T]) -> T:
 
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """Run the block so that an error in it undoes the block alone."""
+    """Run the block so that an error in it undoes the block alone, its callbacks and facts too."""
     current = current_transaction()
+    facts, callbacks = dict(current.facts), list(current.callbacks)
     current.execute("SAVEPOINT inner_block", name="SAVEPOINT")
     try:
         yield
     except BaseException:
+        current.facts, current.callbacks = facts, callbacks
         current.execute("ROLLBACK TO SAVEPOINT inner_block", name="ROLLBACK TO SAVEPOINT")
         raise
     current.execute("RELEASE SAVEPOINT inner_block", name="RELEASE SAVEPOINT")

@@ -11,6 +11,8 @@ second of one client:
 - Requests spread over all processes: at most r * 2 * (I + d) + N beyond the limit.
 - A client that chooses the process: at most N * r * (I + d) beyond the limit.
 - In any case, and without Redis: at most (N - 1) times the limit.
+
+A bucket that was evicted counts from zero again in its process.
 """
 
 from __future__ import annotations
@@ -132,10 +134,11 @@ class RateCounts:
         now = time.time()
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._exchange_forever, name="rate-counts", daemon=True
                 )
-                self._thread.start()
+                thread.start()
+                self._thread = thread
             bucket = self._buckets.get(name)
             if bucket is None:
                 bucket = self._buckets[name] = Bucket(name, rate)

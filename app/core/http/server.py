@@ -97,13 +97,13 @@ class Worker(base.Worker):
         self.has_seen_connection = True
         if not self.accept_at and self.alive:
             count = sum(len(server.active_channels) for server in self.servers)
-            self.accept_at = time.time() + min(MAX_PAUSE, count * PAUSE)
+            self.accept_at = time.monotonic() + min(MAX_PAUSE, count * PAUSE)
             return count == 0
         self.accept_at = 0.0
         return True
 
     def _serve(self) -> None:
-        pause = self.accept_at - time.time()
+        pause = self.accept_at - time.monotonic()
         for server in self.servers:
             server.accepting = pause <= 0
         self.has_seen_connection = False
@@ -114,7 +114,7 @@ class Worker(base.Worker):
     def _turn(self, seconds: float) -> None:
         """Handle events, or wait ``seconds`` for them; check the deadlines each :data:`INTERVAL`."""
         wasyncore.loop(timeout=seconds, use_poll=True, map=self.map, count=1)
-        now = time.time()
+        now = time.monotonic()
         if now >= self.next_check:
             self.next_check = now + INTERVAL
             self._check(now)
@@ -138,12 +138,12 @@ class Worker(base.Worker):
             channel.abort()
 
     def _drain(self) -> None:
-        end = time.time() + self.cfg.graceful_timeout
+        end = time.monotonic() + self.cfg.graceful_timeout
         for server in self.servers:
             if self.is_told_to_stop:
                 _accept_all(server)
             wasyncore.dispatcher.close(server)  # the socket; threads still wake the loop
-        while time.time() < end and any(server.active_channels for server in self.servers):
+        while time.monotonic() < end and any(server.active_channels for server in self.servers):
             self._turn(INTERVAL)
 
 

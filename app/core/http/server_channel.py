@@ -53,7 +53,7 @@ class Channel(HTTPChannel):
         **options: Any,
     ) -> None:
         self.worker = worker
-        self.since = time.time()  # the time limit counts from here
+        self.since = time.monotonic()  # the time limit counts from here
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         super().__init__(server, sock, *args, **options)
 
@@ -87,7 +87,7 @@ class Channel(HTTPChannel):
         if self.is_lingering:
             return False
         if self.request is None and data.strip():  # blank lines between requests do not count
-            self.since = time.time()
+            self.since = time.monotonic()
         return bool(super().received(data))
 
     def service(self) -> None:
@@ -105,13 +105,13 @@ class Channel(HTTPChannel):
             raise
         finally:
             self.is_running = False
-        self.since = time.time()
+        self.since = time.monotonic()
         self.worker.count_request()
 
     def handle_write(self) -> None:
         """Send as much as the client accepts."""
         super().handle_write()
-        self.since = time.time()
+        self.since = time.monotonic()
         if self.is_postponed and self.total_outbufs_len <= MAX_UNREAD:
             self.is_postponed = False
             self.server.add_task(self)
@@ -125,7 +125,7 @@ class Channel(HTTPChannel):
         if self.will_close and not self.is_lingering and not self.total_outbufs_len:
             with suppress(OSError):
                 self.socket.shutdown(socket.SHUT_WR)
-                self.is_lingering, self.will_close, self.since = True, False, time.time()
+                self.is_lingering, self.will_close, self.since = True, False, time.monotonic()
                 return
         super().handle_close()
 

@@ -1,6 +1,6 @@
 """The server's parsing of requests, the answers to those it refuses, and the writing of answers.
 
-The parser refuses requests that a proxy could read in another way (request smuggling). It refuses a
+The parser refuses requests that a proxy might parse differently (request smuggling). It refuses a
 body above the limit of its path before it reads the body.
 """
 

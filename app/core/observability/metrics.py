@@ -91,7 +91,7 @@ def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:
 
 
 def job_results(redis: Redis) -> dict[tuple[str, str], int]:
-    """``{(job, "succeeded" or "failed"): count}`` since Redis was last empty."""
+    """``{(job, "succeeded" or "failed"): count}`` in Redis; the counts restart at zero when Redis is emptied."""
     counted = cast("dict[bytes, bytes]", redis.hgetall(JOB_RESULTS))
     results = {}
     for field, count in counted.items():

@@ -103,7 +103,7 @@ class Bool(Scalar, ma.fields.Boolean):
     keywords = {"examples": [True]}
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(core_schema.bool_schema(), **options)
+        super().__init__(scalars.boolean(), **options)
 
 
 class Int(Scalar, ma.fields.Integer):

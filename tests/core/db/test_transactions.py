@@ -91,6 +91,18 @@ class TestSavepoint:
             cursor = opened.execute("SELECT a FROM kept")
             assert cursor.fetchall() == [(1,)]
 
+    def test_forgets_the_callbacks_and_facts_of_a_block_that_failed(self, app):
+        called = []
+        with app.app_context(), transaction():
+            on_commit(lambda: called.append("before"))
+            with suppress(ZeroDivisionError), savepoint():
+                on_commit(lambda: called.append("inside"))
+                transactions.context()["fact"] = 1
+                raise ZeroDivisionError
+            assert "fact" not in transactions.context()
+
+        assert called == ["before"]
+
 
 class TestConnections:
     def test_are_in_utc_whatever_the_role_says(self, app):
