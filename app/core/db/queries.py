@@ -90,7 +90,7 @@ def insert_row(
     requests at once only one passes.
     """
     described: Any = model
-    table = _table(described)
+    table = described.__table__
     unknown = values.keys() - table.columns.keys()
     if unknown:
         raise TypeError(f"{table.name} has no column {', '.join(sorted(unknown))}")
@@ -134,7 +134,7 @@ def update_row(
             **written, **place, old_version=row.version
         )
     if count != 1:
-        raise RowChanged(_table(described).name)
+        raise RowChanged(described.__table__.name)
     shown = {name: value for name, value in written.items() if hasattr(row, name)}
     return cast("Any", row)._replace(**shown), Change(before, changed)
 
@@ -144,7 +144,7 @@ def delete_row(model: type[R], row: R) -> None:
     described: Any = model
     place = {f"old_{name}": getattr(row, name) for name in _key(described)}
     if _delete(described).execute(**place) != 1:
-        raise RowChanged(_table(described).name)
+        raise RowChanged(described.__table__.name)
 
 
 def parse_id(row_id: UUID | str) -> UUID:
@@ -180,20 +180,20 @@ def _select(model: Any, of_tenant: bool, *columns: Any, lock: bool) -> Statement
     if of_tenant:
         clause = clause.where(model.tenant_id == bindparam("tenant_id"))
     if lock:
-        return Statement(f"{_table(model).name}.lock", clause.with_for_update(of=model))
-    return Statement(f"{_table(model).name}.get", clause)
+        return Statement(f"{model.__table__.name}.lock", clause.with_for_update(of=model))
+    return Statement(f"{model.__table__.name}.get", clause)
 
 
 @cache
 def _find(model: Any, names: tuple[str, ...]) -> Statement:
-    table = _table(model)
+    table = model.__table__
     clause = select(model).where(*(table.c[name] == bindparam(name) for name in names))
     return Statement(f"{table.name}.find", clause.order_by(*table.primary_key).limit(1))
 
 
 @cache
 def _insert(model: Any) -> Statement:
-    table = _table(model)
+    table = model.__table__
     values = {column.name: bindparam(column.name, type_=column.type) for column in table.columns}
     return Statement(f"{table.name}.insert", insert(table).values(values))
 
@@ -201,7 +201,7 @@ def _insert(model: Any) -> Statement:
 @lru_cache(maxsize=500)
 def _update(model: Any, names: tuple[str, ...]) -> Statement:
     """One for each set of columns; a request chooses the set, so not all of them stay cached."""
-    table = _table(model)
+    table = model.__table__
     clause = update(table).where(*_place(model), table.c.version == bindparam("old_version"))
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
     return Statement(f"{table.name}.update", clause.values(values))
@@ -209,28 +209,24 @@ def _update(model: Any, names: tuple[str, ...]) -> Statement:
 
 @cache
 def _delete(model: Any) -> Statement:
-    table = _table(model)
+    table = model.__table__
     return Statement(f"{table.name}.delete", delete(table).where(*_place(model)))
 
 
 def _place(model: Any) -> list[ColumnElement[bool]]:
-    columns = _table(model).columns
+    columns = model.__table__.columns
     return [columns[name] == bindparam(f"old_{name}") for name in _key(model)]
 
 
 @cache
 def _key(model: Any) -> tuple[str, ...]:
-    return tuple(column.name for column in _table(model).primary_key)
+    return tuple(column.name for column in model.__table__.primary_key)
 
 
 @cache
 def _row_class(model: Any) -> Any:
-    table = _table(model)
+    table = model.__table__
     return row_class(model.__name__, tuple(table.columns.keys()))
-
-
-def _table(model: Any) -> Any:
-    return model.__table__
 
 
 def _default(column: Any) -> Any:
