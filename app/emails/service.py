@@ -88,7 +88,7 @@ def record(event: EmailEvent, *, source: str, webhook_event_id: UUID, ordinal: i
     if event.message_id:
         ADD_TO_MESSAGE.execute(**_message_values(event, source, address))
     for change in event.suppressions:
-        suppressions.note(change, address=address, source=source, at=event.occurred_at)
+        suppressions.record_change(change, address=address, source=source, at=event.occurred_at)
     return True
 
 

@@ -75,7 +75,7 @@ def lift(address: str, *, actor: Actor) -> None:
             audit.record("suppression.lifted", row, change, actor=actor)
 
 
-def note(change: events.Suppression, *, address: str, source: str, at: datetime) -> None:
+def record_change(change: events.Suppression, *, address: str, source: str, at: datetime) -> None:
     """Store when the address was last added to the list, or removed, for this cause."""
     now = utcnow()
     row = ADD_OR_LOCK_SUPPRESSION.first(
