@@ -15,8 +15,10 @@ from tests.document import find_row, operations
 from tests.factories import (
     create_api_key,
     create_member,
+    create_subscription,
     create_tenant,
     create_user,
+    platform_token,
 )
 from tests.messages import sent_messages
 from tests.webhooks.sending import Sender
@@ -166,6 +168,26 @@ class TestUsers:
             assert api.get("/v1/users").status_code == 401
 
         assert messages == []
+
+
+class TestSubscriptions:
+    def test_a_change_of_the_plan_also_updates_the_tenant(self, api, app):
+        tenant = create_tenant()
+        path = f"/v1/billing/subscriptions/{create_subscription(tenant).id}"
+        token = platform_token()
+
+        with sent_messages() as messages:
+            answer = api.patch(path, token=token, json={"plan_name": "scale"})
+
+        assert answer.status_code == 200, answer.text
+        assert messages == [
+            "auth.authenticate_user",
+            "subscriptions.lock",
+            "subscriptions.update",
+            "tenants.set_plan",
+            "audit_events.insert_many",
+            "COMMIT",
+        ]
 
 
 class TestReceipt:

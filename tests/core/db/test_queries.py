@@ -91,7 +91,6 @@ class TestUpdate:
 
         assert (changed.version, change.before) == (3, {"name": "Meanwhile"})
 
-
     def test_gives_the_row_as_it_is_stored(self, tenant):
         user = create_user(tenant)
         numbers = [1, 1.0, -0.0, 1e16, 1e22, 5e-324, 0.1 + 0.2, 2**70, None, True]
