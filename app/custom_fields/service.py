@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import and_, bindparam, func, select
 
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
@@ -15,7 +15,7 @@ from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
-from app.core.errors import Conflict, Entry, Invalid, value_error
+from app.core.errors import Conflict, Entry, Invalid, NotFound, value_error
 from app.core.validation.messages import MAX_ENTRIES
 from app.custom_fields.models import CustomField, FieldType
 from app.custom_fields.search_index.index_state import is_indexed, lock_rules, rebuild
@@ -30,16 +30,32 @@ CONFLICTS = {
     )
 }
 
-_ordered = (
+_order = (CustomField.sort_order, CustomField.created_at, CustomField.id)
+LIST_ACTIVE = Statement(
+    "custom_fields.list_active",
+    select(Tenant.id, CustomField)
+    .outerjoin_from(
+        Tenant,
+        CustomField,
+        and_(
+            CustomField.tenant_id == Tenant.id,
+            CustomField.entity_type == bindparam("entity_type"),
+            CustomField.is_active,
+        ),
+    )
+    .where(Tenant.id == bindparam("tenant_id"))
+    .order_by(*_order),
+)
+LOCK_ALL = Statement(
+    "custom_fields.lock_all",
     select(CustomField)
     .where(
         CustomField.tenant_id == bindparam("tenant_id"),
         CustomField.entity_type == bindparam("entity_type"),
     )
-    .order_by(CustomField.sort_order, CustomField.created_at, CustomField.id)
+    .order_by(*_order)
+    .with_for_update(),
 )
-LIST_ACTIVE = Statement("custom_fields.list_active", _ordered.where(CustomField.is_active))
-LOCK_ALL = Statement("custom_fields.lock_all", _ordered.with_for_update())
 COUNT = Statement(
     "custom_fields.count",
     select(
@@ -71,8 +87,11 @@ def list_fields(
 
 
 def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:
-    """The fields in use, in the order of a form."""
-    return LIST_ACTIVE.all(tenant_id=tenant_id, entity_type=entity_type)
+    """The fields in use, in the order of a form; raises NotFound for an unknown tenant."""
+    found = LIST_ACTIVE.all(tenant_id=tenant_id, entity_type=entity_type)
+    if not found:
+        raise NotFound
+    return [field for _, field in found if field.id is not None]  # else the outer join found none
 
 
 def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
