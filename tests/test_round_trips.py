@@ -11,6 +11,7 @@ import pytest
 from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Role
 from app.webhooks.providers import Receiver
 from tests.changes import changes, make_world, prepare
+from tests.custom_fields.fields import create_field
 from tests.document import find_row, operations
 from tests.factories import (
     create_api_key,
@@ -183,6 +184,27 @@ class TestSubscriptions:
             "subscriptions.lock",
             "subscriptions.update",
             "tenants.set_plan",
+            "audit_events.insert_many",
+            "COMMIT",
+        ]
+
+
+class TestCustomFields:
+    def test_a_new_order_of_all_updates_them_by_one_statement(self, api, app):
+        tenant = create_tenant()
+        token = create_member(tenant, role="owner")[2]
+        fields = [create_field(tenant) for _ in range(5)]
+        body = {"entity_type": "user", "field_ids": [str(field.id) for field in fields[::-1]]}
+
+        with sent_messages() as messages:
+            answer = api.post("/v1/custom-fields/reorder", token=token, json=body)
+
+        assert answer.status_code == 200, answer.text
+        assert messages == [
+            "auth.authenticate_user",
+            "tenants.get",
+            "custom_fields.lock_all",
+            "custom_fields.update_many",
             "audit_events.insert_many",
             "COMMIT",
         ]

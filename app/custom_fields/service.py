@@ -8,9 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import and_, bindparam, func, select
 
-from app.audit.service import record, record_creation
+from app.audit.service import in_one_statement, record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.bulk import update_rows
 from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
@@ -165,10 +166,13 @@ def reorder(
     if strange:
         raise Invalid(*(_unknown(*where) for where in strange[:MAX_ENTRIES]))
     ordered = [*(known[field_id] for field_id in field_ids), *remaining.values()]
-    return [
-        _change(field, {"sort_order": place}, "custom_field.reordered", actor)
-        for place, field in enumerate(ordered)
-    ]
+    places = [(field, {"sort_order": place}) for place, field in enumerate(ordered)]
+    with in_one_statement():
+        changes = update_rows(CustomField, places)
+        for field, change in changes:
+            if change is not None:
+                record("custom_field.reordered", field, change, actor=actor)
+    return [field for field, _ in changes]
 
 
 def _unknown(index: int, field_id: UUID) -> Entry:
