@@ -51,28 +51,27 @@ def update_rows(
     *,
     actor_id: str | None = None,
 ) -> list[tuple[R, Change | None]]:
-    """:func:`app.core.db.queries.update_row` of each row with its values, by one statement.
-
-    The values of all rows have the same keys.
-    """
+    """:func:`app.core.db.queries.update_row` of each row with its values, by one statement."""
     described: Any = model
     stamp: dict[str, Any] = {"updated_at": utcnow()}
     if actor_id is not None and issubclass(model, Attributed):
         stamp["updated_by_user_id"] = actor_id
     results: list[tuple[Any, Change | None]] = []
     written: list[Any] = []
+    changed: set[str] = {*stamp, "version"}
     for row, values in rows:
         old: Any = row
         after = {name: new for name, new in values.items() if differs(getattr(old, name), new)}
         if not after:
             results.append((old, None))
             continue
+        changed |= after.keys()
         before = {name: getattr(old, name) for name in after}
         written.append(old._replace(**after, **stamp, version=old.version + 1))
         results.append((written[-1], Change(before, after)))
     if written:
-        key = [column.name for column in described.__table__.primary_key]
-        names = (*key, *rows[0][1], *stamp, "version")
+        columns = described.__table__.columns
+        names = tuple(each.name for each in columns if each.primary_key or each.name in changed)
         arrays = as_arrays([{name: getattr(row, name) for name in names} for row in written])
         if _update(described, names).execute(**arrays) != len(written):
             raise RowChanged(described.__table__.name)
