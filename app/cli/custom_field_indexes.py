@@ -87,7 +87,7 @@ def _restart(field: CustomField) -> None:
 
 @operator
 def _index_of(field: CustomField) -> tuple[str, bool]:
-    index = index_state.get_index(field)
+    index = index_state.get_index(field.id)
     return index.state, index.is_settled
 
 

@@ -55,7 +55,7 @@ def list_fields(
         limit=limit,
         filters={name: value for name, value in filters.items() if value is not None},
     )
-    shown = [{**SHAPE.dump(field), "index": get_index(field).state} for field in page.items]
+    shown = [{**SHAPE.dump(field), "index": get_index(field.id).state} for field in page.items]
     if as_json:
         print_json(shown)
     else:

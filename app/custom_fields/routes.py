@@ -24,11 +24,11 @@ from app.custom_fields.schemas import (
     ValidSchema,
     ValuesSchema,
 )
-from app.custom_fields.search_index.index_state import get_index as get_index_state
+from app.custom_fields.search_index import index_state
 from app.custom_fields.values.check import check_values
 from app.custom_fields.values.rules import Rule
 from app.tenants.schemas import TenantChoiceSchema
-from app.tenants.service import target_tenant
+from app.tenants.service import target_id, target_tenant
 
 blp = Blueprint(
     "custom_fields",
@@ -66,9 +66,9 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> CustomField:
 @blp.response(200, JsonSchemaSchema)
 def get_json_schema(query: dict[str, Any]) -> dict[str, Any]:
     """Get a JSON Schema of an entity's values, from which a form can be rendered."""
-    tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
+    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     entity_type = query["entity_type"]
-    return schema_of(entity_type, service.active_fields(tenant.id, entity_type))
+    return schema_of(entity_type, service.active_fields(tenant_id, entity_type))
 
 
 @blp.post("/validate")
@@ -78,8 +78,8 @@ def get_json_schema(query: dict[str, Any]) -> dict[str, Any]:
 @blp.response(200, ValidSchema)
 def validate(query: dict[str, Any], body: dict[str, Any]) -> dict[str, bool]:
     """Check an entity's values against the custom fields; a 422 lists the errors at `values`."""
-    tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
-    fields = service.active_fields(tenant.id, body["entity_type"])
+    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    fields = service.active_fields(tenant_id, body["entity_type"])
     check_values([Rule.of(field) for field in fields], body["values"])
     return {"valid": True}
 
@@ -135,7 +135,7 @@ def restore(body: dict[str, Any], field_id: str) -> CustomField:
 @blp.response(200, FieldIndexSchema)
 def get_index(field_id: str) -> FieldIndex:
     """Tell the state of a custom field's search index."""
-    return get_index_state(service.get_field(field_id))
+    return index_state.get_index(field_id)
 
 
 BLUEPRINTS = (blp,)

@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import and_, bindparam, func, select
 
-from app.audit.service import record, record_creation
+from app.audit.service import in_one_statement, record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.bulk import update_rows
 from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
-from app.core.errors import Conflict, Entry, Invalid, value_error
+from app.core.errors import Conflict, Entry, Invalid, NotFound, value_error
 from app.core.validation.messages import MAX_ENTRIES
 from app.custom_fields.models import CustomField, FieldType
 from app.custom_fields.search_index.index_state import is_indexed, lock_rules, rebuild
@@ -30,16 +31,32 @@ CONFLICTS = {
     )
 }
 
-_ordered = (
+_order = (CustomField.sort_order, CustomField.created_at, CustomField.id)
+LIST_ACTIVE = Statement(
+    "custom_fields.list_active",
+    select(Tenant.id, CustomField)
+    .outerjoin_from(
+        Tenant,
+        CustomField,
+        and_(
+            CustomField.tenant_id == Tenant.id,
+            CustomField.entity_type == bindparam("entity_type"),
+            CustomField.is_active,
+        ),
+    )
+    .where(Tenant.id == bindparam("tenant_id"))
+    .order_by(*_order),
+)
+LOCK_ALL = Statement(
+    "custom_fields.lock_all",
     select(CustomField)
     .where(
         CustomField.tenant_id == bindparam("tenant_id"),
         CustomField.entity_type == bindparam("entity_type"),
     )
-    .order_by(CustomField.sort_order, CustomField.created_at, CustomField.id)
+    .order_by(*_order)
+    .with_for_update(),
 )
-LIST_ACTIVE = Statement("custom_fields.list_active", _ordered.where(CustomField.is_active))
-LOCK_ALL = Statement("custom_fields.lock_all", _ordered.with_for_update())
 COUNT = Statement(
     "custom_fields.count",
     select(
@@ -71,8 +88,11 @@ def list_fields(
 
 
 def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:
-    """The fields in use, in the order of a form."""
-    return LIST_ACTIVE.all(tenant_id=tenant_id, entity_type=entity_type)
+    """The fields in use, in the order of a form; raises NotFound for an unknown tenant."""
+    found = LIST_ACTIVE.all(tenant_id=tenant_id, entity_type=entity_type)
+    if not found:
+        raise NotFound
+    return [field for _, field in found if field.id is not None]  # else the outer join found none
 
 
 def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
@@ -146,10 +166,13 @@ def reorder(
     if strange:
         raise Invalid(*(_unknown(*where) for where in strange[:MAX_ENTRIES]))
     ordered = [*(known[field_id] for field_id in field_ids), *remaining.values()]
-    return [
-        _change(field, {"sort_order": place}, "custom_field.reordered", actor)
-        for place, field in enumerate(ordered)
-    ]
+    places = [(field, {"sort_order": place}) for place, field in enumerate(ordered)]
+    with in_one_statement():
+        changes = update_rows(CustomField, places)
+        for field, change in changes:
+            if change is not None:
+                record("custom_field.reordered", field, change, actor=actor)
+    return [field for field, _ in changes]
 
 
 def _unknown(index: int, field_id: UUID) -> Entry:

@@ -69,6 +69,7 @@ class Rows:
         self._users: dict[tuple[UUID, str], tuple[User, Membership | None]] = {}
         self._made_by_tenant: set[UUID] = set()
         self._written: set[UUID] = set()
+        self._changed_users: list[tuple[User, dict[str, Any]]] = []
 
     def read(
         self,
@@ -131,6 +132,10 @@ class Rows:
                 fields = END if user.id in self._made_by_tenant else USER_FIELDS
                 self._change_user(user, user_id, fields=fields)
 
+    def write_changed_users(self) -> None:
+        """Write the changes that the other methods found in users, by one statement."""
+        users.update_many(self._changed_users, actor=SYSTEM_IDP)
+
     def _write_membership(self, pair: Pair, keys: Sequence[Key]) -> bool:
         """False where the tenant, the membership or its user is not known yet."""
         objects = self._objects
@@ -171,8 +176,10 @@ class Rows:
         self._written.add(user.id)
         before = None if is_new else user_values(self._objects.before[key])
         changes = self._changes(before, {name: now[name] for name in fields}, user)
-        if changes:
+        if changes.get("is_active") is False:
             users.update(user.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
+        elif changes:
+            self._changed_users.append((user, changes))
 
     def _changes(
         self, before: Mapping[str, Any] | None, now: Mapping[str, Any], row: Any
@@ -189,12 +196,8 @@ class Rows:
 
 
 def _change_tenant(tenant: Tenant, values: dict[str, Any]) -> None:
-    is_active = values.pop("is_active", None)
     if "slug" in values and slugs.derive(values["slug"]) != tenant.slug:
         values["slug"] = slugs.find_free(values["slug"])
     else:
         values.pop("slug", None)
-    if values:
-        tenants.update(tenant.id, values, actor=SYSTEM_IDP)
-    if is_active is not None:
-        tenants.set_active(tenant.id, is_active, actor=SYSTEM_IDP)
+    tenants.update_read(tenant, values, actor=SYSTEM_IDP)

@@ -82,6 +82,7 @@ def apply(
     waiting = rows.write_memberships(pairs)
     for user_id in user_ids:
         rows.write_user(user_id)
+    rows.write_changed_users()
     objects.mark_waiting(pairs, waiting)
     objects.save()
     return Outcome(changed=True, waiting=bool(waiting))
@@ -105,6 +106,7 @@ def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> N
     rows = Rows(objects, roles, force=False)
     rows.read({pair.organization_id}, [pair], [])
     objects.mark_waiting([pair], rows.write_memberships([pair]))
+    rows.write_changed_users()
     objects.mark_changed(key)  # so that one that still waits comes after the others
     objects.save()
 

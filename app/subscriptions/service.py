@@ -182,9 +182,10 @@ def _record(
     """Record a change in the audit trail, and set the tenant's plan if it may have changed."""
     if change is None:
         return
-    audit.record(action, subscription, change, actor=actor)
-    if not DECIDING_FIELDS.isdisjoint(change.after):
-        follow_plan(subscription.tenant_id, actor=actor)
+    with audit.in_one_statement():
+        audit.record(action, subscription, change, actor=actor)
+        if not DECIDING_FIELDS.isdisjoint(change.after):
+            follow_plan(subscription.tenant_id, actor=actor)
 
 
 def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -81,8 +81,24 @@ def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) ->
 def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenant:
     """Activate or suspend a tenant. If it already has this state, nothing is changed or recorded."""
     tenant = queries.lock_row(Tenant, visible_id(tenant_id))
-    action = "tenant.activated" if is_active else "tenant.suspended"
-    return _change(tenant, {"is_active": is_active}, action, actor)
+    return _change(tenant, {"is_active": is_active}, _state_action(is_active), actor)
+
+
+def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> None:
+    """Change fields and the state of a tenant that this transaction has read, by one statement.
+
+    The audit trail is that of :func:`update` and :func:`set_active`. Raises RowChanged if another
+    transaction has changed the tenant since it was read.
+    """
+    tenant, change = queries.update_row(Tenant, tenant, values, conflicts=_conflicts())
+    if change is None:
+        return
+    fields = [name for name in change.after if name != "is_active"]
+    if fields:
+        record("tenant.updated", tenant, _part_of(change, fields), actor=actor)
+    if "is_active" in change.after:
+        action = _state_action(tenant.is_active)
+        record(action, tenant, _part_of(change, ["is_active"]), actor=actor)
 
 
 def visible_id(tenant_id: UUID | str) -> UUID:
@@ -106,6 +122,16 @@ def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor
     if change is not None:
         record(action, tenant, change, actor=actor)
     return tenant
+
+
+def _state_action(is_active: bool) -> str:
+    return "tenant.activated" if is_active else "tenant.suspended"
+
+
+def _part_of(change: queries.Change, names: Sequence[str]) -> queries.Change:
+    return queries.Change(
+        {name: change.before[name] for name in names}, {name: change.after[name] for name in names}
+    )
 
 
 def _conflicts() -> dict[str, Conflict]:

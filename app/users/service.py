@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from app.audit.service import record, record_creation
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.bulk import update_rows
 from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
@@ -120,6 +121,17 @@ def update(
     if change is not None:
         record("user.updated", user, change, actor=actor)
     return user
+
+
+def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor) -> None:
+    """Change fields of users that this transaction has read, of any tenants, by one statement.
+
+    It deactivates nobody, because the rules for owners need a lock. Raises RowChanged if another
+    transaction has changed one of the users since it was read.
+    """
+    for user, change in update_rows(User, changes, actor_id=actor.id):
+        if change is not None:
+            record("user.updated", user, change, actor=actor)
 
 
 def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> User:

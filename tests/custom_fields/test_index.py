@@ -61,7 +61,7 @@ def small_batches(monkeypatch):
 
 def state_of(field) -> FieldIndex:
     with platform_transaction():
-        return get_index(field)
+        return get_index(field.id)
 
 
 def texts(field) -> list[str]:

@@ -173,7 +173,7 @@ def _keep_busy(fields: list[CustomField], report: Report) -> None:
     for known in fields:
         with factories.platform_transaction():
             current = service.get_field(known.id)
-            is_settled = get_index(current).is_settled
+            is_settled = get_index(current.id).is_settled
             if is_settled or random.random() < 0.3:
                 toggle = service.archive if current.is_active else service.restore
                 toggle(known.id, actor=SYSTEM_CLI)
@@ -189,7 +189,7 @@ def _wait_for_progress(fields: list[CustomField]) -> None:
 
 def _progress(fields: list[CustomField]) -> list[tuple[Any, ...]]:
     with factories.platform_transaction():
-        states = [get_index(known) for known in fields]
+        states = [get_index(known.id) for known in fields]
         return [(one.state, one.is_settled, one.done) for one in states]
 
 

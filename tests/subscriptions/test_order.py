@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from app.core import json_text
+from app.core.actors import SYSTEM_CLI
+from app.core.db.statements import Statement
+from app.subscriptions import service
 from app.subscriptions.schemas import CYCLES, SubscriptionSchema
 from app.subscriptions.statuses import VOCABULARY, StatusClass, class_of
+from tests.database import platform_transaction
 from tests.factories import create_subscription, create_tenant, platform_token
 from tests.subscriptions.support import audit_events, plan_of, stored
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
+WAITING = Statement(
+    "tests.waiting", text("SELECT count(*) FROM pg_locks WHERE NOT granted"), prepare=False
+)
 
 snapshots = st.fixed_dictionaries(
     {
@@ -118,6 +127,30 @@ class TestPlanUnderConcurrency:
                 thread.join()
 
             assert plan_of(tenant) == "free"
+
+    def test_an_update_that_waited_follows_what_the_other_one_wrote(self, api):
+        token = platform_token()
+        tenant = create_tenant(plan_name="free")
+        early = create_subscription(tenant, start_date=START)
+        tomorrow = START + timedelta(days=1)
+        late = create_subscription(tenant, start_date=tomorrow, bp_status="terminated")
+
+        def update_late() -> int:
+            path = f"/v1/billing/subscriptions/{late.id}"
+            return api.patch(path, token=token, json={"bp_status": "active"}).status_code
+
+        with ThreadPoolExecutor() as threads:
+            with platform_transaction():
+                service.update_subscription(early.id, {"plan_name": "scale"}, actor=SYSTEM_CLI)
+                waiting = threads.submit(update_late)
+                while not WAITING.scalar():
+                    assert not waiting.done()
+            assert waiting.result() == 200
+
+        changes = [e for e in audit_events(tenant) if e.action == "tenant.plan_changed"]
+        plans = [(each.before["plan_name"], each.after["plan_name"]) for each in changes]
+        assert plans == [("free", "scale"), ("scale", "free")]
+        assert plan_of(tenant) == "free"
 
 
 def _plan_after(snapshot):

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from app.audit.models import AuditEvent
+from app.tenants.models import Tenant
+from app.users.models import User
 from app.webhooks import jobs
 from app.webhooks.providers import Receiver
-from tests import factories
+from tests import database, factories
 from tests.conformance.webhook_samples import document
 from tests.messages import sent_messages
 from tests.webhooks.sending import Sender, event_row, work_off
@@ -45,7 +48,7 @@ def workos(event: str, number: int, **data: Any) -> dict[str, Any]:
 
 
 def organization(change: str, number: int, **data: Any) -> dict[str, Any]:
-    return workos(f"organization.{change}", number, id=ORGANIZATION, **{"name": "Acme", **data})
+    return workos(f"organization.{change}", number, **{"id": ORGANIZATION, "name": "Acme", **data})
 
 
 def user(change: str, number: int, **data: Any) -> dict[str, Any]:
@@ -118,6 +121,45 @@ class TestIdentityEvents:
         messages = count("workos", membership("created", 2))
 
         assert len(messages) == 8, messages
+
+    def test_of_a_person_in_several_tenants_send_eight_messages(self, count):
+        organizations = [f"org_{number}" for number in range(3)]
+        for number, id_ in enumerate(organizations):
+            count("workos", organization("created", number, id=id_))
+        count("workos", user("created", 3))
+        for number, id_ in enumerate(organizations):
+            joined = membership("created", 4 + number, id=f"om_{number}", organization_id=id_)
+            count("workos", joined)
+
+        messages = count("workos", user("updated", 7, first_name="Augusta"))
+
+        assert messages == [
+            "webhook_events.claim_next",
+            "identity_objects.lock",
+            "identity_objects.load",
+            "identity_sync.find_rows",
+            "users.update_many",
+            "identity_objects.save",
+            "audit_events.insert_many",
+            "COMMIT",
+        ]
+        assert [one.first_name for one in database.rows(User)] == ["Augusta"] * 3
+        changes = database.rows(AuditEvent, action="user.updated")
+        assert [one.after for one in changes] == [{"first_name": "Augusta"}] * 3
+
+    def test_of_a_rename_with_a_suspension_send_eight_messages(self, count):
+        count("workos", organization("created", 1))
+
+        messages = count("workos", organization("deleted", 2, name="Renamed"))
+
+        assert len(messages) == 8, messages
+        tenant = database.row(Tenant)
+        assert (tenant.name, tenant.is_active) == ("Renamed", False)
+        _, *changes = database.rows(AuditEvent, tenant_id=tenant.id)
+        assert [(one.action, one.before, one.after) for one in changes] == [
+            ("tenant.updated", {"name": "Acme"}, {"name": "Renamed"}),
+            ("tenant.suspended", {"is_active": True}, {"is_active": False}),
+        ]
 
     def test_that_are_stale_send_five_messages(self, count):
         count("workos", user("updated", 2))

@@ -1,4 +1,4 @@
-"""Parameters for an INSERT of one or many rows, such as one with ON CONFLICT.
+"""Statements on many rows: parameters for an INSERT, such as one with ON CONFLICT, and UPDATE.
 
 For many rows each column is sent as one array. So the text of the statement does not depend on the
 number of rows, and it can be prepared.
@@ -7,9 +7,18 @@ number of rows, and it can be prepared.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
-from sqlalchemy import ARRAY, Select, bindparam, cast, column, func, select
+from sqlalchemy import ARRAY, Select, bindparam, cast, column, func, select, update
+
+from app.core.clock import utcnow
+from app.core.db.models import Attributed, Row
+from app.core.db.queries import Change, differs
+from app.core.db.statements import Statement
+from app.core.db.transactions import RowChanged
+
+R = TypeVar("R", bound=Row)
 
 
 def parameters(model: Any) -> dict[str, Any]:
@@ -34,3 +43,46 @@ def rows_from_arrays(model: Any, names: Sequence[str]) -> Select[Any]:
 def as_arrays(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """The columns of rows that all have the same keys; at least one row."""
     return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def update_rows(
+    model: type[R],
+    rows: Sequence[tuple[R, Mapping[str, Any]]],
+    *,
+    actor_id: str | None = None,
+) -> list[tuple[R, Change | None]]:
+    """:func:`app.core.db.queries.update_row` of each row with its values, by one statement."""
+    described: Any = model
+    stamp: dict[str, Any] = {"updated_at": utcnow()}
+    if actor_id is not None and issubclass(model, Attributed):
+        stamp["updated_by_user_id"] = actor_id
+    results: list[tuple[Any, Change | None]] = []
+    written: list[Any] = []
+    changed: set[str] = {*stamp, "version"}
+    for row, values in rows:
+        old: Any = row
+        after = {name: new for name, new in values.items() if differs(getattr(old, name), new)}
+        if not after:
+            results.append((old, None))
+            continue
+        changed |= after.keys()
+        before = {name: getattr(old, name) for name in after}
+        written.append(old._replace(**after, **stamp, version=old.version + 1))
+        results.append((written[-1], Change(before, after)))
+    if written:
+        columns = described.__table__.columns
+        names = tuple(each.name for each in columns if each.primary_key or each.name in changed)
+        arrays = as_arrays([{name: getattr(row, name) for name in names} for row in written])
+        if _update(described, names).execute(**arrays) != len(written):
+            raise RowChanged(described.__table__.name)
+    return results
+
+
+@lru_cache(maxsize=100)
+def _update(model: Any, names: tuple[str, ...]) -> Statement:
+    table = model.__table__
+    new = rows_from_arrays(model, names).subquery("written").c
+    same = [column == new[column.name] for column in table.primary_key]
+    clause = update(table).where(*same, table.c.version == new.version - 1)
+    values = {name: new[name] for name in names if not table.c[name].primary_key}
+    return Statement(f"{table.name}.update_many", clause.values(values))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from app.core.db.statements import Statement
 
 THRESHOLD = 5  # uses on one connection
+DEFERRAL = 1000  # further uses before the next attempt, after a message that prepares has failed
 MAX_PREPARED = 200  # statements per connection; PostgreSQL keeps about 10 KB for each
 MAX_COUNTED = 1000
 PREPARED = "prepared_statements"  # the key in the pool's dictionary of a connection
@@ -61,6 +62,15 @@ class PreparedStatements:
             self._uses.clear()
         uses = self._uses[statement] = self._uses.get(statement, 0) + 1
         return None if uses < THRESHOLD else (self._prepare(cursor, statement, arguments), None)
+
+    def note_failure(self, statement: Statement) -> None:
+        """Send ``statement`` in full again, because the message that prepares it has failed.
+
+        PostgreSQL may have prepared it all the same. So the next attempt has another name, and
+        comes late enough that such statements do not add up.
+        """
+        self._calls.pop(statement, None)
+        self._uses[statement] = -DEFERRAL
 
     def _prepare(self, cursor: cursor, statement: Statement, arguments: list[Any]) -> bytes:
         """One message that prepares the statement and executes it."""

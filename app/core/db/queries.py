@@ -116,7 +116,8 @@ def update_row(
     """Set the fields that differ; the new row, and None instead of a Change where none does.
 
     A change also sets ``updated_at``, ``version``, ``updated_by_user_id`` where the model has it,
-    and ``also``, which is not part of the Change. ``row`` needs the key, the version and the fields
+    and ``also``, which is not part of the Change. The new row is built from the given values, since
+    PostgreSQL stores them unchanged: moments are in UTC and no trigger changes a row. ``row`` needs the key, the version and the fields
     in ``values``. Raises RowChanged if another transaction has changed the row since it was read;
     then this transaction runs again.
     """

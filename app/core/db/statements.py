@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
+import psycopg2
 from psycopg2.extensions import cursor
 from sqlalchemy import ARRAY, Executable
 from sqlalchemy.dialects import postgresql
@@ -120,11 +121,15 @@ class Statement:
             if name in values:
                 values[name] = convert(values[name])
         current = current_transaction()
-        message = None
-        if self.prepare and current.prepared is not None:
-            message = current.prepared.message(current.cursor, self, values)
+        prepared = current.prepared if self.prepare else None
+        message = prepared.message(current.cursor, self, values) if prepared else None
         text, parameters = message or (self.text, {**self.constants, **values})
-        return current.execute(text, parameters, name=self.name, template=self.text)
+        try:
+            return current.execute(text, parameters, name=self.name, template=self.text)
+        except psycopg2.Error:
+            if prepared is not None and isinstance(text, bytes):  # it prepares the statement
+                prepared.note_failure(self)
+            raise
 
     def _reader(self, result: cursor) -> Callable[[Sequence[Any]], Any]:
         """The function that makes a row of psycopg2's tuple; built from the first result."""

@@ -2,8 +2,8 @@
 
 A window's number is epoch seconds // its length. Each process counts in memory, so a request never
 waits for Redis. Every :data:`INTERVAL` one thread per process sends the changed totals to Redis and
-reads the sums. In Redis a bucket's window is a hash with one field per process. Totals are absolute,
-so a failed exchange can be repeated. Without Redis each process counts alone.
+reads the sums. In Redis a bucket's window is a hash with one field per bucket in a process. Totals
+are absolute, so a failed exchange can be repeated. Without Redis each process counts alone.
 
 Overshoot, for N processes, I the :data:`INTERVAL`, d the duration of an exchange and r requests per
 second of one client:
@@ -12,11 +12,13 @@ second of one client:
 - A client that chooses the process: at most N * r * (I + d) beyond the limit.
 - In any case, and without Redis: at most (N - 1) times the limit.
 
-A bucket that was evicted counts from zero again in its process.
+A bucket that was evicted and is used again counts from zero, in a field of its own, until the next
+exchange adds what it had sent. What it had not sent is lost.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import secrets
@@ -42,8 +44,8 @@ KEY_PREFIX = "controlplane:ratelimit"
 EXCHANGE = """
 local sums = {}
 for i, key in ipairs(KEYS) do
-  redis.call('HSET', key, ARGV[1], ARGV[2 * i])
-  redis.call('EXPIRE', key, ARGV[2 * i + 1])
+  redis.call('HSET', key, ARGV[3 * i - 2], ARGV[3 * i - 1])
+  redis.call('EXPIRE', key, ARGV[3 * i])
   local sum = 0
   for _, total in ipairs(redis.call('HVALS', key)) do
     sum = sum + total
@@ -75,10 +77,11 @@ class Bucket:
 
     name: str
     rate: Rate
+    field: str  # in Redis; no other bucket has it
     window: int = 0
-    own: int = 0  # admitted by this process
+    own: int = 0  # admitted by this bucket
     sent: int = 0  # the part of ``own`` that Redis knows
-    others: int = 0  # admitted by all other processes, as of the last exchange
+    others: int = 0  # admitted by the buckets of this name in other fields, as of the last exchange
 
     def turn(self, now: float) -> None:
         """Reset the counts if a new window has begun."""
@@ -122,6 +125,7 @@ class RateCounts:
 
     def _start_empty(self) -> None:
         self._process = secrets.token_hex(8)
+        self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
         self._thread: threading.Thread | None = None
@@ -141,7 +145,8 @@ class RateCounts:
                 self._thread = thread
             bucket = self._buckets.get(name)
             if bucket is None:
-                bucket = self._buckets[name] = Bucket(name, rate)
+                field = f"{self._process}:{next(self._numbers)}"
+                bucket = self._buckets[name] = Bucket(name, rate, field)
                 if len(self._buckets) > MAX_BUCKETS:
                     self._buckets.popitem(last=False)
             else:
@@ -174,8 +179,10 @@ class RateCounts:
         for start in range(0, len(changed), BATCH):
             batch = changed[start : start + BATCH]
             # A key expires one window length after its last update, so never before its window ends.
-            arguments = [value for sent in batch for value in (sent.own, sent.seconds)]
-            sums = self._script([sent.key for sent in batch], [self._process, *arguments])
+            arguments = [
+                value for sent in batch for value in (sent.bucket.field, sent.own, sent.seconds)
+            ]
+            sums = self._script([sent.key for sent in batch], arguments)
             with self._lock:
                 for sent, total in zip(batch, sums, strict=True):
                     if sent.is_current:

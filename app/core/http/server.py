@@ -52,7 +52,7 @@ class Worker(base.Worker):
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         self.counter = itertools.count(1)
         self.next_check = 0.0
-        self.accept_at = 0.0  # end of the pause before the next accept; 0 without a pause
+        self.pause_end = 0.0  # of the pause before the next accept; 0 without a pause
         self.map: dict[int, Any] = {}
         create_server(
             self.wsgi,
@@ -94,22 +94,23 @@ class Worker(base.Worker):
 
         The pause grows with the number of open connections, so that all processes get equally many.
         """
-        self.has_seen_connection = True
-        if not self.accept_at and self.alive:
-            count = sum(len(server.active_channels) for server in self.servers)
-            self.accept_at = time.monotonic() + min(MAX_PAUSE, count * PAUSE)
-            return count == 0
-        self.accept_at = 0.0
+        self.was_offered_connection = True
+        count = sum(len(server.active_channels) for server in self.servers)
+        if count and self.alive and not self.pause_end:
+            self.pause_end = time.monotonic() + min(MAX_PAUSE, count * PAUSE)
+            return False
+        self.pause_end = 0.0
         return True
 
     def _serve(self) -> None:
-        pause = self.accept_at - time.monotonic()
+        pause = self.pause_end - time.monotonic()
+        is_pausing = pause > 0
         for server in self.servers:
-            server.accepting = pause <= 0
-        self.has_seen_connection = False
-        self._turn(pause if pause > 0 else INTERVAL)
-        if pause <= 0 and not self.has_seen_connection:
-            self.accept_at = 0.0  # another process accepted it
+            server.accepting = not is_pausing
+        self.was_offered_connection = False
+        self._turn(pause if is_pausing else INTERVAL)
+        if not is_pausing and not self.was_offered_connection:
+            self.pause_end = 0.0  # another process accepted it
 
     def _turn(self, seconds: float) -> None:
         """Handle events, or wait ``seconds`` for them; check the deadlines each :data:`INTERVAL`."""

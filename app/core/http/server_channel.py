@@ -122,12 +122,11 @@ class Channel(HTTPChannel):
 
     def handle_close(self) -> None:
         """Close; after a complete answer wait for the client to close first, or it could lose it."""
-        if self.will_close and not self.is_lingering and not self.total_outbufs_len:
-            with suppress(OSError):
-                self.socket.shutdown(socket.SHUT_WR)
-                self.is_lingering, self.will_close, self.since = True, False, time.monotonic()
-                return
-        super().handle_close()
+        has_answered = self.will_close and not self.is_lingering and not self.total_outbufs_len
+        if has_answered and self._shut_down_sending():
+            self.is_lingering, self.will_close, self.since = True, False, time.monotonic()
+        else:
+            super().handle_close()
 
     def expire(self) -> None:
         """Answer 408 or close, after the time limit."""
@@ -148,3 +147,11 @@ class Channel(HTTPChannel):
         with suppress(OSError):
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         super().handle_close()
+
+    def _shut_down_sending(self) -> bool:
+        """Tell the client that nothing follows; False if the connection is broken."""
+        try:
+            self.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            return False
+        return True

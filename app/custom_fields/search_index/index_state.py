@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select, true
+from sqlalchemy import Uuid, bindparam, func, select, true
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.clock import utcnow
+from app.core.db.queries import parse_id
 from app.core.db.statements import Statement
+from app.core.db.tenancy import current_scope
+from app.core.errors import NotFound
 from app.core.jobs.queues import JOBS
 from app.custom_fields.models import CustomField, FieldIndex, IndexState
 
@@ -37,7 +40,9 @@ FIND = Statement(
         (FieldIndex.tenant_id == CustomField.tenant_id) & (FieldIndex.field_id == CustomField.id),
     )
     .where(
-        CustomField.tenant_id == bindparam("tenant_id"), CustomField.id == bindparam("field_id")
+        CustomField.id == bindparam("field_id"),
+        CustomField.tenant_id
+        == func.coalesce(bindparam("tenant_id", type_=Uuid), CustomField.tenant_id),
     ),
 )
 LOCK = Statement(
@@ -67,9 +72,13 @@ def is_indexed(field: CustomField) -> bool:
     return field.is_searchable and field.is_active
 
 
-def get_index(field: CustomField) -> FieldIndex:
-    """The state of a field's index; ``none`` where it never had one."""
-    found: FieldIndex = FIND.first(tenant_id=field.tenant_id, field_id=field.id)
+def get_index(field_id: UUID | str) -> FieldIndex:
+    """The state of a field's index, ``none`` where it never had one; raises NotFound."""
+    found: FieldIndex | None = FIND.first(
+        field_id=parse_id(field_id), tenant_id=current_scope().tenant_id
+    )
+    if found is None:
+        raise NotFound
     return found
 
 

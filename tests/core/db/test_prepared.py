@@ -40,6 +40,11 @@ def ask(statement: Statement, **values):
     return run(work)
 
 
+def execute(statement: str) -> None:
+    with transaction() as current:
+        current.execute(statement)
+
+
 class TestPreparing:
     def test_begins_with_the_use_that_reaches_the_threshold(self):
         tenant = create_tenant()
@@ -82,6 +87,22 @@ class TestPreparing:
 
         assert ask(divide, by=1)[0] == 1
 
+    def test_that_fails_is_not_remembered(self, monkeypatch):
+        monkeypatch.setattr(prepared, "DEFERRAL", 2)
+        execute("CREATE TEMP TABLE gone AS SELECT 1 AS a")
+        find = Statement("tests.find", text("SELECT a FROM gone WHERE a = :a"))
+        for _ in range(prepared.THRESHOLD - 1):
+            ask(find, a=1)
+
+        execute("ALTER TABLE gone RENAME TO kept")
+        with pytest.raises(transactions.psycopg2.errors.UndefinedTable):
+            ask(find, a=1)
+        execute("ALTER TABLE kept RENAME TO gone")
+
+        for use in range(1, 2 + prepared.THRESHOLD + 3):
+            assert ask(find, a=1) == (1,)
+            assert len(names()) == (use >= 2 + prepared.THRESHOLD)
+
     def test_is_off_by_the_setting(self, environment):
         from app import create_app
 
@@ -120,8 +141,7 @@ class TestLostStatements:
             return asked.first(a=1)[0]
 
         before = [run(work) for _ in range(3)]
-        with transaction() as current:
-            current.execute(change)
+        execute(change)
         after = [run(work) for _ in range(3)]
 
         assert before == after == [1, 1, 1]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
+from app.core import json_text
 from app.core.db import tenancy
 from app.core.db.queries import Change, delete_row, get_row, insert_row, lock_row, update_row
 from app.core.db.transactions import RowChanged, run, transaction
 from app.core.errors import Conflict, NotFound
 from app.tenants.models import Tenant
-from tests.factories import create_tenant
+from app.users.models import User
+from tests.factories import create_tenant, create_user
 
 NEW = {"idp_org_id": "org_1", "name": "New", "slug": "new", "plan_name": "free"}
 
@@ -86,6 +90,20 @@ class TestUpdate:
         changed, change = as_platform(work)
 
         assert (changed.version, change.before) == (3, {"name": "Meanwhile"})
+
+    def test_gives_the_row_as_it_is_stored(self, tenant):
+        user = create_user(tenant)
+        numbers = [1, 1.0, -0.0, 1e16, 1e22, 5e-324, 0.1 + 0.2, 2**70, None, True]
+        values = {
+            "first_name": " e\u0301 \U0001f600\r\n",
+            "meta_data": {"numbers": numbers, "": {"b": [], "a": {}}},
+            "created_at": datetime(1999, 12, 31, 23, 59, 59, 999_999, UTC),
+        }
+
+        changed, _ = as_platform(lambda: update_row(User, user, values))
+
+        stored = as_platform(lambda: get_row(User, user.id))
+        assert json_text.dumps(changed._asdict()) == json_text.dumps(stored._asdict())
 
 
 class TestDelete:

@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from app.config import Rate
+from app.core.http import rate_counts
 from app.core.http.rate_counts import BATCH, INTERVAL, MAX_BUCKETS, RateCounts, Usage
 from app.dev.engines.instance import Instance
 
@@ -309,6 +310,24 @@ class TestMemory:
 
         assert not alone.count(NAME, FIVE).is_allowed
         assert alone.count("idle", FIVE).used == 1
+
+    def test_what_an_evicted_bucket_has_sent_still_counts(self, counters, redis, monkeypatch):
+        monkeypatch.setattr(rate_counts, "MAX_BUCKETS", 1)
+        counts, other = counters(2)
+        used(counts, 4)
+        counts.exchange()
+        counts.count("flood", FIVE)
+
+        first = used(counts, 1)
+        counts.exchange()
+        second = used(counts, 1)
+        used(other, 1)
+        other.exchange()
+
+        assert first.used == 1
+        assert (second.used, second.is_allowed) == (5, False)
+        assert sums_in(redis) == [6]
+        assert not used(other, 1).is_allowed
 
     def test_bucket_is_dropped_when_it_was_not_used_for_a_window(self, counters):
         (counts,) = counters(1)
