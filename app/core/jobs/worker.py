@@ -38,7 +38,7 @@ class Worker(rq.Worker):
                 fields = {"queue": queue.name, "succeeded": succeeded, "duration_ms": milliseconds}
                 log.info("job", extra=fields)
                 count_job(self.connection, str(job.func_name), succeeded=succeeded)
-            telemetry.flush()
+            telemetry.flush(self.app)
             return succeeded
 
     def handle_exception(self, job: rq.job.Job, *exc_info: Any) -> None:
