@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Any
 
 import marshmallow as ma
-from marshmallow import missing
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
 
 from app.core.errors import Entry, Invalid
@@ -29,17 +28,15 @@ class Field(ma.fields.Field):
 
     def __init__(
         self,
-        *,
+        *args: Any,
         nullable: bool = False,
-        example: Any = missing,
         keywords: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        """``metadata`` takes precedence over ``example``, and both over ``keywords``."""
-        shown = {} if example is missing else {"examples": [example]}
-        documented = {**self.keywords, **(keywords or {}), **shown, **(metadata or {})}
-        super().__init__(allow_none=nullable, metadata=documented, **options)
+        """``metadata`` takes precedence over ``keywords``; ``args`` are marshmallow's."""
+        documented = {**self.keywords, **(keywords or {}), **(metadata or {})}
+        super().__init__(*args, allow_none=nullable, metadata=documented, **options)
 
     def deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
         """Load a present value; raises Invalid with each ``loc`` relative to this field."""
@@ -191,9 +188,6 @@ class ListOf(Field, ma.fields.List):
 
     inner: Field
 
-    def __init__(self, item: Field, **options: Any) -> None:
-        super().__init__(cls_or_instance=item, **options)
-
     def from_json(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise Invalid(refused("list_type", (), value))
@@ -217,9 +211,6 @@ class ListOf(Field, ma.fields.List):
 
 class Nested(Field, ma.fields.Nested):
     """An object of another schema."""
-
-    def __init__(self, schema: type[ma.Schema], **options: Any) -> None:
-        super().__init__(nested=schema, **options)
 
     def from_json(self, value: Any) -> Any:
         return self.schema.load(value)
