@@ -1,7 +1,7 @@
 """The one Blueprint: guard, transaction, idempotency, envelope, ETag and their documentation.
 
-A view is decorated as in flask-smorest and returns a row, a :class:`Page`, None, or
-``(row, headers)``. Around it, in this order: open the transaction, authenticate and authorise,
+A view is decorated as in flask-smorest and returns a row, a :class:`Page`, ``(row, headers)``, a
+finished Response, or None where its ``@blp.response`` has no schema. Around it, in this order: open the transaction, authenticate and authorise,
 replay the answer of a known ``Idempotency-Key``, validate the arguments, run the view, serialize
 ``{"data": …}`` with an ``ETag``, commit.
 
@@ -125,11 +125,11 @@ def _response(
     headers: Mapping[str, str] | None,
     shown_once: tuple[str, ...],
 ) -> Response:
-    if result is None:
-        return Response(status=status, headers=dict(headers or {}))
-    response = Response(status=status, content_type="application/json", headers=dict(headers or {}))
+    if schema is None:
+        return Response(status=status, headers=headers)
+    response = Response(status=status, content_type="application/json", headers=headers)
     if isinstance(result, Page):
-        items = schema.dump(result.items, many=True) if schema else result.items
+        items = schema.dump(result.items)
         response.data = json_text.dumps({"data": items, "next_cursor": result.next_cursor})
         return response
     if hasattr(result, "version"):
@@ -140,7 +140,7 @@ def _response(
             return response
     if status == 201:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
-    data = schema.dump(result) if schema else result
+    data = schema.dump(result)
     response.data = json_text.dumps({"data": data})
     if shown_once:
         repeatable = {name: value for name, value in data.items() if name not in shown_once}

@@ -63,12 +63,14 @@ class Schema(ma.Schema):
             raise Invalid(*found[:MAX_ENTRIES])
         return values
 
-    def dump(self, obj: Any, *, many: bool | None = None) -> Any:
-        """A dict for :mod:`app.core.json_text`, or a list of them; datetimes and UUIDs stay objects.
+    def dump(self, obj: Any) -> Any:  # type: ignore[override]  # no many
+        """A dict for :mod:`app.core.json_text`; datetimes and UUIDs stay objects.
+
+        A schema made with ``many=True`` takes and gives a list.
 
         Raises AttributeError or KeyError for a row without one of the fields.
         """
-        if self.many if many is None else many:
+        if self.many:
             return [self._dump_one(one) for one in obj]
         return self._dump_one(obj)
 
