@@ -66,10 +66,13 @@ def read_arguments(view: Callable[..., Any], request: Request) -> list[Any]:
                 values.append(schema.load(body))
         except Invalid as fault:
             refusals[location] = under(_PREFIXES[location], fault.errors)
-    found = [entry for location in _PREFIXES for entry in refusals.get(location, ())]
-    if not found:
+    found: list[Entry] = []
+    if refusals:
+        for location in _PREFIXES:
+            found += refusals.get(location, ())
+    else:
         for (_, schema), loaded in zip(sources, values, strict=True):
-            found.extend(schema.rules(loaded))
+            found += schema.rules(loaded)
     if found:
         raise Invalid(*found[:MAX_ENTRIES])
     return values
@@ -81,8 +84,8 @@ def _load_parameters(schema: Schema, location: str, request: Request) -> Any:
         query = request.query_string.decode("latin-1")
         named = dict(parse_qsl(query, keep_blank_values=True))
     else:
-        names = [field.data_key or name for name, field in schema.load_fields.items()]
-        named = {name: request.headers[name] for name in names if name in request.headers}
+        sent = request.headers
+        named = {name: sent[name] for name in schema.inputs if name in sent}
     unknown = ma.INCLUDE if schema.unknown == ma.INCLUDE else ma.EXCLUDE
     try:
         values = schema.load(named, unknown=unknown)
