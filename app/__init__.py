@@ -15,7 +15,6 @@ from app.core.db.engine import configure_engine, engine_options
 from app.core.http.hooks import register_hooks
 from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
-from app.core.jobs import queues
 from app.core.observability import logs, telemetry
 from app.core.openapi.api import Api
 from app.extensions import db
@@ -65,7 +64,8 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
     db.init_app(app)
     with app.app_context():
         configure_engine(app, db.engine, config)
-    queues.load(list(JOB_MODULES))
+    for module in JOB_MODULES:
+        import_module(module)  # registers its jobs
     _register_domains(app)
     if with_commands:
         _register_commands(app)

@@ -51,7 +51,7 @@ def print_list(
     rows: Sequence[Any], schema: Schema, columns: Sequence[str], *, as_json: bool
 ) -> None:
     """Print rows as a table of ``columns``, or as JSON with all fields of the schema."""
-    shown = schema.dump(rows, many=True)
+    shown = [schema.dump(row) for row in rows]
     if as_json:
         print_json(shown)
     else:

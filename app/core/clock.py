@@ -12,5 +12,4 @@ def utcnow() -> datetime:
 
 def rfc3339(moment: datetime) -> str:
     """RFC 3339 in UTC with ``Z``; microseconds only if there are any."""
-    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    return f"{utc.isoformat()[:-6]}Z"  # without +00:00
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

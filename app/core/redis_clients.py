@@ -1,4 +1,4 @@
-"""Redis clients with time-outs.
+"""The Redis client of requests.
 
 When Redis does not answer, one thread tries again every :data:`PAUSE` seconds. All other calls fail
 at once, so at most one request waits for the time-out.
@@ -47,23 +47,11 @@ class OneTry(Retry):
 
 
 @cache
-def _breaker(url: str) -> Breaker:
-    return Breaker(PAUSE)
-
-
-@cache
 def request_client(url: str, timeout: float) -> Redis:
     """The client for requests: each call returns or fails within ``timeout`` seconds."""
     return Redis.from_url(
         url,
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
-        retry=OneTry(_breaker(url)),
-        health_check_interval=0,
+        retry=OneTry(Breaker(PAUSE)),
     )
-
-
-def worker_client(url: str) -> Redis:
-    """The client of a worker, which waits for the next job without a time-out."""
-    keepalive = {} if url.startswith("unix://") else {"socket_keepalive": True}
-    return Redis.from_url(url, socket_connect_timeout=5, **keepalive)

@@ -15,7 +15,6 @@ from uuid import UUID
 
 import orjson
 from flask import Response, request
-from werkzeug.http import parse_etags
 
 from app.auth.guard import home_tenant_id, requires
 from app.auth.permissions import Permission
@@ -73,10 +72,9 @@ def evaluate_flags() -> Response:
     Answers 304 if `If-None-Match` has the ETag of an equal answer.
     """
     tenant_id = _tenant_of_request()
-    known = parse_etags(request.headers.get("If-None-Match"))
-    if known:
+    if request.if_none_match:
         current = fingerprint(tenant_id)
-        if known.contains_weak(current):
+        if request.if_none_match.contains_weak(current):
             return _tagged(Response(status=304), current)
     found = evaluate_all(tenant_id)
     flags = [_success(flag, found.plan_name) for flag in found.flags.values()]

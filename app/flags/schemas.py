@@ -55,8 +55,8 @@ class FlagValue(AnyJson):
 
     keywords = {"description": f"Of the flag's type; at most {MAX_VALUE_BYTES} bytes of JSON."}
 
-    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        loaded = super()._deserialize(value)
+    def from_json(self, value: Any) -> Any:
+        loaded = super().from_json(value)
         if is_too_long(loaded):
             reason = f"a flag's value can have at most {MAX_VALUE_BYTES} bytes of JSON"
             raise Invalid(value_error((), reason, value))

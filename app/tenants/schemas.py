@@ -56,8 +56,8 @@ class ContactEmail(Email):
 
     described_as = {"anyOf": [{"type": "string", "format": "email"}, {"const": ""}]}
 
-    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> str:
-        return "" if value == "" else str(super()._deserialize(value, *args, **kwargs))
+    def from_json(self, value: Any) -> str:
+        return "" if value == "" else str(super().from_json(value))
 
 
 class TenantCreateSchema(Schema):

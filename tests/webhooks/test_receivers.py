@@ -4,9 +4,9 @@ import json
 import time
 
 import pytest
+from redis import Redis
 
 from app.core.jobs.queues import Queue, queue_named
-from app.core.redis_clients import worker_client
 from app.webhooks.notification import PROCESS_EVENTS
 from app.webhooks.providers import PATHS, Receiver
 from tests.conformance.webhook_samples import document, sample
@@ -51,7 +51,7 @@ class TestAccepted:
     ):
         """Whoever stored it may have lost its connection before it could notify."""
         sender.post("workos", WORKOS_USER)
-        redis = worker_client(environment["REDIS_URL"])
+        redis = Redis.from_url(environment["REDIS_URL"])
         redis.flushdb()
 
         sender.post("workos", WORKOS_USER)
@@ -62,7 +62,7 @@ class TestAccepted:
     def test_notifies_the_worker_without_any_content(self, app, environment, sender):
         sender.post("workos", WORKOS_USER)
 
-        queue = queue_named(Queue.WEBHOOKS, worker_client(environment["REDIS_URL"]))
+        queue = queue_named(Queue.WEBHOOKS, Redis.from_url(environment["REDIS_URL"]))
         (job,) = queue.jobs
         assert job.func_name == PROCESS_EVENTS
         assert list(job.args) == []
@@ -154,7 +154,7 @@ class TestBatches:
 
         answer = self.post(sender, json.dumps(events).encode())
 
-        queue = queue_named(Queue.WEBHOOKS, worker_client(environment["REDIS_URL"]))
+        queue = queue_named(Queue.WEBHOOKS, Redis.from_url(environment["REDIS_URL"]))
         assert len(set(answer.get_json()["event_ids"])) == len(all_events()) == 3000
         assert queue.count == 1
 

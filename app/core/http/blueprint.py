@@ -1,15 +1,19 @@
 """The one Blueprint: guard, transaction, idempotency, envelope, ETag and their documentation.
 
-A view is decorated as in flask-smorest and returns a row, a :class:`Page`, None, or
-``(row, headers)``. Around it, in this order: open the transaction, authenticate and authorise,
+A view is decorated as in flask-smorest and returns a row, a :class:`Page`, ``(row, headers)``, a
+finished Response, or None where its ``@blp.response`` has no schema. Around it, in this order: open the transaction, authenticate and authorise,
 replay the answer of a known ``Idempotency-Key``, validate the arguments, run the view, serialize
 ``{"data": …}`` with an ``ETag``, commit.
+
+Conditional requests (RFC 9110 §13.1): the ``ETag`` is the row's version. ``If-None-Match`` is
+compared weakly. ``If-Match`` is optional and compared strongly under the row's lock
+(:func:`app.core.db.queries.check_precondition`), so of many writers with one tag exactly one wins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial, wraps
+from functools import cache, wraps
 from typing import Any, cast
 
 import flask_smorest
@@ -20,8 +24,8 @@ from flask_smorest.utils import resolve_schema_instance, unpack_tuple_response
 from app.core import json_text
 from app.core.db import transactions
 from app.core.db.pages import Page
-from app.core.http import etags, idempotency
-from app.core.http.parser import PARSER
+from app.core.http import idempotency
+from app.core.http.parser import RequestParser, read_arguments
 from app.core.openapi import responses
 from app.core.validation.schemas import Schema
 
@@ -31,7 +35,7 @@ View = Callable[..., Any]
 class Blueprint(flask_smorest.Blueprint):
     """flask-smorest's Blueprint with this service's rules."""
 
-    ARGUMENTS_PARSER = PARSER
+    ARGUMENTS_PARSER = RequestParser()
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -100,11 +104,14 @@ def _endpoint(view: View) -> View:
     """The view in a transaction; an application hook refuses a view without ``access``."""
 
     @wraps(view)
-    def endpoint(*args: Any, **kwargs: Any) -> Response:
+    def endpoint(**path: Any) -> Response:
         def work() -> Response:
             view.access.enter(request)  # type: ignore[attr-defined]
-            etags.expect(request.headers.get("If-Match"))
-            return idempotency.answer_once(request, partial(view, *args, **kwargs))
+            if "If-Match" in request.headers:
+                transactions.context()["if_match"] = request.if_match
+            return idempotency.answer_once(
+                request, lambda: view(*read_arguments(view, request), **path)
+            )
 
         return transactions.run(work)
 
@@ -118,23 +125,22 @@ def _response(
     headers: Mapping[str, str] | None,
     shown_once: tuple[str, ...],
 ) -> Response:
-    if result is None:
-        return Response(status=status, headers=dict(headers or {}))
-    response = Response(status=status, content_type="application/json", headers=dict(headers or {}))
+    if schema is None:
+        return Response(status=status, headers=headers)
+    response = Response(status=status, content_type="application/json", headers=headers)
     if isinstance(result, Page):
-        items = schema.dump(result.items, many=True) if schema else result.items
+        items = schema.dump(result.items)
         response.data = json_text.dumps({"data": items, "next_cursor": result.next_cursor})
         return response
     if hasattr(result, "version"):
-        response.set_etag(etags.etag_of(result))
-        if request.method == "GET" and etags.is_current(
-            result, request.headers.get("If-None-Match")
-        ):
+        tag = str(result.version)
+        response.set_etag(tag)
+        if request.method == "GET" and request.if_none_match.contains_weak(tag):
             response.status_code = 304
             return response
     if status == 201:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
-    data = schema.dump(result) if schema else result
+    data = schema.dump(result)
     response.data = json_text.dumps({"data": data})
     if shown_once:
         repeatable = {name: value for name, value in data.items() if name not in shown_once}

@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, Invalid, Unavailable
 from app.core.http.body_limits import TOO_LARGE
-from app.core.http.routing import allowed_methods, is_unrouted, redirect_to_slashless
+from app.core.http.routing import allowed_methods, redirect_to_slashless
 from app.core.validation.messages import bounded
 
 _SENT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
@@ -30,9 +30,13 @@ def register_error_handlers(app: Flask) -> None:
     app.log_exception = _log  # type: ignore[method-assign]
     app.register_error_handler(AppError, _app_error)
     app.register_error_handler(HTTPException, _http_exception)
-    app.register_error_handler(psycopg2.Error, _database_error)
-    app.register_error_handler(PoolTimeout, _database_unavailable)
-    app.register_error_handler(RowChanged, _database_unavailable)
+    for unavailable in (
+        psycopg2.OperationalError,
+        psycopg2.InterfaceError,
+        PoolTimeout,
+        RowChanged,
+    ):
+        app.register_error_handler(unavailable, _database_unavailable)
 
 
 def _log(exc_info: Any) -> None:
@@ -46,7 +50,7 @@ def _app_error(error: AppError) -> Response:
 
 
 def _http_exception(error: HTTPException) -> Response:
-    if isinstance(error, NotFound) and is_unrouted(error, request):
+    if isinstance(error, NotFound) and request.routing_exception is error:  # not from a view
         redirect = redirect_to_slashless(
             request,
             current_app.create_url_adapter(request),
@@ -55,17 +59,11 @@ def _http_exception(error: HTTPException) -> Response:
         if redirect is not None:
             return redirect
     status = error.code or 500
-    detail = TOO_LARGE if status == 413 else _phrase(status)
+    detail = TOO_LARGE if status == 413 else HTTPStatus(status).phrase
     headers = {name: value for name, value in error.get_headers() if name in _SENT_HEADERS}
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)
     return _answer(status, {"detail": detail}, headers)
-
-
-def _database_error(error: psycopg2.Error) -> Response:
-    if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
-        return _database_unavailable(error)
-    raise error
 
 
 def _database_unavailable(error: Exception) -> Response:
@@ -80,10 +78,3 @@ def _answer(status: int, body: Mapping[str, Any], headers: Mapping[str, str]) ->
     )
     response.headers.update(headers)
     return response
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Error"

@@ -12,6 +12,8 @@ class PageQuerySchema(Schema):
 
     limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
     cursor = Str(
-        example="AAZJq0Z1kEABk28uejt8HZ5PK2qMDR4v",
-        metadata={"description": "`next_cursor` of the page before."},
+        metadata={
+            "description": "`next_cursor` of the page before.",
+            "examples": ["AAZJq0Z1kEABk28uejt8HZ5PK2qMDR4v"],
+        },
     )

@@ -1,4 +1,4 @@
-"""The request parser behind ``@blp.arguments``: reads and answers as FastAPI does.
+"""Reads the arguments of ``@blp.arguments`` and refuses them as FastAPI does.
 
 A 422 lists the errors of all sources: the query's first, then the headers', then the body's. The
 last of repeated query parameters counts; unknown ones are ignored. A body is parsed as JSON only if
@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import marshmallow as ma
-from flask import Request, request
+from flask import Request
 
 from app.core.errors import BadRequest, Entry, Invalid, error
 from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_storable
 from app.core.validation.schemas import Schema
 
-View = Callable[..., Any]
+View = TypeVar("View", bound=Callable[..., Any])
 
 MAX_DEPTH = 128
 """JSON nested deeper than this is answered with 400, as FastAPI answers an unreadable body."""
@@ -31,87 +29,63 @@ UNREADABLE = "There was an error parsing the body"
 
 _PREFIXES = {"query": "query", "headers": "header", "json": "body"}  # in the order of the answer
 _NO_BODY = object()
-_READING = "app.reading"
 
 
 class RequestParser:
-    """The part of webargs' Parser that flask-smorest uses."""
+    """The part of webargs' Parser that flask-smorest uses; it only notes what a view reads."""
 
     DEFAULT_VALIDATION_STATUS = 422
 
-    def use_args(
-        self, argmap: Schema | type[Schema], *, location: str = "json", **_: Any
-    ) -> Callable[[View], View]:
-        """Append what ``argmap`` loads from ``location`` to the view's positional arguments.
-
-        Stacked decorators share one answer: the innermost raises the errors of all of them.
-        """
-        schema = argmap() if isinstance(argmap, type) else argmap
+    def use_args(self, schema: Schema | type[Schema], *, location: str) -> Callable[[View], View]:
+        """Note in ``view.sources`` that the view takes what ``schema`` loads from ``location``."""
 
         def decorate(view: View) -> View:
-            innermost = not getattr(view, "reads_request", False)
-
-            @wraps(view)
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                reading = request.environ.setdefault(_READING, _Reading())
-                values = reading.take(schema, location, request)
-                if innermost:
-                    del request.environ[_READING]
-                    reading.finish()
-                return view(*args, values, **kwargs)
-
-            wrapper.reads_request = True  # type: ignore[attr-defined]
-            return wrapper
+            source = (location, schema() if isinstance(schema, type) else schema)
+            view.sources = (source, *getattr(view, "sources", ()))  # type: ignore[attr-defined]
+            return view
 
         return decorate
 
 
-PARSER = RequestParser()
+def read_arguments(view: Callable[..., Any], request: Request) -> list[Any]:
+    """The values of the view's sources, in the order of its decorators.
 
-
-@dataclass
-class _Reading:
-    """The values and errors of the sources of one request that were read so far."""
-
-    loaded: list[tuple[Schema, Any]] = field(default_factory=list)
-    refused: dict[str, list[Entry]] = field(default_factory=dict)
-
-    def take(self, schema: Schema, location: str, request: Request) -> Any:
-        """What ``schema`` loads from ``location``; on errors None, and they are recorded."""
+    Raises Invalid with the errors of all sources or, if there are none, those of ``Schema.rules``.
+    """
+    sources: tuple[tuple[str, Schema], ...] = getattr(view, "sources", ())
+    values: list[Any] = []
+    refusals: dict[str, list[Entry]] = {}
+    for location, schema in sources:
         body = _body(request) if location == "json" else None  # its faults end the request
         try:
             if location != "json":
-                values = _load_parameters(schema, location, request)
+                values.append(_load_parameters(schema, location, request))
             elif body is _NO_BODY:
                 raise Invalid(refused("missing", (), None))
             else:
-                values = schema.load(body)
+                values.append(schema.load(body))
         except Invalid as fault:
-            self.refused[location] = under(_PREFIXES[location], fault.errors)
-            return None
-        self.loaded.append((schema, values))
-        return values
-
-    def finish(self) -> None:
-        """Raise Invalid with the recorded errors or, if there are none, those of ``Schema.rules``."""
-        found = [entry for place in _PREFIXES for entry in self.refused.get(place, ())]
-        if not found:
-            found = [entry for schema, values in self.loaded for entry in schema.rules(values)]
-        if found:
-            raise Invalid(*found[:MAX_ENTRIES])
-
-
-def query_values(source: Request) -> dict[str, str]:
-    """The query as FastAPI reads it: the last of repeated parameters, ``;`` is no separator."""
-    return dict(parse_qsl(source.query_string.decode("latin-1"), keep_blank_values=True))
+            refusals[location] = under(_PREFIXES[location], fault.errors)
+    found: list[Entry] = []
+    if refusals:
+        for location in _PREFIXES:
+            found += refusals.get(location, ())
+    else:
+        for (_, schema), loaded in zip(sources, values, strict=True):
+            found += schema.rules(loaded)
+    if found:
+        raise Invalid(*found[:MAX_ENTRIES])
+    return values
 
 
 def _load_parameters(schema: Schema, location: str, request: Request) -> Any:
     if location == "query":
-        named = query_values(request)
+        # As FastAPI reads it: the last of repeated parameters counts, ``;`` is no separator.
+        query = request.query_string.decode("latin-1")
+        named = dict(parse_qsl(query, keep_blank_values=True))
     else:
-        names = [field.data_key or name for name, field in schema.load_fields.items()]
-        named = {name: request.headers[name] for name in names if name in request.headers}
+        sent = request.headers
+        named = {name: sent[name] for name in schema.inputs if name in sent}
     unknown = ma.INCLUDE if schema.unknown == ma.INCLUDE else ma.EXCLUDE
     try:
         values = schema.load(named, unknown=unknown)
@@ -133,15 +107,15 @@ def _of_parameter(entry: Entry, location: str) -> Entry:
     return {**entry, "loc": loc, "input": None if entry["type"] == "missing" else entry["input"]}
 
 
-def _body(source: Request) -> Any:
+def _body(request: Request) -> Any:
     """The parsed body; its text, which no schema accepts, if the Content-Type is not JSON.
 
     Raises Invalid for a syntax error, and BadRequest for a body of another encoding or too deep.
     """
-    raw = source.get_data()
+    raw = request.get_data()
     if not raw:
         return _NO_BODY
-    if not _is_json(source.headers.get("Content-Type", "")):
+    if not _is_json(request.headers.get("Content-Type", "")):
         try:
             return raw.decode()
         except UnicodeDecodeError:

@@ -18,9 +18,9 @@ import hashlib
 import math
 import time
 
-from flask import Request, Response, current_app, g, request
+from flask import Response, current_app, g, request
 
-from app.config import Config, parse_rate
+from app.config import Config, Rate, parse_rate
 from app.core.errors import AppError
 from app.core.http.rate_counts import RateCounts, Usage
 from app.core.redis_clients import request_client
@@ -46,20 +46,21 @@ class RateLimits:
 
     def count_request(self) -> None:
         """Count a request to a guarded endpoint; raises TooManyRequests beyond the limit."""
-        if not self._is_enabled:
-            return
-        usage = g.rate_limit = self.counts.count(_bucket_name(request), self._default)
-        if not usage.is_allowed:
-            raise TooManyRequests("Too Many Requests")
+        # White space and the spelling of ``Bearer`` make no difference.
+        credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
+        if credential:
+            name = hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
+        else:
+            name = f"address:{request.remote_addr}"
+        self._count(name, self._default, "Too Many Requests")
 
     def count_failed_authentication(self) -> None:
         """Count one failure for the request's address; raises TooManyRequests beyond the limit."""
-        if not self._is_enabled:
-            return
-        name = f"failed-authentication:{_address(request)}"
-        usage = g.rate_limit = self.counts.count(name, self._failed_authentication)
-        if not usage.is_allowed:
-            raise TooManyRequests("Too many failed authentications from this address.")
+        self._count(
+            f"failed-authentication:{request.remote_addr}",
+            self._failed_authentication,
+            "Too many failed authentications from this address.",
+        )
 
     def set_limit_of_credential(self, *, is_platform: bool) -> None:
         """Apply RATELIMIT_PLATFORM or RATELIMIT_DEFAULT to the credential of this request."""
@@ -80,23 +81,14 @@ class RateLimits:
         if response.status_code == 429:
             response.headers.add("Retry-After", seconds)
 
+    def _count(self, name: str, rate: Rate, refusal: str) -> None:
+        if self._is_enabled:
+            usage = g.rate_limit = self.counts.count(name, rate)
+            if not usage.is_allowed:
+                raise TooManyRequests(refusal)
+
 
 def rate_limits() -> RateLimits:
     """The limits of the current application."""
     limits: RateLimits = current_app.extensions[EXTENSION]
     return limits
-
-
-def _bucket_name(request: Request) -> str:
-    """The digest of the request's credential, or its address if it has none.
-
-    White space and the spelling of ``Bearer`` make no difference.
-    """
-    credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
-    if not credential:
-        return f"address:{_address(request)}"
-    return hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def _address(request: Request) -> str:
-    return request.remote_addr or "127.0.0.1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from flask import Flask, Request, Response
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import Map, MapAdapter
 
 _IN_PATH = "/:@!$&'()*+,;="
@@ -35,11 +35,6 @@ def redirect_to_slashless(
     if request.query_string:
         location += f"?{quote(request.query_string, safe=_IN_QUERY)}"
     return Response(status=307, headers={"Location": location})
-
-
-def is_unrouted(error: HTTPException, request: Request) -> bool:
-    """Whether no route matches, as opposed to a view that found no row."""
-    return request.routing_exception is error
 
 
 def allowed_methods(error: MethodNotAllowed, urls: Map, path: str) -> str:

@@ -7,7 +7,6 @@ does not import jobs: it pushes ``JOBS[NAME]``, where ``NAME`` is a constant bes
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -115,9 +114,3 @@ def _push(pushed: Job, ids: tuple[str, ...], delay: float, meta: dict[str, str])
         log.warning("job_push_failed", extra={"job": pushed.name, "reason": str(fault)})
     except Exception:
         log.exception("job_push_failed", extra={"job": pushed.name})
-
-
-def load(modules: list[str]) -> None:
-    """Import the modules that define jobs, so that :data:`JOBS` is complete."""
-    for module in modules:
-        importlib.import_module(module)

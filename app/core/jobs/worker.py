@@ -8,13 +8,13 @@ from typing import Any
 
 import rq
 from flask import Flask
+from redis import Redis
 from rq.serializers import JSONSerializer
 
 from app.core.jobs.queues import Queue, queue_named
 from app.core.observability import telemetry
 from app.core.observability.logs import add_facts, resume_request
 from app.core.observability.metrics import count_job
-from app.core.redis_clients import worker_client
 from app.extensions import db
 
 log = logging.getLogger(__name__)
@@ -30,25 +30,16 @@ class Worker(rq.Worker):
         with self.app.app_context():
             db.engine.dispose(close=False)
             with telemetry.job_span(str(job.func_name), job.meta, queue=queue.name, job_id=job.id):
-                succeeded = self._perform(job, queue)
-            telemetry.flush()
+                _resume_request_of(job)
+                started = time.perf_counter()
+                succeeded = super().perform_job(job, queue)
+                _resume_request_of(job)  # the job may have changed the logged request id
+                milliseconds = round((time.perf_counter() - started) * 1000, 2)
+                fields = {"queue": queue.name, "succeeded": succeeded, "duration_ms": milliseconds}
+                log.info("job", extra=fields)
+                count_job(self.connection, str(job.func_name), succeeded=succeeded)
+            telemetry.flush(self.app)
             return succeeded
-
-    def _perform(self, job: rq.job.Job, queue: rq.Queue) -> bool:
-        _resume_request_of(job)
-        started = time.perf_counter()
-        succeeded = super().perform_job(job, queue)
-        _resume_request_of(job)  # the job may have changed the logged request id
-        log.info(
-            "job",
-            extra={
-                "queue": queue.name,
-                "succeeded": succeeded,
-                "duration_ms": round((time.perf_counter() - started) * 1000, 2),
-            },
-        )
-        count_job(self.connection, str(job.func_name), succeeded=succeeded)
-        return succeeded
 
     def handle_exception(self, job: rq.job.Job, *exc_info: Any) -> None:
         """Log the exception; RQ's own line would contain the job's arguments."""
@@ -63,7 +54,7 @@ def _resume_request_of(job: rq.job.Job) -> None:
 
 def make_worker(app: Flask, queues: list[Queue]) -> Worker:
     """A worker of ``queues``; it also queues delayed jobs when they are due."""
-    redis = worker_client(app.extensions["config"].redis_url)
+    redis = Redis.from_url(app.extensions["config"].redis_url)  # RQ sets its time-out
     worker = Worker(
         [queue_named(name, redis) for name in queues],
         connection=redis,

@@ -6,15 +6,17 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 from uuid_utils import uuid7
 
-_request_id: ContextVar[str] = ContextVar("request_id", default="")
-_facts: ContextVar[dict[str, str] | None] = ContextVar("log_facts", default=None)
+_NONE: Mapping[str, str] = MappingProxyType({})
+_facts: ContextVar[Mapping[str, str]] = ContextVar("log_facts", default=_NONE)
 _trace_id: ContextVar[str] = ContextVar("trace_id", default="")
 
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
@@ -25,7 +27,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 def current_request_id() -> str:
     """The id of the HTTP request that caused this work; ``""`` outside one."""
-    return _request_id.get()
+    return _facts.get().get("request_id", "")
 
 
 def begin_request(offered: str | None) -> str:
@@ -37,13 +39,12 @@ def begin_request(offered: str | None) -> str:
 
 def resume_request(request_id: str) -> None:
     """Log under the id of an earlier request, such as the one that queued this job."""
-    _request_id.set(request_id)
     _facts.set({"request_id": request_id} if request_id else {})
 
 
 def add_facts(**facts: str) -> None:
     """Add these facts to every later line of this request or job."""
-    _facts.set({**(_facts.get() or {}), **facts})
+    _facts.set({**_facts.get(), **facts})
 
 
 def name_trace(trace_id: str) -> None:
@@ -54,7 +55,7 @@ def name_trace(trace_id: str) -> None:
 def current_facts() -> dict[str, str]:
     """The facts in every line of this request or job."""
     trace_id = _trace_id.get()
-    return {**(_facts.get() or {}), **({"trace_id": trace_id} if trace_id else {})}
+    return {**_facts.get(), **({"trace_id": trace_id} if trace_id else {})}
 
 
 class JsonFormatter(logging.Formatter):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -43,7 +43,7 @@ def start(app: Flask, config: Config) -> None:
                 ) from None
             started[setting] = extra.start(app, value)
     if started:
-        atexit.register(_flush, started)
+        atexit.register(flush, app)
 
 
 def carried() -> dict[str, str]:
@@ -52,29 +52,24 @@ def carried() -> dict[str, str]:
     return tracing.carried() if tracing else {}
 
 
-@contextmanager
-def job_span(name: str, meta: Mapping[str, Any], **attributes: str) -> Iterator[None]:
+def job_span(name: str, meta: Mapping[str, Any], **attributes: str) -> AbstractContextManager[None]:
     """One span around a job, in the trace that ``meta`` names."""
     tracing = _tracing()
-    with tracing.job_span(name, meta, attributes) if tracing else nullcontext():
-        yield
+    return tracing.job_span(name, meta, attributes) if tracing else nullcontext()
 
 
 def note_failure(fault: BaseException) -> None:
     """Mark the current job's span as failed."""
     tracing = _tracing()
-    if tracing is not None:
+    if tracing:
         tracing.note_failure(fault)
 
 
-def flush() -> None:
+def flush(app: Flask) -> None:
     """Send the queued spans and reports, within :data:`PATIENCE` seconds."""
-    _flush(current_app.extensions["telemetry"])
-
-
-def _flush(started: Mapping[str, Any]) -> None:
-    """Flush in threads, because OpenTelemetry exceeds its own time limit."""
-    threads = [threading.Thread(target=extra.flush, daemon=True) for extra in started.values()]
+    started = app.extensions["telemetry"].values()
+    # In threads, because OpenTelemetry exceeds its own time limit.
+    threads = [threading.Thread(target=extra.flush, daemon=True) for extra in started]
     for thread in threads:
         thread.start()
     for thread in threads:

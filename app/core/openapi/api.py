@@ -97,13 +97,6 @@ class Api(flask_smorest.Api):
         for name, schema in SCHEMAS.items():
             self.spec.components.schema(name, schema)
 
-    @cached_property
-    def document(self) -> dict[str, Any]:
-        """The OpenAPI document; made once, after all blueprints are registered."""
-        document: dict[str, Any] = self.spec.to_dict()
-        add_examples(document)
-        return document
-
     def _openapi_json(self) -> Response:
         response = Response(self._written, content_type="application/json")
         response.add_etag()
@@ -112,7 +105,10 @@ class Api(flask_smorest.Api):
 
     @cached_property
     def _written(self) -> bytes:
-        return json_text.dumps(self.document)
+        """The OpenAPI document; made once, after all blueprints are registered."""
+        document = self.spec.to_dict()
+        add_examples(document)
+        return json_text.dumps(document)
 
     def _register_responses(self) -> None:
         """Register the response that ``@blp.arguments`` refers to, and no other."""

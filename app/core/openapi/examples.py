@@ -35,14 +35,14 @@ def add_examples(document: dict[str, Any]) -> None:
 
 def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
     """A value that ``schema`` accepts."""
-    schema = _resolved(schema, document)
+    while "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     for key in ("example", "const", "default"):
         if key in schema:
             return schema[key]
-    if schema.get("examples"):
-        return schema["examples"][0]
-    if schema.get("enum"):
-        return schema["enum"][0]
+    for key in ("examples", "enum"):
+        if schema.get(key):
+            return schema[key][0]
     if schema.get("anyOf"):
         return example_of(schema["anyOf"][0], document)
     kind = schema.get("type")
@@ -53,9 +53,3 @@ def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
     if kind == "array" and "items" in schema:
         return [example_of(schema["items"], document)]
     return FORMATS.get(schema.get("format", ""), PLAIN.get(str(kind)))
-
-
-def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    while "$ref" in schema:
-        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    return schema

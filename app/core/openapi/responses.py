@@ -6,51 +6,49 @@ from collections.abc import Collection, Iterator
 from http import HTTPStatus
 from typing import Any
 
-_ERROR = {
-    "type": "object",
-    "title": "Error",
-    "required": ["detail"],
-    "properties": {
-        "detail": {"type": "string", "description": "One sentence for people."},
-        "code": {
-            "type": "string",
-            "description": "For programs, where the status alone is ambiguous.",
-        },
-    },
-}
+from flask_smorest.utils import resolve_schema_instance
 
-# Exactly FastAPI's two schemas.
-_VALIDATION_ERROR = {
-    "type": "object",
-    "title": "ValidationError",
-    "required": ["loc", "msg", "type"],
-    "properties": {
-        "loc": {
-            "type": "array",
-            "title": "Location",
-            "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "Error": {
+        "type": "object",
+        "title": "Error",
+        "required": ["detail"],
+        "properties": {
+            "detail": {"type": "string", "description": "One sentence for people."},
+            "code": {
+                "type": "string",
+                "description": "For programs, where the status alone is ambiguous.",
+            },
         },
-        "msg": {"type": "string", "title": "Message"},
-        "type": {"type": "string", "title": "Error Type"},
-        "input": {"title": "Input"},
-        "ctx": {"type": "object", "title": "Context"},
     },
-}
-_HTTP_VALIDATION_ERROR = {
-    "type": "object",
-    "title": "HTTPValidationError",
-    "properties": {
-        "detail": {
-            "type": "array",
-            "title": "Detail",
-            "items": {"$ref": "#/components/schemas/ValidationError"},
-        }
+    # Exactly FastAPI's two schemas.
+    "ValidationError": {
+        "type": "object",
+        "title": "ValidationError",
+        "required": ["loc", "msg", "type"],
+        "properties": {
+            "loc": {
+                "type": "array",
+                "title": "Location",
+                "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+            },
+            "msg": {"type": "string", "title": "Message"},
+            "type": {"type": "string", "title": "Error Type"},
+            "input": {"title": "Input"},
+            "ctx": {"type": "object", "title": "Context"},
+        },
     },
-}
-SCHEMAS = {
-    "Error": _ERROR,
-    "ValidationError": _VALIDATION_ERROR,
-    "HTTPValidationError": _HTTP_VALIDATION_ERROR,
+    "HTTPValidationError": {
+        "type": "object",
+        "title": "HTTPValidationError",
+        "properties": {
+            "detail": {
+                "type": "array",
+                "title": "Detail",
+                "items": {"$ref": "#/components/schemas/ValidationError"},
+            }
+        },
+    },
 }
 
 
@@ -145,7 +143,8 @@ def _error_statuses(doc: dict[str, Any], rule: str, method: str) -> Iterator[int
 def _chooses_tenant(doc: dict[str, Any]) -> bool:
     """Whether ``?tenant_id=`` chooses the tenant; in a list it is only a filter."""
     for parameter in doc.get("parameters", ()):
-        fields = getattr(parameter.get("schema"), "_declared_fields", {})
-        if "tenant_id" in fields and "cursor" not in fields:
-            return True
+        if parameter["in"] == "query":
+            fields = resolve_schema_instance(parameter["schema"]).fields
+            if "tenant_id" in fields and "cursor" not in fields:
+                return True
     return False

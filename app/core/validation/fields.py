@@ -7,13 +7,12 @@ wrong type. An absent field loads as ``load_default``; without that its key is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from itertools import islice
 from typing import Any
 
 import marshmallow as ma
-from marshmallow import missing
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
 
 from app.core.errors import Entry, Invalid
@@ -29,25 +28,25 @@ class Field(ma.fields.Field):
 
     def __init__(
         self,
-        *,
+        *args: Any,
         nullable: bool = False,
-        example: Any = missing,
         keywords: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        """``metadata`` takes precedence over ``example``, and both over ``keywords``."""
-        shown = {} if example is missing else {"examples": [example]}
-        documented = {**self.keywords, **(keywords or {}), **shown, **(metadata or {})}
-        super().__init__(allow_none=nullable, metadata=documented, **options)
+        """``metadata`` takes precedence over ``keywords``; ``args`` are marshmallow's."""
+        documented = {**self.keywords, **(keywords or {}), **(metadata or {})}
+        super().__init__(*args, allow_none=nullable, metadata=documented, **options)
 
-    def deserialize(
-        self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any
-    ) -> Any:
+    def deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
         """Load a present value; raises Invalid with each ``loc`` relative to this field."""
         if value is None and self.allow_none:
             return None
-        return self._deserialize(value, attr, data, **kwargs)
+        return self.from_json(value)
+
+    def from_json(self, value: Any) -> Any:
+        """The Python value; raises Invalid."""
+        raise NotImplementedError
 
     def to_json(self, value: Any) -> Any:
         """``value`` for :mod:`app.core.json_text`, which writes datetimes and UUIDs itself."""
@@ -57,11 +56,14 @@ class Field(ma.fields.Field):
 class Scalar(Field):
     """A field whose values are loaded by pydantic-core."""
 
-    def __init__(self, schema: CoreSchema, **options: Any) -> None:
-        super().__init__(**options)
-        self.validator = SchemaValidator(schema)
+    accepts: CoreSchema
+    """What a field of the class accepts, unless its constructor is given another schema."""
 
-    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+    def __init__(self, schema: CoreSchema | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.validator = SchemaValidator(schema or self.accepts)
+
+    def from_json(self, value: Any) -> Any:
         try:
             return self.validator.validate_python(value)
         except ValidationError as fault:
@@ -91,19 +93,15 @@ class Str(Scalar, ma.fields.String):
 class Email(Scalar, ma.fields.Email):
     """An e-mail address, loaded normalized; ``Name <a@b.co>`` loads as ``a@b.co``."""
 
+    accepts = scalars.email()
     keywords = {"examples": ["ada@example.com"]}
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(scalars.email(), **options)
 
 
 class Bool(Scalar, ma.fields.Boolean):
     """A boolean, also as 0, 1, ``"yes"``, ``"off"`` and the like."""
 
+    accepts = scalars.boolean()
     keywords = {"examples": [True]}
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(scalars.boolean(), **options)
 
 
 class Int(Scalar, ma.fields.Integer):
@@ -119,19 +117,15 @@ class Int(Scalar, ma.fields.Integer):
 class AwareDateTime(Scalar, ma.fields.AwareDateTime):
     """RFC 3339 with an offset, or Unix time; loaded in UTC."""
 
+    accepts = scalars.aware_datetime()
     keywords = {"examples": ["2026-01-31T12:00:00Z"]}
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(scalars.aware_datetime(), **options)
 
 
 class Uuid(Scalar, ma.fields.UUID):
     """A UUID in a body or a query; a bad id in a path is 404 instead."""
 
+    accepts = core_schema.uuid_schema()
     keywords = {"examples": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"]}
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(core_schema.uuid_schema(), **options)
 
 
 class Literal(Scalar, ma.fields.String):
@@ -167,18 +161,15 @@ class Choice(Literal):
 class LiteralTrue(Scalar, ma.fields.Boolean):
     """JSON true, or a number equal to it; ``"true"`` and the like are refused."""
 
+    accepts = core_schema.literal_schema([True])
     keywords = {"enum": [True], "examples": [True]}
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(core_schema.literal_schema([True]), **options)
 
 
 class AnyJson(Field, ma.fields.Raw):
     """Any JSON value that PostgreSQL can hold, null included."""
 
-    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        _raise_any(islice(scalars.unstorable(value), MAX_ENTRIES))
-        return value
+    def from_json(self, value: Any) -> Any:
+        return _storable(value)
 
 
 class JsonObject(Field, ma.fields.Dict):
@@ -186,11 +177,10 @@ class JsonObject(Field, ma.fields.Dict):
 
     keywords = {"additionalProperties": True}
 
-    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+    def from_json(self, value: Any) -> Any:
         if not isinstance(value, dict):
             raise Invalid(refused("dict_type", (), value))
-        _raise_any(islice(scalars.unstorable(value), MAX_ENTRIES))
-        return value
+        return _storable(value)
 
 
 class ListOf(Field, ma.fields.List):
@@ -198,10 +188,7 @@ class ListOf(Field, ma.fields.List):
 
     inner: Field
 
-    def __init__(self, item: Field, **options: Any) -> None:
-        super().__init__(cls_or_instance=item, **options)
-
-    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> list[Any]:
+    def from_json(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise Invalid(refused("list_type", (), value))
         loaded: list[Any] = []
@@ -213,7 +200,8 @@ class ListOf(Field, ma.fields.List):
                 found += under(index, fault.errors)
                 if len(found) >= MAX_ENTRIES:
                     break
-        _raise_any(found)
+        if found:
+            raise Invalid(*found)
         return loaded
 
     def to_json(self, value: Any) -> Any:
@@ -224,10 +212,7 @@ class ListOf(Field, ma.fields.List):
 class Nested(Field, ma.fields.Nested):
     """An object of another schema."""
 
-    def __init__(self, schema: type[ma.Schema], **options: Any) -> None:
-        super().__init__(nested=schema, **options)
-
-    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+    def from_json(self, value: Any) -> Any:
         return self.schema.load(value)
 
     def to_json(self, value: Any) -> Any:
@@ -235,10 +220,10 @@ class Nested(Field, ma.fields.Nested):
         return None if value is None else self.schema.dump(value)
 
 
-def _raise_any(found: Iterable[Entry]) -> None:
-    listed = list(found)
-    if listed:
-        raise Invalid(*listed)
+def _storable(value: Any) -> Any:
+    if found := list(islice(scalars.unstorable(value), MAX_ENTRIES)):
+        raise Invalid(*found)
+    return value
 
 
 def _given(keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Schema(ma.Schema):
             raise Invalid(refused("model_attributes_type", (), data))
         values: dict[str, Any] = {}
         found: list[Entry] = []
-        for key, name, field in self._loaded:
+        for key, (name, field) in self.inputs.items():
             if key not in data:
                 if field.required:
                     found.append(refused("missing", (key,), data))
@@ -54,8 +54,8 @@ class Schema(ma.Schema):
             except Invalid as fault:
                 found += under(key, fault.errors)
         unknown = unknown or self.unknown
-        if unknown != ma.EXCLUDE and not data.keys() <= self._known:
-            others = [key for key in data if key not in self._known]
+        if unknown != ma.EXCLUDE and not data.keys() <= self.inputs.keys():
+            others = [key for key in data if key not in self.inputs]
             if unknown == ma.RAISE:
                 found += [_extra(key, data[key]) for key in others[:MAX_ENTRIES]]
             values.update((key, data[key]) for key in others)
@@ -63,12 +63,14 @@ class Schema(ma.Schema):
             raise Invalid(*found[:MAX_ENTRIES])
         return values
 
-    def dump(self, obj: Any, *, many: bool | None = None) -> Any:
-        """A dict for :mod:`app.core.json_text`, or a list of them; datetimes and UUIDs stay objects.
+    def dump(self, obj: Any) -> Any:  # type: ignore[override]  # no many
+        """A dict for :mod:`app.core.json_text`; datetimes and UUIDs stay objects.
+
+        A schema made with ``many=True`` takes and gives a list.
 
         Raises AttributeError or KeyError for a row without one of the fields.
         """
-        if self.many if many is None else many:
+        if self.many:
             return [self._dump_one(one) for one in obj]
         return self._dump_one(obj)
 
@@ -86,16 +88,19 @@ class Schema(ma.Schema):
         return written
 
     @cached_property
-    def _loaded(self) -> list[tuple[str, str, Any]]:
-        return _named(self.load_fields)
-
-    @cached_property
-    def _known(self) -> set[str]:
-        return {key for key, *_ in self._loaded}
+    def inputs(self) -> dict[str, tuple[str, Any]]:
+        """The fields that ``load`` reads: JSON key -> Python name and field."""
+        return {
+            field.data_key or name: (field.attribute or name, field)
+            for name, field in self.load_fields.items()
+        }
 
     @cached_property
     def _dumped(self) -> list[tuple[str, str, Any]]:
-        return _named(self.dump_fields)
+        return [
+            (field.data_key or name, field.attribute or name, field)
+            for name, field in self.dump_fields.items()
+        ]
 
     @cached_property
     def _conversions(self) -> list[tuple[str, Any]]:
@@ -105,13 +110,6 @@ class Schema(ma.Schema):
             for key, _, field in self._dumped
             if type(field).to_json not in (Field.to_json, Str.to_json)
         ]
-
-
-def _named(fields: Mapping[str, ma.fields.Field]) -> list[tuple[str, str, Any]]:
-    """Each field after its JSON key and its Python name."""
-    return [
-        (field.data_key or name, field.attribute or name, field) for name, field in fields.items()
-    ]
 
 
 def _extra(key: str, value: Any) -> Entry:

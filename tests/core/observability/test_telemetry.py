@@ -60,8 +60,8 @@ def traced(app, environment, watched: Collector) -> Iterator[Flask]:
     made = create_app({**environment, **watched.settings})
     made.add_url_rule("/failing/<word>", methods=["POST"], view_func=public(fail))
     yield made
+    telemetry.flush(made)
     with made.app_context():
-        telemetry.flush()
         db.engine.dispose()
     root.handlers[:] = handlers
 
@@ -83,11 +83,6 @@ def post_failing(app: Flask, request_id: str) -> None:
         },
     )
     assert answer.status_code == 500
-
-
-def send_waiting(app: Flask) -> None:
-    with app.app_context():
-        telemetry.flush()
 
 
 def run_job(app: Flask, *ids: str) -> None:
@@ -136,9 +131,9 @@ class TestUnset:
         assert done.stdout == "[]\n", done.stderr
 
     def test_carries_nothing_and_sends_nothing(self, app):
-        with app.app_context():
-            telemetry.flush()
+        telemetry.flush(app)
 
+        with app.app_context():
             assert telemetry.carried() == {}
 
 
@@ -194,7 +189,7 @@ class TestReports:
 
     def test_name_the_trace_of_the_request(self, traced, watched):
         post_failing(traced, "failed-request")
-        send_waiting(traced)
+        telemetry.flush(traced)
 
         (event,) = watched.wait_for(lambda: watched.events)
         ((_, span),) = watched.spans
@@ -212,7 +207,7 @@ class TestReports:
 
     def test_tell_nothing_of_a_refusal(self, traced, watched):
         traced.test_client().get("/v1/users")
-        send_waiting(traced)
+        telemetry.flush(traced)
 
         assert watched.events == []
 
@@ -231,7 +226,7 @@ class TestTraces:
                 "traceparent": f"00-{trace_id}-00f067aa0ba902b7-01",
             },
         )
-        send_waiting(traced)
+        telemetry.flush(traced)
 
         ((service, span),) = [one for one in watched.spans if not is_statement(one[1])]
         assert service == "controlplane"
@@ -252,7 +247,7 @@ class TestTraces:
         traced.test_client().get(
             f"/v1/users/{user.id}", headers={"Authorization": f"Bearer {token}"}
         )
-        send_waiting(traced)
+        telemetry.flush(traced)
 
         (request,) = [span for _, span in watched.spans if not is_statement(span)]
         statements = [span for _, span in watched.spans if is_statement(span)]
@@ -268,7 +263,7 @@ class TestTraces:
 
     def test_show_a_failure_by_its_kind_alone(self, traced, watched):
         post_failing(traced, "failed-request")
-        send_waiting(traced)
+        telemetry.flush(traced)
 
         ((_, span),) = watched.spans
         assert span.status.code == Status.STATUS_CODE_ERROR
@@ -280,7 +275,7 @@ class TestTraces:
         for path in ("/healthz", "/readyz", "/metrics"):
             traced.test_client().get(path)
         traced.test_client().get(f"/{CANARY}")
-        send_waiting(traced)
+        telemetry.flush(traced)
 
         assert [span.name for _, span in watched.spans] == ["GET unrouted"]
 
@@ -294,7 +289,7 @@ class TestTraces:
         )
         with traced.app_context():
             make_worker(traced, [Queue.INDEXES]).work(burst=True, logging_level="WARNING")
-        send_waiting(traced)
+        telemetry.flush(traced)
 
         spans = requests_and_jobs(watched)
         asked, worked = spans["POST /v1/custom-fields"], spans[BUILD]
@@ -317,7 +312,7 @@ class TestTraces:
             post_failing(traced, "failed-request")
             run_job(traced, CANARY, CANARY)
             logging.getLogger().warning("afterwards")
-        send_waiting(traced)
+        telemetry.flush(traced)
 
         ids = {name: span.trace_id.hex() for name, span in requests_and_jobs(watched).items()}
         lines = [json.loads(line) for line in log.read_text().splitlines()]
