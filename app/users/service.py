@@ -15,6 +15,7 @@ from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, Forbidden, Invalid, Location, value_error
+from app.core.merge_patch import merge_patch
 from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
 from app.custom_fields.values.check import check_patch
@@ -22,7 +23,6 @@ from app.custom_fields.values.rules import remember, rules_column
 from app.memberships import owners
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
-from app.users.merge_patch import merge_patch
 from app.users.models import User
 
 ENTITY = "user"
