@@ -14,7 +14,7 @@ import orjson
 
 from app.core.clock import rfc3339
 
-ALL_NOUGHTS = bytes.maketrans(b"123456789", b"000000000")
+TO_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 LARGE = b"0" * 19  # digits; orjson reads an integer beyond 64 bits as a float
 
 
@@ -36,7 +36,7 @@ def dumps_text(value: Any) -> str:
 def loads(text: str) -> Any:
     """The value of a JSON column."""
     encoded = text.encode()
-    if LARGE in encoded.translate(ALL_NOUGHTS):
+    if LARGE in encoded.translate(TO_ZEROS):
         return json.loads(text)
     try:
         return orjson.loads(encoded)

@@ -1,7 +1,7 @@
-"""Statements on many rows: parameters for an INSERT, such as one with ON CONFLICT, and UPDATE.
+"""Statements that write many rows: the parameters of an INSERT, and an UPDATE.
 
-For many rows each column is sent as one array. So the text of the statement does not depend on the
-number of rows, and it can be prepared.
+Each column is sent as one array. So the text of the statement does not depend on the number of
+rows, and the statement can be prepared.
 """
 
 from __future__ import annotations

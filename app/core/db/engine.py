@@ -1,4 +1,4 @@
-"""SQLAlchemy's engine as the service uses it: its settings, and what a new connection gets.
+"""The settings of SQLAlchemy's engine, and the set-up of each new connection.
 
 The engine owns the connection pool. Connections are in psycopg2's autocommit mode, because
 :mod:`app.core.db.transactions` sends BEGIN and COMMIT itself.
@@ -63,11 +63,11 @@ class PooledConnection(connection):
 
 
 def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
-    """Bound every wait of the pool's connections for PostgreSQL.
+    """Set up each connection of the pool, and limit how long it waits for PostgreSQL.
 
-    A frozen server cannot keep ``statement_timeout`` itself, so the client stops waiting
-    :data:`GRACE` seconds later. Connections outside the pool, such as the migrations', wait without
-    a limit.
+    A frozen server cannot apply ``statement_timeout`` itself, so the client stops waiting
+    :data:`GRACE` seconds after it. Connections outside the pool, such as those of the migrations,
+    wait without a limit.
     """
     breaker = Breaker(PAUSE)
     app.extensions["database_breaker"] = breaker
@@ -105,7 +105,7 @@ def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
 
 
 def _wait(opened: connection) -> None:
-    """psycopg2's ``wait_select`` with a limit; OperationalError after it.
+    """Wait as psycopg2's ``wait_select`` does, but raise OperationalError after the time limit.
 
     psycopg2 closes a connection whose wait callback raises. It opens connections by this callback
     too, and then ignores ``connect_timeout``.

@@ -21,8 +21,8 @@ class Row(db.Model):  # type: ignore[name-defined]
     """A table with an id (UUIDv7), timestamps and a version.
 
     ``version`` starts at 1 and grows by one with each change; it is the ETag. A model describes a
-    table and is never instantiated: statements return its rows as immutable named tuples, which
-    the type checker treats as the model, and :mod:`app.core.db.queries` changes them.
+    table and is never instantiated. Statements return the rows as immutable named tuples, which the
+    type checker treats as the model. The functions of :mod:`app.core.db.queries` write changes.
     """
 
     __abstract__ = True

@@ -1,7 +1,8 @@
 """Keyset pagination over ``(created_at, id)``.
 
-A walk from the first page to the last returns every row that existed when it started exactly once,
-whatever is inserted meanwhile.
+A client that reads from the first page to the last gets each row that existed at the start exactly
+once, even if rows are inserted meanwhile. Only rows that are deleted, or no longer match the
+filters, can be absent.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ class Page:
 class Condition:
     """A condition of a list, and the values of its parameters.
 
-    Build the clause once, with ``bindparam``: the list's statement is cached by it. A condition
-    ``finds_ids`` if it names few rows by their ids, of one tenant: then one plan is best for all
-    values, the statement may be prepared, and the list does not name the tenant again.
+    Build the clause once, with ``bindparam``, because it is part of the key under which the list's
+    statement is cached. ``finds_ids`` says that the clause allows only a few ids, of one tenant.
+    Then one plan is best for all values, so the statement may be prepared, and the list adds no
+    condition for the tenant.
     """
 
     clause: ColumnElement[bool]
@@ -57,11 +59,11 @@ def paginate(
     limit: int = DEFAULT_LIMIT,
     cursor: str | None = None,
 ) -> Page:
-    """One page (1..100) of ``model``'s rows, oldest first.
+    """One page of at most ``limit`` rows of ``model``, oldest first.
 
-    The rows are those of one tenant where ``tenant_id`` is given, whose columns ``equal`` these
-    values, and that fulfil all ``conditions``. Raises Invalid at ``["query", "cursor"]`` for a
-    cursor that this service did not make.
+    ``equal`` gives columns and the values that they must have. All ``conditions`` must hold too.
+    With ``tenant_id``, only rows of that tenant are in the list. Raises Invalid at
+    ``["query", "cursor"]`` for a cursor that this service did not make.
     """
     equal = equal or {}
     values: dict[str, Any] = {"limit": limit + 1, **equal}
@@ -122,9 +124,9 @@ def _list(
     onwards: bool,
     prepare: bool,
 ) -> Statement:
-    """One statement for each combination of filters.
+    """The statement for one combination of filters.
 
-    A list that is filtered by values is not prepared, because its best plan depends on them.
+    ``prepare`` is False for a list whose best plan depends on the values of its filters.
     """
     clause = select(model).order_by(model.created_at, model.id).limit(bindparam("limit"))
     clause = clause.where(*(getattr(model, name) == bindparam(name) for name in equal), *clauses)

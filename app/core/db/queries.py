@@ -86,8 +86,8 @@ def insert_row(
 ) -> M:
     """Insert a row and return it; columns that ``values`` lacks get the model's defaults.
 
-    A unique constraint named in ``conflicts`` that is violated raises its error, so of two
-    requests at once only one passes.
+    ``conflicts`` maps the names of unique constraints to errors. The violation of such a constraint
+    raises its error, so only one of two simultaneous requests succeeds.
     """
     described: Any = model
     table = described.__table__
@@ -113,13 +113,14 @@ def update_row(
     also: Mapping[str, Any] | None = None,
     conflicts: Conflicts | None = None,
 ) -> tuple[R, Change | None]:
-    """Set the fields that differ; the new row, and None instead of a Change where none does.
+    """Set the fields that differ, and return the new row and the Change.
 
-    A change also sets ``updated_at``, ``version``, ``updated_by_user_id`` where the model has it,
-    and ``also``, which is not part of the Change. The new row is built from the given values, since
-    PostgreSQL stores them unchanged: moments are in UTC and no trigger changes a row. ``row`` needs the key, the version and the fields
-    in ``values``. Raises RowChanged if another transaction has changed the row since it was read;
-    then this transaction runs again.
+    If no field differs, nothing is written and None is returned instead of the Change. Otherwise
+    ``updated_at``, ``version`` and the fields in ``also`` are set too, and ``updated_by_user_id``
+    where ``actor_id`` is given and the model has it; none of these is in the Change. ``row`` needs
+    the key, the version and the fields in ``values``. The new row is built from the given values,
+    because PostgreSQL stores them unchanged. Raises RowChanged if another transaction has changed
+    the row since it was read; :func:`app.core.db.transactions.run` then tries again.
     """
     described: Any = model
     changed = {name: new for name, new in values.items() if differs(getattr(row, name), new)}
@@ -238,7 +239,7 @@ def _default(column: Any) -> Any:
 
 @contextmanager
 def _raising(conflicts: Conflicts | None) -> Iterator[None]:
-    """Turn the violation of a unique constraint into the error of that name."""
+    """Raise the error that ``conflicts`` has for a unique constraint if the block violates it."""
     try:
         yield
     except UniqueViolation as fault:

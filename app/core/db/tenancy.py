@@ -3,8 +3,8 @@
 The row-level security policies read transaction-local settings. :func:`enter` sets them; for
 requests the database functions ``authenticate_user`` and ``authenticate_key`` set them in the same
 statement that finds the credential (see :mod:`app.auth.principals`). Queries name the tenant
-explicitly as well, so that PostgreSQL uses the indexes and one safeguard catches a mistake in the
-other. Without a scope no tenant-owned row is visible.
+explicitly as well. So PostgreSQL uses the indexes, and a mistake in either a query or a policy does
+not show another tenant's rows. Without a scope no tenant-owned row is visible.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def current_scope() -> Scope:
 
 
 def narrow(tenant_id: UUID | None) -> UUID | None:
-    """The tenant whose rows a list shows, given its ``?tenant_id=``; None means every tenant.
+    """The tenant whose rows a list shows: its ``?tenant_id=``, else the scope's; None means every.
 
-    A tenant's credential that names another tenant gets that tenant's id back. Row-level security
-    shows it no row of that tenant, so its list is empty.
+    If a tenant's credential names another tenant, the list is empty, because row-level security
+    hides that tenant's rows.
     """
     return tenant_id or current_scope().tenant_id

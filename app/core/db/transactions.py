@@ -32,7 +32,7 @@ STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its c
 RETRIED = {"40001", "40P01", *STALE_PREPARED}  # serialization failure, deadlock
 
 observers: list[Callable[[str, str], AbstractContextManager[Any]]] = []
-"""Called with the name and the template of each message; the context surrounds its execution."""
+"""Each gets a message's name and template; the message is sent inside the context it returns."""
 
 
 class RowChanged(Exception):
@@ -153,9 +153,10 @@ def transaction() -> Iterator[Transaction]:
 def run(work: Callable[[], T]) -> T:
     """Run ``work`` in a transaction, and again after a conflict with another transaction.
 
-    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them. A lost
-    connection is tried once more, unless it was lost during the commit: then nobody knows whether
-    the changes are durable.
+    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them. ``work``
+    also runs again if a prepared statement is no longer valid, and if the first attempt lost its
+    connection. It does not if the connection was lost during the commit, because then nobody knows
+    whether the changes are durable.
     """
     current = Transaction()
     for attempt in range(1, ATTEMPTS + 1):
@@ -173,7 +174,7 @@ def run(work: Callable[[], T]) -> T:
 
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """Run the block so that an error in it undoes the block alone, its callbacks and facts too."""
+    """Run the block in a savepoint: an error undoes only the block, its callbacks and its facts."""
     current = current_transaction()
     facts, callbacks = dict(current.facts), list(current.callbacks)
     current.execute("SAVEPOINT inner_block", name="SAVEPOINT")

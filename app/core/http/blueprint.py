@@ -1,9 +1,9 @@
 """The one Blueprint: guard, transaction, idempotency, envelope, ETag and their documentation.
 
-A view is decorated as in flask-smorest and returns a row, a :class:`Page`, ``(row, headers)``, a
-finished Response, or None where its ``@blp.response`` has no schema. Around it, in this order: open the transaction, authenticate and authorise,
-replay the answer of a known ``Idempotency-Key``, validate the arguments, run the view, serialize
-``{"data": …}`` with an ``ETag``, commit.
+A view is decorated as in flask-smorest. It returns a row, a :class:`Page`, ``(row, headers)``, a
+complete ``Response``, or None for an answer without a body. Around it, in this order: open the
+transaction, authenticate and authorise, replay the answer of a known ``Idempotency-Key``, validate
+the arguments, run the view, serialize ``{"data": …}`` with an ``ETag``, commit.
 
 Conditional requests (RFC 9110 §13.1): the ``ETag`` is the row's version. ``If-None-Match`` is
 compared weakly. ``If-Match`` is optional and compared strongly under the row's lock

@@ -14,5 +14,5 @@ def allow_body(path: str, limit: int) -> None:
 
 
 def body_limit(path: str) -> int:
-    """The limit in bytes; the server applies it before it reads the body, Flask when it does."""
+    """The limit in bytes; the server applies it while a body arrives, Flask when it is read."""
     return _LARGER.get(path, MAX_BODY)

@@ -19,7 +19,11 @@ def register_hooks(app: Flask, limits: RateLimits) -> None:
 
     @app.before_request
     def begin() -> None:
-        """Raise NotFound, TooManyRequests, or Forbidden for a view without ``access``."""
+        """Begin the request's log, set the body limit, and count the request if it is guarded.
+
+        Raises NotFound for a path that begins with ``//`` or has a NUL character, Forbidden for a
+        view without ``access``, and TooManyRequests beyond the rate limit.
+        """
         g.started = time.perf_counter()
         logs.begin_request(request.headers.get("X-Request-Id"))
         path = request.environ["PATH_INFO"]

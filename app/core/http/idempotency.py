@@ -1,8 +1,9 @@
 """``Idempotency-Key``: a POST or PATCH that is sent again has one effect and one answer.
 
-The request's transaction begins by inserting the key. A second request with the same key waits for
-the first at the unique index. If the first commits, the second finds its answer. If the first rolls
-back (any answer but 2xx), the second runs.
+After the authentication the request's transaction inserts the key. A second request with the same
+key waits at the unique index until the first one's transaction ends. If the first answer is 2xx, it
+is stored with the key, and the second request gets it too. After any other answer the key is not
+stored, and the second request runs.
 """
 
 from __future__ import annotations
@@ -85,9 +86,9 @@ DELETE_EXPIRED = Statement(
 def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
     """``answer()``, or the stored answer to the same request with the same key.
 
-    Raises Invalid for another query or body under the key and for a key that is empty, longer than
-    255 characters or not printable, and Conflict (``idempotency_in_progress``) if the first request
-    still runs after ten seconds.
+    Raises Invalid if the key was used with another query or body, and for a key that is empty,
+    longer than 255 characters or not printable. Raises Conflict (``idempotency_in_progress``) if
+    the first request still runs after ten seconds.
     """
     key = request.headers.get("Idempotency-Key")
     credential = transactions.context().get("credential")
@@ -109,7 +110,7 @@ def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
 
 
 def replay_as(body: bytes) -> None:
-    """Store ``body`` instead of the real one, which holds a secret."""
+    """Store ``body`` for repeated requests, because the body of this answer contains a secret."""
     transactions.context()["idempotent_body"] = body
 
 
@@ -118,7 +119,10 @@ def _invalid(reason: str) -> Invalid:
 
 
 def _claim(place: dict[str, str], fingerprint: str) -> bool:
-    """Insert the key; False if it exists. Waits for a request that has just inserted it."""
+    """Insert the key, or replace an expired one; False if it was used already.
+
+    Waits until another request that is inserting the same key has ended.
+    """
     now = utcnow()
     LIMIT_WAIT.first(limit=f"{int(WAIT_SECONDS * 1000)}ms")
     try:

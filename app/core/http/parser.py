@@ -108,9 +108,10 @@ def _of_parameter(entry: Entry, location: str) -> Entry:
 
 
 def _body(request: Request) -> Any:
-    """The parsed body; its text, which no schema accepts, if the Content-Type is not JSON.
+    """The parsed JSON body. Without a JSON Content-Type it is the text, which every schema refuses.
 
-    Raises Invalid for a syntax error, and BadRequest for a body of another encoding or too deep.
+    Raises Invalid for a syntax error. Raises BadRequest for bytes that cannot be decoded, for an
+    integer with too many digits, and for a body that is nested deeper than :data:`MAX_DEPTH`.
     """
     raw = request.get_data()
     if not raw:

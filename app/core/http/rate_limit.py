@@ -3,11 +3,12 @@
 Requests are counted in the process and summed with those of the other processes in the background,
 see :mod:`app.core.http.rate_counts`. No request waits for Redis, and none fails without it.
 ``RATELIMIT_ENABLED=0`` turns the limits off. Public endpoints have none, because providers deliver
-webhooks in bursts. Responses to counted requests carry
-``RateLimit-Limit``, ``-Remaining`` and ``-Reset`` (seconds) of
-draft-ietf-httpapi-ratelimit-headers-06, and a 429 carries ``Retry-After``.
+webhooks in bursts. Responses to counted requests have the headers ``RateLimit-Limit``,
+``-Remaining`` and ``-Reset`` (seconds) of draft-ietf-httpapi-ratelimit-headers-06. A 429 also has
+``Retry-After``.
 
-A request is counted before its credential is looked up, so one over the limit costs no statement.
+A request is counted before its credential is looked up, so a request beyond the limit does not use
+the database.
 Whether a credential is a platform credential is known after its first authentication in a process;
 until then RATELIMIT_DEFAULT applies to it.
 """

@@ -24,7 +24,7 @@ def redirect_to_slashless(
 ) -> Response | None:
     """A 307 to the path without its trailing slashes; None if that path has no route either.
 
-    The address is absolute and begins with ``public_url``, or with the request's host without one.
+    The address is absolute. If ``public_url`` is empty, it has the request's scheme and host.
     The method is not checked: the new path answers 405 itself. The body is not read.
     """
     path = request.path.rstrip("/")

@@ -74,7 +74,7 @@ class Worker(base.Worker):
         self._drain()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """SIGTERM."""
+        """Begin to stop, because of SIGTERM; the module describes how."""
         self.is_told_to_stop = True
         self._stop()
 
@@ -143,7 +143,7 @@ class Worker(base.Worker):
         for server in self.servers:
             if self.is_told_to_stop:
                 _accept_all(server)
-            wasyncore.dispatcher.close(server)  # the socket; threads still wake the loop
+            wasyncore.dispatcher.close(server)  # only the socket; threads need the trigger
         while time.monotonic() < end and any(server.active_channels for server in self.servers):
             self._turn(INTERVAL)
 

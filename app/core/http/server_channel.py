@@ -1,11 +1,9 @@
-"""One connection of the server, and its deadlines.
+"""One connection of the server, and its time limits in seconds.
 
-In seconds:
-
-- a complete request, from its first byte: gunicorn's ``timeout``, then 408
-- an answer that the client does not read: gunicorn's ``timeout`` without progress, then a reset
-- before a request: gunicorn's ``keepalive``
-- for the client to close a connection that ends (RFC 9112, 9.6): :data:`LINGER`
+- A request must arrive completely: gunicorn's ``timeout`` from its first byte, then 408.
+- The client must read the answer: gunicorn's ``timeout`` without progress, then a reset.
+- The next request must begin: gunicorn's ``keepalive``, then the connection is closed.
+- After the last answer the client must close the connection (RFC 9112, 9.6): :data:`LINGER`.
 """
 
 from __future__ import annotations
@@ -91,7 +89,7 @@ class Channel(HTTPChannel):
         return bool(super().received(data))
 
     def service(self) -> None:
-        """Answer the next request; not before the client has read the earlier answers."""
+        """Answer the next request, but not while more than :data:`MAX_UNREAD` bytes are unsent."""
         with self.outbuf_lock:
             self.is_postponed = self.total_outbufs_len > MAX_UNREAD
             if self.is_postponed:
@@ -117,11 +115,14 @@ class Channel(HTTPChannel):
             self.server.add_task(self)
 
     def handle_expt(self) -> None:
-        """Close on urgent data, which HTTP does not have; otherwise the loop would not rest."""
+        """Close after TCP urgent data, which HTTP does not use; else the loop would never wait."""
         self.handle_close()
 
     def handle_close(self) -> None:
-        """Close; after a complete answer wait for the client to close first, or it could lose it."""
+        """Close. After a complete answer wait for the client's close first.
+
+        An immediate close could be a reset, by which the client would lose the answer.
+        """
         has_answered = self.will_close and not self.is_lingering and not self.total_outbufs_len
         if has_answered and self._shut_down_sending():
             self.is_lingering, self.will_close, self.since = True, False, time.monotonic()
@@ -129,7 +130,7 @@ class Channel(HTTPChannel):
             super().handle_close()
 
     def expire(self) -> None:
-        """Answer 408 or close, after the time limit."""
+        """End what exceeds its time limit: reset an unread answer, answer 408, or close."""
         if self.total_outbufs_len:
             self.abort()
         elif self.request is not None and not self.is_lingering:

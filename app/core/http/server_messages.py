@@ -1,7 +1,8 @@
-"""The server's parsing of requests, the answers to those it refuses, and the writing of answers.
+"""How the server parses requests, refuses some of them, and writes answers.
 
 The parser refuses requests that a proxy might parse differently (request smuggling). It refuses a
-body above the limit of its path before it reads the body.
+body above the limit of its path: by its Content-Length before it reads the body, or, if the body is
+chunked, as soon as more bytes than the limit have arrived.
 """
 
 from __future__ import annotations
@@ -46,15 +47,15 @@ class TargetTooLong(BadRequest):
 class ChunkedBody(ChunkedReceiver):
     """Decodes a chunked body, and refuses some that waitress accepts.
 
-    Refused are a chunk size that is an empty line, has a bare line feed or is long, a long trailer,
-    and framing much larger than the data.
+    It refuses a line with a chunk's size that is empty, too long or has a bare line feed. It also
+    refuses a trailer that is too long, and framing that is much larger than the data.
     """
 
     error: Error | None
     framing = 0
 
     def received(self, s: bytes) -> int:
-        """Decode bytes and return how many belong to the body; sets ``error`` to refuse it."""
+        """Decode bytes and return how many of them were used; sets ``error`` to refuse the body."""
         taken = 0
         while taken < len(s) and not self.completed and not self.error:
             rest = s[taken : taken + self.chunk_remainder] or s[taken:]
@@ -151,17 +152,20 @@ class Task(WSGITask):
             super().write(data)
 
     def build_response_header(self) -> bytes:
-        """The status line and the headers; ``Connection: close`` in the last answer before the end."""
+        """The status line and the headers.
+
+        The last answer of a connection has ``Connection: close`` if the process is stopping.
+        """
         if self.channel.is_ending:
             self.request.headers["CONNECTION"] = "close"
             self.request.connection_close = True
         return bytes(super().build_response_header())
 
     def set_close_on_finish(self) -> None:
-        """Close the connection after the answer.
+        """Close the connection after the answer, but not after a 204 or 304.
 
-        waitress closes after an answer without a length. A 204 or 304 ends with its headers, so its
-        connection stays open.
+        waitress closes after every answer without a length. A 204 or 304 ends with its headers, so
+        only HTTP/1.0 and ``Connection: close`` close its connection.
         """
         if self.has_body or self.version == "1.0" or self.request.connection_close:
             super().set_close_on_finish()

@@ -77,7 +77,10 @@ def _checked_out(_connection: Any, record: ConnectionPoolEntry, *_: Any) -> None
 
 @event.listens_for(Pool, "checkin")
 def _checked_in(_connection: Any, record: ConnectionPoolEntry) -> None:
-    """Count the return of a connection, but not of one that could not be opened."""
+    """Count a connection as no longer in use.
+
+    SQLAlchemy also reports a connection that could not be opened; that one was never counted.
+    """
     if cast("dict[str, Any]", record.record_info).pop(IN_USE, False):
         _connections(IN_USE).dec()
 

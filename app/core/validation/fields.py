@@ -1,8 +1,8 @@
 """marshmallow fields that accept and refuse the same values as FastAPI.
 
 Each scalar field has a validator of pydantic-core. Fields add their bounds to the OpenAPI document.
-A field with ``nullable=True`` accepts null; any other refuses null as a
-wrong type. An absent field loads as ``load_default``; without that its key is absent.
+A field with ``nullable=True`` accepts null, and so does :class:`AnyJson`. Any other field refuses
+null as a wrong type. An absent field loads as ``load_default``; without that its key is absent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Field(ma.fields.Field):
         raise NotImplementedError
 
     def to_json(self, value: Any) -> Any:
-        """``value`` for :mod:`app.core.json_text`, which writes datetimes and UUIDs itself."""
+        """The value that :mod:`app.core.json_text` writes; datetimes and UUIDs stay objects."""
         return value
 
 

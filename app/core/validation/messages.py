@@ -19,7 +19,7 @@ MAX_INPUT = 16 * 1024
 
 
 def refused(type_: ErrorType, loc: Location, value: Any, **ctx: Any) -> Entry:
-    """The entry of one of pydantic's own error types; ``ctx`` fills in its text."""
+    """The entry of one of pydantic's own error types; ``ctx`` has the values for its text."""
     known = PydanticKnownError(type_, ctx or None)
     return error(loc, type_, known.message(), value, known.context)
 

@@ -74,7 +74,10 @@ def is_unicode(value: str) -> bool:
 
 
 def unstorable(value: Any, *loc: str | int) -> Iterator[Entry]:
-    """The errors of JSON that PostgreSQL cannot hold: such text (also as key), NaN, Infinity."""
+    """The errors of a JSON value that PostgreSQL cannot hold.
+
+    These are texts and keys that are not :func:`is_storable`, NaN and Infinity.
+    """
     if isinstance(value, str):
         if not is_storable(value):
             yield refused("string_unicode", loc, value)

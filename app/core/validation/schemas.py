@@ -81,7 +81,7 @@ class Schema(ma.Schema):
             written = {key: getattr(row, name) for key, name, _ in self._dumped}
         for key, to_json in self._conversions:
             written[key] = to_json(written[key])
-        if None in written.values():  # unknown text is written as ""
+        if None in written.values():  # Str writes None as "" unless it is nullable
             for key, _, field in self._dumped:
                 if written[key] is None:
                     written[key] = field.to_json(None)
