@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.core.json_text import dumps_text
+from app.privacy.encodings import forms
 from app.webhooks.providers.payloads import Unreadable, parse
 
 ERASED = "[erased]"
@@ -27,7 +27,10 @@ class Identifiers:
     addresses: frozenset[str]
 
     def is_in(self, text: str) -> bool:
-        """Whether ``text`` is one of the ids, or contains one of the addresses."""
+        """Whether ``text`` is one of the ids, or contains one of the addresses, encoded or not."""
+        return any(self._names(form) for form in forms(text))
+
+    def _names(self, text: str) -> bool:
         lowered = text.lower()
         return (
             text in self.ids
@@ -46,12 +49,13 @@ class Identifiers:
         return any(self.is_in(text) for text in _texts(document))
 
     def are_in_body(self, body: bytes) -> bool:
-        """The same for a webhook's body; one that is no JSON is searched as text."""
+        """The same for a body of JSON; in one that is no JSON, ids are found anywhere too."""
+        text = body.decode("utf-8", "replace")
         try:
-            return self.are_in(parse(body))
+            return self.is_in(text) or self.are_in(parse(body))
         except Unreadable:
-            text = body.decode("utf-8", "replace")
-            return any(name.lower() in text.lower() for name in self.ids | self.addresses)
+            names = [name.lower() for name in self.ids | self.addresses]
+            return any(name in form.lower() for form in forms(text) for name in names)
 
     def redact(self, document: Any) -> Any:
         """The document, with each text that contains one of them replaced by :data:`ERASED`."""
@@ -65,11 +69,6 @@ class Identifiers:
             case _:
                 return document
 
-    def patterns(self) -> list[str]:
-        """Patterns for LIKE on JSON text in lower case; they may match other texts too."""
-        encoded = [dumps_text(name)[1:-1].lower() for name in sorted(self.ids | self.addresses)]
-        return [f"%{_escaped(name)}%" for name in encoded]
-
 
 def _texts(document: Any) -> Iterator[str]:
     match document:
@@ -82,7 +81,3 @@ def _texts(document: Any) -> Iterator[str]:
             for name, item in document.items():
                 yield name
                 yield from _texts(item)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
