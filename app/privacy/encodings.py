@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from urllib.parse import unquote
 
-DEPTH = 4  # encodings inside one another: JSON in JSON in base 64 …
+DEPTH = 5  # encodings inside one another: JSON in JSON in base 64 …
 JSON_ESCAPES = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
 # Words of eight characters and more; a long one may be wrapped into lines.
 BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}(?:\r?\n[A-Za-z0-9+/]+)*")
@@ -42,6 +42,8 @@ def _decoded(text: str) -> Iterator[str]:
     if "=" in text:
         yield quopri.decodestring(text.encode("utf-8", "replace")).decode("utf-8", "replace")
     for word in {*BASE64.findall(text), *URL_SAFE_BASE64.findall(text)}:
+        if word == word.lower():  # a UUID or an ordinary word: an encoded "@" makes a capital
+            continue
         plain = "".join(word.split()).translate(URL_SAFE)
-        with suppress(ValueError):  # an ordinary word, or data that are not text
+        with suppress(ValueError):  # another word, or data that are not text
             yield urlsafe_b64decode(plain + "=" * (-len(plain) % 4)).decode()

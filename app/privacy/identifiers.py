@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from app.core.json_text import dumps_text
 from app.privacy.encodings import forms
 from app.webhooks.providers.payloads import Unreadable, parse
 
@@ -28,34 +29,35 @@ class Identifiers:
 
     def is_in(self, text: str) -> bool:
         """Whether ``text`` is one of the ids, or contains one of the addresses, encoded or not."""
-        return any(self._names(form) for form in forms(text))
-
-    def _names(self, text: str) -> bool:
-        lowered = text.lower()
-        return (
-            text in self.ids
-            or text.removeprefix("platform:") in self.ids
-            or lowered in self.addresses
-            or ("@" in lowered and self._contains_address(lowered))
-        )
-
-    def _contains_address(self, lowered: str) -> bool:
-        if len(self.addresses) <= FEW:
-            return any("@" in address and address in lowered for address in self.addresses)
-        return any(word in self.addresses for word in ADDRESS.findall(lowered))
+        return self._is_name(text) or self._has_address(text)
 
     def are_in(self, document: Any) -> bool:
         """The same for any text in a JSON document, keys included."""
-        return any(self.is_in(text) for text in _texts(document))
+        return any(map(self._is_name, _texts(document))) or self._has_address(dumps_text(document))
 
     def are_in_body(self, body: bytes) -> bool:
         """The same for a body of JSON; in one that is no JSON, ids are found anywhere too."""
         text = body.decode("utf-8", "replace")
         try:
-            return self.is_in(text) or self.are_in(parse(body))
+            return self._has_address(text) or any(map(self._is_name, _texts(parse(body))))
         except Unreadable:
             names = [name.lower() for name in self.ids | self.addresses]
             return any(name in form.lower() for form in forms(text) for name in names)
+
+    def _is_name(self, text: str) -> bool:
+        return (
+            text in self.ids
+            or text.removeprefix("platform:") in self.ids
+            or text.lower() in self.addresses
+        )
+
+    def _has_address(self, text: str) -> bool:
+        return any("@" in form and self._contains_address(form.lower()) for form in forms(text))
+
+    def _contains_address(self, lowered: str) -> bool:
+        if len(self.addresses) <= FEW:
+            return any("@" in address and address in lowered for address in self.addresses)
+        return any(word in self.addresses for word in ADDRESS.findall(lowered))
 
     def redact(self, document: Any) -> Any:
         """The document, with each text that contains one of them replaced by :data:`ERASED`."""
