@@ -54,20 +54,24 @@ def erase(
     """
     done: Counter[str] = Counter()
     since = utcnow() - MARGIN
-    _redact_events(connection, person, progress, done)
-    redact_trail(connection, person, progress, done)
-    redact_mails(connection, person, progress, done)
+    _clear_mentions(connection, person, progress, done)
     connection.execute(STOP_INBOX)
     connection.execute(select(USERS.c.id).where(USERS.c.id.in_(person.user_ids)).with_for_update())
     if not all(person.covers(get_person(connection, one)) for one in _subjects(connection, person)):
         raise Conflict("The person has changed meanwhile; try again.")
-    _redact_events(connection, person, progress, done, since=since)
-    redact_trail(connection, person, progress, done, since=since)
-    redact_mails(connection, person, progress, done, since=since)
+    _clear_mentions(connection, person, progress, done, since=since)
     _clear_contacts(connection, person, done)
     _clear_rows(connection, person, done)
     _record(connection, person, done, actor)
     return done
+
+
+def _clear_mentions(
+    connection: Connection, person: Person, progress: Progress, done: Counter[str], **bounds: Any
+) -> None:
+    """Remove the person from the tables that are read completely; of rows ``since`` a moment."""
+    for clear in (_redact_events, redact_trail, redact_mails, _delete_answers):
+        clear(connection, person, progress, done, **bounds)
 
 
 def _subjects(connection: Connection, person: Person) -> list[str]:
@@ -96,6 +100,14 @@ def _redact_events(
         done["webhook_events"] += 1
 
 
+def _delete_answers(
+    connection: Connection, person: Person, progress: Progress, done: Counter[str], **bounds: Any
+) -> None:
+    for row in list(mentions.answer_rows(connection, person.in_answers, progress, **bounds)):
+        of_key = (ANSWERS.c.scope == row.scope) & (ANSWERS.c.key == row.key)
+        _run(connection, delete(ANSWERS).where(of_key), done)
+
+
 def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> None:
     """Make users and memberships anonymous; delete rows that are only about the person."""
     subjects, users = sorted(person.subjects), person.user_ids
@@ -107,10 +119,6 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
         *((table, func.lower(table.c.address).in_(addresses)) for table in MAILS),
     ):
         _run(connection, delete(table).where(condition), done)
-    for row in list(mentions.answer_rows(connection, person.in_answers)):
-        answers = ANSWERS
-        of_key = (answers.c.scope == row.scope) & (answers.c.key == row.key)
-        _run(connection, delete(answers).where(of_key), done)
     for user_id in users:
         values: dict[str, Any] = {"email": "", "first_name": "", "last_name": "", "meta_data": {}}
         values |= {"idp_user_id": f"erased:{user_id}", "is_active": False}

@@ -71,7 +71,7 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         ),
         **_mails(connection, sorted(who.addresses)),
         "webhook_events": lambda: mentions.inbox_rows(connection, who, progress),
-        "idempotency_keys": lambda: mentions.answer_rows(connection, person.in_answers),
+        "idempotency_keys": lambda: mentions.answer_rows(connection, person.in_answers, progress),
         "audit_events": lambda: _trail(connection, person, targets, progress),
     }
 
@@ -92,7 +92,7 @@ def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Ta
         "identity_objects": _reader(connection, select(OBJECTS).where(_of_organization(org_id))),
         **_mails(connection, _addresses(tenant_id)),
         "webhook_events": lambda: mentions.inbox_rows(connection, who, progress),
-        "idempotency_keys": lambda: mentions.answer_rows(connection, answers),
+        "idempotency_keys": lambda: mentions.answer_rows(connection, answers, progress),
     }
 
 

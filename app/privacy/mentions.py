@@ -65,9 +65,11 @@ def inbox_rows(
             yield row
 
 
-def answer_rows(connection: Connection, who: Identifiers) -> Iterator[Row]:
+def answer_rows(
+    connection: Connection, who: Identifiers, progress: Progress, *, since: datetime | None = None
+) -> Iterator[Row]:
     """The stored answers of idempotency keys that mention ``who``."""
-    for row in streamed(connection, select(ANSWERS)):
+    for row in _read(connection, ANSWERS, "Stored answers", progress, since):
         if who.are_in([row.key, row.headers]) or (row.body and who.are_in_body(row.body)):
             yield row
 
@@ -116,7 +118,7 @@ def _is_unreadable(body: bytes | None) -> bool:
 def _read(
     connection: Connection, table: Table, title: str, progress: Progress, since: datetime | None
 ) -> Iterator[Row]:
-    """Each row of the table that was created since then."""
+    """Each row of the table that was created at ``since`` or later."""
     chosen = select(table)
     if since is not None:
         chosen = chosen.where(table.c.created_at >= since)
