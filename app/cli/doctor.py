@@ -30,6 +30,7 @@ from app.operations.service import FIND_MIGRATION, newest_migration
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
 LONGEST_WAIT = 60.0  # seconds; a job that waits longer in its queue is a fault
 SEE_POOLING = "see docs/running.md on PgBouncer."
+SEE_LOG = "see docs/running.md on PostgreSQL's log."
 
 ROLE = Statement(
     "doctor.role",
@@ -52,6 +53,24 @@ HAS_MIGRATIONS = Statement(
     "doctor.has_migrations", text("SELECT to_regclass('alembic_version') IS NOT NULL")
 )
 STATEMENT_TIMEOUT = Statement("doctor.statement_timeout", text("SHOW statement_timeout"))
+STATEMENT_LOG = {  # PostgreSQL's settings, with the values that keep statements out of its log
+    "log_min_error_statement": {"panic"},
+    "log_error_verbosity": {"terse"},
+    "log_statement": {"none", "ddl"},
+    "log_min_duration_statement": {"-1"},
+    "log_min_duration_sample": {"-1"},
+    "log_transaction_sample_rate": {"0"},
+    "auto_explain.log_min_duration": {"-1"},
+}
+STATEMENT_LOG_SETTINGS = Statement(
+    "doctor.statement_log_settings",
+    text(
+        "SELECT name, setting FROM pg_settings WHERE name = ANY(:names)"
+        # The CSV and JSON logs hold the row of an error, whatever log_error_verbosity is.
+        " OR name = 'log_destination' AND setting ~ 'csvlog|jsonlog'"
+        " AND current_setting('log_min_messages') NOT IN ('fatal', 'panic')"
+    ).bindparams(bindparam("names", type_=ARRAY(Text))),
+)
 CLOCK = Statement("doctor.clock", text("SELECT extract(epoch FROM clock_timestamp())::float"))
 MAY_CREATE_TABLES = text("SELECT current_user, has_schema_privilege('public', 'CREATE')")
 
@@ -125,7 +144,14 @@ def _database() -> Iterator[Finding]:
     try:
         with transaction():
             yield Finding("database", True, SERVER_VERSION.scalar())
-            for check in (_role, _row_level_security, _migration_state, _time_outs, _clock):
+            for check in (
+                _role,
+                _row_level_security,
+                _migration_state,
+                _time_outs,
+                _statement_log,
+                _clock,
+            ):
                 yield check()
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
@@ -171,6 +197,18 @@ def _time_outs() -> Finding:
     good = found != "0"
     fix = "" if good else f"ALTER ROLE … SET statement_timeout = '15s'; {SEE_POOLING}"
     return Finding("time-outs", good, f"statement_timeout is {found if good else 'not set'}", fix)
+
+
+def _statement_log() -> Finding:
+    """Check that PostgreSQL's log holds no statements and rows, and so no personal data."""
+    found = STATEMENT_LOG_SETTINGS.all(names=list(STATEMENT_LOG))
+    wrong = [row for row in found if row.setting not in STATEMENT_LOG.get(row.name, ())]
+    if not wrong:
+        return Finding("statement log", True, "PostgreSQL's log holds no statements")
+    fix = f"Personal data is in PostgreSQL's log; {SEE_LOG}"
+    return Finding(
+        "statement log", False, " ".join(f"{one.name}={one.setting}" for one in wrong), fix
+    )
 
 
 def _clock() -> Finding:

@@ -19,11 +19,10 @@ from app.core.clock import utcnow
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
-from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.memberships.models import Membership
 from app.privacy import mentions
 from app.privacy.identifiers import ERASED
-from app.privacy.mentions import ANSWERS, EVENTS, Progress
+from app.privacy.mentions import ANSWERS, EVENTS, MAILS, Progress
 from app.privacy.person import (
     CONTACTS,
     OBJECTS,
@@ -33,7 +32,7 @@ from app.privacy.person import (
     is_contact,
     of_subjects,
 )
-from app.privacy.redaction import redact_trail
+from app.privacy.redaction import redact_mails, redact_trail
 from app.users.models import User
 from app.webhooks.models import Status
 from app.webhooks.providers.payloads import digest
@@ -55,18 +54,24 @@ def erase(
     """
     done: Counter[str] = Counter()
     since = utcnow() - MARGIN
-    _redact_events(connection, person, progress, done)
-    redact_trail(connection, person, progress, done)
+    _clear_mentions(connection, person, progress, done)
     connection.execute(STOP_INBOX)
     connection.execute(select(USERS.c.id).where(USERS.c.id.in_(person.user_ids)).with_for_update())
     if not all(person.covers(get_person(connection, one)) for one in _subjects(connection, person)):
         raise Conflict("The person has changed meanwhile; try again.")
-    _redact_events(connection, person, progress, done, since=since)
-    redact_trail(connection, person, progress, done, since=since)
+    _clear_mentions(connection, person, progress, done, since=since)
     _clear_contacts(connection, person, done)
     _clear_rows(connection, person, done)
     _record(connection, person, done, actor)
     return done
+
+
+def _clear_mentions(
+    connection: Connection, person: Person, progress: Progress, done: Counter[str], **bounds: Any
+) -> None:
+    """Remove the person from the tables that are read completely; of rows ``since`` a moment."""
+    for clear in (_redact_events, redact_trail, redact_mails, _delete_answers):
+        clear(connection, person, progress, done, **bounds)
 
 
 def _subjects(connection: Connection, person: Person) -> list[str]:
@@ -77,20 +82,30 @@ def _subjects(connection: Connection, person: Person) -> list[str]:
 def _redact_events(
     connection: Connection, person: Person, progress: Progress, done: Counter[str], **bounds: Any
 ) -> None:
-    """Remove the body of each event about the person; its digest remains."""
-    for row in list(mentions.inbox_rows(connection, person.identifiers, progress, **bounds)):
+    """Remove the body of each event that is or may be about the person; its digest remains."""
+    who = person.identifiers
+    for row in list(mentions.inbox_rows(connection, who, progress, or_unreadable=True, **bounds)):
         if row.status == Status.PENDING.value:
             raise Conflict(
                 "Webhook events about this person are still to be applied: run a worker"
                 " (flask jobs worker), or wait until it has, and try again."
             )
         values: dict[str, Any] = {"body": None, "headers": {}, "detail": ""}
+        values |= {name: who.redact(getattr(row, name)) for name in ("event_type", "request_id")}
         if row.status == Status.FAILED.value:
             values |= {"status": Status.IGNORED.value, "detail": "erased"}
-        if mentions.has_own_key(row, person.identifiers):
+        if mentions.has_own_key(row, who):
             values["external_id"] = digest(row.external_id.encode())
         connection.execute(update(EVENTS).where(EVENTS.c.id == row.id).values(values))
         done["webhook_events"] += 1
+
+
+def _delete_answers(
+    connection: Connection, person: Person, progress: Progress, done: Counter[str], **bounds: Any
+) -> None:
+    for row in list(mentions.answer_rows(connection, person.in_answers, progress, **bounds)):
+        of_key = (ANSWERS.c.scope == row.scope) & (ANSWERS.c.key == row.key)
+        _run(connection, delete(ANSWERS).where(of_key), done)
 
 
 def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> None:
@@ -101,16 +116,9 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),
         (OBJECTS, of_subjects(subjects)),
         (PlatformAdmin.__table__, PlatformAdmin.subject.in_(subjects)),
-        *(
-            (model.__table__, func.lower(model.address).in_(addresses))
-            for model in (EmailEventRecord, EmailMessage, Suppression)
-        ),
+        *((table, func.lower(table.c.address).in_(addresses)) for table in MAILS),
     ):
         _run(connection, delete(table).where(condition), done)
-    for row in list(mentions.answer_rows(connection, person.in_answers)):
-        answers = ANSWERS
-        of_key = (answers.c.scope == row.scope) & (answers.c.key == row.key)
-        _run(connection, delete(answers).where(of_key), done)
     for user_id in users:
         values: dict[str, Any] = {"email": "", "first_name": "", "last_name": "", "meta_data": {}}
         values |= {"idp_user_id": f"erased:{user_id}", "is_active": False}

@@ -9,13 +9,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Select, Table, and_, cast, func, or_, select, union
+from sqlalchemy import Connection, Row, Select, and_, cast, func, or_, select, union
 from sqlalchemy.dialects import postgresql
 
 from app.auth.models import PlatformAdmin
 from app.core.json_text import plain
 from app.custom_fields.models import IndexRow
-from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.extensions import db
 from app.identity_sync.store import Kind
 from app.privacy import mentions
@@ -37,9 +36,6 @@ Tables = Mapping[str, Callable[[], Iterable[Any]]]
 """For each table a function that reads its rows."""
 
 TENANTS = Tenant.__table__
-MAILS: tuple[Table, ...] = tuple(
-    model.__table__ for model in (EmailEventRecord, EmailMessage, Suppression)
-)
 SECRET = frozenset({"digest", "replay_key"})
 """Columns that are not exported, because only an attacker could use them."""
 
@@ -75,7 +71,7 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         ),
         **_mails(connection, sorted(who.addresses)),
         "webhook_events": lambda: mentions.inbox_rows(connection, who, progress),
-        "idempotency_keys": lambda: mentions.answer_rows(connection, person.in_answers),
+        "idempotency_keys": lambda: mentions.answer_rows(connection, person.in_answers, progress),
         "audit_events": lambda: _trail(connection, person, targets, progress),
     }
 
@@ -96,7 +92,7 @@ def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Ta
         "identity_objects": _reader(connection, select(OBJECTS).where(_of_organization(org_id))),
         **_mails(connection, _addresses(tenant_id)),
         "webhook_events": lambda: mentions.inbox_rows(connection, who, progress),
-        "idempotency_keys": lambda: mentions.answer_rows(connection, answers),
+        "idempotency_keys": lambda: mentions.answer_rows(connection, answers, progress),
     }
 
 
@@ -108,10 +104,7 @@ def _trail(
     for row in mentions.audit_rows(connection, who, progress, targets=targets):
         values = dict(row._mapping)
         if row.target_id not in targets.get(row.target_type, ()):
-            sides = {side: _naming(values[side], who) for side in ("before", "after")}
-            if not (who.is_in(row.actor) or who.is_in(row.target_id) or any(sides.values())):
-                continue
-            values |= sides
+            values |= {side: _naming(values[side], who) for side in ("before", "after")}
         yield values
 
 
@@ -171,7 +164,7 @@ def _mails(connection: Connection, addresses: Any) -> dict[str, Callable[[], Ite
         table.name: _reader(
             connection, select(table).where(func.lower(table.c.address).in_(addresses))
         )
-        for table in MAILS
+        for table in mentions.MAILS
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.core.json_text import dumps_text
+from app.privacy.encodings import forms
 from app.webhooks.providers.payloads import Unreadable, parse
 
 ERASED = "[erased]"
@@ -27,31 +28,36 @@ class Identifiers:
     addresses: frozenset[str]
 
     def is_in(self, text: str) -> bool:
-        """Whether ``text`` is one of the ids, or contains one of the addresses."""
-        lowered = text.lower()
+        """Whether ``text`` is one of the ids, or contains one of the addresses, encoded or not."""
+        return self._is_name(text) or self._has_address(text)
+
+    def are_in(self, document: Any) -> bool:
+        """The same for any text in a JSON document, keys included."""
+        return any(map(self._is_name, _texts(document))) or self._has_address(dumps_text(document))
+
+    def are_in_body(self, body: bytes) -> bool:
+        """The same for a body of JSON; in one that is no JSON, ids are found anywhere too."""
+        text = body.decode("utf-8", "replace")
+        try:
+            return self._has_address(text) or any(map(self._is_name, _texts(parse(body))))
+        except Unreadable:
+            names = [name.lower() for name in self.ids | self.addresses]
+            return any(name in form.lower() for form in forms(text) for name in names)
+
+    def _is_name(self, text: str) -> bool:
         return (
             text in self.ids
             or text.removeprefix("platform:") in self.ids
-            or lowered in self.addresses
-            or ("@" in lowered and self._contains_address(lowered))
+            or text.lower() in self.addresses
         )
+
+    def _has_address(self, text: str) -> bool:
+        return any("@" in form and self._contains_address(form.lower()) for form in forms(text))
 
     def _contains_address(self, lowered: str) -> bool:
         if len(self.addresses) <= FEW:
             return any("@" in address and address in lowered for address in self.addresses)
         return any(word in self.addresses for word in ADDRESS.findall(lowered))
-
-    def are_in(self, document: Any) -> bool:
-        """The same for any text in a JSON document, keys included."""
-        return any(self.is_in(text) for text in _texts(document))
-
-    def are_in_body(self, body: bytes) -> bool:
-        """The same for a webhook's body; one that is no JSON is searched as text."""
-        try:
-            return self.are_in(parse(body))
-        except Unreadable:
-            text = body.decode("utf-8", "replace")
-            return any(name.lower() in text.lower() for name in self.ids | self.addresses)
 
     def redact(self, document: Any) -> Any:
         """The document, with each text that contains one of them replaced by :data:`ERASED`."""
@@ -65,11 +71,6 @@ class Identifiers:
             case _:
                 return document
 
-    def patterns(self) -> list[str]:
-        """Patterns for LIKE on JSON text in lower case; they may match other texts too."""
-        encoded = [dumps_text(name)[1:-1].lower() for name in sorted(self.ids | self.addresses)]
-        return [f"%{_escaped(name)}%" for name in encoded]
-
 
 def _texts(document: Any) -> Iterator[str]:
     match document:
@@ -82,7 +83,3 @@ def _texts(document: Any) -> Iterator[str]:
             for name, item in document.items():
                 yield name
                 yield from _texts(item)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,7 +1,7 @@
 """Rows that mention a person or an organization, where no index finds them.
 
-The tables are the audit trail, the webhook inbox and the stored answers of idempotency keys. They
-are read from one end to the other.
+The tables are the audit trail, the webhook inbox, the stored answers of idempotency keys and the
+e-mail tables. They are read from one end to the other.
 """
 
 from __future__ import annotations
@@ -10,18 +10,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Text, and_, cast, func, or_, select
+from sqlalchemy import Connection, Row, Table, select
 
 from app.audit.models import AuditEvent
 from app.core.http.idempotency import IdempotencyKey
+from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.privacy.identifiers import Identifiers
 from app.webhooks.models import WebhookEvent
+from app.webhooks.providers.payloads import Unreadable, parse
 
 Progress = Callable[[str, int], None]
 """Called with the name of what is read, and the number of its rows read so far."""
 
 AUDIT, EVENTS = AuditEvent.__table__, WebhookEvent.__table__
 ANSWERS = IdempotencyKey.__table__
+MAILS: tuple[Table, ...] = tuple(
+    model.__table__ for model in (EmailEventRecord, EmailMessage, Suppression)
+)
+MAIL_TEXTS = ("message_id", "scope", "reason", "response", "url", "tags", "metadata")
 BATCH = 200
 
 
@@ -33,39 +39,59 @@ def audit_rows(
     since: datetime | None = None,
     targets: Mapping[str, Sequence[str]] | None = None,
 ) -> Iterator[Row]:
-    """The audit rows that may mention ``who``, and all rows of ``targets`` (ids by type)."""
-    patterns = who.patterns()
-    columns = [cast(AUDIT.c.before, Text), cast(AUDIT.c.after, Text)]
-    columns += [AUDIT.c.target_id, AUDIT.c.actor]
-    conditions: list[Any] = [func.lower(one).like(func.any(patterns)) for one in columns]
-    for kind, ids in (targets or {}).items():
-        conditions.append(and_(AUDIT.c.target_type == kind, AUDIT.c.target_id.in_(ids)))
-    chosen = select(AUDIT).where(or_(*conditions))
-    if since is not None:
-        chosen = chosen.where(AUDIT.c.created_at >= since)
-    for number, row in enumerate(streamed(connection, chosen), 1):
-        progress("Audit rows", number)
-        yield row
-
-
-def inbox_rows(
-    connection: Connection, who: Identifiers, progress: Progress, *, since: datetime | None = None
-) -> Iterator[Row]:
-    """The webhook events whose body or key mentions ``who``."""
-    chosen = select(EVENTS)
-    if since is not None:
-        chosen = chosen.where(EVENTS.c.created_at >= since)
-    for number, row in enumerate(streamed(connection, chosen), 1):
-        progress("Webhook events", number)
-        if _mentions(row, who):
+    """The audit rows that mention ``who``, and all rows of ``targets`` (ids by type)."""
+    own = targets or {}
+    for row in _read(connection, AUDIT, "Audit rows", progress, since):
+        if row.target_id in own.get(row.target_type, ()) or who.are_in(
+            [row.before, row.after, row.target_id, row.actor, row.request_id]
+        ):
             yield row
 
 
-def answer_rows(connection: Connection, who: Identifiers) -> Iterator[Row]:
+def inbox_rows(
+    connection: Connection,
+    who: Identifiers,
+    progress: Progress,
+    *,
+    since: datetime | None = None,
+    or_unreadable: bool = False,
+) -> Iterator[Row]:
+    """The webhook events that mention ``who``.
+
+    With ``or_unreadable`` also those whose body is no JSON: it may mention anybody.
+    """
+    for row in _read(connection, EVENTS, "Webhook events", progress, since):
+        if (or_unreadable and _is_unreadable(row.body)) or _mentions(row, who):
+            yield row
+
+
+def answer_rows(
+    connection: Connection, who: Identifiers, progress: Progress, *, since: datetime | None = None
+) -> Iterator[Row]:
     """The stored answers of idempotency keys that mention ``who``."""
-    body = func.lower(func.convert_from(ANSWERS.c.body, "UTF8"))
-    chosen = select(ANSWERS).where(body.like(func.any(who.patterns())))
-    return (row for row in streamed(connection, chosen) if who.are_in_body(row.body))
+    for row in _read(connection, ANSWERS, "Stored answers", progress, since):
+        if who.are_in([row.key, row.headers]) or (row.body and who.are_in_body(row.body)):
+            yield row
+
+
+def mail_rows(
+    connection: Connection,
+    table: Table,
+    who: Identifiers,
+    progress: Progress,
+    *,
+    since: datetime | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The rows of an e-mail table about other recipients that mention ``who``.
+
+    Each as its id with those of the :data:`MAIL_TEXTS` that do.
+    """
+    names = [name for name in MAIL_TEXTS if name in table.c]
+    for row in _read(connection, table, table.name, progress, since):
+        if row.address.lower() not in who.addresses:
+            values = {name: row._mapping[name] for name in names}
+            if found := {name: value for name, value in values.items() if who.are_in(value)}:
+                yield {"id": row.id, **found}
 
 
 def has_own_key(row: Row, who: Identifiers) -> bool:
@@ -74,7 +100,31 @@ def has_own_key(row: Row, who: Identifiers) -> bool:
 
 
 def _mentions(row: Row, who: Identifiers) -> bool:
-    return has_own_key(row, who) or (row.body is not None and who.are_in_body(row.body))
+    return (
+        has_own_key(row, who)
+        or who.are_in([row.event_type, row.detail, row.headers, row.request_id])
+        or (row.body is not None and who.are_in_body(row.body))
+    )
+
+
+def _is_unreadable(body: bytes | None) -> bool:
+    try:
+        parse(body or b"null")
+    except Unreadable:
+        return True
+    return False
+
+
+def _read(
+    connection: Connection, table: Table, title: str, progress: Progress, since: datetime | None
+) -> Iterator[Row]:
+    """Each row of the table that was created at ``since`` or later."""
+    chosen = select(table)
+    if since is not None:
+        chosen = chosen.where(table.c.created_at >= since)
+    for number, row in enumerate(streamed(connection, chosen), 1):
+        progress(title, number)
+        yield row
 
 
 def streamed(connection: Connection, statement: Any) -> Iterator[Row]:

@@ -1,6 +1,7 @@
-"""Redacting a person from the audit trail.
+"""Redacting a person from the audit trail and from e-mail events about others.
 
-Each row remains, with its actor, action and target; values that name the person are replaced.
+Each row remains, the trail's with its actor, action and target; values that name the person are
+replaced.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, update
 
 from app.privacy.identifiers import ERASED
-from app.privacy.mentions import AUDIT, Progress, audit_rows
+from app.privacy.mentions import AUDIT, MAILS, Progress, audit_rows, mail_rows
 from app.privacy.person import CONTACT_FIELDS, Person, contact_targets
+from app.webhooks.providers.payloads import digest
 
 PERSONAL = frozenset({"email", "first_name", "last_name", "meta_data", "idp_user_id"})
 
@@ -25,7 +27,7 @@ UPDATE = (
     .values(
         {
             name: bindparam(f"new_{name}", type_=AUDIT.c[name].type)
-            for name in ("before", "after", "actor", "target_id")
+            for name in ("before", "after", "actor", "target_id", "request_id")
         }
     )
 )
@@ -54,6 +56,27 @@ def redact_trail(
             done["audit_events"] += 1
 
 
+def redact_mails(
+    connection: Connection,
+    person: Person,
+    progress: Progress,
+    done: Counter[str],
+    **bounds: Any,
+) -> None:
+    """Replace what names the person in e-mail events and messages of other recipients.
+
+    Keys are replaced by their digests, so they remain different and still agree.
+    """
+    who = person.identifiers
+    for table in MAILS:
+        for row in list(mail_rows(connection, table, who, progress, **bounds)):
+            values = {name: who.redact(value) for name, value in row.items() if name != "id"}
+            for name in values.keys() & {"message_id", "scope"}:
+                values[name] = digest(row[name].encode())
+            connection.execute(update(table).where(table.c.id == row["id"]).values(values))
+            done[table.name] += 1
+
+
 def _redacted(row: Row, person: Person, targets: Targets) -> dict[str, Any]:
     who = person.identifiers
     hidden = _hidden(row, person, targets)
@@ -66,7 +89,8 @@ def _redacted(row: Row, person: Person, targets: Targets) -> dict[str, Any]:
     }
     is_superadmin = row.actor.removeprefix("platform:") in person.subjects
     actor = f"platform:{ERASED}" if is_superadmin else row.actor
-    return {**sides, "actor": actor, "target_id": who.redact(row.target_id)}
+    named = {name: who.redact(getattr(row, name)) for name in ("target_id", "request_id")}
+    return {**sides, **named, "actor": actor}
 
 
 def _hidden(row: Row, person: Person, targets: Targets) -> frozenset[str]:

@@ -8,8 +8,8 @@ import psycopg2
 import pytest
 
 from app import create_app
-from app.dev.engines.instance import DATABASE, OWNER_ROLE, Instance
-from app.dev.engines.postgres import SUPERUSER
+from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Instance
+from app.dev.engines.postgres import SUPERUSER, connect
 from app.extensions import db
 
 
@@ -53,6 +53,7 @@ class TestDoctor:
             "row-level security",
             "migrations",
             "time-outs",
+            "statement log",
             "token keys",
             "clock",
             "migration role",
@@ -91,6 +92,29 @@ class TestDoctor:
         findings, _ = examine(environment)
 
         assert findings["row-level security"]["found"] == f"not forced on {unprotected_table}"
+
+    @pytest.mark.parametrize(
+        "setting",
+        [
+            "log_min_error_statement=error",
+            "log_error_verbosity=default",
+            "log_statement=mod",
+            "log_min_duration_statement=250",
+            "log_min_duration_sample=250",
+            "log_transaction_sample_rate=0.5",
+        ],
+    )
+    def test_finds_settings_that_put_statements_into_postgresqls_log(
+        self, app, environment, instance, setting
+    ):
+        name, value = setting.split("=")
+        with closing(connect(instance)) as session, session.cursor() as cursor:
+            cursor.execute(f"ALTER ROLE {APPLICATION_ROLE} SET {name} = '{value}'")
+            findings, code = examine(environment)
+            cursor.execute(f"ALTER ROLE {APPLICATION_ROLE} RESET {name}")
+
+        assert (findings["statement log"]["found"], code) == (setting, 1)
+        assert "docs/running.md" in findings["statement log"]["fix"]
 
     def test_finds_missing_migrations(self, app, environment, instance, empty_database):
         url = instance.database_url(database=empty_database)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
-import psycopg2
 import pytest
 from flask import Flask
+from psycopg2.extensions import cursor
 
-from app.dev.engines.instance import DATABASE, Instance
-from app.dev.engines.postgres import SUPERUSER
+from app.dev.engines.instance import Instance
+from app.dev.engines.postgres import connect
 from tests.webhooks.sending import Sender
+
+TEXTLESS = (
+    "uuid", "boolean", "smallint", "integer", "bigint", "numeric", "double precision",
+    "timestamp with time zone",
+)  # fmt: skip
+COLUMNS = """
+    SELECT quote_ident(table_name), quote_ident(column_name), data_type
+    FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+    WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND data_type <> ALL (%s)
+"""
 
 
 @pytest.fixture
@@ -20,23 +31,42 @@ def sender(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Sender:
 
 
 @pytest.fixture
-def dump(app: Flask, instance: Instance) -> Iterator[Callable[[], str]]:
-    """Call it for every row of every table as text, as the superuser sees them."""
-    session = psycopg2.connect(host=str(instance.sockets), user=SUPERUSER, dbname=DATABASE)
-    session.autocommit = True
+def superuser(app: Flask, instance: Instance) -> Iterator[cursor]:
+    """Sees every row of every table."""
+    with closing(connect(instance)) as session, session.cursor() as opened:
+        yield opened
+
+
+@pytest.fixture
+def dump(superuser: cursor) -> Callable[[], str]:
+    """Call it for every row of every table as text."""
 
     def read() -> str:
-        with session.cursor() as cursor:
-            cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-            tables = [name for (name,) in cursor.fetchall()]
-            lines = []
-            for table in tables:
-                cursor.execute(f'SELECT * FROM "{table}"')
-                lines += [f"{table} {_text(row)}" for row in cursor.fetchall()]
-            return "\n".join(lines)
+        superuser.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        lines = []
+        for (table,) in superuser.fetchall():
+            superuser.execute(f'SELECT * FROM "{table}"')
+            lines += [f"{table} {_text(row)}" for row in superuser.fetchall()]
+        return "\n".join(lines)
 
-    yield read
-    session.close()
+    return read
+
+
+@pytest.fixture
+def columns_without(superuser: cursor) -> Callable[[str], dict[str, set[str]]]:
+    """Call it for the columns by table that can hold a text, but hold it in no row."""
+
+    def read(text: str) -> dict[str, set[str]]:
+        superuser.execute(COLUMNS, [list(TEXTLESS)])
+        found: dict[str, set[str]] = {}
+        for table, column, data_type in superuser.fetchall():
+            value = f"encode({column}, 'escape')" if data_type == "bytea" else f"{column}::text"
+            superuser.execute(f"SELECT FROM {table} WHERE {value} ILIKE %s LIMIT 1", [f"%{text}%"])
+            if superuser.rowcount == 0:
+                found.setdefault(table, set()).add(column)
+        return found
+
+    return read
 
 
 def _text(row: tuple[Any, ...]) -> str:

@@ -51,7 +51,7 @@ def _by_requests(api: Any, platform: str, tenant: Any) -> str:
     def sent(method: str, path: str, body: Any, key: str) -> Any:
         answer = api.request(
             method, path, token=platform, json=body, query_string=of_tenant,
-            headers={"Idempotency-Key": key},
+            headers={"Idempotency-Key": f"{key} {mail('new')}", "X-Request-Id": mail("new")},
         )  # fmt: skip
         assert answer.status_code < 300, answer.get_data(as_text=True)
         return answer.get_json()["data"]
@@ -64,7 +64,11 @@ def _by_requests(api: Any, platform: str, tenant: Any) -> str:
     }  # fmt: skip
     user_id = sent("POST", "/v1/users", user, "b")["id"]
     sent("PATCH", f"/v1/users/{user_id}", {"idp_user_id": SUBJECT, "email": mail("new")}, "c")
-    patches = {"badge": word("badge2"), word("key"): None, "free": {"deep": word("deep")}}
+    patches = {
+        "badge": word("badge2") + " long" * 60 + word("badge3"),
+        word("key"): None,
+        "free": {"deep": word("deep")},
+    }
     sent("PATCH", f"/v1/users/{user_id}/meta_data", {"patches": patches}, "d")
     member = {"user_id": user_id, "role": "admin", "idp_membership_id": word("membership")}
     sent("POST", "/v1/memberships/tenant", member, "e")
@@ -75,7 +79,10 @@ def _by_their_own_hand(api: Any, tenant: Any) -> None:
     """As a superadmin they have made rows, which say so."""
     token = platform_token(subject=SUBJECT, tenant=tenant)
     body = {"idp_user_id": "made_by_canary", "email": "bystander@example.com"}
-    assert api.post("/v1/users", token=token, json=body).status_code == 201
+    made = api.post("/v1/users", token=token, json=body)
+    assert made.status_code == 201
+    member = {"user_id": made.get_json()["data"]["id"], "role": "member"}
+    assert api.post("/v1/memberships/tenant", token=token, json=member).status_code == 201
     key = {"name": "made", "permissions": ["users:read"]}
     assert api.post("/v1/api-keys", token=token, json=key).status_code == 201
 
@@ -106,6 +113,7 @@ def _by_identity_events(sender: Sender, first: Any, second: Any) -> None:
     link = {"organization_id": second.idp_org_id, "user_id": SUBJECT, "role": "member"}
     _post(sender, "user.created", user)
     _post(sender, "membership.created", {"id": word("link"), **link})
+    sender.deliver("standard_webhooks", {"type": mail("new")}, message_id=mail("new"))
     sender.post("standard_webhooks", f"not json {mail('new')}".encode(), message_id="unreadable")
 
 
@@ -124,5 +132,7 @@ def _by_mail(api: Any, sender: Sender, platform: str) -> None:
 
 def _post(sender: Sender, event_type: str, data: dict[str, Any], **options: Any) -> None:
     body = {"type": event_type, "timestamp": AT, "data": data}
-    row = sender.deliver("standard_webhooks", body, message_id=f"msg {event_type}", **options)
+    headers = {"User-Agent": mail("new"), "X-Request-Id": mail("new")}
+    options |= {"message_id": f"msg {event_type}", "headers": headers}
+    row = sender.deliver("standard_webhooks", body, **options)
     assert row.status == "succeeded", row.detail

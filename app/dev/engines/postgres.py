@@ -38,6 +38,9 @@ class Postgres(Server):
             "dynamic_shared_memory_type": "mmap",  # files in the data folder, not in /dev/shm
             "timezone": "UTC",
             "log_timezone": "UTC",
+            # The log names an error, without the statement and the row, which hold personal data.
+            "log_min_error_statement": "panic",
+            "log_error_verbosity": "terse",
         }
         if not self.durable:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}

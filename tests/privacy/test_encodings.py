@@ -1,0 +1,154 @@
+"""A person's address is erased in whatever encoding it was stored."""
+
+import gzip
+import html
+import json
+import quopri
+from base64 import b64encode, encodebytes, urlsafe_b64encode
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from app.privacy.encodings import forms
+from app.webhooks.models import WebhookEvent
+from app.webhooks.providers import Receiver
+from tests.factories import create_tenant, create_user, platform_token
+from tests.privacy.life import AT
+from tests.privacy.test_erasure import erase
+from tests.webhooks.sending import all_rows
+
+ADDRESS = "ada.o'brien+x=41@example.com"
+MARK = "markedtext"
+
+
+def escaped(text: str, digits: str = "04x") -> str:
+    return "".join(f"\\u{ord(character):{digits}}" for character in text)
+
+
+ENCODINGS = {
+    "plain": str,
+    "upper case": str.upper,
+    "JSON": lambda text: text.replace("@", "\\u0040"),
+    "JSON, all of it": escaped,
+    "JSON, upper case": lambda text: escaped(text.upper(), "04X"),
+    "JSON in JSON": lambda text: json.dumps(json.dumps({"to": text.replace("@", "\\u0040")})),
+    "a JSON path": lambda text: f"https:\\/\\/example.com\\/{text}\\/",
+    "percent": lambda text: quote(text, safe=""),
+    "percent, lower case": lambda text: quote(text, safe="").lower(),
+    "percent, all of it": lambda text: "".join(f"%{ord(one):02X}" for one in text),
+    "percent, twice": lambda text: quote(quote(text, safe=""), safe=""),
+    "form": lambda text: f"a=b&email={quote_plus(text)}&c=d",
+    "HTML": lambda text: html.escape(text).replace("@", "&#64;"),
+    "HTML, all of it": lambda text: "".join(f"&#x{ord(one):x};" for one in text),
+    "quoted-printable": lambda text: quopri.encodestring(text.encode(), quotetabs=True).decode(),
+    "quoted-printable @": lambda text: text.replace("=", "=3D").replace("@", "=40"),
+    "a MIME word": lambda text: f"=?utf-8?B?{b64encode(text.encode()).decode()}?=",
+    "base 64": lambda text: b64encode(f"To: <{text}>".encode()).decode(),
+    "base 64 in a path": lambda text: (
+        f"/open/{urlsafe_b64encode(text.encode()).decode().rstrip('=')}/1"
+    ),
+    "base 64 in lines": lambda text: encodebytes(f"{'x' * 40} {text}".encode()).decode(),
+    "base 64 of percent": lambda text: b64encode(quote(text, safe="").encode()).decode(),
+}
+
+
+@pytest.fixture
+def person(app):
+    return create_user(create_tenant(), email=ADDRESS)
+
+
+class TestForms:
+    @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS)
+    def test_contain_what_was_encoded(self, encode):
+        found = forms(f"before {encode(ADDRESS)} after")
+
+        assert any(ADDRESS in form.lower() for form in found)
+
+    def test_of_an_ordinary_text_are_the_text(self):
+        text = "An ordinary text, by user_01HZX4Q8 on 2026-01-05"
+
+        assert forms(text) == {text}
+
+
+class TestErasure:
+    @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS)
+    def test_removes_every_text_about_others_that_contains_the_address(
+        self, app, api, sender, dump, person, encode
+    ):
+        text = f"{MARK} {encode(ADDRESS)}"
+        self._store_in_the_trail_and_an_answer(api, text)
+        self._store_in_the_inbox_and_mails(sender, text)
+        stores = {line.split()[0] for line in dump().splitlines() if MARK in line}
+
+        erase(app, str(person.id))
+
+        left = [line for line in dump().splitlines() if MARK in line]
+        assert left == []
+        assert stores >= {
+            "audit_events", "idempotency_keys", "webhook_events", "email_events", "email_messages",
+        }  # fmt: skip
+
+    def _store_in_the_trail_and_an_answer(self, api, text):
+        other = create_user(create_tenant())
+        for number, patches in enumerate([{"note": [text], text: 1}, {"note": None, text: None}]):
+            answer = api.patch(
+                f"/v1/users/{other.id}/meta_data",
+                token=platform_token(),
+                json={"patches": patches},
+                headers={"Idempotency-Key": f"key-{number}"},
+            )
+            assert answer.status_code == 200, answer.get_data(as_text=True)
+
+    def _store_in_the_inbox_and_mails(self, sender, text):
+        for number in range(2):
+            data = {
+                "recipient": "other@example.com",
+                "message_id": f"{text} {number}",
+                "reason": text,
+                "response": text,
+                "url": text,
+                "tags": [text],
+                "metadata": {"who": text},
+            }
+            body = {"type": "email.delivered", "timestamp": AT, "data": data}
+            options = {"receiver": Receiver.EMAIL, "message_id": f"mail {number}"}
+            row = sender.deliver("standard_webhooks", body, **options)
+            assert row.status == "succeeded", row.detail
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            f"email={quote_plus(ADDRESS)}",
+            f'{{"email": "{ADDRESS}"',
+            b64encode(ADDRESS.encode()),
+            json.dumps({"email": ADDRESS}).encode("utf-16"),
+            gzip.compress(ADDRESS.encode()),
+            f'{{"email": "{escaped(ADDRESS)}"}}',
+            f'{{"email": "{ADDRESS}", "email": "somebody@example.com"}}',
+            json.dumps({"Type": "Notification", "Message": json.dumps({"to": escaped(ADDRESS)})}),
+            json.dumps({"Message": b64encode(json.dumps({"to": ADDRESS}).encode()).decode()}),
+        ],
+        ids=[
+            "form", "half a document", "base 64", "UTF-16", "gzip", "JSON escapes",
+            "a repeated key", "SNS", "SNS with base 64",
+        ],
+    )  # fmt: skip
+    def test_empties_a_body_that_mentions_the_person_or_cannot_be_read(
+        self, app, sender, person, body
+    ):
+        raw = body.encode() if isinstance(body, str) else body
+        row = sender.deliver("standard_webhooks", raw, message_id="about them")
+
+        erase(app, str(person.id))
+
+        (event,) = all_rows(WebhookEvent)
+        assert (event.body, event.headers, event.digest) == (None, {}, row.digest)
+
+    def test_keeps_a_readable_body_about_somebody_else(self, app, sender, person):
+        body = b'{"type": "other", "email": "some\\u0062ody%40example.com"}'
+        sender.deliver("standard_webhooks", body, message_id="other")
+
+        erase(app, str(person.id))
+
+        (event,) = all_rows(WebhookEvent)
+        assert event.body == body
