@@ -9,6 +9,7 @@ from app.core.jobs.queues import Queue, queue_named
 from app.core.redis_clients import worker_client
 from app.webhooks.notification import PROCESS_EVENTS
 from app.webhooks.providers import PATHS, Receiver
+from app.webhooks.providers.payloads import digest
 from tests.conformance.webhook_samples import document, sample
 from tests.webhooks.sending import SECRETS, Sender, all_events, event_row, work_off
 
@@ -101,6 +102,19 @@ class TestAccepted:
         headers = event_row(event_id).headers
         assert headers["content-type"] == "application/json"
         assert headers["authorization"] == headers["x-custom-key"] == "[redacted]"
+
+    def test_a_delivery_id_that_is_not_signed_does_not_make_a_replay_another_event(
+        self, app, sender
+    ):
+        body = {"type": "x", "data": {}}
+
+        first, second = (
+            sender.post("github", body, message_id=message_id).get_json()
+            for message_id in ("msg_1", "msg_2")
+        )
+
+        assert second == {**first, "duplicate": True}
+        assert event_row(first["event_id"]).external_id == digest(json.dumps(body).encode())
 
     def test_the_receivers_tell_their_deliveries_apart(self, app, sender):
         body = {"type": "x", "data": {}}

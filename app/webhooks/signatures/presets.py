@@ -131,11 +131,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             verifiers.body_hmac,
             _SECRET,
             None,
-            {
-                "header": "x-hub-signature-256",
-                "prefix": "sha256=",
-                "id_header": "x-github-delivery",
-            },
+            {"header": "x-hub-signature-256", "prefix": "sha256="},
         ),
         "logto": Preset(
             verifiers.body_hmac, _SECRET, "logto", {"header": "logto-signature-sha-256"}
