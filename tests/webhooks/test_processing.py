@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -292,6 +293,17 @@ class TestFailures:
 
         assert (row.status, row.attempts) == ("failed", 1)
         assert "timestamp" in row.detail
+
+    @pytest.mark.parametrize("part", ["(", "<", "<>", '"', "[", "\\", "(a", "@", '"a" <'])
+    def test_an_address_of_brackets_fails_at_once(self, sender, part):
+        body = {**SENT, "data": {**SENT["data"], "recipient": part * (200_000 // len(part))}}
+        started = time.monotonic()
+
+        row = sender.deliver("standard_webhooks", body, receiver=Receiver.EMAIL)
+
+        assert (row.status, row.attempts) == ("failed", 1)
+        assert "recipient" in row.detail
+        assert time.monotonic() - started < 1
 
 
 class TestTheSweeper:
