@@ -225,12 +225,11 @@ class TestFailures:
         ).get_json()["event_id"]
         record = emails.record
 
-        def fail_second(*args: object, ordinal: int, **options: object) -> bool:
-            if ordinal == 1:
-                raise RuntimeError("second")
-            return record(*args, ordinal=ordinal, **options)
+        def fail_at_the_end(*args: object, **options: object) -> None:
+            assert record(*args, **options) == 2
+            raise RuntimeError("at the end")
 
-        monkeypatch.setattr(emails, "record", fail_second)
+        monkeypatch.setattr(emails, "record", fail_at_the_end)
         work_off(app)
 
         assert all_rows(EmailEventRecord) == []
@@ -263,10 +262,10 @@ class TestFailures:
     def test_do_not_stop_the_others(self, app, sender, monkeypatch):
         record = emails.record
 
-        def fail_first(event, **options):
-            if event.message_id == "poison":
+        def fail_first(events, **options):
+            if events[0].message_id == "poison":
                 raise RuntimeError("poison")
-            return record(event, **options)
+            return record(events, **options)
 
         monkeypatch.setattr(emails, "record", fail_first)
         poison = {**SENT, "data": {**SENT["data"], "message_id": "poison"}}
@@ -350,12 +349,11 @@ class TestTheSweeper:
 
 
 class TestPayloads:
-    def test_of_what_was_processed_long_ago_are_reduced_to_their_digest(self, app, sender):
-        old, recent, failed = (post_opened(sender, number) for number in range(3))
+    @pytest.mark.parametrize("status", ["succeeded", "ignored", "failed"])
+    def test_of_what_was_processed_long_ago_are_reduced_to_their_digest(self, app, sender, status):
+        old, recent = (post_opened(sender, number) for number in range(2))
         work_off(app)
-        long_ago = utcnow() - timedelta(days=31)
-        change_event(old, processed_at=long_ago)
-        change_event(failed, processed_at=long_ago, status="failed")
+        change_event(old, processed_at=utcnow() - timedelta(days=31), status=status)
 
         with app.app_context():
             jobs.remove_payloads()
@@ -363,7 +361,26 @@ class TestPayloads:
         assert (event_row(old).body, event_row(old).headers) == (None, {})
         assert len(event_row(old).digest) == 64
         assert event_row(recent).body is not None
-        assert event_row(failed).body is not None
+
+    def test_that_were_never_read_are_removed_too(self, app, sender):
+        answer = sender.post("standard_webhooks", b"\xff not json")
+        event_id = answer.get_json()["event_id"]
+        change_event(event_id, processed_at=utcnow() - timedelta(days=31))
+
+        with app.app_context():
+            jobs.remove_payloads()
+
+        assert (event_row(event_id).status, event_row(event_id).body) == ("failed", None)
+
+    def test_of_pending_events_stay(self, app, sender):
+        event_id = post_opened(sender)
+        long_ago = utcnow() - timedelta(days=31)
+        change_event(event_id, created_at=long_ago, next_attempt_at=utcnow() + timedelta(days=1))
+
+        with app.app_context():
+            jobs.remove_payloads()
+
+        assert event_row(event_id).body is not None
 
     def test_that_are_gone_still_tell_duplicates(self, app, sender):
         event_id = post_opened(sender)
