@@ -19,7 +19,7 @@ from app.core.db.statements import Statement
 from app.emails import suppressions
 from app.emails.events import STATES, EmailEvent, EmailKind
 from app.emails.models import EmailEventRecord, EmailMessage
-from app.emails.suppressions import MAX_KEY, normalized
+from app.emails.suppressions import MAX_KEY, Said, normalized
 
 EVENT_COLUMNS = tuple(EmailEventRecord.__table__.columns.keys())
 ADD_EVENTS = Statement(
@@ -89,11 +89,12 @@ def record(
     ]
     if messages:
         ADD_TO_MESSAGES.execute(**as_arrays(messages))
-    for event in new:
-        for change in event.suppressions:
-            suppressions.record_change(
-                change, address=normalized(event.recipient), source=source, at=event.occurred_at
-            )
+    changes = [
+        Said(normalized(event.recipient), change, event.occurred_at)
+        for event in new
+        for change in event.suppressions
+    ]
+    suppressions.record_changes(changes, source=source)
     return len(new)
 
 

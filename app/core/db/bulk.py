@@ -1,7 +1,7 @@
-"""Parameters for an INSERT of one or many rows, such as one with ON CONFLICT.
+"""Parameters for an INSERT or UPDATE of many rows.
 
-For many rows each column is sent as one array. So the text of the statement does not depend on the
-number of rows, and it can be prepared.
+Each column is sent as one array. So the text of the statement does not depend on the number of
+rows, and it can be prepared.
 """
 
 from __future__ import annotations
@@ -10,11 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ARRAY, Select, bindparam, cast, column, func, select
-
-
-def parameters(model: Any) -> dict[str, Any]:
-    """A parameter for each column of a table, named like it, for ``insert(model).values(…)``."""
-    return {each.name: bindparam(each.name, type_=each.type) for each in model.__table__.columns}
 
 
 def rows_from_arrays(model: Any, names: Sequence[str]) -> Select[Any]:
