@@ -199,7 +199,7 @@ class Config:
     webhook_payload_days: int = _setting(
         _number(0, 3650),
         30,
-        "days until a processed webhook's payload is deleted; its digest stays",
+        "days until a processed or failed webhook's payload is deleted; its digest stays",
     )
     default_plan: str = _setting(_text, "free", "plan_name of a tenant without a live subscription")
     ratelimit_enabled: bool = _setting(_flag, True, "rate limits on or off")

@@ -76,6 +76,12 @@ class Conflict(AppError):
     status = 409
 
 
+class TooLarge(AppError):
+    """413: the body is larger than what is read from its sender."""
+
+    status = 413
+
+
 class PreconditionFailed(AppError):
     """412: ``If-Match`` names a version that is no longer current."""
 

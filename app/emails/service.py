@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -12,26 +13,33 @@ from sqlalchemy.dialects.postgresql import insert
 from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
-from app.core.db.bulk import parameters
+from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.pages import Condition, Page, between, paginate
 from app.core.db.statements import Statement
 from app.emails import suppressions
 from app.emails.events import STATES, EmailEvent, EmailKind
 from app.emails.models import EmailEventRecord, EmailMessage
-from app.emails.suppressions import MAX_KEY, normalized
+from app.emails.suppressions import MAX_KEY, Said, normalized
 
-ADD_EVENT = Statement(
+EVENT_COLUMNS = tuple(EmailEventRecord.__table__.columns.keys())
+ADD_EVENTS = Statement(
     "email_events.add",
     insert(EmailEventRecord.__table__)
-    .values(parameters(EmailEventRecord))
-    .on_conflict_do_nothing(index_elements=["webhook_event_id", "ordinal"]),
+    .from_select(
+        EVENT_COLUMNS, rows_from_arrays(EmailEventRecord, EVENT_COLUMNS), include_defaults=False
+    )
+    .on_conflict_do_nothing(index_elements=["webhook_event_id", "ordinal"])
+    .returning(EmailEventRecord.ordinal),
 )
-_new = insert(EmailMessage).values(parameters(EmailMessage))
+MESSAGE_COLUMNS = tuple(EmailMessage.__table__.columns.keys())
+_new = insert(EmailMessage).from_select(
+    MESSAGE_COLUMNS, rows_from_arrays(EmailMessage, MESSAGE_COLUMNS), include_defaults=False
+)
 _said = _new.excluded
 _rises = _said.rank > EmailMessage.rank
 _same = _said.rank == EmailMessage.rank
-ADD_TO_MESSAGE = Statement(
-    "email_messages.add_event",
+ADD_TO_MESSAGES = Statement(
+    "email_messages.add_events",
     _new.on_conflict_do_update(
         index_elements=["source", "message_id", "address"],
         set_={
@@ -60,36 +68,34 @@ HAS_ADDRESS = {
 }
 
 
-def record(event: EmailEvent, *, source: str, webhook_event_id: UUID, ordinal: int) -> bool:
-    """Store one event with its effects; False if this part of the delivery is already stored.
+def record(
+    events: Sequence[EmailEvent], *, source: str, webhook_event_id: UUID, first_ordinal: int = 0
+) -> int:
+    """Store events of one delivery with their effects; the number that was not stored before.
 
-    ``source`` is the provider, ``ordinal`` the event's place in the delivery.
+    ``source`` is the provider, ``first_ordinal`` the place of the first event in the delivery.
     """
-    address = normalized(event.recipient)
-    added = ADD_EVENT.execute(
-        id=uuid7(),
-        created_at=utcnow(),
-        webhook_event_id=webhook_event_id,
-        ordinal=ordinal,
-        source=source,
-        message_id=event.message_id,
-        recipient=event.recipient,
-        address=address,
-        kind=event.kind.value,
-        occurred_at=event.occurred_at,
-        reason=event.reason,
-        response=event.response,
-        url=event.url,
-        tags=list(event.tags),
-        metadata=dict(event.metadata),
-    )
-    if not added:
-        return False
-    if event.message_id:
-        ADD_TO_MESSAGE.execute(**_message_values(event, source, address))
-    for change in event.suppressions:
-        suppressions.record_change(change, address=address, source=source, at=event.occurred_at)
-    return True
+    numbered = list(enumerate(events, first_ordinal))
+    if not numbered:
+        return 0
+    rows = [_event_values(event, source, webhook_event_id, place) for place, event in numbered]
+    added = set(ADD_EVENTS.scalars(**as_arrays(rows)))
+    # In one order, so that two transactions do not wait for each other.
+    new = sorted((event for place, event in numbered if place in added), key=_message_key)
+    messages = [
+        _message_values(list(group), source, *key)
+        for key, group in groupby(new, key=_message_key)
+        if key[0]
+    ]
+    if messages:
+        ADD_TO_MESSAGES.execute(**as_arrays(messages))
+    changes = [
+        Said(normalized(event.recipient), change, event.occurred_at)
+        for event in new
+        for change in event.suppressions
+    ]
+    suppressions.record_changes(changes, source=source)
+    return len(new)
 
 
 def list_events(
@@ -136,9 +142,42 @@ def _of_address(model: Any, address: str | None) -> list[Condition]:
     return [Condition(HAS_ADDRESS[model], {"address": normalized(address)})]
 
 
-def _message_values(event: EmailEvent, source: str, address: str) -> dict[str, Any]:
-    known = event.kind in STATES
-    opened, clicked = event.kind is EmailKind.OPENED, event.kind is EmailKind.CLICKED
+def _event_values(
+    event: EmailEvent, source: str, webhook_event_id: UUID, ordinal: int
+) -> dict[str, Any]:
+    return {
+        "id": uuid7(),
+        "created_at": utcnow(),
+        "webhook_event_id": webhook_event_id,
+        "ordinal": ordinal,
+        "source": source,
+        "message_id": event.message_id,
+        "recipient": event.recipient,
+        "address": normalized(event.recipient),
+        "kind": event.kind.value,
+        "occurred_at": event.occurred_at,
+        "reason": event.reason,
+        "response": event.response,
+        "url": event.url,
+        "tags": list(event.tags),
+        "metadata": dict(event.metadata),
+    }
+
+
+def _message_key(event: EmailEvent) -> tuple[str, str]:
+    return event.message_id[:MAX_KEY], normalized(event.recipient)
+
+
+def _message_values(
+    events: Sequence[EmailEvent], source: str, message_id: str, address: str
+) -> dict[str, Any]:
+    """What events of one message and one recipient say together."""
+    states = [event for event in events if event.kind in STATES]
+    highest = min(states, key=lambda event: (-_rank(event), event.occurred_at), default=None)
+    opened, clicked = (
+        [event.occurred_at for event in events if event.kind is kind]
+        for kind in (EmailKind.OPENED, EmailKind.CLICKED)
+    )
     now = utcnow()
     return {
         "id": uuid7(),
@@ -146,13 +185,17 @@ def _message_values(event: EmailEvent, source: str, address: str) -> dict[str, A
         "updated_at": now,
         "version": 1,
         "source": source,
-        "message_id": event.message_id[:MAX_KEY],
+        "message_id": message_id,
         "address": address,
-        "state": event.kind.value if known else "unknown",
-        "rank": STATES.index(event.kind) + 1 if known else 0,
-        "state_at": event.occurred_at if known else None,
-        "opens": int(opened),
-        "clicks": int(clicked),
-        "first_opened_at": event.occurred_at if opened else None,
-        "first_clicked_at": event.occurred_at if clicked else None,
+        "state": highest.kind.value if highest else "unknown",
+        "rank": _rank(highest) if highest else 0,
+        "state_at": highest.occurred_at if highest else None,
+        "opens": len(opened),
+        "clicks": len(clicked),
+        "first_opened_at": min(opened, default=None),
+        "first_clicked_at": min(clicked, default=None),
     }
+
+
+def _rank(event: EmailEvent) -> int:
+    return STATES.index(event.kind) + 1

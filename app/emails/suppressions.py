@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 from uuid_utils.compat import uuid7
 
 from app.audit import service as audit
 from app.core.actors import SYSTEM_EMAIL, Actor
 from app.core.clock import utcnow
-from app.core.db.bulk import parameters
+from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.pages import Page, paginate
-from app.core.db.queries import update_row
+from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
 from app.emails import events
@@ -23,14 +23,27 @@ from app.emails.models import Suppression
 
 MAX_KEY = 255  # characters of a message id or a scope in an index; a B-tree key has a limit
 
-ADD_OR_LOCK_SUPPRESSION = Statement(
+COLUMNS = tuple(Suppression.__table__.columns.keys())
+ADD_OR_LOCK_SUPPRESSIONS = Statement(
     "suppressions.add_or_lock",
     insert(Suppression.__table__)
-    .values(parameters(Suppression))
+    .from_select(COLUMNS, rows_from_arrays(Suppression, COLUMNS), include_defaults=False)
     .on_conflict_do_update(
         index_elements=["address", "cause", "scope"], set_={"source": Suppression.source}
     )
     .returning(*Suppression.__table__.columns),
+)
+_written = rows_from_arrays(
+    Suppression, ("id", "updated_at", "source", "suppressed_at", "lifted_at", "is_active")
+).subquery("written")
+WRITE_SUPPRESSIONS = Statement(
+    "suppressions.write",
+    update(Suppression.__table__)
+    .where(Suppression.id == _written.c.id)
+    .values(
+        version=Suppression.version + 1,
+        **{column.name: column for column in _written.c if column.name != "id"},
+    ),
 )
 LOCK_SUPPRESSIONS = Statement(
     "suppressions.lock",
@@ -75,36 +88,72 @@ def lift(address: str, *, actor: Actor) -> None:
             audit.record("suppression.lifted", row, change, actor=actor)
 
 
-def record_change(change: events.Suppression, *, address: str, source: str, at: datetime) -> None:
-    """Store when the address was last added to the list, or removed, for this cause."""
+class Said(NamedTuple):
+    """An event says that an address was added to the list, or removed, at a moment."""
+
+    address: str
+    change: events.Suppression
+    at: datetime
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The key of the row: address, cause and scope."""
+        return self.address, self.change.cause.value, self.change.scope[:MAX_KEY]
+
+
+def record_changes(changes: Iterable[Said], *, source: str) -> None:
+    """Store when each address was last added to the list, or removed, for each cause."""
+    by_key: dict[tuple[str, str, str], list[Said]] = {}
+    for said in changes:
+        by_key.setdefault(said.key, []).append(said)
+    if not by_key:
+        return
     now = utcnow()
-    row = ADD_OR_LOCK_SUPPRESSION.first(
-        id=uuid7(),
-        created_at=now,
-        updated_at=now,
-        version=1,
-        address=address,
-        cause=change.cause.value,
-        scope=change.scope[:MAX_KEY],
-        source=source,
-        suppressed_at=None,
-        lifted_at=None,
-        is_active=False,
+    new = [_new_row(*key, source, now) for key in sorted(by_key)]
+    written = []
+    for row in ADD_OR_LOCK_SUPPRESSIONS.all(**as_arrays(new)):
+        values = {**_values(row, by_key[row.address, row.cause, row.scope]), "source": source}
+        after = {name: value for name, value in values.items() if value != getattr(row, name)}
+        if after:
+            written.append({"id": row.id, "updated_at": now, **values})
+        if "is_active" in after:
+            action = "suppression.added" if values["is_active"] else "suppression.lifted"
+            before = {name: getattr(row, name) for name in after}
+            audit.record(action, row, Change(before, after), actor=SYSTEM_EMAIL)
+    if written:
+        WRITE_SUPPRESSIONS.execute(**as_arrays(written))
+
+
+def _new_row(
+    address: str, cause: str, scope: str, source: str, created_at: datetime
+) -> dict[str, Any]:
+    return {
+        "id": uuid7(),
+        "created_at": created_at,
+        "updated_at": created_at,
+        "version": 1,
+        "address": address,
+        "cause": cause,
+        "scope": scope,
+        "source": source,
+        "suppressed_at": None,
+        "lifted_at": None,
+        "is_active": False,
+    }
+
+
+def _values(row: Suppression, changes: Iterable[Said]) -> dict[str, Any]:
+    """What follows for a row from what was known and what is said now."""
+    added, lifted = [row.suppressed_at], [row.lifted_at]
+    for said in changes:
+        (lifted if said.change.lifted else added).append(said.at)
+    suppressed_at, lifted_at = (
+        max((moment for moment in moments if moment is not None), default=None)
+        for moments in (added, lifted)
     )
-    suppressed_at = _later(row.suppressed_at, None if change.lifted else at)
-    lifted_at = _later(row.lifted_at, at if change.lifted else None)
-    is_active = suppressed_at is not None and (lifted_at is None or suppressed_at >= lifted_at)
-    values = {
+    return {
         "suppressed_at": suppressed_at,
         "lifted_at": lifted_at,
-        "is_active": is_active,
-        "source": source,
+        "is_active": suppressed_at is not None
+        and (lifted_at is None or suppressed_at >= lifted_at),
     }
-    row, changed = update_row(Suppression, row, values)
-    if changed is not None and "is_active" in changed.after:
-        action = "suppression.added" if is_active else "suppression.lifted"
-        audit.record(action, row, changed, actor=SYSTEM_EMAIL)
-
-
-def _later(known: datetime | None, said: datetime | None) -> datetime | None:
-    return max((moment for moment in (known, said) if moment is not None), default=None)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, and_, any_, bindparam, or_, select
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, cast, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from uuid_utils.compat import uuid7
 
@@ -49,11 +50,33 @@ SHOWN_HEADERS = frozenset(
     ]
 )
 
-COLUMNS = tuple(WebhookEvent.__table__.columns.keys())
+OWN_COLUMNS = (
+    "id",
+    "external_id",
+    "event_type",
+    "body",
+    "digest",
+    "status",
+    "detail",
+    "next_attempt_at",
+    "processed_at",
+)
+COMMON_COLUMNS = tuple(
+    column for column in WebhookEvent.__table__.columns if column.name not in OWN_COLUMNS
+)
 STORE = Statement(
     "webhook_events.store",
     insert(WebhookEvent)
-    .from_select(COLUMNS, rows_from_arrays(WebhookEvent, COLUMNS), include_defaults=False)
+    .from_select(
+        (*OWN_COLUMNS, *(column.name for column in COMMON_COLUMNS)),
+        rows_from_arrays(WebhookEvent, OWN_COLUMNS).add_columns(
+            *(
+                cast(bindparam(column.name, type_=column.type), column.type)
+                for column in COMMON_COLUMNS
+            )
+        ),
+        include_defaults=False,
+    )
     .on_conflict_do_nothing()
     .returning(WebhookEvent.id),
 )
@@ -126,14 +149,23 @@ def store(
     """Store each delivery once."""
     if not deliveries:
         return Stored([], 0, has_pending=False)
-    common = {
-        "source": source,
-        "headers": headers,
-        "replay_key": replay_key,
-        "request_id": current_request_id(),
-    }
-    rows = [{**common, **_row(delivery)} for delivery in deliveries]
-    added = set(STORE.scalars(**as_arrays(rows)))
+    now = utcnow()
+    rows = [_row(delivery, now) for delivery in deliveries]
+    added = set(
+        STORE.scalars(
+            source=source,
+            headers=headers,
+            replay_key=replay_key,
+            request_id=current_request_id(),
+            created_at=now,
+            updated_at=now,
+            version=1,
+            attempts=0,
+            replays=0,
+            applied_parts=0,
+            **as_arrays(rows),
+        )
+    )
     new = [row for row in rows if row["id"] in added]
     ids: dict[str, UUID] = {row["external_id"]: row["id"] for row in new}
     has_pending = any(row["status"] == Status.PENDING.value for row in new)
@@ -145,22 +177,16 @@ def store(
     return Stored([ids[delivery.external_id] for delivery in deliveries], len(added), has_pending)
 
 
-def _row(delivery: Delivery) -> dict[str, Any]:
+def _row(delivery: Delivery, now: datetime) -> dict[str, Any]:
     """The columns of an event that differ within a request. An unreadable one has failed."""
-    now = utcnow()
     return {
         "id": uuid7(),
-        "created_at": now,
-        "updated_at": now,
-        "version": 1,
         "external_id": delivery.external_id,
         "event_type": delivery.event_type,
         "body": delivery.body,
         "digest": hashlib.sha256(delivery.body).hexdigest(),
         "status": (Status.FAILED if delivery.error else Status.PENDING).value,
         "detail": delivery.error,
-        "attempts": 0,
-        "replays": 0,
         "next_attempt_at": None if delivery.error else now,
         "processed_at": now if delivery.error else None,
     }

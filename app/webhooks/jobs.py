@@ -48,6 +48,6 @@ def apply_waiting_memberships() -> None:
 
 @job(queue=Queue.MAINTENANCE, every=3600)
 def remove_payloads() -> None:
-    """Remove the payloads of events that were processed long ago; their digests stay."""
+    """Remove the payloads of events that were processed, or failed, long ago; their digests stay."""
     with transaction():
         processing.remove_payloads()

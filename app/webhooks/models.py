@@ -27,6 +27,7 @@ class WebhookEvent(Row):
     ``replay_key`` is a value of the signature that may be used once. ``detail`` is why an event
     was ignored or waits, or the error of its last attempt. ``body`` is None once the payload was
     removed; its ``digest`` (SHA-256) stays. Secret headers are stored as ``[redacted]``.
+    ``applied_parts``: how many of its parts (recipients, members) are applied, while it is pending.
     """
 
     __tablename__ = "webhook_events"
@@ -52,9 +53,9 @@ class WebhookEvent(Row):
             postgresql_where=text("status = 'failed'"),
         ),
         Index(
-            "ix_webhook_events_kept_bodies",
+            "ix_webhook_events_stored_bodies",
             "processed_at",
-            postgresql_where=text("body IS NOT NULL AND status IN ('succeeded', 'ignored')"),
+            postgresql_where=text("body IS NOT NULL"),
         ),
     )
 
@@ -66,6 +67,7 @@ class WebhookEvent(Row):
     detail: Mapped[str] = mapped_column(Text, default="")
     attempts: Mapped[int] = mapped_column(BigInteger, default=0)
     replays: Mapped[int] = mapped_column(BigInteger, default=0)
+    applied_parts: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     next_attempt_at: Mapped[datetime | None] = mapped_column(Moment, default=utcnow)
     processed_at: Mapped[datetime | None] = mapped_column(Moment)
     headers: Mapped[dict[str, str]] = mapped_column(JSON)

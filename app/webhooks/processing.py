@@ -3,6 +3,9 @@
 The worker claims an event by marking it ``succeeded`` and holds its row until the commit, so that
 other workers skip it. A transaction that rolls back undoes the claim as well. So an event is
 applied exactly once, however often jobs run and whichever process ends.
+
+An event with many parts (recipients, members) is applied in slices. Each slice is one transaction,
+which also stores how many parts are applied, and makes the event pending again behind the others.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from uuid import UUID
 import psycopg2
 from flask import current_app
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.audit import service as audit
@@ -45,6 +48,8 @@ log = logging.getLogger(__name__)
 RETRY_DELAYS = (10, 60, 300, 1800)  # seconds after the first, second … failed attempt
 OVERDUE = timedelta(seconds=60)
 """An event that has been due for so long has lost its job."""
+SLICE = 500
+"""Parts of one event that are applied in one transaction; it should take less than a second."""
 EARLY = timedelta(seconds=1)  # a delayed job may start so much before the event is due
 MAX_DETAIL = 500
 
@@ -79,6 +84,19 @@ SET_STATUS = Statement(
     .where(EVENTS.c.id == bindparam("event_id"))
     .values(status=bindparam("status"), detail=bindparam("detail")),
 )
+PUT_BACK = Statement(
+    "webhook_events.put_back",
+    update(EVENTS)
+    .where(EVENTS.c.id == bindparam("event_id"))
+    .values(
+        status=Status.PENDING.value,
+        detail=bindparam("detail"),
+        applied_parts=bindparam("applied_parts"),
+        attempts=EVENTS.c.attempts - 1,
+        next_attempt_at=bindparam("now"),
+        processed_at=None,
+    ),
+)
 LOCK_PENDING = Statement(
     "webhook_events.lock_pending",
     select(WebhookEvent).where(IS_PENDING, EVENTS.c.id == bindparam("id")).with_for_update(),
@@ -89,15 +107,10 @@ COUNT_OVERDUE = Statement(
     .select_from(EVENTS)
     .where(IS_PENDING, EVENTS.c.next_attempt_at < bindparam("before")),
 )
-PROCESSED = [Status.SUCCEEDED.value, Status.IGNORED.value]
 REMOVE_PAYLOADS = Statement(
     "webhook_events.remove_payloads",
     update(EVENTS)
-    .where(
-        EVENTS.c.body.is_not(None),
-        EVENTS.c.status == any_(bindparam("processed", PROCESSED, type_=ARRAY(Text))),
-        EVENTS.c.processed_at < bindparam("before"),
-    )
+    .where(EVENTS.c.body.is_not(None), EVENTS.c.processed_at < bindparam("before"))
     .values(body=None, headers={}),
     prepare=False,
 )
@@ -148,7 +161,10 @@ def sweep() -> int:
 
 
 def remove_payloads() -> int:
-    """Remove the payloads of events processed ``WEBHOOK_PAYLOAD_DAYS`` ago; their number."""
+    """Remove the payloads of events processed ``WEBHOOK_PAYLOAD_DAYS`` ago; their number.
+
+    An event that has failed, or could never be read, counts as processed.
+    """
     days = current_app.extensions["config"].webhook_payload_days
     return REMOVE_PAYLOADS.execute(before=utcnow() - timedelta(days=days))
 
@@ -168,28 +184,45 @@ def _apply(event: Any) -> None:
         status, detail = Status.FAILED, str(fault)
     except (UniqueViolation, Conflict) as raced:
         raise RowChanged("webhook_events") from raced
-    if detail or status is not Status.SUCCEEDED:
+    if status is not Status.PENDING and (detail or status is not Status.SUCCEEDED):
         SET_STATUS.execute(event_id=event.id, status=status.value, detail=detail)
     log.info("webhook_processed", extra={"event_id": str(event.id), "status": status.value})
 
 
 def _handle(event: Any) -> tuple[Status, str]:
-    """The status and the detail of an event after applying it.
+    """The status and the detail of an event after applying its next slice.
 
     Raises Unwanted and Unreadable, before anything is written.
     """
     if event.body is None:
         raise Unreadable("only the digest is kept")
-    events = get_provider(event.source).adapt(event.body)
-    identity = [found for found in events if isinstance(found, IdentityEvent)]
+    parts = get_provider(event.source).adapt(event.body)
+    end = event.applied_parts + SLICE
+    status, detail = _apply_slice(event, parts[event.applied_parts : end])
+    if end < len(parts):
+        status, detail = Status.PENDING, f"{end} of {len(parts)} parts are applied"
+        PUT_BACK.execute(event_id=event.id, detail=detail, applied_parts=end, now=utcnow())
+    return status, detail
+
+
+def _apply_slice(event: Any, parts: Sequence[Event]) -> tuple[Status, str]:
+    identity = [part for part in parts if isinstance(part, IdentityEvent)]
     if identity:
         return _apply_identity(event, identity)
-    for ordinal, found in enumerate(events):
-        _apply_other(event, ordinal, found)
+    emails.record(
+        [part for part in parts if isinstance(part, EmailEvent)],
+        source=event.source,
+        webhook_event_id=event.id,
+        first_ordinal=event.applied_parts,
+    )
+    for part in parts:
+        if isinstance(part, SubscriptionConfirmation):
+            confirm_subscription(part.url)
     return Status.SUCCEEDED, ""
 
 
 def _apply_identity(event: Any, events: Sequence[IdentityEvent]) -> tuple[Status, str]:
+    """Apply the events; one that changes nothing is ignored, unless it is the end of a large one."""
     outcome = sync.apply(
         events,
         source=event.source,
@@ -197,19 +230,11 @@ def _apply_identity(event: Any, events: Sequence[IdentityEvent]) -> tuple[Status
         roles=current_app.extensions["config"].idp_role_map,
         force=event.replays > 0,
     )
-    if not outcome.changed:
+    if not outcome.changed and not event.applied_parts:
         return Status.IGNORED, "stale: something newer is known"
     if outcome.waiting:
         return Status.SUCCEEDED, "kept until the organization and the user are known"
     return Status.SUCCEEDED, ""
-
-
-def _apply_other(event: Any, ordinal: int, found: Event) -> None:
-    match found:
-        case EmailEvent():
-            emails.record(found, source=event.source, webhook_event_id=event.id, ordinal=ordinal)
-        case SubscriptionConfirmation():
-            confirm_subscription(found.url)
 
 
 def _note_failure(event_id: UUID, fault: Exception) -> float | None:

@@ -12,7 +12,6 @@ from app.auth.permissions import Permission
 from app.core import json_text
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.body_limits import allow_body
 from app.webhooks import inbox, service, verification
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
@@ -22,7 +21,10 @@ from app.webhooks.schemas import (
     WebhookEventSchema,
 )
 
-MAX_BODY = 5 * 1024 * 1024
+TOO_LARGE = (
+    "The body is larger than 5 MiB, or larger than 256 KiB where the sender's signature would lie in"
+    " the body (the presets `mailgun` and `ses`)."
+)
 
 receivers = Blueprint(
     "webhooks",
@@ -40,14 +42,13 @@ events = Blueprint(
 @receivers.record_once
 def _configure(state: BlueprintSetupState) -> None:
     verification.configure(cast(Flask, state.app))
-    for path in PATHS.values():
-        allow_body(path, MAX_BODY)
 
 
 @receivers.post(PATHS[Receiver.IDENTITY])
 @public
 @receivers.response(200, description="The event is stored; a worker applies it.")
 @receivers.alt_response(401, description="No configured secret matches the signature.")
+@receivers.alt_response(413, description=TOO_LARGE)
 @receivers.alt_response(
     503, description="No secret is configured, or the database is not available."
 )
@@ -64,6 +65,7 @@ def receive_identity_event() -> Response:
 @public
 @receivers.response(200, description="The event is stored; a worker applies it.")
 @receivers.alt_response(401, description="No configured secret matches the signature.")
+@receivers.alt_response(413, description=TOO_LARGE)
 @receivers.alt_response(
     503, description="No secret is configured, or the database is not available."
 )

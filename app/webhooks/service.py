@@ -96,6 +96,7 @@ def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
         "detail": "",
         "attempts": 0,
         "replays": event.replays + 1,
+        "applied_parts": 0,
         "next_attempt_at": utcnow(),
         "processed_at": None,
     }

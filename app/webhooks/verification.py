@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from flask import Flask, current_app
 
 from app.config import ConfigError
-from app.core.errors import Unauthenticated, Unavailable
-from app.webhooks.providers import PROVIDERS, Receiver
-from app.webhooks.signatures.proof import SignatureInvalid
+from app.core.errors import TooLarge, Unauthenticated, Unavailable
+from app.core.http.body_limits import TOO_LARGE, allow_body
+from app.webhooks.providers import PATHS, PROVIDERS, Receiver
+from app.webhooks.signatures.presets import MAX_BODY
+from app.webhooks.signatures.proof import BodyTooLarge, SignatureInvalid
 from app.webhooks.signatures.schemes import Scheme, Verified, parse_schemes, verify
 from app.webhooks.signatures.sns import CertificateUnavailable
 
@@ -27,6 +29,7 @@ SCHEMES = "webhook_schemes"
 def configure(app: Flask) -> None:
     """Read the receivers' secrets. A receiver without secrets refuses every request (503).
 
+    A receiver's path takes the largest body that one of its senders may send.
     Raises ConfigError with the name of each setting that cannot be read, never with its value.
     """
     config, schemes, faults = app.extensions["config"], {}, []
@@ -40,13 +43,18 @@ def configure(app: Flask) -> None:
     if faults:
         raise ConfigError("The configuration is not usable: " + "; ".join(faults) + ".")
     app.extensions[SCHEMES] = schemes
+    for receiver, configured in schemes.items():
+        allow_body(
+            PATHS[receiver], max((scheme.max_body for scheme in configured), default=MAX_BODY)
+        )
 
 
 def verify_request(receiver: Receiver, headers: list[tuple[str, str]], body: bytes) -> Verified:
     """The sender of a request.
 
-    Raises Unauthenticated where no configured secret matches. Raises Unavailable where no secret
-    is configured, or where the signature cannot be checked now.
+    Raises Unauthenticated where no configured secret matches, and TooLarge where one was not tried
+    because of the body's size. Raises Unavailable where no secret is configured, or where the
+    signature cannot be checked now.
     """
     schemes: Sequence[Scheme] = current_app.extensions[SCHEMES][receiver]
     if not schemes:
@@ -58,6 +66,8 @@ def verify_request(receiver: Receiver, headers: list[tuple[str, str]], body: byt
         raise Unavailable(
             "The signature cannot be checked at the moment.", code="certificate_unavailable"
         ) from None
+    except BodyTooLarge:
+        raise TooLarge(TOO_LARGE) from None
     except SignatureInvalid as fault:
         log.info("webhook_refused", extra={"reason": str(fault)})
         raise Unauthenticated from None

@@ -74,7 +74,7 @@ class TestVectors:
         assert answered["status"] == "accepted"
         assert answered["duplicate"] is bool(vector.get("replay_of"))
         assert stored == (0 if vector.get("replay_of") else len(_ids(answered)))
-        if vector.get("event_id"):
+        if vector.get("event_id") and vector["scheme"] != "github-sha256":  # that id is not signed
             assert event_row(answered["event_id"]).external_id == vector["event_id"]
 
 

@@ -45,7 +45,7 @@ def record(*events: EmailEvent) -> None:
     """Store the events, each of a delivery of its own."""
     for event in events:
         with platform_transaction():
-            service.record(event, source="resend", webhook_event_id=uuid4(), ordinal=0)
+            service.record([event], source="resend", webhook_event_id=uuid4())
 
 
 def message() -> EmailMessage:
@@ -78,13 +78,10 @@ class TestRecord:
         for _ in range(2):
             with platform_transaction():
                 stored = service.record(
-                    email_event(EmailKind.OPENED),
-                    source="resend",
-                    webhook_event_id=delivery,
-                    ordinal=0,
+                    [email_event(EmailKind.OPENED)], source="resend", webhook_event_id=delivery
                 )
 
-        assert stored is False
+        assert stored == 0
         assert message().opens == 1
 
     def test_takes_a_message_id_of_any_length(self):

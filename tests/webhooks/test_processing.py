@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
 
+import psutil
 import pytest
 
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.db.transactions import current_transaction, transaction
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.core.jobs.worker import make_worker
 from app.core.redis_clients import request_client
 from app.emails import service as emails
+from app.emails import suppressions
 from app.emails.models import EmailEventRecord, EmailMessage
+from app.identity_sync.models import IdentityObject
 from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhooks import jobs, notification, processing
+from app.webhooks import jobs, notification, processing, service
 from app.webhooks.providers import Receiver
 from tests import database
 from tests.conformance.webhook_samples import document
+from tests.faults import _worker
+from tests.running.serving import wait_until
 from tests.webhooks.sending import Sender, all_events, all_rows, event_row, work_off
 
 SENT = {
@@ -224,12 +231,11 @@ class TestFailures:
         ).get_json()["event_id"]
         record = emails.record
 
-        def fail_second(*args: object, ordinal: int, **options: object) -> bool:
-            if ordinal == 1:
-                raise RuntimeError("second")
-            return record(*args, ordinal=ordinal, **options)
+        def fail_at_the_end(*args: object, **options: object) -> None:
+            assert record(*args, **options) == 2
+            raise RuntimeError("at the end")
 
-        monkeypatch.setattr(emails, "record", fail_second)
+        monkeypatch.setattr(emails, "record", fail_at_the_end)
         work_off(app)
 
         assert all_rows(EmailEventRecord) == []
@@ -262,10 +268,10 @@ class TestFailures:
     def test_do_not_stop_the_others(self, app, sender, monkeypatch):
         record = emails.record
 
-        def fail_first(event, **options):
-            if event.message_id == "poison":
+        def fail_first(events, **options):
+            if events[0].message_id == "poison":
                 raise RuntimeError("poison")
-            return record(event, **options)
+            return record(events, **options)
 
         monkeypatch.setattr(emails, "record", fail_first)
         poison = {**SENT, "data": {**SENT["data"], "message_id": "poison"}}
@@ -292,6 +298,157 @@ class TestFailures:
 
         assert (row.status, row.attempts) == ("failed", 1)
         assert "timestamp" in row.detail
+
+    @pytest.mark.parametrize("part", ["(", "<", "<>", '"', "[", "\\", "(a", "@", '"a" <'])
+    def test_an_address_of_brackets_fails_at_once(self, sender, part):
+        body = {**SENT, "data": {**SENT["data"], "recipient": part * (200_000 // len(part))}}
+        started = time.monotonic()
+
+        row = sender.deliver("standard_webhooks", body, receiver=Receiver.EMAIL)
+
+        assert (row.status, row.attempts) == ("failed", 1)
+        assert "recipient" in row.detail
+        assert time.monotonic() - started < 1
+
+
+class TestLargeEvents:
+    """They are applied in slices: each is one transaction, and other events go between them."""
+
+    @staticmethod
+    def post(sender: Sender, recipients: int) -> str:
+        addresses = [f"user{number}@b.example" for number in range(recipients)]
+        data = {"message_id": "large", "recipient": addresses}
+        body = {**SENT, "type": "email.bounced", "data": data}
+        answer = sender.post("standard_webhooks", body, receiver=Receiver.EMAIL)
+        return answer.get_json()["event_id"]
+
+    @staticmethod
+    def effects() -> tuple[int, int, int, int]:
+        """Facts, messages, suppressions and audit rows, at one moment."""
+        (row,) = database.query(
+            "SELECT (SELECT count(*) FROM email_events WHERE message_id = 'large'),"
+            " (SELECT count(*) FROM email_messages WHERE message_id = 'large' AND version = 1),"
+            " (SELECT count(*) FROM suppressions WHERE is_active),"
+            " (SELECT count(*) FROM audit_events WHERE action = 'suppression.added')"
+        )
+        return tuple(row)
+
+    def test_do_not_delay_others_and_are_applied_in_the_end(self, app, sender):
+        large = self.post(sender, 30_000)
+        worker = threading.Thread(target=work_off, args=(app,))
+        waits = []
+
+        worker.start()
+        while worker.is_alive():
+            posted, event_id = time.monotonic(), post_opened(sender, len(waits))
+            while worker.is_alive() and event_row(event_id).status == "pending":
+                time.sleep(0.05)
+            waits.append(time.monotonic() - posted)
+        work_off(app)
+
+        assert len(waits) > 5
+        assert max(waits) < 5
+        assert {row.status for row in all_events()} == {"succeeded"}
+        assert event_row(large).attempts == 1
+        assert self.effects() == (30_000,) * 4
+        assert all_rows(EmailMessage, message_id="m1")[0].opens == len(waits)
+
+    def test_say_how_much_is_applied(self, app, sender):
+        event_id = self.post(sender, 1200)
+
+        with app.app_context():
+            processing.process_next()
+
+        row = event_row(event_id)
+        assert (row.status, row.attempts, row.applied_parts) == ("pending", 0, 500)
+        assert row.detail == "500 of 1200 parts are applied"
+        assert row.processed_at is None
+
+    def test_go_behind_the_others(self, app, sender):
+        large = self.post(sender, 1200)
+        others = [post_opened(sender, number) for number in range(2)]
+
+        order = [str(result.event_id) for result in work_off(app)]
+
+        assert order == [large, *others, large, large]
+
+    def test_lose_and_repeat_nothing_if_the_worker_is_killed(self, app, environment, sender):
+        event_id = self.post(sender, 5_000)
+        worker = psutil.Process(_worker.start(environment, [Queue.WEBHOOKS]).pid)
+        wait_until(lambda: event_row(event_id).applied_parts > 0, seconds=30)
+
+        for process in (worker, *worker.children(recursive=True)):
+            process.kill()
+        worker.wait(10)
+
+        killed_at = self.effects()
+
+        def is_applied() -> bool:
+            work_off(app)
+            return event_row(event_id).status == "succeeded"
+
+        # PostgreSQL keeps the row locked until it notices that the worker is gone.
+        wait_until(is_applied, seconds=60)
+        assert killed_at == (killed_at[0],) * 4
+        assert 0 < killed_at[0] < 5_000
+        assert killed_at[0] % processing.SLICE == 0
+        assert self.effects() == (5_000,) * 4
+
+    def test_go_on_after_a_failure_where_they_were(self, app, sender, monkeypatch):
+        event_id = self.post(sender, 1200)
+        with app.app_context():
+            processing.process_next()
+        monkeypatch.setattr(suppressions, "record_changes", None)
+        work_off(app)
+        monkeypatch.undo()
+
+        failed = event_row(event_id)
+        change_event(event_id, next_attempt_at=utcnow())
+        work_off(app)
+
+        assert (failed.status, failed.attempts, failed.applied_parts) == ("pending", 1, 500)
+        assert event_row(event_id).status == "succeeded"
+        assert self.effects() == (1200,) * 4
+
+    def test_that_are_replayed_are_applied_from_the_start(self, app, sender):
+        event_id = self.post(sender, 700)
+        work_off(app)
+        with database.platform_transaction():
+            service.replay(event_id, actor=SYSTEM_CLI)
+
+        attempts = work_off(app)
+
+        assert len(attempts) == 2
+        assert self.effects() == (700,) * 4
+
+    def test_with_an_unreadable_part_are_not_applied_at_all(self, app, sender):
+        body = {**SENT, "data": {"message_id": "large", "recipient": ["a@b.example"] * 700 + [" "]}}
+
+        row = sender.deliver("standard_webhooks", body, receiver=Receiver.EMAIL)
+
+        assert (row.status, row.applied_parts) == ("failed", 0)
+        assert all_rows(EmailEventRecord) == []
+
+    def test_may_name_a_recipient_twice(self, app, sender):
+        body = {**SENT, "data": {"message_id": "large", "recipient": ["a@b.example"] * 700}}
+
+        sender.deliver("standard_webhooks", body, receiver=Receiver.EMAIL)
+
+        assert all_rows(EmailMessage)[0].opens == 700
+
+    def test_of_memberships_are_applied_in_slices_too(self, app, sender):
+        body = {
+            "event": "Organization.Membership.Updated",
+            "hookId": "hook",
+            "createdAt": "2026-01-05T09:45:05Z",
+            "organizationId": "o1",
+            "addedUserIds": [f"u{number}" for number in range(1200)],
+        }
+
+        row = sender.deliver("logto", body)
+
+        assert (row.status, row.attempts, row.applied_parts) == ("succeeded", 1, 1000)
+        assert len(all_rows(IdentityObject, is_waiting=True)) == 1200
 
 
 class TestTheSweeper:
@@ -338,12 +495,11 @@ class TestTheSweeper:
 
 
 class TestPayloads:
-    def test_of_what_was_processed_long_ago_are_reduced_to_their_digest(self, app, sender):
-        old, recent, failed = (post_opened(sender, number) for number in range(3))
+    @pytest.mark.parametrize("status", ["succeeded", "ignored", "failed"])
+    def test_of_what_was_processed_long_ago_are_reduced_to_their_digest(self, app, sender, status):
+        old, recent = (post_opened(sender, number) for number in range(2))
         work_off(app)
-        long_ago = utcnow() - timedelta(days=31)
-        change_event(old, processed_at=long_ago)
-        change_event(failed, processed_at=long_ago, status="failed")
+        change_event(old, processed_at=utcnow() - timedelta(days=31), status=status)
 
         with app.app_context():
             jobs.remove_payloads()
@@ -351,7 +507,26 @@ class TestPayloads:
         assert (event_row(old).body, event_row(old).headers) == (None, {})
         assert len(event_row(old).digest) == 64
         assert event_row(recent).body is not None
-        assert event_row(failed).body is not None
+
+    def test_that_were_never_read_are_removed_too(self, app, sender):
+        answer = sender.post("standard_webhooks", b"\xff not json")
+        event_id = answer.get_json()["event_id"]
+        change_event(event_id, processed_at=utcnow() - timedelta(days=31))
+
+        with app.app_context():
+            jobs.remove_payloads()
+
+        assert (event_row(event_id).status, event_row(event_id).body) == ("failed", None)
+
+    def test_of_pending_events_stay(self, app, sender):
+        event_id = post_opened(sender)
+        long_ago = utcnow() - timedelta(days=31)
+        change_event(event_id, created_at=long_ago, next_attempt_at=utcnow() + timedelta(days=1))
+
+        with app.app_context():
+            jobs.remove_payloads()
+
+        assert event_row(event_id).body is not None
 
     def test_that_are_gone_still_tell_duplicates(self, app, sender):
         event_id = post_opened(sender)

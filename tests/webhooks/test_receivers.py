@@ -6,13 +6,30 @@ import time
 import pytest
 from redis import Redis
 
+from app import create_app
+from app.core.http import body_limits
 from app.core.jobs.queues import Queue, queue_named
 from app.webhooks.notification import PROCESS_EVENTS
 from app.webhooks.providers import PATHS, Receiver
+from app.webhooks.providers.payloads import digest
+from app.webhooks.signatures.sending import sign
 from tests.conformance.webhook_samples import document, sample
+from tests.messages import sent_messages
 from tests.webhooks.sending import SECRETS, Sender, all_events, event_row, work_off
 
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:ses-events"
+SENT = {
+    "type": "email.opened",
+    "timestamp": "2026-01-05T09:45:05Z",
+    "data": {"message_id": "m1", "recipient": "a@b.example"},
+}
 WORKOS_USER = document("workos", "user.created")
+
+
+def pad(body, size):
+    """The same body, larger by so many bytes."""
+    overhead = len(', "padding": ""')
+    return {**body, "padding": "x" * (size - overhead)}
 
 
 class TestAccepted:
@@ -102,6 +119,19 @@ class TestAccepted:
         assert headers["content-type"] == "application/json"
         assert headers["authorization"] == headers["x-custom-key"] == "[redacted]"
 
+    def test_a_delivery_id_that_is_not_signed_does_not_make_a_replay_another_event(
+        self, app, sender
+    ):
+        body = {"type": "x", "data": {}}
+
+        first, second = (
+            sender.post("github", body, message_id=message_id).get_json()
+            for message_id in ("msg_1", "msg_2")
+        )
+
+        assert second == {**first, "duplicate": True}
+        assert event_row(first["event_id"]).external_id == digest(json.dumps(body).encode())
+
     def test_the_receivers_tell_their_deliveries_apart(self, app, sender):
         body = {"type": "x", "data": {}}
 
@@ -149,14 +179,40 @@ class TestBatches:
 
     def test_of_thousands_are_stored_and_rung_for_once(self, app, environment, sender):
         self.trust(sender)
-        event = document("sendgrid", "open")[0]
-        events = [{**event, "sg_event_id": f"e{number}"} for number in range(3000)]
+        events = self.thousands(20_000)
 
-        answer = self.post(sender, json.dumps(events).encode())
+        with sent_messages() as messages:
+            answer = self.post(sender, events)
 
         queue = queue_named(Queue.WEBHOOKS, Redis.from_url(environment["REDIS_URL"]))
-        assert len(set(answer.get_json()["event_ids"])) == len(all_events()) == 3000
+        assert len(set(answer.get_json()["event_ids"])) == len(all_events()) == 20_000
         assert queue.count == 1
+        assert messages == ["webhook_events.store", "COMMIT"]
+
+    def test_of_thousands_that_were_stored_before_send_three_messages(self, app, sender):
+        self.trust(sender)
+        events = self.thousands(2000)
+        first = self.post(sender, events).get_json()
+
+        with sent_messages() as messages:
+            again = self.post(sender, events)
+
+        assert again.get_json() == {**first, "duplicate": True}
+        assert len(messages) == 3
+
+    def test_beyond_fifty_thousand_events_are_one_row_that_has_failed(self, app, sender):
+        self.trust(sender)
+
+        answer = self.post(sender, b"[%b]" % b",".join([b"{}"] * 50_001))
+
+        assert answer.status_code == 200
+        (row,) = all_events()
+        assert (row.status, row.detail) == ("failed", "more than 50000 events")
+
+    @staticmethod
+    def thousands(number: int) -> bytes:
+        event = {"event": "open", "email": "a@b.example", "timestamp": 1767606305}
+        return json.dumps([{**event, "sg_event_id": f"e{n}"} for n in range(number)]).encode()
 
     @staticmethod
     def trust(sender: Sender) -> None:
@@ -217,6 +273,53 @@ class TestRefused:
         assert len(raw) == 5 * 1024 * 1024
         assert answer.status_code == 200
 
+    def test_a_body_with_the_signature_inside_is_413_beyond_256_kibibytes(self, app, sender):
+        event = document("mailgun", "opened")
+        sizes, receiver = (256 * 1024, 256 * 1024 + 1), Receiver.EMAIL
+        least = len(sign("mailgun", SECRETS["mailgun"], json.dumps(event).encode(), 1e9).body)
+
+        answers = [
+            sender.post("mailgun", pad(event, size - least), receiver=receiver) for size in sizes
+        ]
+
+        assert [answer.status_code for answer in answers] == [200, 413]
+        assert [len(row.body) for row in all_events()] == [256 * 1024]
+
+    def test_a_body_of_an_unknown_sender_is_not_parsed_beyond_256_kibibytes(self, sender):
+        nested = b"[" * (5 * 1024 * 1024)
+        sender.configure({Receiver.EMAIL: f"mailgun:key ses:{TOPIC} resend:{SECRETS['resend']}"})
+
+        answer = sender.post_raw(nested, {}, receiver=Receiver.EMAIL)
+
+        assert answer.status_code == 413
+        assert list(answer.get_json()) == ["detail"]
+
+    def test_the_other_presets_of_the_receiver_take_larger_bodies(self, sender):
+        body = {**SENT, "padding": "x" * 2**20}
+
+        answer = sender.post("standard_webhooks", body, receiver=Receiver.EMAIL)
+
+        assert answer.status_code == 200
+
+    @pytest.mark.parametrize(
+        ("secrets", "limit"),
+        [
+            ("mailgun:key", 256 * 1024),
+            (f"mailgun:key ses:{TOPIC}", 256 * 1024),
+            ("mailgun:key postmark:user:password", 5 * 1024 * 1024),
+            ("", 5 * 1024 * 1024),
+        ],
+    )
+    def test_the_server_reads_what_a_configured_sender_may_send(
+        self, environment, monkeypatch, secrets, limit
+    ):
+        path = PATHS[Receiver.EMAIL]
+        monkeypatch.setitem(body_limits._LARGER, path, body_limits.body_limit(path))
+
+        create_app({**environment, "EMAIL_WEBHOOK_SECRETS": secrets})
+
+        assert body_limits.body_limit(path) == limit
+
     @pytest.mark.parametrize("path", PATHS.values())
     def test_another_method_is_405(self, client, path):
         answer = client.get(path)
@@ -227,7 +330,6 @@ class TestRefused:
 
 class TestConfiguration:
     def test_a_fault_names_the_setting_and_not_its_value(self, environment):
-        from app import create_app
         from app.config import ConfigError
 
         with pytest.raises(ConfigError) as fault:

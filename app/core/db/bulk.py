@@ -21,11 +21,6 @@ from app.core.db.transactions import RowChanged
 R = TypeVar("R", bound=Row)
 
 
-def parameters(model: Any) -> dict[str, Any]:
-    """A parameter for each column of a table, named like it, for ``insert(model).values(…)``."""
-    return {each.name: bindparam(each.name, type_=each.type) for each in model.__table__.columns}
-
-
 def rows_from_arrays(model: Any, names: Sequence[str]) -> Select[Any]:
     """A SELECT of one row per array element, for ``insert(model).from_select(names, …)``.
 

@@ -9,7 +9,7 @@ _LARGER: dict[str, int] = {}
 
 
 def allow_body(path: str, limit: int) -> None:
-    """Let requests to exactly ``path`` have a body of ``limit`` bytes. Call at import."""
+    """Let requests to exactly ``path`` have a body of ``limit`` bytes. Call when the application is made."""
     _LARGER[path] = limit
 
 

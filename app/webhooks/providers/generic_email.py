@@ -15,6 +15,7 @@ identity events.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
@@ -28,21 +29,22 @@ from app.webhooks.providers.payloads import (
     text,
     texts,
 )
-from app.webhooks.providers.provider import Provider, single
+from app.webhooks.providers.provider import Each, Provider, single
 
 
-def adapt(body: bytes) -> list[EmailEvent]:
+def adapt(body: bytes) -> Sequence[EmailEvent]:
     """The e-mail events in one event."""
     event = parse_object(body)
     kind = _kind(event)
-    recipients = texts(event, "data", "recipient")
+    recipients = [address(recipient) for recipient in texts(event, "data", "recipient")]
     if not recipients:
         raise Unreadable("data.recipient is missing")
-    return [
-        EmailEvent(
+
+    def make(recipient: str) -> EmailEvent:
+        return EmailEvent(
             kind=kind,
             message_id=text(event, "data", "message_id") or "",
-            recipient=address(recipient),
+            recipient=recipient,
             occurred_at=moment(event, "timestamp"),
             reason=text(event, "data", "reason") or "",
             response=text(event, "data", "response") or "",
@@ -51,8 +53,8 @@ def adapt(body: bytes) -> list[EmailEvent]:
             metadata=pairs(event, "data", "metadata"),
             suppressions=suppressions_of(kind),
         )
-        for recipient in recipients
-    ]
+
+    return Each(make, recipients)
 
 
 def _kind(event: dict[str, Any]) -> EmailKind:

@@ -7,6 +7,7 @@ only the removal of a single member can be understood.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from app.identity_sync.events import (
@@ -31,10 +32,10 @@ from app.webhooks.providers.payloads import (
     text,
     texts,
 )
-from app.webhooks.providers.provider import Provider, single
+from app.webhooks.providers.provider import Each, Provider, single
 
 
-def adapt(body: bytes) -> list[IdentityEvent]:
+def adapt(body: bytes) -> Sequence[IdentityEvent]:
     """The changes in one event; https://docs.logto.io/developers/webhooks/webhooks-events lists them."""
     event = parse_object(body)
     match event.get("event"):
@@ -93,7 +94,7 @@ def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
     )
 
 
-def _memberships(event: dict[str, Any]) -> list[IdentityEvent]:
+def _memberships(event: dict[str, Any]) -> Sequence[IdentityEvent]:
     """One event per person added or removed."""
     if member(event, "organizationId") is not None:
         organization_id = identifier(event, "organizationId")
@@ -103,17 +104,19 @@ def _memberships(event: dict[str, Any]) -> list[IdentityEvent]:
     if not added and not removed:
         removed = _removed_by_route(event)
     occurred_at = moment(event, "createdAt")
-    return [
-        MembershipEvent(
+
+    def make(item: tuple[Change, str]) -> IdentityEvent:
+        change, user_id = item
+        return MembershipEvent(
             object_id=membership_key(organization_id, user_id),
             change=change,
             occurred_at=occurred_at,
             organization_id=organization_id,
             user_id=user_id,
         )
-        for change, user_ids in ((Change.CREATED, added), (Change.DELETED, removed))
-        for user_id in user_ids
-    ]
+
+    changes = ((Change.CREATED, added), (Change.DELETED, removed))
+    return Each(make, [(change, user_id) for change, user_ids in changes for user_id in user_ids])
 
 
 def _removed_by_route(event: dict[str, Any]) -> tuple[str, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from app.emails.events import EmailEvent
 from app.identity_sync.events import IdentityEvent
 from app.webhooks.providers.payloads import MAX_ID, Posted, Unreadable, digest, key
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,32 @@ class SubscriptionConfirmation:
 
 
 Event = IdentityEvent | EmailEvent | SubscriptionConfirmation
+
+
+class Each(Sequence[T]):
+    """One event per item (recipient, member), made by ``make`` when it is asked for.
+
+    One delivery may have some 100,000 items. It is applied in slices, and each slice makes its own
+    events only.
+    """
+
+    def __init__(self, make: Callable[[Any], T], items: Sequence[Any]) -> None:
+        self._make = make
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        if isinstance(place, slice):
+            return [self._make(item) for item in self._items[place]]
+        return self._make(self._items[place])
+
+
 Split = Callable[[Posted, str | None], list[Delivery]]
 Adapt = Callable[[bytes], Sequence[Event]]
 
@@ -42,7 +70,8 @@ class Provider:
 
     ``split(posted, message_id)`` returns the deliveries of a verified request and never raises;
     ``message_id`` is the delivery id in the signature, or None.
-    ``adapt(body)`` returns the events of one delivery, or raises Unwanted or Unreadable.
+    ``adapt(body)`` returns the events of one delivery, or raises Unwanted or Unreadable; the first
+    event, too, may raise them when it is made, later ones do not.
     ``recognises(document)``: whether a document has this provider's form. It is asked where the
     signature does not identify the provider.
     ``batches``: a request is a list of events.

@@ -7,6 +7,7 @@ is recorded for every ``to`` address and then puts nobody on the suppression lis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
@@ -22,7 +23,7 @@ from app.webhooks.providers.payloads import (
     text,
     texts,
 )
-from app.webhooks.providers.provider import Provider, single
+from app.webhooks.providers.provider import Each, Provider, single
 
 _KINDS = {
     "email.scheduled": EmailKind.SCHEDULED,
@@ -37,7 +38,7 @@ _KINDS = {
 }
 
 
-def adapt(body: bytes) -> list[EmailEvent]:
+def adapt(body: bytes) -> Sequence[EmailEvent]:
     """The e-mail events in one event; https://resend.com/docs/webhooks/event-types lists them."""
     event = parse_object(body)
     match event.get("type"):
@@ -60,17 +61,18 @@ def recognises(document: Any) -> bool:
     )
 
 
-def _events(event: dict[str, Any], kind: EmailKind) -> list[EmailEvent]:
+def _events(event: dict[str, Any], kind: EmailKind) -> Sequence[EmailEvent]:
     data = member(event, "data")
-    recipients = texts(data, "to")
+    recipients = [address(recipient) for recipient in texts(data, "to")]
     if not recipients:
         raise Unreadable("data.to is missing")
     everybody = (*recipients, *texts(data, "cc"), *texts(data, "bcc"))
-    return [
-        EmailEvent(
+
+    def make(recipient: str) -> EmailEvent:
+        return EmailEvent(
             kind=kind,
             message_id=text(data, "email_id") or "",
-            recipient=address(recipient),
+            recipient=recipient,
             occurred_at=moment(event, "created_at"),
             reason=_reason(data),
             response=" ".join(_diagnostics(data)),
@@ -78,8 +80,8 @@ def _events(event: dict[str, Any], kind: EmailKind) -> list[EmailEvent]:
             metadata=pairs(data, "tags"),
             suppressions=suppressions_of(kind) if len(everybody) == 1 else (),
         )
-        for recipient in recipients
-    ]
+
+    return Each(make, recipients)
 
 
 def _reason(data: Any) -> str:

@@ -25,6 +25,8 @@ from app.webhooks.providers.payloads import (
 )
 from app.webhooks.providers.provider import Delivery, Provider, type_name, unreadable
 
+MAX_BATCH = 50_000
+"""Events of one request. SendGrid posts 768 KB at most, some thousands of events."""
 _KINDS = {
     "processed": EmailKind.SENT,
     "deferred": EmailKind.DEFERRED,
@@ -85,6 +87,8 @@ def split(posted: Posted, message_id: str | None) -> list[Delivery]:
         return [unreadable(posted.body, message_id, str(fault))]
     if not isinstance(batch, list):
         return [unreadable(posted.body, message_id, "the body is not a list of events")]
+    if len(batch) > MAX_BATCH:
+        return [unreadable(posted.body, message_id, f"more than {MAX_BATCH} events")]
     return [_delivery(element) for element in batch]
 
 

@@ -5,6 +5,7 @@ A bounce, a complaint, a delay and a delivery list their recipients: one event f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +24,7 @@ from app.webhooks.providers.payloads import (
     texts,
 )
 from app.webhooks.providers.provider import (
+    Each,
     Event,
     Provider,
     SubscriptionConfirmation,
@@ -47,14 +49,14 @@ _RECIPIENTS = {
 }
 
 
-def adapt(body: bytes) -> list[Event]:
+def adapt(body: bytes) -> Sequence[Event]:
     """The events in one notification; the names are those of the SES developer guide."""
     envelope = parse_object(body)
     match envelope.get("Type"):
         case "SubscriptionConfirmation":
             return [SubscriptionConfirmation(text(envelope, "SubscribeURL") or "")]
         case "Notification":
-            return [*_events(envelope)]
+            return _events(envelope)
         case _:  # UnsubscribeConfirmation: visiting its address would subscribe again
             raise Unwanted("not a notification")
 
@@ -84,15 +86,17 @@ def _type_of_envelope(envelope: dict[str, Any]) -> str:
         return str(envelope.get("Type"))
 
 
-def _events(envelope: dict[str, Any]) -> list[EmailEvent]:
+def _events(envelope: dict[str, Any]) -> Sequence[EmailEvent]:
     event = _inner(envelope)
     name = _event_type(event)
     detail = member(event, _DETAILS.get(name, name.lower()))
     if name == "Subscription":
         return _opt_outs(event, detail)
     kind = _kind(name, detail)
-    return [
-        EmailEvent(
+
+    def make(to: tuple[str, str]) -> EmailEvent:
+        recipient, response = to
+        return EmailEvent(
             kind=kind,
             message_id=text(event, "mail", "messageId") or "",
             recipient=recipient,
@@ -103,8 +107,8 @@ def _events(envelope: dict[str, Any]) -> list[EmailEvent]:
             metadata=_metadata(event),
             suppressions=suppressions_of(kind),
         )
-        for recipient, response in _recipients(event, name, detail)
-    ]
+
+    return Each(make, _recipients(event, name, detail))
 
 
 def _kind(name: str, detail: Any) -> EmailKind:
@@ -162,23 +166,24 @@ def _metadata(event: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in tags.items() if not name.startswith("ses:")}
 
 
-def _opt_outs(event: dict[str, Any], detail: Any) -> list[EmailEvent]:
+def _opt_outs(event: dict[str, Any], detail: Any) -> Sequence[EmailEvent]:
     """The changes of a contact's preferences, for all mail or for some topics."""
     changes = _preference_changes(detail)
     if not changes:
         raise Unwanted("no preference changed")
     left = any(not change.lifted for change in changes)
-    return [
-        EmailEvent(
+
+    def make(recipient: str) -> EmailEvent:
+        return EmailEvent(
             kind=EmailKind.UNSUBSCRIBED if left else EmailKind.RESUBSCRIBED,
             message_id=text(event, "mail", "messageId") or "",
-            recipient=address(item),
+            recipient=recipient,
             occurred_at=moment(detail, "timestamp"),
             metadata=_metadata(event),
             suppressions=changes,
         )
-        for item in texts(event, "mail", "destination")
-    ]
+
+    return Each(make, [address(item) for item in texts(event, "mail", "destination")])
 
 
 def _preference_changes(detail: Any) -> tuple[Suppression, ...]:

@@ -18,6 +18,8 @@ from app.webhooks.signatures.proof import Proof
 from app.webhooks.signatures.sns import aws_sns
 
 HOUR = 3600
+MAX_BODY = 5 * 1024 * 1024
+MAX_BODY_WITH_SIGNATURE = 256 * 1024
 
 
 class Value(NamedTuple):
@@ -39,6 +41,8 @@ class Preset:
     """The provider of the payloads; None where only the payload tells."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The verifier's other arguments. ``tolerance``: seconds, configurable; None for any age."""
+    max_body: int = MAX_BODY
+    """Bytes of a body. A signature inside it is found by parsing, before the sender is known."""
 
 
 def _text(value: str) -> dict[str, Any]:
@@ -131,18 +135,16 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             verifiers.body_hmac,
             _SECRET,
             None,
-            {
-                "header": "x-hub-signature-256",
-                "prefix": "sha256=",
-                "id_header": "x-github-delivery",
-            },
+            {"header": "x-hub-signature-256", "prefix": "sha256="},
         ),
         "logto": Preset(
             verifiers.body_hmac, _SECRET, "logto", {"header": "logto-signature-sha-256"}
         ),
         "sendgrid": Preset(verifiers.sendgrid_ecdsa, _P256_KEY, "sendgrid", {"tolerance": None}),
-        "mailgun": Preset(verifiers.mailgun, _SECRET, "mailgun", {"tolerance": 900}),
-        "ses": Preset(aws_sns, _TOPIC, "ses", {"tolerance": HOUR}),
+        "mailgun": Preset(
+            verifiers.mailgun, _SECRET, "mailgun", {"tolerance": 900}, MAX_BODY_WITH_SIGNATURE
+        ),
+        "ses": Preset(aws_sns, _TOPIC, "ses", {"tolerance": HOUR}, MAX_BODY_WITH_SIGNATURE),
         "postmark": Preset(
             verifiers.static_credential,
             _USER_AND_PASSWORD,

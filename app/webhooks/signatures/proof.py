@@ -15,6 +15,10 @@ class SignatureInvalid(Exception):
     """The request does not prove its sender. The text is logged and never answered."""
 
 
+class BodyTooLarge(SignatureInvalid):
+    """The signature lies in a body that is too large to be parsed for an unknown sender."""
+
+
 @dataclass(frozen=True, slots=True)
 class Proof:
     """What a valid signature says about the request."""

@@ -16,8 +16,8 @@ from functools import partial
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from app.webhooks.signatures.presets import PRESETS
-from app.webhooks.signatures.proof import Headers, Proof, SignatureInvalid
-from app.webhooks.signatures.sns import Certificates, CertificateUnavailable, aws_sns
+from app.webhooks.signatures.proof import BodyTooLarge, Headers, Proof, SignatureInvalid
+from app.webhooks.signatures.sns import Certificates, aws_sns
 
 Check = Callable[[Headers, bytes, float], Proof]
 
@@ -28,6 +28,7 @@ class Scheme:
 
     preset: str
     provider: str | None
+    max_body: int
     check: Check = field(repr=False)
 
 
@@ -52,7 +53,8 @@ def verify(
     """The first scheme that matches; SignatureInvalid where none does.
 
     ``body`` is the raw bytes, ``now`` seconds since 1970. Every scheme is tried, so that the time
-    does not tell which one matches. After CertificateUnavailable, a retry may succeed.
+    does not tell which one matches. Raises CertificateUnavailable where a retry may succeed, and
+    BodyTooLarge where the body was too large for a scheme, which did not read it.
     """
     names = _joined(headers)
     found: Verified | None = None
@@ -60,9 +62,11 @@ def verify(
     kind, reason = SignatureInvalid, "no scheme is configured"
     for scheme in schemes:
         try:
+            if len(body) > scheme.max_body:
+                raise BodyTooLarge("the body is too large")
             proof = scheme.check(names, body, now)
         except SignatureInvalid as invalid:
-            if kind is not CertificateUnavailable:
+            if kind is SignatureInvalid:
                 kind, reason = type(invalid), str(invalid)
         else:
             found = found or Verified(scheme.preset, scheme.provider, proof)
@@ -97,4 +101,4 @@ def _parse_pair(pair: str, certificates: Certificates) -> Scheme:
         options |= preset.value.read(value)
     except (ValueError, UnsupportedAlgorithm) as fault:
         raise ValueError(f"{name}: the value is not {preset.value.expected}") from fault
-    return Scheme(name, preset.provider, partial(preset.verifier, **options))
+    return Scheme(name, preset.provider, preset.max_body, partial(preset.verifier, **options))

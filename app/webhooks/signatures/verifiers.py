@@ -90,20 +90,16 @@ def timestamped_hmac(
 
 
 def body_hmac(
-    headers: Headers,
-    body: bytes,
-    now: float,
-    *,
-    key: bytes,
-    header: str,
-    prefix: str = "",
-    id_header: str | None = None,
+    headers: Headers, body: bytes, now: float, *, key: bytes, header: str, prefix: str = ""
 ) -> Proof:
-    """GitHub and Logto: only the body is signed, in hex. A replay stays valid for ever."""
+    """GitHub and Logto: only the body is signed, in hex. A replay stays valid for ever.
+
+    No header is signed, ``X-GitHub-Delivery`` neither, so there is no delivery id.
+    """
     expected = prefix + _hmac(key, body).hex()
     if not _equal(_required(headers, header), expected.encode()):
         raise SignatureInvalid("the digest differs")
-    return Proof(message_id=headers.get(id_header) if id_header else None)
+    return Proof()
 
 
 def sendgrid_ecdsa(
