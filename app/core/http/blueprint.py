@@ -13,7 +13,7 @@ compared weakly. ``If-Match`` is optional and compared strongly under the row's 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Any, cast
 
 import flask_smorest
@@ -25,7 +25,7 @@ from app.core import json_text
 from app.core.db import transactions
 from app.core.db.pages import Page
 from app.core.http import idempotency
-from app.core.http.parser import RequestParser, read_arguments
+from app.core.http.parser import RequestParser
 from app.core.openapi import responses
 from app.core.validation.schemas import Schema
 
@@ -109,9 +109,7 @@ def _endpoint(view: View) -> View:
             view.access.enter(request)  # type: ignore[attr-defined]
             if "If-Match" in request.headers:
                 transactions.context()["if_match"] = request.if_match
-            return idempotency.answer_once(
-                request, lambda: view(*read_arguments(view, request), **path)
-            )
+            return idempotency.answer_once(request, partial(view, **path))
 
         return transactions.run(work)
 

@@ -1,4 +1,4 @@
-"""Reads the arguments of ``@blp.arguments`` and refuses them as FastAPI does.
+"""The request parser behind ``@blp.arguments``: reads and answers as FastAPI does.
 
 A 422 lists the errors of all sources: the query's first, then the headers', then the body's. The
 last of repeated query parameters counts; unknown ones are ignored. A body is parsed as JSON only if
@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any
 from urllib.parse import parse_qsl
 
 import marshmallow as ma
-from flask import Request
+from flask import Request, request
 
 from app.core.errors import BadRequest, Entry, Invalid, error
 from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_storable
 from app.core.validation.schemas import Schema
 
-View = TypeVar("View", bound=Callable[..., Any])
+View = Callable[..., Any]
+Source = tuple[str, Schema]  # the location, and what is loaded from it
 
 MAX_DEPTH = 128
 """JSON nested deeper than this is answered with 400, as FastAPI answers an unreadable body."""
@@ -32,27 +34,38 @@ _NO_BODY = object()
 
 
 class RequestParser:
-    """The part of webargs' Parser that flask-smorest uses; it only notes what a view reads."""
+    """The part of webargs' Parser that flask-smorest uses."""
 
     DEFAULT_VALIDATION_STATUS = 422
 
     def use_args(self, schema: Schema | type[Schema], *, location: str) -> Callable[[View], View]:
-        """Note in ``view.sources`` that the view takes what ``schema`` loads from ``location``."""
+        """Append what ``schema`` loads from ``location`` to the view's positional arguments.
+
+        The innermost of stacked decorators reads the sources of all of them.
+        """
+        source = (location, schema() if isinstance(schema, type) else schema)
 
         def decorate(view: View) -> View:
-            source = (location, schema() if isinstance(schema, type) else schema)
-            view.sources = (source, *getattr(view, "sources", ()))  # type: ignore[attr-defined]
-            return view
+            if hasattr(view, "sources"):
+                view.sources.insert(0, source)
+                return view
+            sources = [source]
+
+            @wraps(view)
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                return view(*args, *_read(sources, request), **kwargs)
+
+            wrapper.sources = sources  # type: ignore[attr-defined]
+            return wrapper
 
         return decorate
 
 
-def read_arguments(view: Callable[..., Any], request: Request) -> list[Any]:
-    """The values of the view's sources, in the order of its decorators.
+def _read(sources: list[Source], request: Request) -> list[Any]:
+    """The values of the sources.
 
     Raises Invalid with the errors of all sources or, if there are none, those of ``Schema.rules``.
     """
-    sources: tuple[tuple[str, Schema], ...] = getattr(view, "sources", ())
     values: list[Any] = []
     refusals: dict[str, list[Entry]] = {}
     for location, schema in sources:

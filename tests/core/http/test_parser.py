@@ -1,14 +1,13 @@
 import json
 
+import flask_smorest
 import marshmallow as ma
 import pytest
 from flask import Flask, jsonify
 
-from app.auth.guard import public
 from app.core.errors import error
-from app.core.http.blueprint import Blueprint
 from app.core.http.error_handlers import register_error_handlers
-from app.core.http.parser import MAX_DEPTH
+from app.core.http.parser import MAX_DEPTH, RequestParser
 from app.core.http.routing import configure_routing
 from app.core.validation import fields
 from app.core.validation.messages import MAX_INPUT
@@ -42,30 +41,30 @@ class HeaderSchema(Schema):
     source_timestamp = fields.AwareDateTime(data_key="X-Source-Timestamp")
 
 
+class Blueprint(flask_smorest.Blueprint):
+    ARGUMENTS_PARSER = RequestParser()
+
+
 @pytest.fixture(scope="module")
 def client():
     blp = Blueprint("things", __name__)
 
     @blp.route("/body", methods=["POST"])
-    @public
     @blp.arguments(BodySchema)
     def body(values):
         return jsonify(values)
 
     @blp.route("/query")
-    @public
     @blp.arguments(FilterSchema, location="query")
     def query(values):
         return jsonify(values)
 
     @blp.route("/open")
-    @public
     @blp.arguments(OpenFilterSchema, location="query")
     def open_query(values):
         return jsonify(values)
 
     @blp.route("/all", methods=["POST"])
-    @public
     @blp.arguments(BodySchema)
     @blp.arguments(HeaderSchema, location="headers")
     @blp.arguments(FilterSchema, location="query")
