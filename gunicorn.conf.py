@@ -1,7 +1,8 @@
 """gunicorn's settings; `gunicorn wsgi:app` reads this file without an option.
 
-PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE is the service's. The server's
-limits and deadlines are described in docs/running.md.
+PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE and LOG_LEVEL are the service's,
+which refuses wrong values when gunicorn loads it. The server's limits and deadlines are described
+in docs/running.md.
 """
 
 import gc
@@ -19,6 +20,7 @@ metrics_folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
 
 from gunicorn.glogging import Logger  # noqa: E402
 
+from app.config import LOG_LEVELS  # noqa: E402
 from app.core.observability import logs  # noqa: E402
 
 
@@ -26,7 +28,8 @@ class ServiceLogger(Logger):
     """gunicorn's own log lines, in the service's format."""
 
     def setup(self, cfg):
-        logs.configure(os.environ.get("LOG_LEVEL") or "INFO")
+        level = os.environ.get("LOG_LEVEL", "").strip().upper()
+        logs.configure(level if level in LOG_LEVELS else "INFO")
         self.error_log.propagate = True
 
 
@@ -34,7 +37,8 @@ logger_class = ServiceLogger
 worker_class = "app.core.http.server.Worker"
 # Use one process per core. Threads only run the application; the server's loop reads and writes.
 workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
-threads = int(os.environ.get("DB_POOL_SIZE") or 4)  # a thread never waits for a connection
+pool_size = os.environ.get("DB_POOL_SIZE", "").strip()
+threads = int(pool_size) if pool_size.isdecimal() else 4  # a thread never waits for a connection
 preload_app = True
 worker_tmp_dir = RAM_DISK  # on a slow disk, a healthy process would look frozen
 control_socket_disable = True
