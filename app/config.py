@@ -252,6 +252,9 @@ class Config:
     trusted_proxies: int = _setting(
         _number(0, 10), 0, "number of proxies that add to X-Forwarded-For"
     )
+    metrics_token: str = _setting(
+        _text, "", "bearer token that `/metrics` asks for; open to everybody if unset"
+    )
     log_level: str = _setting(_level, "INFO", "DEBUG, INFO, WARNING or ERROR")
     otel_exporter_otlp_endpoint: str = _setting(
         _http, "", "OpenTelemetry collector (OTLP over HTTP) for traces; off if unset"

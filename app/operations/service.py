@@ -1,10 +1,11 @@
-"""Readiness: the database, Redis and the migrations."""
+"""Readiness, and what `/metrics` tells."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from functools import cache
+from hmac import compare_digest
 from pathlib import Path
 
 import psycopg2
@@ -15,6 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.statements import Statement
 from app.core.db.transactions import current_transaction
+from app.core.errors import Unauthenticated
 from app.core.jobs.queues import connection
 
 DATABASE_FAULTS = (psycopg2.Error, PoolTimeout)
@@ -57,6 +59,13 @@ def _redis() -> str:
     except RedisError:
         return "unavailable"
     return "ok"
+
+
+def check_metrics_token(given: str) -> None:
+    """Raise Unauthenticated where ``METRICS_TOKEN`` is set and ``given`` is another token."""
+    token: str = current_app.extensions["config"].metrics_token
+    if token and not compare_digest(token.encode(), given.encode("utf-8", "surrogateescape")):
+        raise Unauthenticated(reason="metrics_token_invalid")
 
 
 def inbox_depth() -> Sequence[tuple[str, int, float]]:

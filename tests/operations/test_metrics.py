@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg2
 import pytest
+from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import create_engine
 
+from app import create_app
 from app.core.jobs.queues import JOBS, connection
 from app.core.observability.metrics import count_job, job_results
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
@@ -93,3 +97,35 @@ class TestMetrics:
         for state in ("open", "in_use"):
             name = ("db_pool_connections", ("state", state))
             assert after[name] == before[name] >= 0
+
+
+class TestToken:
+    @pytest.fixture
+    def protected(self, environment) -> Iterator[FlaskClient]:
+        app = create_app({**environment, "METRICS_TOKEN": "collector-1"})
+        yield app.test_client()
+        with app.app_context():
+            db.engine.dispose()
+
+    def test_is_asked_for_where_it_is_set(self, app, protected):
+        answer = protected.get("/metrics", headers={"Authorization": "Bearer collector-1"})
+
+        assert answer.status_code == 200
+        assert "http_requests_total" in answer.text
+
+    @pytest.mark.parametrize(
+        "given", [None, "", "Bearer", "Bearer collector-2", "Basic collector-1", "Bearer collecté"]
+    )
+    def test_that_is_wrong_is_refused(self, app, protected, given):
+        headers = {} if given is None else {"Authorization": given}
+
+        answer = protected.get("/metrics", headers=headers)
+
+        assert (answer.status_code, answer.json) == (401, {"detail": "Not authenticated"})
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+    def test_is_in_the_openapi_document(self, api):
+        operation = api.get("/openapi.json").json["paths"]["/metrics"]["get"]
+
+        assert "METRICS_TOKEN" in operation["description"]
+        assert "METRICS_TOKEN" in operation["responses"]["401"]["description"]
