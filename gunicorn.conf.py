@@ -15,8 +15,7 @@ RAM_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - onl
 
 # prometheus_client reads the variable when it is first imported, so set it before importing the app.
 if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="metrics-", dir=RAM_DISK)
-metrics_folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = RAM_DISK or tempfile.gettempdir()
 
 from gunicorn.glogging import Logger  # noqa: E402
 
@@ -50,9 +49,10 @@ max_requests_jitter = 5_000
 
 
 def on_starting(server):
-    """Empty the folder of the counters."""
-    shutil.rmtree(metrics_folder, ignore_errors=True)
-    metrics_folder.mkdir(mode=0o700, parents=True)
+    """Make a folder for the counters: several servers may have the same PROMETHEUS_MULTIPROC_DIR."""
+    shared = os.environ["PROMETHEUS_MULTIPROC_DIR"]
+    Path(shared).mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="metrics-", dir=shared)
 
 
 def when_ready(server):
@@ -84,4 +84,4 @@ def child_exit(server, worker):
 
 def on_exit(server):
     """Remove the folder of the counters."""
-    shutil.rmtree(metrics_folder, ignore_errors=True)
+    shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)
