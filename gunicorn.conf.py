@@ -1,7 +1,8 @@
 """gunicorn's settings; `gunicorn wsgi:app` reads this file without an option.
 
-PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE is the service's. The server's
-limits and deadlines are described in docs/running.md.
+PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE and LOG_LEVEL are the service's,
+which refuses wrong values when gunicorn loads it. The server's limits and deadlines are described
+in docs/running.md.
 """
 
 import gc
@@ -14,11 +15,11 @@ RAM_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - onl
 
 # prometheus_client reads the variable when it is first imported, so set it before importing the app.
 if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="metrics-", dir=RAM_DISK)
-metrics_folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = RAM_DISK or tempfile.gettempdir()
 
 from gunicorn.glogging import Logger  # noqa: E402
 
+from app.config import LOG_LEVELS  # noqa: E402
 from app.core.observability import logs  # noqa: E402
 
 
@@ -26,7 +27,8 @@ class ServiceLogger(Logger):
     """gunicorn's own log lines, in the service's format."""
 
     def setup(self, cfg):
-        logs.configure(os.environ.get("LOG_LEVEL") or "INFO")
+        level = os.environ.get("LOG_LEVEL", "").strip().upper()
+        logs.configure(level if level in LOG_LEVELS else "INFO")
         self.error_log.propagate = True
 
 
@@ -34,7 +36,8 @@ logger_class = ServiceLogger
 worker_class = "app.core.http.server.Worker"
 # Use one process per core. Threads only run the application; the server's loop reads and writes.
 workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
-threads = int(os.environ.get("DB_POOL_SIZE") or 4)  # a thread never waits for a connection
+pool_size = os.environ.get("DB_POOL_SIZE", "").strip()
+threads = int(pool_size) if pool_size.isdecimal() else 4  # a thread never waits for a connection
 preload_app = True
 worker_tmp_dir = RAM_DISK  # on a slow disk, a healthy process would look frozen
 control_socket_disable = True
@@ -46,9 +49,10 @@ max_requests_jitter = 5_000
 
 
 def on_starting(server):
-    """Empty the folder of the counters."""
-    shutil.rmtree(metrics_folder, ignore_errors=True)
-    metrics_folder.mkdir(mode=0o700, parents=True)
+    """Make a folder for the counters: several servers may have the same PROMETHEUS_MULTIPROC_DIR."""
+    shared = os.environ["PROMETHEUS_MULTIPROC_DIR"]
+    Path(shared).mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="metrics-", dir=shared)
 
 
 def when_ready(server):
@@ -80,4 +84,4 @@ def child_exit(server, worker):
 
 def on_exit(server):
     """Remove the folder of the counters."""
-    shutil.rmtree(metrics_folder, ignore_errors=True)
+    shutil.rmtree(os.environ["PROMETHEUS_MULTIPROC_DIR"], ignore_errors=True)

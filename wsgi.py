@@ -2,12 +2,17 @@
 
 import os
 
+import click
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import create_app
 
 # Flask's own variable: it is set where a `flask …` command imports this.
-app = create_app(with_commands=os.environ.get("FLASK_RUN_FROM_CLI") == "true")
+is_command = os.environ.get("FLASK_RUN_FROM_CLI") == "true"
+try:
+    app = create_app(with_commands=is_command, quiet=is_command)
+except click.ClickException as fault:  # such as a wrong configuration
+    raise SystemExit(f"Error: {fault.format_message()}") from None
 
 if hops := app.extensions["config"].trusted_proxies:
     # Whoever is further away than the proxies counted here can put anything in these headers.

@@ -36,13 +36,15 @@ DOMAINS = (
 JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
 
 
-def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: bool = True) -> Flask:
+def create_app(
+    overrides: Mapping[str, str] | None = None, *, with_commands: bool = True, quiet: bool = False
+) -> Flask:
     """The WSGI application.
 
     Settings come from the environment. ``overrides`` (same names, text values) take precedence.
     Without ``DATABASE_URL`` the application uses the private PostgreSQL and Redis of ``flask dev``.
     A web process uses ``with_commands=False``: it needs a sixth less memory without the commands'
-    imports, such as Alembic.
+    imports, such as Alembic. ``quiet`` logs errors only, whatever ``LOG_LEVEL`` is.
 
     Raises :class:`app.config.ConfigError`, which lists all errors of the configuration.
     """
@@ -53,7 +55,7 @@ def create_app(overrides: Mapping[str, str] | None = None, *, with_commands: boo
 
         environ = development_environment(environ)
     config = load_config(environ)
-    logs.configure(config.log_level)
+    logs.configure("ERROR" if quiet else config.log_level)
     app = Flask(__name__, static_folder=None)
     configure_routing(app)
     app.extensions["config"] = config

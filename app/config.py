@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import click
+from redis import ConnectionPool
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 RATE = re.compile(
     r"\s*([1-9][0-9]*)\s*(?:/|per)\s*([1-9][0-9]*)?\s*(second|minute|hour|day|month|year)s?\s*",
@@ -24,6 +27,8 @@ SECONDS = {
     "year": 360 * 86_400,
 }
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+REQUIRED = "required"
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 class ConfigError(click.ClickException):
@@ -94,12 +99,21 @@ def _postgres(value: str) -> str:
     scheme, separator, rest = value.strip().partition("://")
     if not separator or scheme not in {"postgres", "postgresql", "postgresql+psycopg2"}:
         raise ValueError("must be a postgresql:// URL")
-    return f"postgresql+psycopg2://{rest}"
+    url = f"postgresql+psycopg2://{rest}"
+    try:
+        make_url(url)
+    except (ArgumentError, ValueError):
+        raise ValueError("is no URL that can be read") from None
+    return url
 
 
 def _redis(value: str) -> str:
     if not value.strip().startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("must be a redis://, rediss:// or unix:// URL")
+    try:
+        ConnectionPool.from_url(value.strip())
+    except ValueError:
+        raise ValueError("is no URL that can be read") from None
     return value.strip()
 
 
@@ -140,8 +154,16 @@ def _algorithms(value: str) -> tuple[str, ...]:
     return names
 
 
-def _setting(parse: Callable[[str], Any], default: Any, help_: str) -> Any:
-    metadata = {"parse": parse, "help": help_}
+def _level(value: str) -> str:
+    name = value.strip().upper()
+    if name not in LOG_LEVELS:
+        raise ValueError(f"must be one of {', '.join(LOG_LEVELS)}")
+    return name
+
+
+def _setting(parse: Callable[[str], Any], default: Any, help_: str, *, required: str = "") -> Any:
+    """A setting; ``required`` is empty or says ``required``, with the alternative."""
+    metadata = {"parse": parse, "help": help_, "required": required}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -151,13 +173,15 @@ def _setting(parse: Callable[[str], Any], default: Any, help_: str) -> Any:
 class Config:
     """All settings. The environment variable has the field's name in capitals."""
 
-    database_url: str = _setting(_postgres, "", "PostgreSQL as the plain application role")
+    database_url: str = _setting(
+        _postgres, "", "PostgreSQL as the plain application role", required=REQUIRED
+    )
     migration_database_url: str = _setting(
         _postgres,
         "",
-        "PostgreSQL as the owner of the tables, for `flask db`; DATABASE_URL if unset",
+        "PostgreSQL as the owner of the tables, for `flask db` and `flask users erase`; DATABASE_URL if unset",
     )
-    redis_url: str = _setting(_redis, "", "Redis for job queues and rate limits")
+    redis_url: str = _setting(_redis, "", "Redis for job queues and rate limits", required=REQUIRED)
     instance_dir: str = _setting(_text, "instance", "folder of the private engines and keys")
     db_pool_size: int = _setting(
         _number(1, 200), 4, "connections per process; threads per web process"
@@ -171,10 +195,20 @@ class Config:
         _flag, True, "prepare frequent statements; never done behind a transaction pooler"
     )
     redis_timeout: float = _setting(_number(0.05, 10, float), 0.5, "seconds a Redis call may take")
-    jwt_issuer: str = _setting(_text, "", "required `iss` of user tokens")
-    jwt_audience: str = _setting(_text, "", "required `aud` of user tokens")
-    jwt_jwks_url: str = _setting(_text, "", "URL of the identity provider's published keys")
-    jwt_public_key: str = _setting(_pem, "", "PEM public key, or its file, instead of JWT_JWKS_URL")
+    jwt_issuer: str = _setting(_text, "", "`iss` of user tokens", required=REQUIRED)
+    jwt_audience: str = _setting(_text, "", "`aud` of user tokens", required=REQUIRED)
+    jwt_jwks_url: str = _setting(
+        _http,
+        "",
+        "URL of the identity provider's published keys",
+        required=f"{REQUIRED}, or JWT_PUBLIC_KEY",
+    )
+    jwt_public_key: str = _setting(
+        _pem,
+        "",
+        "PEM public key, or its file, instead of JWT_JWKS_URL",
+        required=f"{REQUIRED}, or JWT_JWKS_URL",
+    )
     jwt_algorithms: tuple[str, ...] = _setting(
         _algorithms, ("RS256", "ES256", "EdDSA"), "accepted signature algorithms"
     )
@@ -218,7 +252,10 @@ class Config:
     trusted_proxies: int = _setting(
         _number(0, 10), 0, "number of proxies that add to X-Forwarded-For"
     )
-    log_level: str = _setting(_text, "INFO", "DEBUG, INFO, WARNING or ERROR")
+    metrics_token: str = _setting(
+        _text, "", "bearer token that `/metrics` asks for; open to everybody if unset"
+    )
+    log_level: str = _setting(_level, "INFO", "DEBUG, INFO, WARNING or ERROR")
     otel_exporter_otlp_endpoint: str = _setting(
         _http, "", "OpenTelemetry collector (OTLP over HTTP) for traces; off if unset"
     )
@@ -234,7 +271,7 @@ def load_config(environ: Mapping[str, str]) -> Config:
     Raises :class:`ConfigError`, which names all wrong variables, not only the first.
     """
     values: dict[str, Any] = {}
-    faults = []
+    faults = {}
     for name, setting in SETTINGS.items():
         text = environ.get(name)
         if text is None or not text.strip():
@@ -242,20 +279,22 @@ def load_config(environ: Mapping[str, str]) -> Config:
         try:
             values[setting.name] = setting.metadata["parse"](text)
         except ValueError as fault:
-            faults.append(f"{name} {fault}")
-    faults += _cross_faults(values)
-    if faults:
-        raise ConfigError("The configuration is not usable: " + "; ".join(faults) + ".")
+            faults[name] = f"{name} {fault}"
+    missing = _missing({*faults, *(name.upper() for name, value in values.items() if value)})
+    if faults or missing:
+        listed = "; ".join([*faults.values(), *missing])
+        raise ConfigError(f"The configuration is not usable: {listed}.")
     values.setdefault("migration_database_url", values["database_url"])
     return Config(**values)
 
 
-def _cross_faults(values: Mapping[str, Any]) -> list[str]:
+def _missing(given: Collection[str]) -> list[str]:
+    """What is said of the required settings, of which the environment has ``given``."""
     faults = [
-        f"{name.upper()} is not set"
-        for name in ("database_url", "redis_url", "jwt_issuer", "jwt_audience")
-        if not values.get(name)
+        f"{name} is not set"
+        for name, setting in SETTINGS.items()
+        if setting.metadata["required"] == REQUIRED and name not in given
     ]
-    if bool(values.get("jwt_jwks_url")) == bool(values.get("jwt_public_key")):
+    if ("JWT_JWKS_URL" in given) == ("JWT_PUBLIC_KEY" in given):
         faults.append("exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set")
     return faults

@@ -1,9 +1,12 @@
 """Alembic's environment. It connects as the owner of the tables; each migration is a transaction."""
 
+import click
 from alembic import context
 from flask import current_app
 from sqlalchemy import create_engine, pool, text
+from sqlalchemy.exc import DBAPIError
 
+from app.cli.base import first_line
 from app.extensions import db
 
 context.config.set_main_option("version_locations", "migrations/versions")
@@ -38,13 +41,16 @@ def run_online():
     """Migrate the database. A migration that exceeds one of the limits has no effect."""
     config = current_app.extensions["config"]
     engine = create_engine(config.migration_database_url, poolclass=pool.NullPool)
-    with engine.connect() as connection:
-        for limit in LIMITS:
-            connection.execute(text(limit))
-        connection.commit()
-        context.configure(connection=connection, **OPTIONS)
-        with context.begin_transaction():
-            context.run_migrations()
+    try:
+        with engine.connect() as connection:
+            for limit in LIMITS:
+                connection.execute(text(limit))
+            connection.commit()
+            context.configure(connection=connection, **OPTIONS)
+            with context.begin_transaction():
+                context.run_migrations()
+    except DBAPIError as fault:
+        raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from fault
 
 
 if context.is_offline_mode():

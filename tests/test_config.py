@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from app.auth.tokens import TokenVerifier
-from app.config import Config, ConfigError, load_config, parse_rate
+from app.config import SETTINGS, Config, ConfigError, load_config, parse_rate
 
 NEEDED = {
     "DATABASE_URL": "postgresql://app@db/controlplane",
@@ -51,7 +51,7 @@ class TestConfig:
         assert refused.value.message == (
             "The configuration is not usable: REDIS_URL must be a redis://, rediss:// or unix:// URL;"
             " DB_POOL_SIZE must be a number, not 'many'; TRUSTED_PROXIES must be between 0 and 10;"
-            " DATABASE_URL is not set; REDIS_URL is not set; JWT_ISSUER is not set;"
+            " DATABASE_URL is not set; JWT_ISSUER is not set;"
             " JWT_AUDIENCE is not set; exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set."
         )
 
@@ -60,6 +60,10 @@ class TestConfig:
         [
             ("DATABASE_URL", "mysql://db/x", "must be a postgresql:// URL"),
             ("DATABASE_URL", "db", "must be a postgresql:// URL"),
+            ("DATABASE_URL", "postgresql://db:port/x", "is no URL that can be read"),
+            ("REDIS_URL", "redis://cache:port", "is no URL that can be read"),
+            ("JWT_JWKS_URL", "id.example.com/jwks", "must be an http:// or https:// URL"),
+            ("LOG_LEVEL", "loud", "must be one of DEBUG, INFO, WARNING, ERROR"),
             ("RATELIMIT_ENABLED", "perhaps", "must be 1 or 0"),
             ("RATELIMIT_DEFAULT", "often", "must be a rate such as 100/minute"),
             ("RATELIMIT_PLATFORM", "0/minute", "must be a rate such as 100/minute"),
@@ -74,6 +78,18 @@ class TestConfig:
     def test_refuses(self, name, value, fault):
         assert f"{name} {fault}" in refusal(**{name: value})
 
+    def test_does_not_say_of_a_wrong_setting_that_it_is_not_set(self):
+        assert "not set" not in refusal(DATABASE_URL="mysql://db/x")
+
+    @pytest.mark.parametrize("name", [*NEEDED])
+    def test_marks_what_it_cannot_do_without(self, name):
+        without = {known: value for known, value in NEEDED.items() if known != name}
+
+        with pytest.raises(ConfigError, match=name):
+            load_config(without)
+
+        assert SETTINGS[name].metadata["required"].startswith("required")
+
     @pytest.mark.parametrize("given", [{"JWT_PUBLIC_KEY": "-----BEGIN X"}, {"JWT_JWKS_URL": ""}])
     def test_takes_the_identity_providers_keys_from_one_place(self, given):
         assert "exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY" in refusal(**given)
@@ -83,6 +99,7 @@ class TestConfig:
         [
             ("DATABASE_URL", "postgres://a@db/x", "postgresql+psycopg2://a@db/x"),
             ("DATABASE_URL", "postgresql+psycopg2://a@db/x", "postgresql+psycopg2://a@db/x"),
+            ("LOG_LEVEL", "debug", "DEBUG"),
             ("REDIS_URL", " unix:///run/redis.sock ", "unix:///run/redis.sock"),
             ("RATELIMIT_ENABLED", "Off", False),
             ("RATELIMIT_ENABLED", "yes", True),

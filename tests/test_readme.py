@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import Field
 from pathlib import Path
 
 from app.config import SETTINGS
@@ -22,7 +23,7 @@ def endpoint_rows(document: dict) -> list[str]:
 def setting_rows() -> list[str]:
     """One table row for each environment variable."""
     return [
-        f"| `{name}` | {_shown(setting.default)} | {setting.metadata['help']} |"
+        f"| `{name}` | {_default(setting)} | {setting.metadata['help']} |"
         for name, setting in SETTINGS.items()
     ]
 
@@ -52,6 +53,12 @@ class TestTables:
 
 def _permission(operation: dict) -> str:
     return f"`{operation['x-permission']}`" if "x-permission" in operation else "public"
+
+
+def _default(setting: Field) -> str:
+    """What the table's column says: the default, or that the variable is required."""
+    required = setting.metadata["required"]
+    return f"**{required}**" if required else _shown(setting.default)
 
 
 def _shown(default: object) -> str:

@@ -106,16 +106,23 @@ def public(view: View) -> View:
     return view
 
 
+def bearer_of(request: Request) -> str:
+    """The credential of the ``Authorization: Bearer`` header; ``""`` without one."""
+    scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
+    return credential.strip() if scheme.lower() == "bearer" else ""
+
+
 def authenticate(request: Request) -> Principal:
     """The principal of the request's ``Authorization: Bearer`` header.
 
     Raises Unauthenticated without a valid credential, and Forbidden ``no_membership``.
     """
-    scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
-    credential = credential.strip()
-    if scheme.lower() != "bearer" or not credential:
-        raise Unauthenticated
-    if credential.startswith(KEY_PREFIX):
+    credential = bearer_of(request)
+    if not credential:
+        raise Unauthenticated(reason="credential_missing")
+    is_key = credential.startswith(KEY_PREFIX)
+    add_facts(credential="api_key" if is_key else "user_token")
+    if is_key:
         return key_principal(credential)
     verifier: TokenVerifier = current_app.extensions["token_verifier"]
     return user_principal(verifier.verify(credential))

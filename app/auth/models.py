@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, Index, Text
+from sqlalchemy import ForeignKey, Index, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -18,7 +18,11 @@ class ApiKey(Attributed, Row):
     """A service's credential. The SHA-256 digest of the secret is stored, never the secret."""
 
     __tablename__ = "api_keys"
-    __table_args__ = (Index(None, "created_at", "id"), Index(None, "tenant_id", "created_at", "id"))
+    __table_args__ = (
+        Index(None, "created_at", "id"),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(None, "expires_at", postgresql_where=text("revoked_at IS NULL")),
+    )
 
     tenant_id: Mapped[UUID | None] = mapped_column(ForeignKey("tenants.id"))
     name: Mapped[str] = mapped_column(Text)

@@ -99,7 +99,7 @@ def key_principal(secret: str) -> Principal:
     """
     found = AUTHENTICATE_KEY.first(digest=digest_of(secret))
     if found is None:
-        raise Unauthenticated
+        raise Unauthenticated(reason="key_invalid")
     tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
     granted = frozenset(Permission(name) for name in found.permissions)
     actor_id = f"key:{found.key_id}"

@@ -27,6 +27,14 @@ log = logging.getLogger(__name__)
 LEEWAY = 30  # seconds of clock difference allowed for `exp`, `nbf` and `iat`
 REMEMBERED = 60.0  # seconds for which a verified token is not verified again
 MAX_REMEMBERED = 10_000
+INVALID = "token_invalid"
+REASONS: dict[type[Exception], str] = {  # for the log
+    jwt.ExpiredSignatureError: "token_expired",
+    jwt.ImmatureSignatureError: "token_not_yet_valid",
+    jwt.InvalidAudienceError: "token_audience",
+    jwt.InvalidIssuerError: "token_issuer",
+    jwt.InvalidSignatureError: "token_signature",
+}
 REQUIRED = ["exp", "iat", "iss", "aud"]
 
 
@@ -50,7 +58,7 @@ class TokenVerifier:
         self._seen: dict[str, tuple[float, Claims]] = {}
 
     def verify(self, token: str) -> Claims:
-        """The claims of a token; raises Unauthenticated, without a reason, for an invalid one.
+        """The claims of a token; raises Unauthenticated for an invalid one.
 
         Only one encoding of a token is accepted, so one token has one rate limit. An exception is
         ES256, where a second signature can be derived from the first.
@@ -85,8 +93,8 @@ class TokenVerifier:
             if not all(map(_is_canonical, token.split("."))):
                 raise ValueError("a segment is not canonical base64url")
             return payload
-        except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError):
-            raise Unauthenticated from None
+        except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError) as fault:
+            raise Unauthenticated(reason=REASONS.get(type(fault), INVALID)) from None
 
     def _claims(self, payload: Mapping[str, Any]) -> Claims:
         org_id = payload.get(self._config.jwt_org_claim)
@@ -109,7 +117,7 @@ def _is_canonical(segment: str) -> bool:
 def _checked(value: Any) -> str:
     """``value`` if it is a text of 1 to 255 printable characters; otherwise Unauthenticated."""
     if not isinstance(value, str) or not 0 < len(value) <= 255 or not value.isprintable():
-        raise Unauthenticated
+        raise Unauthenticated(reason=INVALID)
     return value
 
 

@@ -93,4 +93,4 @@ def _cell(value: Any) -> Text:
     return Text("".join(one if one.isprintable() else " " for one in text))
 
 
-__all__ = ["AppGroup", "first_line", "json_option", "operator", "print_json", "print_rows"]
+__all__ = ["AppGroup", "F", "first_line", "json_option", "operator", "print_json", "print_rows"]

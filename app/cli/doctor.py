@@ -3,52 +3,82 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from ipaddress import ip_address
 
 import click
 import psycopg2
 import rq
 from flask import current_app
 from flask.cli import with_appcontext
+from gunicorn.config import Config as GunicornConfig
 from redis.exceptions import RedisError
-from rq.serializers import JSONSerializer
-from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
+from sqlalchemy import ARRAY, Text, bindparam, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.auth.tokens import KeySet
 from app.cli.base import first_line, json_option, print_json, print_rows
-from app.config import Config
+from app.config import REQUIRED, SETTINGS, Config
 from app.core.clock import utcnow
+from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.core.errors import Unavailable
-from app.core.jobs.queues import Queue, connection, queue_named
-from app.extensions import db
-from app.operations.service import FIND_MIGRATION, newest_migration
+from app.core.jobs.queues import Queue, connection, live_workers, queue_named
+from app.operations.service import FIND_MIGRATION, newest_migration, unknown_plans
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
 LONGEST_WAIT = 60.0  # seconds; a job that waits longer in its queue is a fault
+OLDEST_POSTGRESQL = 16
+SHOWN = 10  # tenants, and fields of each, in one finding
+MIGRATE = "Run flask db upgrade."
+REQUIRED_SETTINGS = [
+    name for name, setting in SETTINGS.items() if setting.metadata["required"] == REQUIRED
+] + ["JWT_JWKS_URL or JWT_PUBLIC_KEY"]
 SEE_POOLING = "see docs/running.md on PgBouncer."
 SEE_LOG = "see docs/running.md on PostgreSQL's log."
 
 ROLE = Statement(
     "doctor.role",
     text(
-        "SELECT current_user AS name, rolsuper, rolbypassrls,"
-        " EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public' AND tableowner = current_user)"
-        " AS owns_tables FROM pg_roles WHERE rolname = current_user"
+        "SELECT current_user AS name,"
+        " (SELECT string_agg(DISTINCT power, ' and ') FROM ("
+        "   SELECT CASE WHEN rolsuper THEN 'a superuser' ELSE 'exempt by BYPASSRLS' END AS power"
+        "   FROM pg_roles WHERE (rolsuper OR rolbypassrls) AND pg_has_role(oid, 'MEMBER')"
+        "   UNION ALL SELECT 'the owner of the database' FROM pg_database"
+        "   WHERE datname = current_database() AND pg_has_role(datdba, 'MEMBER')"
+        "   UNION ALL SELECT 'the owner of tables' FROM pg_class"
+        "   WHERE relnamespace = 'public'::regnamespace AND pg_has_role(relowner, 'MEMBER')"
+        " ) AS powers) AS powers"
     ),
 )
-UNPROTECTED = Statement(
-    "doctor.unprotected_tables",
+TENANT_TABLES = Statement(  # those whose primary key contains tenant_id
+    "doctor.tenant_tables",
     text(
-        "SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_class"
-        " WHERE relnamespace = 'public'::regnamespace AND relname = ANY(:tables)"
-        " AND NOT (relrowsecurity AND relforcerowsecurity)"
-    ).bindparams(bindparam("tables", type_=ARRAY(Text))),
+        "SELECT relname AS name, relrowsecurity AND relforcerowsecurity AS is_forced"
+        " FROM pg_class JOIN pg_index ON indrelid = pg_class.oid AND indisprimary"
+        " JOIN pg_attribute ON attrelid = pg_class.oid AND attnum = ANY(indkey)"
+        " WHERE relnamespace = 'public'::regnamespace AND attname = 'tenant_id' ORDER BY relname"
+    ),
 )
-SERVER_VERSION = Statement("doctor.server_version", text("SHOW server_version"))
+SERVER_VERSION = Statement(
+    "doctor.server_version",
+    text(
+        "SELECT current_setting('server_version') AS shown,"
+        " current_setting('server_version_num')::int / 10000 AS major"
+    ),
+)
+LIST_EMPTY_SELECTS = Statement(
+    "doctor.empty_selects",
+    text(
+        "SELECT slug, array_agg(field_key ORDER BY field_key) AS keys"
+        " FROM custom_fields JOIN tenants ON tenants.id = tenant_id"
+        " WHERE field_type IN ('select', 'multi_select') AND custom_fields.is_active"
+        " AND coalesce(options::text, '[]') IN ('[]', 'null')"
+        " GROUP BY slug ORDER BY slug LIMIT :tenants"
+    ),
+)
 HAS_MIGRATIONS = Statement(
     "doctor.has_migrations", text("SELECT to_regclass('alembic_version') IS NOT NULL")
 )
@@ -77,19 +107,29 @@ MAY_CREATE_TABLES = text("SELECT current_user, has_schema_privilege('public', 'C
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check; ``fix`` says how to correct a fault."""
+    """The result of one check; ``fix`` says how to correct a fault, or is a hint where it is ok."""
 
     check: str
     ok: bool
     found: str
     fix: str = ""
 
+    @property
+    def result(self) -> str:
+        """``ok``, ``hint`` or ``FAULT``."""
+        if not self.ok:
+            return "FAULT"
+        return "hint" if self.fix else "ok"
 
-@click.command("doctor")
+
+@click.command("doctor", epilog=f"Required variables: {', '.join(REQUIRED_SETTINGS)}.")
 @json_option
 @with_appcontext
 def doctor(as_json: bool) -> None:
-    """Check everything that the service needs; exit 1 if there is a fault."""
+    """Check everything that the service needs; exit 1 if there is a fault.
+
+    A hint is no fault.
+    """
     config: Config = current_app.extensions["config"]
     findings = [
         *_configuration(config),
@@ -102,26 +142,62 @@ def doctor(as_json: bool) -> None:
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
-        rows = [{**asdict(one), "ok": "ok" if one.ok else "FAULT"} for one in findings]
-        print_rows(rows, ["check", "ok", "found"], as_json=False)
-        for finding in faults:
-            click.echo(f"{finding.check}: {finding.fix}")
+        rows = [{**asdict(one), "result": one.result} for one in findings]
+        print_rows(rows, ["check", "result", "found"], as_json=False)
+        for finding in findings:
+            if finding.fix:
+                click.echo(f"{finding.check}: {finding.fix}")
     if faults:
         raise SystemExit(1)
 
 
 def _configuration(config: Config) -> Iterator[Finding]:
-    yield Finding("configuration", True, "complete")
+    is_private = "engines" in current_app.extensions
+    if is_private:
+        fix = f"In production set {', '.join(REQUIRED_SETTINGS)}."
+        yield Finding("configuration", True, "a private instance, for development", fix)
+    else:
+        yield Finding("configuration", True, "complete")
     for receiver, secrets in (
         ("IDP_WEBHOOK_SECRETS", config.idp_webhook_secrets),
         ("EMAIL_WEBHOOK_SECRETS", config.email_webhook_secrets),
     ):
-        fix = "" if secrets else f"Set {receiver}. Until then the receiver answers 503."
-        yield Finding(f"secret {receiver}", bool(secrets), "set" if secrets else "not set", fix)
-    is_private = "engines" in current_app.extensions
+        yield Finding(f"secret {receiver}", True, "set" if secrets else "receiver not used")
+    yield _metrics(config)
     if config.jwt_signing_key and not is_private:
         fix = "Unset JWT_SIGNING_KEY: everybody who can read the environment can issue tokens."
         yield Finding("development key", False, "set", fix)
+
+
+def _metrics(config: Config) -> Finding:
+    address = listening_beyond_loopback()
+    if config.metrics_token or address is None:
+        return Finding("metrics", True, "token set" if config.metrics_token else "loopback only")
+    fix = "Set METRICS_TOKEN, or let the proxy refuse /metrics. Until then everybody can read it."
+    return Finding("metrics", True, f"without a token on {address}", fix)
+
+
+def listening_beyond_loopback() -> str | None:
+    """The first address beyond loopback that gunicorn listens on with this environment, or None."""
+    gunicorn = GunicornConfig()
+    options = gunicorn.parser().parse_args(gunicorn.get_cmd_args_from_env())
+    if options.bind:
+        gunicorn.set("bind", options.bind)
+    try:
+        addresses = gunicorn.address
+    except RuntimeError as fault:
+        raise click.ClickException(f"gunicorn cannot listen: {fault}") from None
+    for address in addresses:
+        if isinstance(address, tuple) and not _is_loopback(address[0]):
+            return f"{address[0]}:{address[1]}"
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _token_keys(config: Config) -> Finding:
@@ -143,7 +219,7 @@ def _token_keys(config: Config) -> Finding:
 def _database() -> Iterator[Finding]:
     try:
         with transaction():
-            yield Finding("database", True, SERVER_VERSION.scalar())
+            yield check_version(*SERVER_VERSION.first())
             for check in (
                 _role,
                 _row_level_security,
@@ -153,42 +229,49 @@ def _database() -> Iterator[Finding]:
                 _clock,
             ):
                 yield check()
+            if _migration_state().ok:
+                tenancy.enter(tenancy.PLATFORM)
+                yield from (_plans(), _empty_selects())
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
 
 
+def check_version(shown: str, major: int) -> Finding:
+    """The finding on PostgreSQL's version."""
+    good = major >= OLDEST_POSTGRESQL
+    fix = "" if good else f"Upgrade PostgreSQL to {OLDEST_POSTGRESQL} or later."
+    return Finding("database", good, shown, fix)
+
+
 def _role() -> Finding:
     role = ROLE.first()
-    if not (role.rolsuper or role.rolbypassrls or role.owns_tables):
+    if role.powers is None:
         return Finding("role", True, f"{role.name} is a plain role")
     fix = (
-        "DATABASE_URL must name a role that is not a superuser, does not bypass row-level security"
-        " and owns no table. MIGRATION_DATABASE_URL names the owner."
+        "DATABASE_URL must name a role that is not a superuser, has no BYPASSRLS, and owns neither"
+        " tables nor the database, not even as a member. MIGRATION_DATABASE_URL names the owner."
     )
-    return Finding("role", False, f"{role.name} bypasses row-level security", fix)
+    return Finding("role", False, f"{role.name} is {role.powers}", fix)
 
 
 def _row_level_security() -> Finding:
-    owned = [
-        name
-        for name, table in db.metadata.tables.items()
-        if "tenant_id" in table.primary_key.columns
-    ]
-    unprotected = UNPROTECTED.scalar(tables=owned)
+    tables = TENANT_TABLES.all()
+    if not tables:
+        return Finding("row-level security", False, "not migrated", MIGRATE)
+    unprotected = [table.name for table in tables if not table.is_forced]
     if not unprotected:
-        return Finding("row-level security", True, f"forced on {len(owned)} tables")
+        return Finding("row-level security", True, f"forced on {len(tables)} tables")
     fix = "ALTER TABLE … ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY on each of them."
-    return Finding("row-level security", False, f"not forced on {unprotected}", fix)
+    return Finding("row-level security", False, f"not forced on {', '.join(unprotected)}", fix)
 
 
 def _migration_state() -> Finding:
-    fix = "Run flask db upgrade."
     if not HAS_MIGRATIONS.scalar():
-        return Finding("migrations", False, "none applied", fix)
+        return Finding("migrations", False, "none applied", MIGRATE)
     version = FIND_MIGRATION.scalar()
     current = version == newest_migration()
-    return Finding("migrations", current, f"at {version}", "" if current else fix)
+    return Finding("migrations", current, f"at {version}", "" if current else MIGRATE)
 
 
 def _time_outs() -> Finding:
@@ -220,7 +303,36 @@ def _clock() -> Finding:
     return Finding("clock", good, f"{difference:.3f} s from the database's", fix)
 
 
+def _plans() -> Finding:
+    """Hint at the tenants whose plan has no preset, and so no flags."""
+    plans = unknown_plans()
+    if not plans:
+        return Finding("plans", True, "each has a preset")
+    listed = _shortened([f"{plan.plan_name} ({plan.tenants})" for plan in plans], ", ")
+    fix = "These plans have no preset. Create it, or correct the subscriptions' plan_name."
+    return Finding("plans", True, f"tenants without a preset: {listed}", fix)
+
+
+def _empty_selects() -> Finding:
+    """Hint at the select fields that accept no value."""
+    tenants = LIST_EMPTY_SELECTS.all(tenants=SHOWN + 1)
+    if not tenants:
+        return Finding("select fields", True, "all have options")
+    listed = _shortened([f"{one.slug}: {_shortened(one.keys, ' ')}" for one in tenants], "; ")
+    fix = "These custom fields accept no value until they have options."
+    return Finding("select fields", True, f"without options: {listed}", fix)
+
+
+def _shortened(texts: Sequence[str], separator: str) -> str:
+    """The first :data:`SHOWN` texts, and whether there are more."""
+    return separator.join([*texts[:SHOWN], *(["…"] if len(texts) > SHOWN else [])])
+
+
 def _migrations(config: Config) -> Iterator[Finding]:
+    if config.migration_database_url == config.database_url:
+        found = "not set apart; only the release and flask users erase need it"
+        yield Finding("migration role", True, found)
+        return
     engine = create_engine(
         config.migration_database_url,
         poolclass=pool.NullPool,
@@ -243,8 +355,7 @@ def _redis() -> Iterator[Finding]:
     try:
         redis.ping()
         yield Finding("redis", True, "answers")
-        workers = rq.Worker.all(connection=redis, serializer=JSONSerializer)
-        served = {name for worker in workers for name in worker.queue_names()}
+        served = {name for worker in live_workers(redis) for name in worker.queue_names()}
         for name in Queue:
             yield _queue(name, is_served=name.value in served)
     except RedisError as fault:

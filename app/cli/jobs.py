@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import signal
+from functools import wraps
+from typing import Any
 
 import click
-from flask import current_app
+from flask import Flask, current_app
+from redis.exceptions import RedisError
 
-from app.cli.base import AppGroup, json_option, print_rows
+from app.cli.base import AppGroup, F, first_line, json_option, print_rows
 from app.core.jobs.queues import JOBS, Queue, connection, queue_named
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
+from app.core.observability import logs
 
 jobs = AppGroup("jobs", help="Run and inspect background work.")
+
+
+def uses_redis(command: F) -> F:
+    """Print an error of Redis as one line, with exit code 1."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except RedisError as fault:
+            raise click.ClickException(f"Redis: {first_line(fault)}") from None
+
+    return run  # type: ignore[return-value]
 
 
 @jobs.command("worker")
@@ -24,6 +41,7 @@ jobs = AppGroup("jobs", help="Run and inspect background work.")
     help="Run jobs of this queue only; may be repeated. By default all queues, in this order.",
 )
 @click.option("--burst", is_flag=True, help="Exit when the queues are empty.")
+@uses_redis
 def worker(queues: tuple[str, ...], burst: bool) -> None:
     """Run a worker until SIGTERM; it finishes the running job first.
 
@@ -33,7 +51,7 @@ def worker(queues: tuple[str, ...], burst: bool) -> None:
     for known in JOBS.values():
         if known.every and known.queue in chosen:
             known.push()
-    app = current_app._get_current_object()  # type: ignore[attr-defined]
+    app = _logging_app()
     make_worker(app, chosen).work(burst=burst, with_scheduler=True, logging_level="WARNING")
 
 
@@ -48,12 +66,20 @@ def scheduler() -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    app = current_app._get_current_object()  # type: ignore[attr-defined]
+    app = _logging_app()
     run_scheduler(app, stop=lambda: stopped)
+
+
+def _logging_app() -> Flask:
+    """The application, which logs at ``LOG_LEVEL`` from now on; other commands log errors only."""
+    app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
+    logs.set_level(app.extensions["config"].log_level)
+    return app
 
 
 @jobs.command("stats")
 @json_option
+@uses_redis
 def stats(as_json: bool) -> None:
     """Count the waiting, delayed, running and failed jobs of each queue."""
     redis = connection()

@@ -47,12 +47,13 @@ class BadRequest(AppError):
 
 
 class Unauthenticated(AppError):
-    """401: no credential, or one that is not valid."""
+    """401: no credential, or one that is not valid. Only the log names the ``reason``."""
 
     status = 401
 
-    def __init__(self, detail: str = "Not authenticated") -> None:
-        super().__init__(detail, headers={"WWW-Authenticate": "Bearer"})
+    def __init__(self, *, reason: str = "credential_invalid") -> None:
+        super().__init__("Not authenticated", headers={"WWW-Authenticate": "Bearer"})
+        self.reason = reason
 
 
 class Forbidden(AppError):

@@ -71,5 +71,5 @@ def _values(field_type: FieldType, field: CustomField) -> dict[str, Any]:
 
 
 def _one_of(options: Sequence[str] | None) -> dict[str, Any]:
-    """``enum`` may not be empty, so a field without options accepts no value."""
-    return {"enum": list(options)} if options else {"not": {}}
+    """A field without options accepts no value."""
+    return {"enum": list(options or ())}

@@ -23,7 +23,10 @@ from app.extensions import db
 @pass_script_info
 @with_appcontext
 def dev(info: ScriptInfo, port: int) -> None:
-    """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler."""
+    """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler.
+
+    LOG_LEVEL=INFO shows each request and each job.
+    """
     app = info.load_app()
     require_signing_key(app.extensions["config"])
     exit_on(signal.SIGINT, signal.SIGTERM, code=0)

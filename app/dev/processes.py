@@ -29,7 +29,7 @@ def serve(app: Flask, *, port: int, ready: Callable[[str], None]) -> None:
     Its processes have ended when this returns. Raises :class:`DevError` if one of them, or a
     private server, ends by itself.
     """
-    environ, servers = dict(os.environ), app.extensions.get("engines", ())
+    environ, servers = {"LOG_LEVEL": "WARNING", **os.environ}, app.extensions.get("engines", ())
     if servers:
         environ = development_environment(environ)
         environ.setdefault("PROMETHEUS_MULTIPROC_DIR", f"{environ['INSTANCE_DIR']}/metrics")

@@ -1,33 +1,68 @@
-"""The metrics that Prometheus collects: counted requests, the inbox and the queues."""
+"""The metrics that Prometheus collects: requests, jobs, workers, connections, what needs attention.
+
+docs/running.md lists them, with the alerts to set.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 
-from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import REGISTRY, CollectorRegistry, Gauge, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
 from app.core.db.transactions import current_transaction
-from app.core.jobs.queues import Queue, connection, queue_named
-from app.core.observability.metrics import job_results
+from app.core.jobs.queues import Queue, connection, live_workers, queue_named
+from app.core.observability.metrics import job_results, scheduler_run
 from app.operations import service
+
+# Read from Redis, and shared by the web processes: without Redis they keep their last values.
+WAITING = Gauge("jobs_waiting", "Jobs in the queue.", ["queue"], multiprocess_mode="mostrecent")
+ENDED = Gauge(
+    "jobs_total", "Jobs that have ended.", ["job", "result"], multiprocess_mode="mostrecent"
+)
+
+
+@cache
+def _scheduler_run() -> Gauge:
+    """The gauge, created at its first use: in each process a gauge without labels writes a file."""
+    return Gauge(
+        "scheduler_last_run",
+        "Time at which a scheduler last queued periodic jobs, in seconds since 1970; 0 for never.",
+        multiprocess_mode="mostrecent",
+    )
 
 
 def page() -> bytes:
     """All metrics in Prometheus' text format.
 
-    Without PostgreSQL the inbox's metrics are absent. Without Redis the queues' metrics are absent.
+    Without PostgreSQL the metrics that are read from it are absent. Without Redis the metrics of
+    jobs and the scheduler keep their last values, and ``workers_alive`` is 0.
     """
     live = CollectorRegistry()
-    live.register(_Live())
-    return generate_latest(_requests()) + generate_latest(live)
+    live.register(_Live(_read_redis()))
+    return generate_latest(_counted()) + generate_latest(live)
 
 
-def _requests() -> CollectorRegistry:
+def _read_redis() -> int:
+    """Set the gauges of jobs and the scheduler; the number of workers that Redis knows."""
+    redis = connection()
+    try:
+        for name in Queue:
+            WAITING.labels(name.value).set(queue_named(name, redis).count)
+        for (job, result), count in job_results(redis).items():
+            ENDED.labels(job, result).set(count)
+        _scheduler_run().set(scheduler_run(redis))
+        return len(live_workers(redis))
+    except RedisError:
+        return 0
+
+
+def _counted() -> CollectorRegistry:
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return REGISTRY
     registry = CollectorRegistry()
@@ -36,17 +71,21 @@ def _requests() -> CollectorRegistry:
 
 
 class _Live(Collector):
-    """The metrics that are read from PostgreSQL and Redis for each answer."""
+    """The metrics that are read for each answer."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
 
     def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "workers_alive", "Workers that take jobs; 0 without Redis.", self._workers
+        )
         try:
             yield from _inbox()
+            yield from _connections()
+            yield from _attention()
         except service.DATABASE_FAULTS:
             current_transaction().close()  # the commit at the request's end then sends nothing
-        try:
-            yield from _queues()
-        except RedisError:
-            return
 
 
 def _inbox() -> Iterator[Metric]:
@@ -61,13 +100,26 @@ def _inbox() -> Iterator[Metric]:
     yield age
 
 
-def _queues() -> Iterator[Metric]:
-    redis = connection()
-    waiting = GaugeMetricFamily("jobs_waiting", "Jobs in the queue.", labels=["queue"])
-    for name in Queue:
-        waiting.add_metric([name.value], queue_named(name, redis).count)
-    yield waiting
-    ended = CounterMetricFamily("jobs", "Jobs that have ended.", labels=["job", "result"])
-    for (job, result), count in job_results(redis).items():
-        ended.add_metric([job, result], count)
-    yield ended
+def _connections() -> Iterator[Metric]:
+    opened, in_use = service.connections()
+    connections = GaugeMetricFamily(
+        "db_pool_connections",
+        "The role's connections to the database: open, and of these in use by a transaction.",
+        labels=["state"],
+    )
+    connections.add_metric(["open"], opened)
+    connections.add_metric(["in_use"], in_use)
+    yield connections
+
+
+def _attention() -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "api_keys_expiring",
+        f"API keys that expire within {service.EXPIRING_DAYS} days.",
+        service.expiring_keys(),
+    )
+    yield GaugeMetricFamily(
+        "tenants_on_unknown_plan",
+        "Tenants whose plan_name is that of no plan preset; those on DEFAULT_PLAN do not count.",
+        sum(plan.tenants for plan in service.unknown_plans()),
+    )

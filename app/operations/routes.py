@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial, update_wrapper
 from typing import Any
 
-from flask import Flask, Response
+from flask import Flask, Response, request
 from flask_swagger_ui import get_swaggerui_blueprint
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from app.auth.guard import public
+from app.auth.guard import bearer_of, public
 from app.core import json_text
 from app.core.http.blueprint import Blueprint
 from app.operations import metrics, service
@@ -41,8 +41,13 @@ def readyz() -> Response:
 @blp.get("/metrics")
 @public
 @blp.response(200, description="Prometheus' text format.", content_type="text/plain")
+@blp.alt_response(401, description="`METRICS_TOKEN` is set, and the request has another bearer.")
 def read_metrics() -> Response:
-    """Show the counters and gauges that Prometheus collects."""
+    """Show the counters and gauges that Prometheus collects.
+
+    Where the setting `METRICS_TOKEN` has a value, the request needs it as its bearer token.
+    """
+    service.check_metrics_token(bearer_of(request))
     return Response(metrics.page(), content_type=CONTENT_TYPE_LATEST)
 
 

@@ -1,11 +1,13 @@
-"""Readiness: the database, Redis and the migrations."""
+"""Readiness, and what `/metrics` tells."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from functools import cache
+from hmac import compare_digest
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 from flask import current_app
@@ -15,9 +17,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.statements import Statement
 from app.core.db.transactions import current_transaction
+from app.core.errors import Unauthenticated
 from app.core.jobs.queues import connection
 
 DATABASE_FAULTS = (psycopg2.Error, PoolTimeout)
+EXPIRING_DAYS = 14
 REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)
 FIND_MIGRATION = Statement(
     "operations.find_migration", text("SELECT version_num FROM alembic_version")
@@ -32,6 +36,31 @@ INBOX_DEPTH = Statement(
             f"FROM webhook_events WHERE status = '{state}' GROUP BY status"
             for state in ("pending", "failed")
         )
+    ),
+)
+# What PostgreSQL knows counts the connections of jobs and of processes that were killed correctly.
+CONNECTIONS = Statement(
+    "operations.connections",
+    text(
+        "SELECT count(*) AS open,"
+        " count(*) FILTER (WHERE state <> 'idle' AND pid <> pg_backend_pid()) AS in_use"
+        " FROM pg_stat_activity"
+        " WHERE usename = current_user AND datname = current_database()"
+    ),
+)
+EXPIRING_KEYS = Statement(
+    "operations.expiring_keys",
+    text(
+        "SELECT count(*) FROM api_keys WHERE revoked_at IS NULL"
+        " AND expires_at BETWEEN now() AND now() + :days * interval '1 day'"
+    ),
+)
+UNKNOWN_PLANS = Statement(
+    "operations.unknown_plans",
+    text(
+        "SELECT plan_name, count(*) AS tenants FROM tenants WHERE plan_name <> :default_plan"
+        " AND NOT EXISTS (SELECT FROM plan_presets WHERE name = plan_name)"
+        " GROUP BY plan_name ORDER BY tenants DESC, plan_name"
     ),
 )
 
@@ -59,12 +88,39 @@ def _redis() -> str:
     return "ok"
 
 
+def check_metrics_token(given: str) -> None:
+    """Raise Unauthenticated where ``METRICS_TOKEN`` is set and ``given`` is another token."""
+    token: str = current_app.extensions["config"].metrics_token
+    if token and not compare_digest(token.encode(), given.encode("utf-8", "surrogateescape")):
+        raise Unauthenticated(reason="metrics_token_invalid")
+
+
 def inbox_depth() -> Sequence[tuple[str, int, float]]:
     """State, number of events and age of the oldest event in seconds, for pending and failed.
 
     A state without events is absent.
     """
     return INBOX_DEPTH.all()
+
+
+def connections() -> tuple[int, int]:
+    """The role's connections to the database: open, and in a transaction, this one excepted."""
+    found = CONNECTIONS.first()
+    return found.open, found.in_use
+
+
+def expiring_keys() -> int:
+    """How many API keys expire within :data:`EXPIRING_DAYS` days."""
+    count: int = EXPIRING_KEYS.scalar(days=EXPIRING_DAYS)
+    return count
+
+
+def unknown_plans() -> Sequence[Any]:
+    """``plan_name`` and number of ``tenants`` for each plan without a preset, most tenants first.
+
+    The default plan needs no preset.
+    """
+    return UNKNOWN_PLANS.all(default_plan=current_app.extensions["config"].default_plan)
 
 
 @cache

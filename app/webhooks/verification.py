@@ -70,7 +70,7 @@ def verify_request(receiver: Receiver, headers: list[tuple[str, str]], body: byt
         raise TooLarge(TOO_LARGE) from None
     except SignatureInvalid as fault:
         log.info("webhook_refused", extra={"reason": str(fault)})
-        raise Unauthenticated from None
+        raise Unauthenticated(reason="signature_invalid") from None
 
 
 def _warn(receiver: Receiver, schemes: Sequence[Scheme], setting: str) -> None:

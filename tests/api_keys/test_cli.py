@@ -3,6 +3,7 @@
 import json
 from datetime import datetime, timedelta
 
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from tests.factories import create_tenant
 
@@ -26,7 +27,7 @@ class TestApiKeys:
         answer(app, "revoke", created["id"], "--yes")
         ended = api.get("/v1/tenants", token=secret).status_code
 
-        assert (created["tenant_id"], created["created_by_user_id"]) == (None, "system:cli")
+        assert (created["tenant_id"], created["created_by_user_id"]) == (None, SYSTEM_CLI.id)
         assert (works, ended) == (200, 401)
 
     def test_creates_a_tenants_key_that_ends(self, app):

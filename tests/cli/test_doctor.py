@@ -8,9 +8,16 @@ import psycopg2
 import pytest
 
 from app import create_app
+from app.cli.doctor import SHOWN, check_version
+from app.config import SETTINGS
+from app.core.jobs.queues import Queue
+from app.core.jobs.worker import make_worker
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Instance
 from app.dev.engines.postgres import SUPERUSER, connect
 from app.extensions import db
+from tests.custom_fields.fields import create_field
+from tests.factories import create_tenant
+from tests.test_wsgi import run
 
 
 def examine(environment: dict[str, str], **settings: str) -> tuple[dict[str, dict], int]:
@@ -30,6 +37,18 @@ def unprotected_table(app, instance: Instance) -> Iterator[str]:
         cursor.execute("ALTER TABLE users NO FORCE ROW LEVEL SECURITY")
         yield "users"
         cursor.execute("ALTER TABLE users FORCE ROW LEVEL SECURITY")
+
+
+@pytest.fixture
+def powerful_roles(app, instance: Instance) -> Iterator[None]:
+    """Roles that row-level security does not bind, or that can become such a role."""
+    url = instance.database_url(SUPERUSER).replace("+psycopg2", "")
+    with closing(psycopg2.connect(url)) as session, session.cursor() as cursor:
+        session.autocommit = True
+        cursor.execute("CREATE ROLE exempt_role LOGIN BYPASSRLS IN ROLE controlplane_app")
+        cursor.execute("CREATE ROLE owners_member LOGIN IN ROLE controlplane_owner")
+        yield
+        cursor.execute("DROP ROLE exempt_role, owners_member")
 
 
 @pytest.fixture
@@ -61,11 +80,28 @@ class TestDoctor:
         }
         assert {name for name in right if not findings[name]["ok"]} == set()
 
-    def test_names_a_fix_for_each_fault_and_for_nothing_else(self, app, environment):
+    def test_names_a_fix_for_each_fault(self, app, environment):
         findings, code = examine(environment)
 
         assert code == 1
-        assert all(bool(found["fix"]) != found["ok"] for found in findings.values())
+        assert all(found["fix"] for found in findings.values() if not found["ok"])
+
+    def test_finds_no_fault_in_the_deployment_that_is_documented(
+        self, app, environment, monkeypatch
+    ):
+        """Without the owner's URL, without a receiver, without a development key; a worker runs."""
+        prescribed = {name: environment[name] for name in environment if name in SETTINGS}
+        prescribed |= {"MIGRATION_DATABASE_URL": "", "JWT_SIGNING_KEY": ""}
+        prescribed |= {"IDP_WEBHOOK_SECRETS": "", "EMAIL_WEBHOOK_SECRETS": ""}
+        worker = make_worker(app, list(Queue))
+        worker.register_birth()
+
+        findings, code = examine(prescribed)
+        worker.register_death()
+
+        assert {name: found for name, found in findings.items() if not found["ok"]} == {}
+        assert code == 0
+        assert findings["secret IDP_WEBHOOK_SECRETS"]["found"] == "receiver not used"
 
     def test_finds_queues_without_a_worker(self, app, environment):
         findings, _ = examine(environment)
@@ -77,16 +113,29 @@ class TestDoctor:
 
         assert "JWT_SIGNING_KEY" in findings["development key"]["fix"]
 
-    def test_finds_missing_webhook_secrets(self, app, environment):
-        findings, _ = examine(environment, IDP_WEBHOOK_SECRETS="")
+    @pytest.mark.parametrize(
+        ("role", "power"),
+        [
+            (SUPERUSER, "a superuser"),
+            (OWNER_ROLE, "the owner of tables and the owner of the database"),
+            ("exempt_role", "exempt by BYPASSRLS"),
+            ("owners_member", "the owner of tables and the owner of the database"),
+        ],
+    )
+    def test_finds_a_role_that_passes_by_row_level_security(
+        self, app, environment, instance, powerful_roles, role, power
+    ):
+        findings, _ = examine(environment, DATABASE_URL=instance.database_url(role))
 
-        assert findings["secret IDP_WEBHOOK_SECRETS"]["found"] == "not set"
-        assert findings["secret EMAIL_WEBHOOK_SECRETS"]["ok"]
+        assert not findings["role"]["ok"]
+        assert power in findings["role"]["found"]
 
-    def test_finds_a_role_that_passes_by_row_level_security(self, app, environment, instance):
-        findings, _ = examine(environment, DATABASE_URL=instance.database_url(SUPERUSER))
+    @pytest.mark.parametrize(("major", "good"), [(15, False), (16, True), (18, True)])
+    def test_finds_a_postgresql_below_16(self, major, good):
+        finding = check_version(f"{major}.4", major)
 
-        assert findings["role"]["found"] == f"{SUPERUSER} bypasses row-level security"
+        assert finding.ok == good
+        assert bool(finding.fix) != good
 
     def test_finds_a_table_without_row_level_security(self, environment, unprotected_table):
         findings, _ = examine(environment)
@@ -121,11 +170,17 @@ class TestDoctor:
 
         findings, _ = examine(environment, DATABASE_URL=url)
 
+        assert findings["row-level security"]["found"] == "not migrated"
+        assert not findings["row-level security"]["ok"]
         assert findings["migrations"]["found"] == "none applied"
         assert findings["migrations"]["fix"] == "Run flask db upgrade."
 
-    def test_finds_a_migration_role_that_may_not_migrate(self, app, environment, instance):
-        findings, _ = examine(environment, MIGRATION_DATABASE_URL=instance.database_url())
+    def test_finds_a_migration_role_that_may_not_migrate(
+        self, app, environment, instance, powerful_roles
+    ):
+        url = instance.database_url("exempt_role")
+
+        findings, _ = examine(environment, MIGRATION_DATABASE_URL=url)
 
         assert not findings["migration role"]["ok"]
 
@@ -138,14 +193,14 @@ class TestDoctor:
         assert "JWT_JWKS_URL" in findings["token keys"]["fix"]
 
     def test_tells_people_the_fixes_below_the_table(self, app, environment):
-        broken = create_app({**environment, "IDP_WEBHOOK_SECRETS": ""})
+        broken = create_app({**environment, "REDIS_URL": "unix:///nowhere/redis.sock"})
 
         ended = broken.test_cli_runner().invoke(args=["doctor"])
         with broken.app_context():
             db.engine.dispose()
 
         assert ended.exit_code == 1
-        assert "\nsecret IDP_WEBHOOK_SECRETS: Set IDP_WEBHOOK_SECRETS" in ended.stdout
+        assert "\nredis: Check that Redis runs" in ended.stdout
         assert max(len(line) for line in ended.stdout.splitlines() if "│" in line) < 120
 
     @pytest.mark.parametrize(
@@ -162,3 +217,65 @@ class TestDoctor:
         assert code == 1
         assert not findings[check]["ok"]
         assert "URL is right" in findings[check]["fix"]
+
+
+class TestHints:
+    """What deserves attention and is no fault."""
+
+    @pytest.mark.parametrize(
+        ("listening", "found"),
+        [
+            ({"GUNICORN_CMD_ARGS": "-w 2 -b 0.0.0.0:8000"}, "without a token on 0.0.0.0:8000"),
+            ({"GUNICORN_CMD_ARGS": "--bind=[::]:80"}, "without a token on :::80"),
+            ({"GUNICORN_CMD_ARGS": "-b 127.0.0.1:80"}, "loopback only"),
+            ({"GUNICORN_CMD_ARGS": "--bind unix:/run/web.sock"}, "loopback only"),
+            ({}, "loopback only"),
+        ],
+    )
+    def test_metrics_without_a_token_beyond_loopback(
+        self, app, environment, monkeypatch, listening, found
+    ):
+        monkeypatch.delenv("GUNICORN_CMD_ARGS", raising=False)
+        for name, value in listening.items():
+            monkeypatch.setenv(name, value)
+
+        without, _ = examine(environment)
+        protected, _ = examine(environment, METRICS_TOKEN="collector-1")
+
+        assert (without["metrics"]["ok"], without["metrics"]["found"]) == (True, found)
+        assert ("METRICS_TOKEN" in without["metrics"]["fix"]) == (found != "loopback only")
+        assert (protected["metrics"]["found"], protected["metrics"]["fix"]) == ("token set", "")
+
+    def test_metrics_without_a_token_where_gunicorns_port_is_set(self, app, environment):
+        ended = run("flask --app wsgi doctor", {**environment, "PORT": "8000"})
+
+        assert "without a token on 0.0.0.0:8000" in ended.stdout
+
+    def test_select_fields_without_options(self, app, environment):
+        tenant, other = create_tenant(), create_tenant()
+        for number in range(SHOWN + 1):
+            create_field(tenant, field_key=f"size_{number:02}", field_type="select")
+        create_field(other, field_key="colors", field_type="multi_select", options=[])
+        create_field(other, field_key="shape", field_type="select", options=["round"])
+
+        found = examine(environment)[0]["select fields"]
+
+        first = " ".join(f"size_{number:02}" for number in range(SHOWN))
+        assert found["ok"]
+        assert f"{tenant.slug}: {first} …" in found["found"]
+        assert f"{other.slug}: colors" in found["found"]
+        assert "shape" not in found["found"]
+        assert "options" in found["fix"]
+
+    def test_tenants_on_a_plan_without_a_preset(self, app, environment):
+        create_tenant(plan_name="gone")
+
+        found = examine(environment)[0]["plans"]
+
+        assert found["ok"]
+        assert found["found"] == "tenants without a preset: gone (1)"
+
+    def test_names_what_is_required_in_its_help(self, app):
+        ended = app.test_cli_runner().invoke(args=["doctor", "--help"])
+
+        assert {"DATABASE_URL,", "REDIS_URL,", "JWT_ISSUER,"} <= set(ended.stdout.split())

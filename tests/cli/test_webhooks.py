@@ -12,6 +12,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from app.audit.models import AuditEvent
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.jobs.queues import connection
 from app.webhooks.providers import PROVIDERS, Receiver
@@ -92,7 +93,7 @@ class TestReplay:
         assert shown["status"] == "pending"
         assert queued(app) == 1
         assert [row.actor for row in all_rows(AuditEvent, action="webhook_event.replayed")] == [
-            "system:cli"
+            SYSTEM_CLI.id
         ]
 
     def test_queues_all_that_have_failed(self, run, sender):

@@ -29,7 +29,7 @@ INSERT INTO users (
 )
 SELECT :tenant_id, :idp_org_id, gen_random_uuid(), 'u' || n, 'u' || n || '@example.com', '', '',
     true, json_build_object('note', 'n' || n, 'amount', n, 'colors', json_build_array('red')),
-    'system:cli', 'system:cli', now(), now(), 1
+    'cli:tester', 'cli:tester', now(), now(), 1
 FROM generate_series(1, :users) AS n
 RETURNING id
 """

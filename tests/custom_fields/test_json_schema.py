@@ -198,3 +198,16 @@ class TestGetJsonSchema:
 
         (found,) = answer.get_json()["detail"]
         assert (found["type"], found["loc"]) == fault
+
+
+class TestFieldsWithoutOptions:
+    def test_have_an_empty_enum(self, api):
+        tenant = create_tenant()
+        create_field(tenant, field_key="size", field_type="select")
+        create_field(tenant, field_key="colors", field_type="multi_select", options=[])
+        path = f"/v1/custom-fields/json-schema?entity_type=user&tenant_id={tenant.id}"
+
+        properties = api.get(path, token=platform_token()).json["data"]["properties"]
+
+        assert properties["size"]["enum"] == []
+        assert properties["colors"]["items"]["enum"] == []

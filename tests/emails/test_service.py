@@ -203,7 +203,7 @@ class TestSuppressions:
 
         assert listed() == []
         lifted = [row.actor for row in all_rows(AuditEvent, action="suppression.lifted")]
-        assert lifted == ["system:cli", "system:cli"]
+        assert lifted == [SYSTEM_CLI.id, SYSTEM_CLI.id]
 
     def test_lifted_by_an_operator_are_renewed_by_what_happens_after(self):
         record(email_event(EmailKind.BOUNCED, 1))

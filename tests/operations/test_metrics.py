@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+
 import psycopg2
 import pytest
+from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
-from sqlalchemy import create_engine
 
-from app.core.jobs.queues import JOBS, connection
-from app.core.observability.metrics import count_job, job_results
+from app import create_app
+from app.core.clock import utcnow
+from app.core.jobs.queues import JOBS, Queue, connection
+from app.core.jobs.scheduler import run_scheduler
+from app.core.jobs.worker import make_worker
+from app.core.observability.metrics import count_job, job_results, note_scheduler_run
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.extensions import db
 from app.webhooks.models import WebhookEvent
-from tests.factories import create_member, create_tenant, save
+from tests.factories import create_api_key, create_member, create_preset, create_tenant, save
+from tests.running.serving import wait_until
 
 
 def samples(page: str) -> dict[tuple, float]:
@@ -21,6 +31,11 @@ def samples(page: str) -> dict[tuple, float]:
         for family in text_string_to_metric_families(page)
         for sample in family.samples
     }
+
+
+def connections(api) -> dict[str, float]:
+    found = samples(api.get("/metrics").text)
+    return {name: found["db_pool_connections", ("state", name)] for name in ("open", "in_use")}
 
 
 class TestMetrics:
@@ -67,29 +82,117 @@ class TestMetrics:
         assert found["jobs_total", ("job", name), ("result", "failed")] == 1
         assert found["jobs_waiting", ("queue", "webhooks")] == 0
 
-    def test_tells_the_connections_in_use(self, app, api):
-        def in_use() -> float:
-            return samples(api.get("/metrics").text)["db_pool_connections", ("state", "in_use")]
-
-        with app.app_context():
-            used = db.engine.raw_connection()
-        while_used = in_use()
-        used.close()
-
-        assert (while_used, in_use()) == (1, 0)
-
-    def test_does_not_count_a_connection_that_could_not_be_opened_again(self, instance, api):
+    def test_tells_the_connections_that_postgresql_has(self, instance, api):
         options = {"host": str(instance.sockets), "user": APPLICATION_ROLE, "dbname": DATABASE}
-        connections = [psycopg2.connect(**options)]
-        engine = create_engine("postgresql+psycopg2://", creator=connections.pop)
+        before = connections(api)
+        with closing(psycopg2.connect(**options)) as session, session.cursor() as cursor:
+            cursor.execute("SELECT 1")  # begins a transaction
+            while_used = connections(api)
+
+        assert while_used == {"open": before["open"] + 1, "in_use": 1}
+        wait_until(lambda: connections(api) == {"open": before["open"], "in_use": 0})
+
+    def test_tells_the_workers_alive(self, app, api):
+        worker = make_worker(app, [Queue.WEBHOOKS])
+
+        before = samples(api.get("/metrics").text)["workers_alive",]
+        worker.register_birth()
+        while_alive = samples(api.get("/metrics").text)["workers_alive",]
+        worker.register_death()
+
+        assert (before, while_alive) == (0, 1)
+        assert samples(api.get("/metrics").text)["workers_alive",] == 0
+
+    def test_tells_when_a_scheduler_last_ran(self, app, api):
+        before = samples(api.get("/metrics").text)["scheduler_last_run",]
+        started = time.time()
+
+        run_scheduler(app, stop=iter([False, True]).__next__)
+
+        assert before == 0
+        assert started <= samples(api.get("/metrics").text)["scheduler_last_run",] <= time.time()
+
+    def test_counts_the_api_keys_that_expire_soon(self, api):
+        now, day = utcnow(), timedelta(days=1)
+        create_api_key(expires_at=now + 13 * day)
+        create_api_key(create_tenant(), expires_at=now + 13 * day)
+        create_api_key(expires_at=now + 15 * day)
+        create_api_key(expires_at=now - day)
+        create_api_key(expires_at=now + day, revoked_at=now)
+        create_api_key()
+
+        assert samples(api.get("/metrics").text)["api_keys_expiring",] == 2
+
+    def test_counts_the_tenants_on_a_plan_without_a_preset(self, api):
+        create_preset("pro")
+        create_tenant(plan_name="pro")
+        create_tenant(plan_name="free")
+        create_tenant(plan_name="gone")
+        create_tenant(plan_name="gone")
+
+        assert samples(api.get("/metrics").text)["tenants_on_unknown_plan",] == 2
+
+
+class TestWithoutRedis:
+    @pytest.fixture
+    def cut_off(self, environment) -> Iterator[FlaskClient]:
+        app = create_app({**environment, "REDIS_URL": "unix:///nowhere/redis.sock"})
+        yield app.test_client()
+        with app.app_context():
+            db.engine.dispose()
+
+    def test_the_metrics_of_jobs_and_the_scheduler_keep_their_last_values(self, app, api, cut_off):
+        name = next(iter(JOBS))
+        with app.app_context():
+            count_job(connection(), name, succeeded=True)
+            note_scheduler_run(connection())
         before = samples(api.get("/metrics").text)
 
-        with engine.connect() as connection:
-            connection.invalidate()
-        with pytest.raises(IndexError):
-            engine.connect()
-        after = samples(api.get("/metrics").text)
+        started = time.monotonic()
+        found = samples(cut_off.get("/metrics").text)
 
-        for state in ("open", "in_use"):
-            name = ("db_pool_connections", ("state", state))
-            assert after[name] == before[name] >= 0
+        assert time.monotonic() - started < 1
+        for metric in (
+            ("jobs_total", ("job", name), ("result", "succeeded")),
+            ("jobs_waiting", ("queue", "webhooks")),
+            ("scheduler_last_run",),
+        ):
+            assert found[metric] == before[metric]
+
+    def test_no_worker_is_alive(self, app, cut_off):
+        found = samples(cut_off.get("/metrics").text)
+
+        assert found["workers_alive",] == 0
+        assert found["tenants_on_unknown_plan",] == 0
+
+
+class TestToken:
+    @pytest.fixture
+    def protected(self, environment) -> Iterator[FlaskClient]:
+        app = create_app({**environment, "METRICS_TOKEN": "collector-1"})
+        yield app.test_client()
+        with app.app_context():
+            db.engine.dispose()
+
+    def test_is_asked_for_where_it_is_set(self, app, protected):
+        answer = protected.get("/metrics", headers={"Authorization": "Bearer collector-1"})
+
+        assert answer.status_code == 200
+        assert "http_requests_total" in answer.text
+
+    @pytest.mark.parametrize(
+        "given", [None, "", "Bearer", "Bearer collector-2", "Basic collector-1", "Bearer collecté"]
+    )
+    def test_that_is_wrong_is_refused(self, app, protected, given):
+        headers = {} if given is None else {"Authorization": given}
+
+        answer = protected.get("/metrics", headers=headers)
+
+        assert (answer.status_code, answer.json) == (401, {"detail": "Not authenticated"})
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+    def test_is_in_the_openapi_document(self, api):
+        operation = api.get("/openapi.json").json["paths"]["/metrics"]["get"]
+
+        assert "METRICS_TOKEN" in operation["description"]
+        assert "METRICS_TOKEN" in operation["responses"]["401"]["description"]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from app.core.actors import SYSTEM_CLI
 from tests.factories import create_subscription, create_tenant
 from tests.subscriptions.support import audit_events, plan_of, stored
 
@@ -58,7 +59,7 @@ class TestSubscriptionsCommands:
         assert (made["per_cycle_billing_amount"], plan) == (4900, "growth")
         assert shown["plan_name"] == "scale"
         assert (ended["bp_status"], plan_of(tenant)) == ("canceled", "free")
-        assert {event.actor for event in audit_events(tenant)} == {"system:cli"}
+        assert {event.actor for event in audit_events(tenant)} == {SYSTEM_CLI.id}
 
     def test_ignores_an_update_that_is_late(self, run):
         row = create_subscription(create_tenant())

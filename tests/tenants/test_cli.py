@@ -2,6 +2,7 @@
 
 import json
 
+from app.core.actors import SYSTEM_CLI
 from tests.factories import create_member, create_tenant, platform_token
 
 
@@ -41,8 +42,8 @@ class TestTenants:
         assert (suspended["is_active"], while_suspended, active["is_active"]) == (False, 403, True)
         assert answer(app, "tenants", "list", "--suspended") == []
         assert [(event["action"], event["actor"]) for event in events] == [
-            ("tenant.suspended", "system:cli"),
-            ("tenant.activated", "system:cli"),
+            ("tenant.suspended", SYSTEM_CLI.id),
+            ("tenant.activated", SYSTEM_CLI.id),
         ]
 
     def test_prints_a_table_for_people(self, app):

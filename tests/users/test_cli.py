@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from app.core.actors import SYSTEM_CLI
 from tests.factories import create_member, create_tenant, create_user
 
 
@@ -35,7 +36,7 @@ class TestUsers:
         shown = answer(app, "show", created["id"])
         listed = answer(app, "list", "--tenant", "acme")
 
-        assert (created["meta_data"], created["created_by_user_id"]) == ({"a": 1}, "system:cli")
+        assert (created["meta_data"], created["created_by_user_id"]) == ({"a": 1}, SYSTEM_CLI.id)
         assert changed["first_name"] == "Ada"
         assert patched["meta_data"] == {"b": [2.0, 10**30]}
         assert listed == [shown] == [patched]

@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 
+from app.core.actors import SYSTEM_CLI
 from tests.factories import (
     create_api_key,
     create_member,
@@ -193,7 +194,7 @@ class TestUpdateUser:
         changed = answer.get_json()["data"]
         assert (changed["first_name"], changed["last_name"]) == ("Ada", "Byron")
         assert changed["updated_by_user_id"] == str(admin.id)
-        assert changed["created_by_user_id"] == "system:cli"
+        assert changed["created_by_user_id"] == SYSTEM_CLI.id
         assert answer.headers["ETag"] == '"2"'
 
     @pytest.mark.parametrize(

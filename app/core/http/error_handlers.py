@@ -13,9 +13,10 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from app.core.db.transactions import RowChanged
-from app.core.errors import AppError, Invalid, Unavailable
+from app.core.errors import AppError, Forbidden, Invalid, Unauthenticated, Unavailable
 from app.core.http.body_limits import TOO_LARGE
 from app.core.http.routing import allowed_methods, redirect_to_slashless
+from app.core.observability.logs import add_facts, current_facts
 from app.core.validation.messages import bounded
 
 _SENT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
@@ -45,8 +46,21 @@ def _log(exc_info: Any) -> None:
 
 
 def _app_error(error: AppError) -> Response:
+    if isinstance(error, Unauthenticated | Forbidden):
+        _describe_refusal(error)
     body = {"detail": bounded(error.errors)} if isinstance(error, Invalid) else error.body()
     return _answer(error.status, body, error.headers)
+
+
+def _describe_refusal(error: Unauthenticated | Forbidden) -> None:
+    """Add to the request's log line why it is refused, the kind of credential, and who sent it.
+
+    That is the principal, or the address where the credential has no principal.
+    """
+    reason = error.reason if isinstance(error, Unauthenticated) else error.code
+    known = {"credential": "none", **current_facts()}
+    who = {} if "principal" in known else {"address": request.remote_addr or ""}
+    add_facts(reason=reason or "forbidden", credential=known["credential"], **who)
 
 
 def _http_exception(error: HTTPException) -> Response:

@@ -90,6 +90,11 @@ def queue_named(name: str, connection: Redis) -> rq.Queue:
     return rq.Queue(name, connection=connection, serializer=JSONSerializer)
 
 
+def live_workers(connection: Redis) -> list[rq.worker.BaseWorker]:
+    """The workers that Redis knows. One that was killed is among them for up to 90 seconds."""
+    return rq.Worker.all(connection=connection, serializer=JSONSerializer)
+
+
 def connection() -> Redis:
     """The current application's Redis client, with short time-outs."""
     config = current_app.extensions["config"]

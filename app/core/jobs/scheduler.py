@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from flask import Flask
 
-from app.core.jobs.queues import JOBS
+from app.core.jobs.queues import JOBS, connection
+from app.core.observability.metrics import note_scheduler_run
 
 
 def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
@@ -19,7 +20,10 @@ def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
     while not stop():
         now = time.monotonic()
         with app.app_context():
-            for name in [name for name, moment in due.items() if moment <= now]:
+            queued = [name for name, moment in due.items() if moment <= now]
+            for name in queued:
                 JOBS[name].push()
                 due[name] = now + (JOBS[name].every or 0)
+            if queued:
+                note_scheduler_run(connection())
         time.sleep(0.5)

@@ -91,5 +91,10 @@ def configure(level: str) -> None:
     logging.captureWarnings(True)
 
 
+def set_level(level: str) -> None:
+    """Write the lines of this level and above from now on."""
+    logging.getLogger().setLevel(level)
+
+
 def _as_text(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)

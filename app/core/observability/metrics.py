@@ -1,4 +1,4 @@
-"""Metrics: requests by route and status, their duration, pool connections, results of jobs.
+"""Metrics: requests by route and status, their duration, results of jobs, the scheduler's runs.
 
 Requests are counted by prometheus_client, correct under several gunicorn workers when
 ``PROMETHEUS_MULTIPROC_DIR`` is set (``gunicorn.conf.py`` sets it). Each job runs in a process of
@@ -8,15 +8,14 @@ its own, so their results are counted in a Redis hash instead.
 from __future__ import annotations
 
 import logging
+import time
 from functools import cache
-from typing import Any, cast
+from typing import cast
 
 from flask import request
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
-from sqlalchemy import event
-from sqlalchemy.pool import ConnectionPoolEntry, Pool
 
 log = logging.getLogger(__name__)
 
@@ -27,15 +26,9 @@ DURATION = Histogram(
     ["method", "route"],
     buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-CONNECTIONS = Gauge(
-    "db_pool_connections",
-    "Connections to PostgreSQL of the live processes: open, and of these in use by a transaction.",
-    ["state"],
-    multiprocess_mode="livesum",
-)
-IN_USE = "in_use"
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
+SCHEDULER_RUN = "metrics:scheduler_last_run"
 
 
 def observe_request(status: int, seconds: float) -> None:
@@ -54,37 +47,6 @@ def _of_request(method: str, route: str, status: int) -> tuple[Counter, Histogra
     return REQUESTS.labels(method, route, status), DURATION.labels(method, route)
 
 
-@cache
-def _connections(state: str) -> Gauge:
-    return CONNECTIONS.labels(state)
-
-
-@event.listens_for(Pool, "connect")
-def _opened(*_: Any) -> None:
-    _connections("open").inc()
-
-
-@event.listens_for(Pool, "close")
-def _closed(*_: Any) -> None:
-    _connections("open").dec()
-
-
-@event.listens_for(Pool, "checkout")
-def _checked_out(_connection: Any, record: ConnectionPoolEntry, *_: Any) -> None:
-    cast("dict[str, Any]", record.record_info)[IN_USE] = True
-    _connections(IN_USE).inc()
-
-
-@event.listens_for(Pool, "checkin")
-def _checked_in(_connection: Any, record: ConnectionPoolEntry) -> None:
-    """Count a connection as no longer in use.
-
-    SQLAlchemy also reports a connection that could not be opened; that one was never counted.
-    """
-    if cast("dict[str, Any]", record.record_info).pop(IN_USE, False):
-        _connections(IN_USE).dec()
-
-
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:
     """Count one finished job; without Redis it is not counted."""
     try:
@@ -101,3 +63,16 @@ def job_results(redis: Redis) -> dict[tuple[str, str], int]:
         job, _, result = field.decode().partition(" ")
         results[job, result] = int(count)
     return results
+
+
+def note_scheduler_run(redis: Redis) -> None:
+    """Store that a scheduler has queued jobs now; without Redis it has queued none."""
+    try:
+        redis.set(SCHEDULER_RUN, time.time())
+    except RedisError as fault:
+        log.warning("scheduler_run_not_noted", extra={"reason": str(fault)})
+
+
+def scheduler_run(redis: Redis) -> float:
+    """When a scheduler last queued jobs, in seconds since 1970; 0 for never."""
+    return float(cast("bytes | None", redis.get(SCHEDULER_RUN)) or 0)

@@ -1,0 +1,91 @@
+"""wsgi.py as commands and gunicorn load it, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from app.core.jobs.queues import JOBS
+
+PROJECT = Path(__file__).parent.parent
+FLASK = "flask --app wsgi"
+
+
+def run(command: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program of the virtual environment in the project's folder."""
+    return subprocess.run(
+        [sys.executable, "-m", *command.split()],
+        cwd=PROJECT,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+class TestCommands:
+    @pytest.mark.parametrize(
+        "words",
+        ["jobs list", "jobs stats --json", "tenants list", "db upgrade", "db current", "--help"],
+    )
+    def test_print_nothing_but_their_result(self, app, environment, words):
+        with_hints = {**environment, "LOG_LEVEL": "INFO", "EMAIL_WEBHOOK_SECRETS": ""}
+
+        ended = run(f"{FLASK} {words}", with_hints)
+
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+    def test_that_work_until_they_are_stopped_log_at_the_chosen_level(self, app, environment):
+        with app.app_context():
+            JOBS["app.operations.jobs.forget_idempotency_keys"].push()
+
+        ended = run(f"{FLASK} jobs worker --burst", {**environment, "LOG_LEVEL": "INFO"})
+
+        assert '"event":"job"' in ended.stderr
+
+
+class TestWrongConfiguration:
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "gunicorn wsgi:app --bind=127.0.0.1:0",
+            f"{FLASK} --help",
+            f"{FLASK} db upgrade",
+            f"{FLASK} doctor",
+            f"{FLASK} jobs scheduler",
+            f"{FLASK} jobs worker",
+            f"{FLASK} tenants list",
+        ],
+    )
+    def test_is_one_message(self, environment, command):
+        wrong = {"DB_POOL_SIZE": "many", "LOG_LEVEL": "loud", "DATABASE_URL": "mysql://db"}
+
+        ended = run(command, {**environment, **wrong})
+
+        assert ended.returncode != 0
+        assert ended.stderr == (
+            "Error: The configuration is not usable: DATABASE_URL must be a postgresql:// URL;"
+            " DB_POOL_SIZE must be a number, not 'many';"
+            " LOG_LEVEL must be one of DEBUG, INFO, WARNING, ERROR.\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("command", "settings", "message"),
+        [
+            ("db upgrade", {"MIGRATION_DATABASE_URL": "postgresql:///x?host=/nowhere"}, "Postgre"),
+            ("tenants list", {"DATABASE_URL": "postgresql:///x?host=/nowhere"}, "PostgreSQL"),
+            ("jobs stats", {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis"),
+            ("jobs worker", {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis"),
+        ],
+    )
+    def test_of_an_address_is_one_message(self, app, environment, command, settings, message):
+        ended = run(f"{FLASK} {command}", {**environment, **settings})
+
+        assert ended.returncode == 1
+        assert ended.stderr.startswith(f"Error: {message}")
+        assert ended.stderr.count("\n") == 1
