@@ -37,7 +37,10 @@ INBOX_DEPTH = Statement(
 
 
 def readiness() -> dict[str, str]:
-    """``ok`` or a short description of the fault, for each check."""
+    """``ok`` or a short description of the fault, for each check.
+
+    Requests need the database and the migrations. Without Redis they are answered: ``degraded``.
+    """
     return {**_database(), "redis": _redis()}
 
 
@@ -55,7 +58,7 @@ def _redis() -> str:
     try:
         connection().ping()
     except RedisError:
-        return "unavailable"
+        return "degraded"
     return "ok"
 
 
