@@ -12,6 +12,7 @@ from app.api_keys.schemas import (
     ApiKeySchema,
     KeyOwnerSchema,
 )
+from app.api_keys.service import PermissionBeyondOwn
 from app.auth.guard import current_principal, home_tenant_id, requires
 from app.auth.models import ApiKey
 from app.auth.permissions import Permission
@@ -37,6 +38,7 @@ def list_keys(query: dict[str, Any]) -> Page:
 @blp.arguments(KeyOwnerSchema, location="query")
 @blp.arguments(ApiKeyCreateSchema)
 @blp.response(201, ApiKeyCreatedSchema, shown_once=("secret",))
+@blp.raises(PermissionBeyondOwn)
 def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create an API key; only this answer shows its secret."""
     principal = current_principal()

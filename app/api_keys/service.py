@@ -35,6 +35,13 @@ ENDED = Condition(not_(_is_usable), {})
 NONE = Condition(false(), {})
 
 
+class PermissionBeyondOwn(Forbidden):
+    """A new key would have a permission that its creator lacks."""
+
+    code = "permission_beyond_own"
+    detail = "You cannot give a key permissions that you do not have."
+
+
 def get_key(key_id: UUID | str) -> ApiKey:
     """The key; raises NotFound."""
     return _visible(queries.get_row(ApiKey, key_id))
@@ -68,8 +75,7 @@ def create(
     """Create a key; returns it and its secret, which is not stored.
 
     ``tenant_id`` None makes a platform key. ``held`` are the creator's permissions. Raises
-    NotFound for an unknown tenant, and Forbidden ``permission_beyond_own`` for permissions that the
-    creator lacks. Raises Invalid for an ``expires_at`` in the past, and for permissions that a
+    NotFound for an unknown tenant, and PermissionBeyondOwn for permissions that the creator lacks. Raises Invalid for an ``expires_at`` in the past, and for permissions that a
     tenant's key cannot have.
     """
     _check_expiry(expires_at)
@@ -127,10 +133,7 @@ def _check_permissions(
 ) -> None:
     beyond = [str(permission) for permission in wanted if permission not in held]
     if beyond:
-        raise Forbidden(
-            f"You cannot give a key permissions that you do not have: {', '.join(beyond)}.",
-            code="permission_beyond_own",
-        )
+        raise PermissionBeyondOwn(f"{PermissionBeyondOwn.detail[:-1]}: {', '.join(beyond)}.")
     for permission in wanted:
         if of_tenant and permission in PLATFORM_ONLY:
             raise _invalid("permissions", f"no tenant's key can have {permission}", str(permission))

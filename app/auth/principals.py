@@ -44,6 +44,13 @@ AUTHENTICATE_KEY = Statement(
 )
 
 
+class NoMembership(Forbidden):
+    """The organization, the user or the membership of a valid token is unknown or not active."""
+
+    code = "no_membership"
+    detail = "No active membership in this organization."
+
+
 @dataclass(frozen=True)
 class Principal:
     """Who sends a request. ``tenant_id`` None is a platform credential, which sees every tenant."""
@@ -69,7 +76,7 @@ class Principal:
 def user_principal(claims: Claims) -> Principal:
     """The principal of a verified user token; sets the transaction's tenant scope.
 
-    Raises Forbidden ``no_membership`` unless the organization, an active user and an active
+    Raises NoMembership unless the organization, an active user and an active
     membership exist.
     """
     found = AUTHENTICATE_USER.first(subject=claims.subject, org_id=claims.org_id)
@@ -79,7 +86,7 @@ def user_principal(claims: Claims) -> Principal:
         home = "" if found.tenant_id is None else f" {found.tenant_id}"
         return Principal(actor, ALL, None, actor.id + home, home_tenant_id=found.tenant_id)
     if found.user_id is None:
-        raise Forbidden("No active membership in this organization.", code="no_membership")
+        raise NoMembership
     tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
     role = Role(found.role)
     user_id = str(found.user_id)

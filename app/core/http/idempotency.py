@@ -29,9 +29,17 @@ from app.extensions import db
 LIFETIME = timedelta(hours=24)
 WAIT_SECONDS = 10
 MAX_KEY_LENGTH = 255
+METHODS = ("POST", "PATCH")
 LOCATION = ("header", "idempotency-key")
 DISTINGUISHING_HEADERS = ("If-Match", "X-Source-Timestamp", "Content-Type")
 STORED_HEADERS = ("Content-Type", "ETag", "Location", "X-Update-Ignored")
+
+
+class IdempotencyInProgress(Conflict):
+    """The first request with the key has not ended within :data:`WAIT_SECONDS`."""
+
+    code = "idempotency_in_progress"
+    detail = "The first request with this Idempotency-Key is still running."
 
 
 class IdempotencyKey(db.Model):  # type: ignore[name-defined]
@@ -91,12 +99,12 @@ def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
 
     Raises Invalid for a key that is empty, longer than 255 characters or not printable, and Invalid
     ``idempotency_key_reused`` for another request under the key: another query or body, or another
-    value of one of :data:`DISTINGUISHING_HEADERS`. Raises Conflict ``idempotency_in_progress`` if
-    the first request still runs after ten seconds.
+    value of one of :data:`DISTINGUISHING_HEADERS`. Raises IdempotencyInProgress if the first
+    request still runs after ten seconds.
     """
     key = request.headers.get("Idempotency-Key")
     credential = transactions.context().get("credential")
-    if key is None or credential is None or request.method not in ("POST", "PATCH"):
+    if key is None or credential is None or request.method not in METHODS:
         return answer()
     if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
         reason = f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters"
@@ -148,10 +156,7 @@ def _claim(place: dict[str, str], fingerprint: str) -> bool:
             expired_before=now - LIFETIME,
         )
     except LockNotAvailable:
-        raise Conflict(
-            "The first request with this Idempotency-Key is still running.",
-            code="idempotency_in_progress",
-        ) from None
+        raise IdempotencyInProgress from None
     return claimed == 1
 
 

@@ -3,13 +3,13 @@ from flask import Flask, abort
 from psycopg2 import DataError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.core.errors import Conflict, Invalid, NotFound, Unauthenticated, error
+from app.core.errors import Invalid, NotFound, PreconditionFailed, Unauthenticated, error
 from app.core.http.error_handlers import register_error_handlers
 from app.core.http.routing import configure_routing
 
 SECRET = "SELECT password FROM accounts"
 FAULTS = {
-    "conflict": Conflict("A tenant keeps at least one owner.", code="last_owner"),
+    "stale": PreconditionFailed("The tenant has changed."),
     "unauthenticated": Unauthenticated(),
     "not-found": NotFound(),
     "invalid": Invalid(error(["body", "a"], "finite_number", "no", float("nan"))),
@@ -43,12 +43,12 @@ def client():
 
 class TestBodies:
     def test_an_error_of_the_service_has_a_sentence_and_perhaps_a_code(self, client):
-        conflict = client.get("/raise/conflict")
+        stale = client.get("/raise/stale")
         unauthenticated = client.get("/raise/unauthenticated")
 
-        assert (conflict.status_code, conflict.json) == (
-            409,
-            {"detail": "A tenant keeps at least one owner.", "code": "last_owner"},
+        assert (stale.status_code, stale.json) == (
+            412,
+            {"detail": "The tenant has changed.", "code": "stale_version"},
         )
         assert unauthenticated.json == {"detail": "Not authenticated"}
         assert unauthenticated.headers["WWW-Authenticate"] == "Bearer"
