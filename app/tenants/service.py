@@ -86,12 +86,17 @@ def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
 def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> Tenant:
     """Change a tenant's fields.
 
+    Raises Invalid for a new slug that does not match :data:`slugs.PATTERN`; older ones may not.
     Raises ProviderField if a tenant's actor changes ``idp_org_id``, SlugTaken or IdpOrgIdTaken.
     """
     wanted = visible_id(tenant_id)
     if "idp_org_id" in values and not actor.is_platform:
         raise ProviderField("Only a platform credential can change idp_org_id.")
-    return _change(queries.lock_row(Tenant, wanted), values, "tenant.updated", actor)
+    tenant, _ = queries.lock_with(Tenant, wanted)
+    if values.get("slug", tenant.slug) != tenant.slug:
+        slugs.check(values["slug"])
+    queries.check_precondition(tenant)
+    return _change(tenant, values, "tenant.updated", actor)
 
 
 def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenant:
