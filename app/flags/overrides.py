@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, func, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
+from app.core.clock import check_future
 from app.core.db import tenancy
 from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
 from app.core.db.queries import (
@@ -41,6 +42,7 @@ Flags = Sequence[Mapping[str, Any]]
 
 MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of other plans
 
+EXPIRY = ("body", "expires_at")
 DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at")
 LOCK_PLAN_NAME = Statement(
     "tenants.lock_plan_name",
@@ -113,9 +115,10 @@ def create_override(
 ) -> FeatureOverride:
     """Give the tenant its own value of a flag of a preset, by default the preset of its plan.
 
-    Raises Invalid for an unknown preset, a flag that the preset lacks, and a value of the wrong
-    type. Raises FlagKeyTaken, and TooManyOverrides at :data:`MAX_OVERRIDES`.
+    Raises Invalid for an unknown preset, a flag that the preset lacks, a value of the wrong type,
+    and an expiry in the past. Raises FlagKeyTaken, and TooManyOverrides at :data:`MAX_OVERRIDES`.
     """
+    check_future(expires_at, EXPIRY)
     plan_name = LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)
     preset = _preset(plan_preset_id, plan_name)
     _check_value(preset.name, preset.flags, flag_key, flag_value, field="flag_key")
@@ -141,9 +144,10 @@ def update_override(
 ) -> FeatureOverride:
     """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry).
 
-    Raises Invalid for a value of the wrong type. Unless ``is_superadmin``, raises PermissionDenied
+    Raises Invalid for a value of the wrong type and an expiry in the past. Unless ``is_superadmin``, raises PermissionDenied
     for an expiry, and FlagLocked if the preset locks the flag.
     """
+    check_future(values.get("expires_at"), EXPIRY)
     override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *PRESET_COLUMNS)
     if not is_superadmin:
         _check_permitted(flags, override.flag_key, values)

@@ -184,7 +184,7 @@ class TestEvaluateAll:
         override = f"/v1/billing/flags/overrides/{create_override(tenant, preset, 'beta', True).id}"
         changes = [
             ("PATCH", override, {"flag_value": False}),
-            ("PATCH", override, {"flag_value": False, "expires_at": "2020-01-01T00:00:00Z"}),
+            ("PATCH", override, {"flag_value": False, "expires_at": "2999-01-01T00:00:00Z"}),
             ("PATCH", override, {"flag_value": False, "expires_at": None}),
             ("DELETE", override, None),
             ("PATCH", f"/v1/billing/plans/{preset.id}", {"flags": []}),
