@@ -60,6 +60,7 @@ class Principal:
     tenant_id: UUID | None
     credential: str  # the scope of idempotency keys and rate limits
     home_tenant_id: UUID | None = None  # the tenant of a platform token's organization
+    names_organization: bool = True  # a platform token's may be one that no tenant has
     is_suspended: bool = False
     key_id: UUID | None = None  # None for a user
 
@@ -84,7 +85,14 @@ def user_principal(claims: Claims) -> Principal:
         tenancy.note(tenancy.PLATFORM, found.server_process_id)
         actor = Actor(f"platform:{claims.subject}")
         home = "" if found.tenant_id is None else f" {found.tenant_id}"
-        return Principal(actor, ALL, None, actor.id + home, home_tenant_id=found.tenant_id)
+        return Principal(
+            actor,
+            ALL,
+            None,
+            actor.id + home,
+            home_tenant_id=found.tenant_id,
+            names_organization=claims.org_id is not None,
+        )
     if found.user_id is None:
         raise NoMembership
     tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
@@ -112,7 +120,14 @@ def key_principal(secret: str) -> Principal:
     actor_id = f"key:{found.key_id}"
     if found.tenant_id is None:
         permissions = ALL if Permission.SUPERADMIN in granted else granted
-        return Principal(Actor(actor_id), permissions, None, actor_id, key_id=found.key_id)
+        return Principal(
+            Actor(actor_id),
+            permissions,
+            None,
+            actor_id,
+            names_organization=False,
+            key_id=found.key_id,
+        )
     return Principal(
         Actor(actor_id, Role.ADMIN),
         granted & TENANT,
