@@ -11,4 +11,5 @@ app = create_app(with_commands=os.environ.get("FLASK_RUN_FROM_CLI") == "true")
 
 if hops := app.extensions["config"].trusted_proxies:
     # Whoever is further away than the proxies counted here can put anything in these headers.
-    app.wsgi_app = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops)  # type: ignore[method-assign]
+    proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
+    app.wsgi_app = proxied  # type: ignore[method-assign]

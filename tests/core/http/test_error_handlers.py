@@ -2,6 +2,8 @@ import pytest
 from flask import Flask, abort
 from psycopg2 import DataError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from werkzeug.middleware.proxy_fix import ProxyFix
+from werkzeug.test import Client
 
 from app.core.errors import Invalid, NotFound, PreconditionFailed, Unauthenticated, error
 from app.core.http.error_handlers import register_error_handlers
@@ -108,6 +110,32 @@ class TestRouting:
         answer = client.post("/things/1/", headers={"Host": "elsewhere.example"})
 
         assert answer.headers["Location"] == "https://api.example.com/things/1"
+
+    def test_a_redirect_names_no_host_of_the_clients(self, client):
+        claims = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+
+        answer = client.post("/things/1/", headers={**claims, "X-Forwarded-Prefix": "/evil"})
+
+        assert answer.headers["Location"] == "http://localhost/things/1"
+
+    @pytest.mark.parametrize(
+        ("forwarded", "host"),
+        [
+            ("api.example.com", "api.example.com"),
+            ("evil.example, api.example.com:8443", "api.example.com:8443"),
+            (None, "localhost"),
+        ],
+    )
+    def test_a_redirect_names_the_host_of_the_trusted_proxy(self, client, forwarded, host):
+        app = client.application
+        headers = {"Host": "evil.example", "X-Forwarded-Prefix": "/evil"}
+        headers |= {"X-Forwarded-Host": forwarded} if forwarded else {}
+
+        answer = Client(ProxyFix(app.wsgi_app, x_host=1, x_proto=1)).post(
+            "/things/1/", headers=headers
+        )
+
+        assert answer.headers["Location"] == f"http://{host}/things/1"
 
     @pytest.mark.parametrize("path", ["/things/", "/nope/", "/things//1", "/Things/1", "/"])
     def test_a_path_that_stands_for_no_other_is_404(self, client, path):
