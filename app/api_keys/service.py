@@ -88,14 +88,14 @@ def create(
 ) -> tuple[ApiKey, str]:
     """Create a key; returns it and its secret, which is not stored.
 
-    ``tenant_id`` None makes a platform key. A tenant's row is locked, so that of two keys at once
-    only one can be the last of :data:`MAX_KEYS` (TooManyKeys). ``held`` are the creator's permissions. Raises
-    NotFound for an unknown tenant, and PermissionBeyondOwn for permissions that the creator lacks. Raises Invalid for an ``expires_at`` in the past, and for permissions that a
-    tenant's key cannot have.
+    ``tenant_id`` None makes a platform key. ``held`` are the creator's permissions. Raises
+    NotFound for an unknown tenant, PermissionBeyondOwn for permissions that the creator lacks, and
+    TooManyKeys at :data:`MAX_KEYS`. Raises Invalid for an ``expires_at`` in the past, and for
+    permissions that a tenant's key cannot have.
     """
     check_future(expires_at, ["body", "expires_at"])
     if tenant_id is not None:
-        queries.lock_with(Tenant, visible_id(tenant_id))
+        queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a key
     wanted = sorted(set(permissions))
     _check_permissions(wanted, held, of_tenant=tenant_id is not None)
     if tenant_id is not None and COUNT_USABLE.scalar(tenant_id=tenant_id) >= MAX_KEYS:

@@ -77,8 +77,7 @@ class Principal:
 def user_principal(claims: Claims) -> Principal:
     """The principal of a verified user token; sets the transaction's tenant scope.
 
-    Raises NoMembership unless the organization, an active user and an active
-    membership exist.
+    Raises NoMembership unless the organization, an active user and an active membership exist.
     """
     found = AUTHENTICATE_USER.first(subject=claims.subject, org_id=claims.org_id)
     if found.is_superadmin:

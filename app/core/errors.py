@@ -1,9 +1,9 @@
 """The errors that services raise, and their two JSON bodies.
 
-Each is an :class:`AppError`; what a client may have to tell apart is a class with a ``code`` of its
-own, which the routes declare with ``@blp.raises``. A failed validation (:class:`Invalid`) is answered with
+Each is an :class:`AppError`. A failed validation (:class:`Invalid`) is answered with
 FastAPI's body, ``{"detail": [{type, loc, msg, input, ctx?}, …]}``. Any other error is answered with
 ``{"detail": "sentence"}``, and with ``"code": "snake_case"`` where the status alone is ambiguous.
+Each code is a class, which the routes that can raise it name in ``@blp.raises``.
 """
 
 from __future__ import annotations

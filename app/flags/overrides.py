@@ -144,8 +144,9 @@ def update_override(
 ) -> FeatureOverride:
     """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry).
 
-    Raises Invalid for a value of the wrong type and an expiry in the past. Unless ``is_superadmin``, raises PermissionDenied
-    for an expiry, and FlagLocked if the preset locks the flag.
+    Raises Invalid for a value of the wrong type and an expiry in the past. Unless
+    ``is_superadmin``, raises PermissionDenied for an expiry, and FlagLocked if the preset locks the
+    flag.
     """
     check_future(values.get("expires_at"), EXPIRY)
     override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *PRESET_COLUMNS)
@@ -202,7 +203,7 @@ def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, Any]) -> 
 
 
 def _check_count(tenant_id: UUID) -> None:
-    """Raise TooManyOverrides at the limit. The tenant's row is locked, so no other transaction adds one."""
+    """Raise TooManyOverrides. The tenant's row is locked, so no other transaction adds one."""
     if COUNT.scalar(tenant_id=tenant_id) >= MAX_OVERRIDES:
         raise TooManyOverrides
 

@@ -46,9 +46,9 @@ def _trusted_host(request: Request) -> str:
     """
     environ = request.environ
     original = environ.get("werkzeug.proxy_fix.orig", environ)
-    if environ["SERVER_NAME"] != original["SERVER_NAME"]:
-        return request.host
-    return get_host(request.scheme, None, request.server) or "localhost"  # a Unix socket has none
+    is_named = environ["SERVER_NAME"] != original["SERVER_NAME"]
+    host = request.host if is_named else get_host(request.scheme, None, request.server)
+    return host or "localhost"  # on a Unix socket
 
 
 def allowed_methods(error: MethodNotAllowed, urls: Map, path: str) -> str:

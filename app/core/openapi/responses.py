@@ -17,6 +17,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "type": "object",
         "title": "Error",
         "required": ["detail"],
+        "examples": [{"detail": "A sentence."}],
         "properties": {
             "detail": {"type": "string", "description": "One sentence for people."},
             "code": {
