@@ -16,4 +16,5 @@ except click.ClickException as fault:  # such as a wrong configuration
 
 if hops := app.extensions["config"].trusted_proxies:
     # Whoever is further away than the proxies counted here can put anything in these headers.
-    app.wsgi_app = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops)  # type: ignore[method-assign]
+    proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
+    app.wsgi_app = proxied  # type: ignore[method-assign]

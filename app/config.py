@@ -247,10 +247,15 @@ class Config:
         _rate, "1000/minute", "failed authentications from one address"
     )
     public_url: str = _setting(
-        _http, "", "the service's address, for redirects; that of the Host header if unset"
+        _http,
+        "",
+        "the service's address, for redirects; if unset, the X-Forwarded-Host of a trusted proxy,"
+        " or the address that the client connected to",
     )
     trusted_proxies: int = _setting(
-        _number(0, 10), 0, "number of proxies that add to X-Forwarded-For"
+        _number(0, 10),
+        0,
+        "number of proxies that set X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host",
     )
     metrics_token: str = _setting(
         _text, "", "bearer token that `/metrics` asks for; open to everybody if unset"

@@ -26,6 +26,7 @@ from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
 from app.extensions import db
 from tests import factories
+from tests.document import operation_of
 
 prepared.THRESHOLD = 2  # each statement is tested both ways: in full, and prepared
 # Races need more connections than a server process has.
@@ -96,7 +97,10 @@ def _clean_afterwards(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 class Api:
-    """Requests as a client with a credential sends them, each on its own."""
+    """Requests as a client with a credential sends them, each on its own.
+
+    Each code that is answered has to be documented for the operation.
+    """
 
     def __init__(self, app: Flask) -> None:
         self._app = app
@@ -114,7 +118,11 @@ class Api:
         sent = dict(headers or {})
         if token is not None:
             sent["Authorization"] = f"Bearer {token}"
-        return self._app.test_client().open(path, method=method, headers=sent, **options)
+        answer = self._app.test_client().open(path, method=method, headers=sent, **options)
+        code = (answer.get_json(silent=True) or {}).get("code") if answer.is_json else None
+        if code is not None:
+            assert code in operation_of(self._app, method, answer.request.path).codes
+        return answer
 
     get = partialmethod(request, "GET")
     post = partialmethod(request, "POST")

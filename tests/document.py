@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from urllib.parse import quote
+
+from flask import Flask
 
 from app.core.openapi.examples import example_of
 
@@ -69,6 +71,20 @@ class Operation:
         content = self.about.get("requestBody", {}).get("content", {})
         return content.get("application/json", {}).get("example")
 
+    @cached_property
+    def codes(self) -> dict[str, Any]:
+        """The example of each error with a ``code``."""
+        found = {}
+        for answer in self.about["responses"].values():
+            content = answer.get("content", {}).get("application/json", {})
+            codes = content.get("schema", {}).get("properties", {}).get("code", {}).get("enum", ())
+            found |= {code: content["examples"][code]["value"] for code in codes}
+        return found
+
+    @property
+    def takes_an_idempotency_key(self) -> bool:
+        return any(one["name"] == "Idempotency-Key" for one in self._parameters("header"))
+
     def path_of(self, row_id: str) -> str:
         return re.sub(r"\{\w+\}", quote(row_id, safe=""), self.path)
 
@@ -84,6 +100,26 @@ def operations(document: dict[str, Any]) -> list[Operation]:
         for method in METHODS
         if method in item
     ]
+
+
+def operation_of(app: Flask, method: str, path: str) -> Operation:
+    """The operation that answers a request."""
+    rule, _ = app.url_map.bind("").match(path, method=method, return_rule=True)
+    return _by_rule(app)[method.lower(), re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)]
+
+
+@cache
+def _by_rule(app: Flask) -> dict[tuple[str, str], Operation]:
+    document = app.test_client().get("/openapi.json").get_json()
+    return {(one.method, one.path): one for one in operations(document)}
+
+
+def view_of(app: Flask, operation: Operation) -> Any:
+    """The function behind an operation."""
+    rule = app.url_map.bind("").match(
+        operation.path_of("x"), method=operation.method, return_rule=True
+    )[0]
+    return app.view_functions[rule.endpoint]
 
 
 def _text(value: Any) -> str:

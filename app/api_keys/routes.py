@@ -12,11 +12,13 @@ from app.api_keys.schemas import (
     ApiKeySchema,
     KeyOwnerSchema,
 )
+from app.api_keys.service import PermissionBeyondOwn, TooManyKeys
 from app.auth.guard import current_principal, home_tenant_id, requires
 from app.auth.models import ApiKey
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.tenants.service import target_id
 
 blp = Blueprint(
     "api_keys", __name__, url_prefix="/v1/api-keys", description="Credentials of services."
@@ -37,12 +39,16 @@ def list_keys(query: dict[str, Any]) -> Page:
 @blp.arguments(KeyOwnerSchema, location="query")
 @blp.arguments(ApiKeyCreateSchema)
 @blp.response(201, ApiKeyCreatedSchema, shown_once=("secret",))
+@blp.raises(PermissionBeyondOwn, TooManyKeys)
 def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create an API key; only this answer shows its secret."""
     principal = current_principal()
+    tenant_id = query.get("tenant_id")
+    if tenant_id is None and principal.names_organization:
+        tenant_id = target_id(None, home=home_tenant_id())
     key, secret = service.create(
         **body,
-        tenant_id=query.get("tenant_id") or home_tenant_id(),
+        tenant_id=tenant_id,
         held=principal.permissions,
         actor=principal.actor,
     )

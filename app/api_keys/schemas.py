@@ -76,6 +76,8 @@ class KeyOwnerSchema(Schema):
     tenant_id = Uuid(
         metadata={
             "description": "The tenant, for platform credentials. Without it the key belongs to the "
-            "credential's own organization, or to the platform if it has none."
+            "tenant of the token's organization (422 `missing` if no tenant has it), or to the "
+            "platform if the credential names no organization. A tenant can have at most 100 "
+            "active keys."
         }
     )

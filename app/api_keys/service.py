@@ -9,21 +9,24 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, false, func, not_, or_
+from sqlalchemy import and_, bindparam, false, func, not_, or_, select
 
 from app.audit.service import record, record_creation
 from app.auth.keys import KEY_PREFIX, digest_of
 from app.auth.models import ApiKey
 from app.auth.permissions import ALL, PLATFORM_ONLY, Permission
 from app.core.actors import Actor
-from app.core.clock import utcnow
+from app.core.clock import check_future, utcnow
 from app.core.db import queries
 from app.core.db.pages import Condition, Page, paginate
+from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
-from app.core.errors import Forbidden, Invalid, NotFound, value_error
-from app.tenants.service import get_tenant
+from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
+from app.tenants.models import Tenant
+from app.tenants.service import visible_id
 
 PREFIX_LENGTH = 10  # characters
+MAX_KEYS = 100  # active ones of a tenant
 SECRET = frozenset({"digest"})
 
 _is_usable = and_(
@@ -33,6 +36,24 @@ _is_usable = and_(
 USABLE = Condition(_is_usable, {})
 ENDED = Condition(not_(_is_usable), {})
 NONE = Condition(false(), {})
+COUNT_USABLE = Statement(
+    "api_keys.count_usable",
+    select(func.count()).where(ApiKey.tenant_id == bindparam("tenant_id"), _is_usable),
+)
+
+
+class PermissionBeyondOwn(Forbidden):
+    """A new key would have a permission that its creator lacks."""
+
+    code = "permission_beyond_own"
+    detail = "You cannot give a key permissions that you do not have."
+
+
+class TooManyKeys(Conflict):
+    """The tenant has :data:`MAX_KEYS` active keys."""
+
+    code = "too_many_api_keys"
+    detail = f"A tenant can have at most {MAX_KEYS} active API keys."
 
 
 def get_key(key_id: UUID | str) -> ApiKey:
@@ -68,15 +89,17 @@ def create(
     """Create a key; returns it and its secret, which is not stored.
 
     ``tenant_id`` None makes a platform key. ``held`` are the creator's permissions. Raises
-    NotFound for an unknown tenant, and Forbidden ``permission_beyond_own`` for permissions that the
-    creator lacks. Raises Invalid for an ``expires_at`` in the past, and for permissions that a
-    tenant's key cannot have.
+    NotFound for an unknown tenant, PermissionBeyondOwn for permissions that the creator lacks, and
+    TooManyKeys at :data:`MAX_KEYS`. Raises Invalid for an ``expires_at`` in the past, and for
+    permissions that a tenant's key cannot have.
     """
-    _check_expiry(expires_at)
+    check_future(expires_at, ["body", "expires_at"])
     if tenant_id is not None:
-        get_tenant(tenant_id)
+        queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a key
     wanted = sorted(set(permissions))
     _check_permissions(wanted, held, of_tenant=tenant_id is not None)
+    if tenant_id is not None and COUNT_USABLE.scalar(tenant_id=tenant_id) >= MAX_KEYS:
+        raise TooManyKeys
     secret = KEY_PREFIX + secrets.token_urlsafe(32)
     values = {
         "tenant_id": tenant_id,
@@ -127,19 +150,8 @@ def _check_permissions(
 ) -> None:
     beyond = [str(permission) for permission in wanted if permission not in held]
     if beyond:
-        raise Forbidden(
-            f"You cannot give a key permissions that you do not have: {', '.join(beyond)}.",
-            code="permission_beyond_own",
-        )
+        raise PermissionBeyondOwn(f"{PermissionBeyondOwn.detail[:-1]}: {', '.join(beyond)}.")
     for permission in wanted:
         if of_tenant and permission in PLATFORM_ONLY:
-            raise _invalid("permissions", f"no tenant's key can have {permission}", str(permission))
-
-
-def _check_expiry(expires_at: datetime | None) -> None:
-    if expires_at is not None and expires_at <= utcnow():
-        raise _invalid("expires_at", "must be in the future", expires_at.isoformat())
-
-
-def _invalid(field: str, message: str, value: str) -> Invalid:
-    return Invalid(value_error(["body", field], message, value))
+            reason = f"no tenant's key can have {permission}"
+            raise Invalid(value_error(["body", "permissions"], reason, str(permission)))

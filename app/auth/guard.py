@@ -16,15 +16,22 @@ from flask import Request, current_app
 from app.auth import key_use
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
-from app.auth.principals import Principal, key_principal, user_principal
-from app.auth.tokens import TokenVerifier
+from app.auth.principals import NoMembership, Principal, key_principal, user_principal
+from app.auth.tokens import KeysUnavailable, TokenVerifier
 from app.core.actors import Actor
 from app.core.db import transactions
-from app.core.errors import Forbidden, Unauthenticated
+from app.core.errors import AppError, Forbidden, PermissionDenied, Unauthenticated
 from app.core.http.rate_limit import rate_limits
 from app.core.observability.logs import add_facts
 
 View = TypeVar("View", bound=Callable[..., Any])
+
+
+class TenantSuspended(Forbidden):
+    """The credential's tenant is not active."""
+
+    code = "tenant_suspended"
+    detail = "This tenant is suspended."
 
 
 @dataclass(frozen=True)
@@ -38,8 +45,7 @@ class Requires:
     def enter(self, request: Request) -> None:
         """Authenticate, then authorise; the transaction has the principal afterwards.
 
-        Raises Unauthenticated (401) or Forbidden (403 ``no_membership``, ``tenant_suspended``,
-        ``permission_denied``).
+        Raises Unauthenticated or one of :attr:`errors`.
         """
         try:
             principal = authenticate(request)
@@ -53,13 +59,17 @@ class Requires:
         facts["credential"] = principal.credential
         add_facts(tenant=str(principal.tenant_id or ""), principal=principal.credential)
         if principal.is_suspended and not self.while_suspended:
-            raise Forbidden("This tenant is suspended.", code="tenant_suspended")
+            raise TenantSuspended
         if self.platform_only and not principal.is_platform:
-            raise Forbidden("This needs a platform credential.", code="permission_denied")
+            raise PermissionDenied("This needs a platform credential.")
         if not principal.has(self.permission):
-            raise Forbidden(
-                f"This needs the permission {self.permission}.", code="permission_denied"
-            )
+            raise PermissionDenied(f"This needs the permission {self.permission}.")
+
+    @property
+    def errors(self) -> tuple[type[AppError], ...]:
+        """The errors with a code that :meth:`enter` raises."""
+        suspended = () if self.while_suspended else (TenantSuspended,)
+        return (PermissionDenied, NoMembership, *suspended, KeysUnavailable)
 
     @property
     def description(self) -> str:
@@ -115,7 +125,7 @@ def bearer_of(request: Request) -> str:
 def authenticate(request: Request) -> Principal:
     """The principal of the request's ``Authorization: Bearer`` header.
 
-    Raises Unauthenticated without a valid credential, and Forbidden ``no_membership``.
+    Raises Unauthenticated without a valid credential, NoMembership or KeysUnavailable.
     """
     credential = bearer_of(request)
     if not credential:

@@ -51,12 +51,13 @@ PLATFORM_ONLY = frozenset(
 )
 TENANT = ALL - PLATFORM_ONLY
 
-_VIEWER = frozenset(
+_READER = frozenset(
     {
         Permission.TENANTS_READ,
         Permission.USERS_READ,
         Permission.MEMBERSHIPS_READ,
         Permission.CUSTOM_FIELDS_READ,
+        Permission.FLAGS_READ,
     }
 )
 ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
@@ -72,6 +73,6 @@ ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
             Permission.FLAGS_READ,
         }
     ),
-    Role.MEMBER: _VIEWER | {Permission.FLAGS_READ},
-    Role.VIEWER: _VIEWER,
+    Role.MEMBER: _READER,
+    Role.VIEWER: _READER,
 }

@@ -44,6 +44,13 @@ AUTHENTICATE_KEY = Statement(
 )
 
 
+class NoMembership(Forbidden):
+    """The organization, the user or the membership of a valid token is unknown or not active."""
+
+    code = "no_membership"
+    detail = "No active membership in this organization."
+
+
 @dataclass(frozen=True)
 class Principal:
     """Who sends a request. ``tenant_id`` None is a platform credential, which sees every tenant."""
@@ -53,6 +60,7 @@ class Principal:
     tenant_id: UUID | None
     credential: str  # the scope of idempotency keys and rate limits
     home_tenant_id: UUID | None = None  # the tenant of a platform token's organization
+    names_organization: bool = True  # a platform token's may be one that no tenant has
     is_suspended: bool = False
     key_id: UUID | None = None  # None for a user
 
@@ -69,17 +77,23 @@ class Principal:
 def user_principal(claims: Claims) -> Principal:
     """The principal of a verified user token; sets the transaction's tenant scope.
 
-    Raises Forbidden ``no_membership`` unless the organization, an active user and an active
-    membership exist.
+    Raises NoMembership unless the organization, an active user and an active membership exist.
     """
     found = AUTHENTICATE_USER.first(subject=claims.subject, org_id=claims.org_id)
     if found.is_superadmin:
         tenancy.note(tenancy.PLATFORM, found.server_process_id)
         actor = Actor(f"platform:{claims.subject}")
         home = "" if found.tenant_id is None else f" {found.tenant_id}"
-        return Principal(actor, ALL, None, actor.id + home, home_tenant_id=found.tenant_id)
+        return Principal(
+            actor,
+            ALL,
+            None,
+            actor.id + home,
+            home_tenant_id=found.tenant_id,
+            names_organization=claims.org_id is not None,
+        )
     if found.user_id is None:
-        raise Forbidden("No active membership in this organization.", code="no_membership")
+        raise NoMembership
     tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
     role = Role(found.role)
     user_id = str(found.user_id)
@@ -105,7 +119,14 @@ def key_principal(secret: str) -> Principal:
     actor_id = f"key:{found.key_id}"
     if found.tenant_id is None:
         permissions = ALL if Permission.SUPERADMIN in granted else granted
-        return Principal(Actor(actor_id), permissions, None, actor_id, key_id=found.key_id)
+        return Principal(
+            Actor(actor_id),
+            permissions,
+            None,
+            actor_id,
+            names_organization=False,
+            key_id=found.key_id,
+        )
     return Principal(
         Actor(actor_id, Role.ADMIN),
         granted & TENANT,

@@ -38,6 +38,13 @@ REASONS: dict[type[Exception], str] = {  # for the log
 REQUIRED = ["exp", "iat", "iss", "aud"]
 
 
+class KeysUnavailable(Unavailable):
+    """The identity provider's keys have never been read."""
+
+    code = "keys_unavailable"
+    detail = "The identity provider's keys cannot be read."
+
+
 @dataclass(frozen=True)
 class Claims:
     """The claims of a verified token. ``org_id`` is None if the token names no organization."""
@@ -161,7 +168,7 @@ class KeySet:
     def get(self, key_id: str | None) -> tuple[str, Any]:
         """The algorithm and the key of this id; LookupError for an unknown id.
 
-        Raises Unavailable if no fetch has succeeded yet.
+        Raises KeysUnavailable if no fetch has succeeded yet.
         """
         is_known = key_id in self._keys
         is_old = time.monotonic() - self._fetched > self.MAX_AGE
@@ -171,9 +178,7 @@ class KeySet:
             finally:
                 self._lock.release()
         if not self._keys:
-            raise Unavailable(
-                "The identity provider's keys cannot be read.", code="keys_unavailable"
-            )
+            raise KeysUnavailable
         return self._keys[key_id]
 
     def _refresh(self) -> None:

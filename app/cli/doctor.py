@@ -14,7 +14,7 @@ from flask import current_app
 from flask.cli import with_appcontext
 from gunicorn.config import Config as GunicornConfig
 from redis.exceptions import RedisError
-from sqlalchemy import ARRAY, Text, bindparam, text
+from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.auth.tokens import KeySet

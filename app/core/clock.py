@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from app.core.errors import Invalid, Location, value_error
+
 
 def utcnow() -> datetime:
     """The current time, aware, in UTC."""
     return datetime.now(UTC)
+
+
+def check_future(moment: datetime | None, loc: Location) -> None:
+    """Raise Invalid at ``loc`` for a moment that has passed; None is no moment."""
+    if moment is not None and moment <= utcnow():
+        raise Invalid(value_error(loc, "must be in the future", rfc3339(moment)))
 
 
 def rfc3339(moment: datetime) -> str:

@@ -3,6 +3,7 @@
 Each is an :class:`AppError`. A failed validation (:class:`Invalid`) is answered with
 FastAPI's body, ``{"detail": [{type, loc, msg, input, ctx?}, …]}``. Any other error is answered with
 ``{"detail": "sentence"}``, and with ``"code": "snake_case"`` where the status alone is ambiguous.
+Each code is a class, which the routes that can raise it name in ``@blp.raises``.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ Entry = dict[str, Any]
 
 
 class AppError(Exception):
-    """An error that the client can act on; ``status`` is its HTTP status."""
+    """An error that the client can act on.
+
+    ``status`` is its HTTP status, and ``detail`` its sentence unless one is given.
+    """
 
     status = 500
+    code: str | None = None
+    detail = "Error"
 
     def __init__(
-        self,
-        detail: str | None = None,
-        *,
-        code: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, detail: str | None = None, *, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.code = code
+        self.detail = detail or self.detail
+        super().__init__(self.detail)
         self.headers = dict(headers or {})
 
     def body(self) -> dict[str, Any]:
@@ -50,9 +51,10 @@ class Unauthenticated(AppError):
     """401: no credential, or one that is not valid. Only the log names the ``reason``."""
 
     status = 401
+    detail = "Not authenticated"
 
     def __init__(self, *, reason: str = "credential_invalid") -> None:
-        super().__init__("Not authenticated", headers={"WWW-Authenticate": "Bearer"})
+        super().__init__(headers={"WWW-Authenticate": "Bearer"})
         self.reason = reason
 
 
@@ -62,13 +64,25 @@ class Forbidden(AppError):
     status = 403
 
 
+class PermissionDenied(Forbidden):
+    """The credential lacks the endpoint's permission, or that for a part of the request."""
+
+    code = "permission_denied"
+    detail = "This needs a permission that the credential does not have."
+
+
+class ProviderField(Forbidden):
+    """A tenant's credential sets what only the platform writes."""
+
+    code = "provider_field"
+    detail = "Only a platform credential can change the provider's fields."
+
+
 class NotFound(AppError):
     """404: no such row, or none that the credential can see."""
 
     status = 404
-
-    def __init__(self) -> None:
-        super().__init__("Not Found")
+    detail = "Not Found"
 
 
 class Conflict(AppError):
@@ -87,11 +101,8 @@ class PreconditionFailed(AppError):
     """412: ``If-Match`` names a version that is no longer current."""
 
     status = 412
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The resource has changed since the version named in If-Match.", code="stale_version"
-        )
+    code = "stale_version"
+    detail = "The resource has changed since the version named in If-Match."
 
 
 class Unavailable(AppError):
@@ -99,8 +110,15 @@ class Unavailable(AppError):
 
     status = 503
 
-    def __init__(self, detail: str, *, code: str = "unavailable", retry_after: int = 5) -> None:
-        super().__init__(detail, code=code, headers={"Retry-After": str(retry_after)})
+    def __init__(self) -> None:
+        super().__init__(headers={"Retry-After": "5"})
+
+
+class DatabaseUnavailable(Unavailable):
+    """PostgreSQL does not answer, or the transaction lost a race too often."""
+
+    code = "database_unavailable"
+    detail = "The database is not available."
 
 
 class Invalid(AppError):
@@ -110,9 +128,10 @@ class Invalid(AppError):
     """
 
     status = 422
+    detail = "Validation failed"
 
     def __init__(self, *errors: Entry) -> None:
-        super().__init__("Validation failed")
+        super().__init__()
         self.errors = list(errors)
 
 

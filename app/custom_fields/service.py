@@ -25,11 +25,6 @@ from app.tenants.models import Tenant
 
 MAX_FIELDS = 256
 MAX_SEARCHABLE = 20
-CONFLICTS = {
-    "uq_custom_fields_tenant_id_entity_type_field_key": Conflict(
-        "This field_key is taken.", code="field_key_taken"
-    )
-}
 
 _order = (CustomField.sort_order, CustomField.created_at, CustomField.id)
 LIST_ACTIVE = Statement(
@@ -69,6 +64,30 @@ COUNT = Statement(
 )
 
 
+class FieldKeyTaken(Conflict):
+    """The key belongs to another field of the tenant and entity type, archived or not."""
+
+    code = "field_key_taken"
+    detail = "This field_key is taken."
+
+
+class TooManyFields(Conflict):
+    """The tenant has :data:`MAX_FIELDS` fields of the entity type."""
+
+    code = "custom_field_limit"
+    detail = f"A tenant has at most {MAX_FIELDS} custom fields per entity type."
+
+
+class TooManySearchableFields(Conflict):
+    """The tenant has :data:`MAX_SEARCHABLE` searchable fields of the entity type."""
+
+    code = "searchable_field_limit"
+    detail = f"A tenant has at most {MAX_SEARCHABLE} searchable custom fields per entity type."
+
+
+CONFLICTS = {"uq_custom_fields_tenant_id_entity_type_field_key": FieldKeyTaken}
+
+
 def get_field(field_id: UUID | str) -> CustomField:
     """The field, archived or not."""
     return queries.get_row(CustomField, field_id)
@@ -98,8 +117,8 @@ def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:
 def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
     """Create an active field; where it is searchable, the build of its index is queued.
 
-    Raises Invalid for options that do not fit, Conflict ``field_key_taken`` (also by an archived
-    field), ``custom_field_limit`` and ``searchable_field_limit``.
+    Raises Invalid for options that do not fit, FieldKeyTaken (also by an archived field),
+    TooManyFields and TooManySearchableFields.
     """
     field_type = FieldType(values["field_type"])
     options = clean_options(field_type, values.get("options"))
@@ -197,18 +216,12 @@ def _change(
 
 
 def _check_limits(field: CustomField) -> None:
-    """Raise Conflict where ``field``, already written, exceeds a limit.
+    """Raise TooManyFields or TooManySearchableFields for ``field``, which is already written.
 
     The caller holds the lock of the rules. Archived fields count, since each can be restored.
     """
     fields, searchable = COUNT.first(tenant_id=field.tenant_id, entity_type=field.entity_type)
     if fields > MAX_FIELDS:
-        raise Conflict(
-            f"A tenant has at most {MAX_FIELDS} custom fields per entity type.",
-            code="custom_field_limit",
-        )
+        raise TooManyFields
     if field.is_searchable and searchable > MAX_SEARCHABLE:
-        raise Conflict(
-            f"A tenant has at most {MAX_SEARCHABLE} searchable custom fields per entity type.",
-            code="searchable_field_limit",
-        )
+        raise TooManySearchableFields

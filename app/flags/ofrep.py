@@ -40,7 +40,8 @@ class EvaluationFailure(AppError):
     def __init__(
         self, error_code: str, details: str, *, key: str | None, status: int = 400
     ) -> None:
-        super().__init__(details, code=error_code)
+        super().__init__(details)
+        self.code = error_code
         self.status = status
         self.key = key
 

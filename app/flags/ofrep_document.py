@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.core.openapi.responses import IDEMPOTENCY_KEY
+
 CONTEXT = {
     "type": "object",
     "properties": {"targetingKey": {"type": "string"}},
@@ -92,11 +94,12 @@ ALL = {
         "400": UNUSABLE,
     },
     "parameters": [
+        IDEMPOTENCY_KEY,
         {
             "name": "If-None-Match",
             "in": "header",
             "schema": {"type": "string"},
             "description": "The ETag of an earlier answer; 304 if the answer has not changed.",
-        }
+        },
     ],
 }

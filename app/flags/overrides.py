@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, func, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
+from app.core.clock import check_future
 from app.core.db import tenancy
 from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
 from app.core.db.queries import (
@@ -24,7 +25,14 @@ from app.core.db.queries import (
     update_row,
 )
 from app.core.db.statements import Statement
-from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
+from app.core.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    PermissionDenied,
+    value_error,
+)
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset
 from app.flags.presets import find_preset, get_preset
@@ -34,11 +42,7 @@ Flags = Sequence[Mapping[str, Any]]
 
 MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of other plans
 
-FLAG_KEY_TAKEN = {
-    "uq_feature_overrides_tenant_id_plan_preset_id_flag_key": Conflict(
-        "The tenant already has an override of this flag.", code="flag_key_taken"
-    )
-}
+EXPIRY = ("body", "expires_at")
 DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at")
 LOCK_PLAN_NAME = Statement(
     "tenants.lock_plan_name",
@@ -57,6 +61,30 @@ COUNT = Statement(
     "feature_overrides.count",
     select(func.count()).where(FeatureOverride.tenant_id == bindparam("tenant_id")),
 )
+
+
+class FlagKeyTaken(Conflict):
+    """The tenant has an override of the preset's flag."""
+
+    code = "flag_key_taken"
+    detail = "The tenant already has an override of this flag."
+
+
+class TooManyOverrides(Conflict):
+    """The tenant has :data:`MAX_OVERRIDES`."""
+
+    code = "too_many_overrides"
+    detail = f"A tenant can have at most {MAX_OVERRIDES} overrides."
+
+
+class FlagLocked(Forbidden):
+    """The preset lets only a platform superadmin change the flag's overrides."""
+
+    code = "flag_locked"
+    detail = "The plan locks this flag."
+
+
+CONFLICTS = {"uq_feature_overrides_tenant_id_plan_preset_id_flag_key": FlagKeyTaken}
 
 
 def get_override(override_id: UUID | str) -> FeatureOverride:
@@ -87,9 +115,10 @@ def create_override(
 ) -> FeatureOverride:
     """Give the tenant its own value of a flag of a preset, by default the preset of its plan.
 
-    Raises Invalid for an unknown preset, a flag that the preset lacks, and a value of the wrong
-    type. Raises Conflict ``flag_key_taken``, and ``too_many_overrides`` at :data:`MAX_OVERRIDES`.
+    Raises Invalid for an unknown preset, a flag that the preset lacks, a value of the wrong type,
+    and an expiry in the past. Raises FlagKeyTaken, and TooManyOverrides at :data:`MAX_OVERRIDES`.
     """
+    check_future(expires_at, EXPIRY)
     plan_name = LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)
     preset = _preset(plan_preset_id, plan_name)
     _check_value(preset.name, preset.flags, flag_key, flag_value, field="flag_key")
@@ -101,7 +130,7 @@ def create_override(
         "flag_value": flag_value,
         "expires_at": expires_at,
     }
-    override = insert_row(FeatureOverride, values, conflicts=FLAG_KEY_TAKEN)
+    override = insert_row(FeatureOverride, values, conflicts=CONFLICTS)
     audit.record_creation("override.created", override, actor=actor)
     return override
 
@@ -115,9 +144,11 @@ def update_override(
 ) -> FeatureOverride:
     """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry).
 
-    Raises Invalid for a value of the wrong type. Unless ``is_superadmin``, raises Forbidden
-    ``permission_denied`` for an expiry, and ``flag_locked`` if the preset locks the flag.
+    Raises Invalid for a value of the wrong type and an expiry in the past. Unless
+    ``is_superadmin``, raises PermissionDenied for an expiry, and FlagLocked if the preset locks the
+    flag.
     """
+    check_future(values.get("expires_at"), EXPIRY)
     override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *PRESET_COLUMNS)
     if not is_superadmin:
         _check_permitted(flags, override.flag_key, values)
@@ -165,18 +196,16 @@ def _check_value(preset_name: str, flags: Flags, flag_key: str, value: Any, *, f
 
 def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, Any]) -> None:
     if "expires_at" in values:
-        raise Forbidden("Only a platform superadmin can set an expiry.", code="permission_denied")
+        raise PermissionDenied("Only a platform superadmin can set an expiry.")
     flag = _find_flag(flags, flag_key)
     if flag is not None and flag["is_locked"]:
-        raise Forbidden("The plan locks this flag.", code="flag_locked")
+        raise FlagLocked
 
 
 def _check_count(tenant_id: UUID) -> None:
-    """Raise Conflict at the limit. The tenant's row is locked, so no other transaction adds one."""
+    """Raise TooManyOverrides. The tenant's row is locked, so no other transaction adds one."""
     if COUNT.scalar(tenant_id=tenant_id) >= MAX_OVERRIDES:
-        raise Conflict(
-            f"A tenant can have at most {MAX_OVERRIDES} overrides.", code="too_many_overrides"
-        )
+        raise TooManyOverrides
 
 
 def _invalid(field: str, fault: str, value: str | None) -> Invalid:

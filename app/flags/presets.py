@@ -19,12 +19,19 @@ from app.flags.models import PlanPreset
 READ_ONLY = ("id", "created_at", "updated_at")
 """An update may contain these fields only with their current values."""
 
-NAME_TAKEN = {
-    "uq_plan_presets_name": Conflict("Another preset has this name.", code="preset_name_taken")
-}
 FIND_BY_NAME = Statement(
     "plan_presets.find_by_name", select(PlanPreset).where(PlanPreset.name == bindparam("name"))
 )
+
+
+class PresetNameTaken(Conflict):
+    """The name belongs to another preset."""
+
+    code = "preset_name_taken"
+    detail = "Another preset has this name."
+
+
+CONFLICTS = {"uq_plan_presets_name": PresetNameTaken}
 
 
 def get_preset(preset_id: UUID | str) -> PlanPreset:
@@ -47,8 +54,8 @@ def list_presets(
 
 
 def create_preset(name: str, flags: list[dict[str, Any]], *, actor: Actor) -> PlanPreset:
-    """Create a preset; raises Conflict ``preset_name_taken``."""
-    preset = insert_row(PlanPreset, {"name": name, "flags": flags}, conflicts=NAME_TAKEN)
+    """Create a preset; raises PresetNameTaken."""
+    preset = insert_row(PlanPreset, {"name": name, "flags": flags}, conflicts=CONFLICTS)
     audit.record_creation("plan_preset.created", preset, actor=actor)
     return preset
 
@@ -56,14 +63,14 @@ def create_preset(name: str, flags: list[dict[str, Any]], *, actor: Actor) -> Pl
 def update_preset(preset_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> PlanPreset:
     """Change the name or replace the flags, for all tenants of the plan.
 
-    An override has no effect while its flag does not exist or has another type. Raises Conflict
-    ``preset_name_taken``, and Invalid if ``values`` have another id or time than the preset.
+    An override has no effect while its flag does not exist or has another type. Raises
+    PresetNameTaken, and Invalid if ``values`` have another id or time than the preset.
     """
     preset, _ = lock_with(PlanPreset, preset_id)
     _check_read_only(preset, values)
     check_precondition(preset)
     written = {name: values[name] for name in ("name", "flags") if name in values}
-    preset, change = update_row(PlanPreset, preset, written, conflicts=NAME_TAKEN)
+    preset, change = update_row(PlanPreset, preset, written, conflicts=CONFLICTS)
     if change is not None:
         audit.record("plan_preset.updated", preset, change, actor=actor)
     return preset

@@ -9,6 +9,8 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.flags import evaluation, ofrep, overrides, presets
+from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
+from app.flags.presets import PresetNameTaken
 from app.flags.schemas import (
     EffectiveFlagSchema,
     FlagTenantQuerySchema,
@@ -51,6 +53,7 @@ def list_presets(query: dict[str, Any]) -> Any:
 @requires(Permission.SUPERADMIN)
 @plans.arguments(PlanPresetCreateSchema)
 @plans.response(201, PlanPresetSchema)
+@plans.raises(PresetNameTaken)
 def create_preset(body: dict[str, Any]) -> Any:
     """Create a plan preset; it applies to the tenants whose `plan_name` is its name."""
     return presets.create_preset(**body, actor=current_actor())
@@ -68,6 +71,7 @@ def get_preset(preset_id: str) -> Any:
 @requires(Permission.SUPERADMIN)
 @plans.arguments(PlanPresetUpdateSchema)
 @plans.response(200, PlanPresetSchema)
+@plans.raises(PresetNameTaken)
 def update_preset(body: dict[str, Any], preset_id: str) -> Any:
     """Rename a plan preset or replace its flags, for all tenants of the plan.
 
@@ -101,6 +105,7 @@ def list_overrides(query: dict[str, Any]) -> Any:
 @flags.arguments(FlagTenantQuerySchema, location="query")
 @flags.arguments(OverrideCreateSchema)
 @flags.response(201, OverrideSchema)
+@flags.raises(FlagKeyTaken, TooManyOverrides)
 def create_override(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Override a flag for one tenant."""
     tenant = target_tenant(query["tenant_id"], home=home_tenant_id())
@@ -119,6 +124,7 @@ def get_override(override_id: str) -> Any:
 @requires(Permission.FLAGS_WRITE)
 @flags.arguments(OverrideUpdateSchema)
 @flags.response(200, OverrideSchema)
+@flags.raises(FlagLocked)
 def update_override(body: dict[str, Any], override_id: str) -> Any:
     """Update a feature flag override.
 

@@ -21,9 +21,7 @@ from app.core.validation.schemas import Schema
 from app.flags.flag_types import MAX_VALUE_BYTES, FlagType, is_too_long, type_errors
 
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
-EXPIRY = {
-    "description": "From then on the preset's value applies again. Null or absent: no expiry."
-}
+EXPIRY = {"description": "In the future; then the preset's value applies again. Null: no expiry."}
 TENANT = {"description": "The tenant; by default the credential's own."}
 
 EXAMPLES = {

@@ -25,6 +25,27 @@ from app.users.models import User
 log = logging.getLogger(__name__)
 
 
+class RoleAboveOwn(Forbidden):
+    """The actor grants a role that is higher than their own."""
+
+    code = "role_above_own"
+    detail = "You cannot grant a role above your own."
+
+
+class OwnerOnly(Forbidden):
+    """A tenant's actor who is not an owner changes an owner."""
+
+    code = "owner_only"
+    detail = "Only an owner can change an owner."
+
+
+class LastOwner(Conflict):
+    """The change would leave the tenant without an active owner."""
+
+    code = "last_owner"
+    detail = "A tenant must have at least one active owner."
+
+
 def locked_owners(tenant_id: ColumnExpressionArgument[UUID]) -> ColumnElement[Any]:
     """A column: the ids of the tenant's active owners. The tenant's row is locked afterwards."""
     return func.lock_owners(tenant_id)
@@ -46,15 +67,15 @@ def is_owner(user: type[User]) -> ColumnElement[bool]:
 
 
 def check_may_grant(role: str, *, actor: Actor) -> None:
-    """Raise Forbidden ``role_above_own`` if ``role`` is higher than the actor's own role."""
+    """Raise RoleAboveOwn if ``role`` is higher than the actor's own role."""
     if actor.role is not None and Role(role).rank > Role(actor.role).rank:
-        raise Forbidden("You cannot grant a role above your own.", code="role_above_own")
+        raise RoleAboveOwn
 
 
 def check_may_change_owner(*, actor: Actor) -> None:
-    """Raise Forbidden ``owner_only`` for a tenant's actor that is not an owner."""
+    """Raise OwnerOnly for a tenant's actor that is not an owner."""
     if actor.role is not None and actor.role != Role.OWNER:
-        raise Forbidden("Only an owner can change an owner.", code="owner_only")
+        raise OwnerOnly
 
 
 def check_one_remains(
@@ -65,14 +86,14 @@ def check_one_remains(
     actor: Actor,
     allow_ownerless: bool,
 ) -> None:
-    """Raise Conflict ``last_owner`` if the user ``leaving`` is the only one of ``owners``.
+    """Raise LastOwner if the user ``leaving`` is the only one of ``owners``.
 
     With ``allow_ownerless`` it raises nothing, but logs and audits ``tenant.ownerless``.
     """
     if owners is None or leaving not in owners or len(owners) > 1:
         return
     if not allow_ownerless:
-        raise Conflict("A tenant must have at least one active owner.", code="last_owner")
+        raise LastOwner
     log.warning("tenant_ownerless", extra={"tenant_id": str(tenant_id)})
     add_event(
         "tenant.ownerless",

@@ -10,12 +10,14 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.memberships import service
 from app.memberships.models import Membership
+from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
 from app.memberships.schemas import (
     MembershipCreateSchema,
     MembershipQuerySchema,
     RoleQuerySchema,
     TenantMembershipSchema,
 )
+from app.memberships.service import IdpMembershipIdTaken, MembershipExists
 from app.tenants.schemas import ActiveQuerySchema, TenantChoiceSchema
 from app.tenants.service import target_id
 
@@ -46,6 +48,7 @@ def list_memberships(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(MembershipCreateSchema)
 @blp.response(201, TenantMembershipSchema)
+@blp.raises(RoleAboveOwn, MembershipExists, IdpMembershipIdTaken)
 def create(query: dict[str, Any], body: dict[str, Any]) -> Membership:
     """Make a user a member of the tenant."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
@@ -64,6 +67,7 @@ def get(membership_id: str) -> Membership:
 @requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(RoleQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
+@blp.raises(OwnerOnly, RoleAboveOwn, LastOwner)
 def set_role(query: dict[str, Any], membership_id: str) -> Membership:
     """Give a member another role."""
     return service.set_role(membership_id, query["role"], actor=current_actor())
@@ -73,6 +77,7 @@ def set_role(query: dict[str, Any], membership_id: str) -> Membership:
 @requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(ActiveQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
+@blp.raises(OwnerOnly, RoleAboveOwn, LastOwner)
 def set_active(query: dict[str, Any], membership_id: str) -> Membership:
     """Activate or end a membership."""
     return service.set_active(membership_id, query["is_active"], actor=current_actor())

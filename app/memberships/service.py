@@ -21,6 +21,26 @@ from app.users.models import User
 LOCKED_OWNERS = owners.locked_owners_of(Membership)
 
 
+class MembershipExists(Conflict):
+    """The user has a membership, active or not."""
+
+    code = "membership_exists"
+    detail = "This user already is a member."
+
+
+class IdpMembershipIdTaken(Conflict):
+    """The provider's id belongs to another membership."""
+
+    code = "idp_membership_id_taken"
+    detail = "Another membership of this tenant has this idp_membership_id."
+
+
+CONFLICTS = {
+    "uq_memberships_tenant_id_user_id": MembershipExists,
+    "uq_memberships_tenant_id_idp_membership_id": IdpMembershipIdTaken,
+}
+
+
 def get_membership(membership_id: UUID | str) -> Membership:
     """The membership; raises NotFound."""
     return queries.get_row(Membership, membership_id)
@@ -45,8 +65,8 @@ def list_memberships(
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membership:
     """Create an active membership; ``values`` may have an ``idp_membership_id``.
 
-    Raises NotFound for a user that the tenant does not have, Forbidden ``role_above_own``, and
-    Conflict ``membership_exists`` or ``idp_membership_id_taken``.
+    Raises NotFound for a user that the tenant does not have, RoleAboveOwn, MembershipExists or
+    IdpMembershipIdTaken.
     """
     return create_for(_user_of(tenant_id, values["user_id"]), values, actor=actor)
 
@@ -65,7 +85,7 @@ def create_for(user: User, values: Mapping[str, Any], *, actor: Actor) -> Member
             "created_by_user_id": actor.id,
             "updated_by_user_id": actor.id,
         },
-        conflicts=_conflicts(),
+        conflicts=CONFLICTS,
     )
     record_creation("membership.created", membership, actor=actor)
     return membership
@@ -108,8 +128,8 @@ def change(
 ) -> Membership:
     """Set ``role``, ``is_active`` or ``idp_membership_id``; equal values record nothing.
 
-    Raises Forbidden ``owner_only`` or ``role_above_own``, and Conflict ``idp_membership_id_taken``.
-    Raises Conflict ``last_owner`` unless ``allow_ownerless``.
+    Raises OwnerOnly, RoleAboveOwn or IdpMembershipIdTaken, and LastOwner unless
+    ``allow_ownerless``.
     """
     membership, (active_owners,) = queries.lock_with(Membership, membership_id, LOCKED_OWNERS)
     if membership.role == Role.OWNER:
@@ -125,7 +145,7 @@ def change(
             allow_ownerless=allow_ownerless,
         )
     membership, changed = queries.update_row(
-        Membership, membership, values, actor_id=actor.id, conflicts=_conflicts()
+        Membership, membership, values, actor_id=actor.id, conflicts=CONFLICTS
     )
     if changed is not None:
         record(action, membership, changed, actor=actor)
@@ -137,15 +157,3 @@ def _user_of(tenant_id: UUID, user_id: UUID) -> User:
     if user.tenant_id != tenant_id:
         raise NotFound
     return user
-
-
-def _conflicts() -> dict[str, Conflict]:
-    return {
-        "uq_memberships_tenant_id_user_id": Conflict(
-            "This user already is a member.", code="membership_exists"
-        ),
-        "uq_memberships_tenant_id_idp_membership_id": Conflict(
-            "Another membership of this tenant has this idp_membership_id.",
-            code="idp_membership_id_taken",
-        ),
-    }

@@ -66,7 +66,10 @@ UNKNOWN_PLANS = Statement(
 
 
 def readiness() -> dict[str, str]:
-    """``ok`` or a short description of the fault, for each check."""
+    """``ok`` or a short description of the fault, for each check.
+
+    Requests need the database and the migrations. Without Redis they are answered: ``degraded``.
+    """
     return {**_database(), "redis": _redis()}
 
 
@@ -84,7 +87,7 @@ def _redis() -> str:
     try:
         connection().ping()
     except RedisError:
-        return "unavailable"
+        return "degraded"
     return "ok"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
+from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.subscriptions import service
 from app.subscriptions.schemas import (
@@ -19,6 +20,7 @@ from app.subscriptions.schemas import (
     SubscriptionTenantQuerySchema,
     SubscriptionUpdateSchema,
 )
+from app.subscriptions.service import BpSubscriptionIdTaken
 from app.tenants.service import target_tenant
 
 blp = Blueprint(
@@ -58,6 +60,7 @@ def list_subscriptions(query: dict[str, Any]) -> Any:
 @blp.arguments(SubscriptionTenantQuerySchema, location="query")
 @blp.arguments(SubscriptionCreateSchema)
 @blp.response(201, SubscriptionSchema)
+@blp.raises(ProviderField, BpSubscriptionIdTaken)
 def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create a subscription; the tenant's plan follows.
 
@@ -80,6 +83,7 @@ def get_subscription(subscription_id: str) -> Any:
 @blp.arguments(SourceHeadersSchema, location="headers")
 @blp.arguments(SubscriptionUpdateSchema)
 @blp.response(200, SubscriptionSchema, headers=IGNORED)
+@blp.raises(ProviderField)
 def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscription_id: str) -> Any:
     """Update a subscription; the tenant's plan follows.
 

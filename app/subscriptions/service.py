@@ -17,7 +17,7 @@ from app.core.db.models import Moment
 from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
 from app.core.db.queries import Change, get_row, insert_row, lock_row, update_row
 from app.core.db.statements import Statement
-from app.core.errors import Conflict, Forbidden
+from app.core.errors import Conflict, ProviderField
 from app.subscriptions.models import Subscription
 from app.subscriptions.plans import DECIDING_FIELDS, follow_plan
 from app.subscriptions.statuses import CANCELED, StatusClass, class_of, is_ended, with_class
@@ -51,6 +51,16 @@ SET_SOURCE_TIMESTAMP = Statement(
 NO_CANCELLATION = {"canceled_at": None, "cancel_at_period_end": None, "cancel_reason": None}
 
 
+class BpSubscriptionIdTaken(Conflict):
+    """The provider's id belongs to another subscription of the tenant."""
+
+    code = "bp_subscription_id_taken"
+    detail = "This tenant has a subscription with this bp_subscription_id."
+
+
+CONFLICTS = {"uq_subscriptions_tenant_id_bp_subscription_id": BpSubscriptionIdTaken}
+
+
 def get_subscription(subscription_id: UUID | str) -> Subscription:
     """The subscription; raises NotFound."""
     return get_row(Subscription, subscription_id)
@@ -76,16 +86,12 @@ def list_subscriptions(
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:
     """Create a subscription; the tenant's plan follows.
 
-    Raises Conflict ``bp_subscription_id_taken`` if the tenant already has it.
+    Raises BpSubscriptionIdTaken if the tenant already has it.
     """
-    taken = Conflict(
-        "This tenant has a subscription with this bp_subscription_id.",
-        code="bp_subscription_id_taken",
-    )
     subscription = insert_row(
         Subscription,
         {**with_class(values), "tenant_id": tenant_id},
-        conflicts={"uq_subscriptions_tenant_id_bp_subscription_id": taken},
+        conflicts=CONFLICTS,
     )
     audit.record_creation("subscription.created", subscription, actor=actor)
     follow_plan(tenant_id, actor=actor)
@@ -103,7 +109,7 @@ def update_subscription(
 
     ``source_timestamp`` is the provider's time of the values. An update that is not newer than the
     newest applied one changes nothing.
-    Raises Forbidden ``provider_field`` if a tenant's actor sets one of the provider's fields.
+    Raises ProviderField if a tenant's actor sets one of the provider's fields.
     """
     if not actor.is_platform and (source_timestamp or PROVIDER_FIELDS & values.keys()):
         get_subscription(subscription_id)  # an unknown one is 404, not 403
@@ -155,12 +161,9 @@ def cancel(
 
 
 def require_provider(actor: Actor) -> None:
-    """Raise Forbidden ``provider_field`` for a tenant's actor."""
+    """Raise ProviderField for a tenant's actor."""
     if not actor.is_platform:
-        raise Forbidden(
-            "Only a platform credential can change the billing provider's fields.",
-            code="provider_field",
-        )
+        raise ProviderField
 
 
 def _assign(

@@ -7,6 +7,7 @@ from typing import Any
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
+from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.tenants import service
 from app.tenants.models import Tenant
@@ -17,6 +18,7 @@ from app.tenants.schemas import (
     TenantSchema,
     TenantUpdateSchema,
 )
+from app.tenants.service import IdpOrgIdTaken, SlugTaken
 
 blp = Blueprint(
     "tenants", __name__, url_prefix="/v1/tenants", description="Customer organizations."
@@ -37,6 +39,7 @@ def list_tenants(query: dict[str, Any]) -> Page:
 @requires(Permission.SUPERADMIN)
 @blp.arguments(TenantCreateSchema)
 @blp.response(201, TenantSchema)
+@blp.raises(IdpOrgIdTaken, SlugTaken)
 def create(body: dict[str, Any]) -> Tenant:
     """Create a tenant."""
     return service.create(body, actor=current_actor())
@@ -54,6 +57,7 @@ def get(tenant_id: str) -> Tenant:
 @requires(Permission.TENANTS_WRITE)
 @blp.arguments(TenantUpdateSchema)
 @blp.response(200, TenantSchema)
+@blp.raises(ProviderField, IdpOrgIdTaken, SlugTaken)
 def update(body: dict[str, Any], tenant_id: str) -> Tenant:
     """Change a tenant's fields."""
     return service.update(tenant_id, body, actor=current_actor())

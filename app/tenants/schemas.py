@@ -7,6 +7,7 @@ from typing import Any
 from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Email, Str, Uuid
 from app.core.validation.schemas import Schema
+from app.tenants import slugs
 
 MAX_KEY = 255
 
@@ -60,6 +61,9 @@ class ContactEmail(Email):
         return "" if value == "" else str(super().from_json(value))
 
 
+SLUG = {"description": "Lower-case letters and digits, with single hyphens between them."}
+
+
 class TenantCreateSchema(Schema):
     """A new tenant. Without a slug, one is derived from the name."""
 
@@ -67,7 +71,7 @@ class TenantCreateSchema(Schema):
 
     idp_org_id = Str(required=True, min_length=1, max_length=MAX_KEY)
     name = Str(required=True, min_length=1)
-    slug = Str(min_length=1, max_length=MAX_KEY)
+    slug = Str(min_length=1, max_length=MAX_KEY, pattern=slugs.PATTERN, metadata=SLUG)
     primary_contact_name = Str()
     primary_contact_email = ContactEmail()
     primary_contact_phone = Str()
@@ -86,6 +90,11 @@ class TenantUpdateSchema(TenantCreateSchema):
 
     idp_org_id = Str(min_length=1, max_length=MAX_KEY)
     name = Str(min_length=1)
+    slug = Str(
+        min_length=1,
+        max_length=MAX_KEY,
+        metadata={"description": f"{SLUG['description']} The current slug may have any form."},
+    )
 
 
 class TenantQuerySchema(PageQuerySchema):
@@ -108,4 +117,9 @@ class ActiveQuerySchema(Schema):
 class TenantChoiceSchema(Schema):
     """The tenant of a platform credential's request; a tenant's credential has its own."""
 
-    tenant_id = Uuid(metadata={"description": "The tenant, for platform credentials."})
+    tenant_id = Uuid(
+        metadata={
+            "description": "The tenant, for platform credentials. Without it, the tenant of the "
+            "token's organization; 422 `missing` if no tenant has it."
+        }
+    )

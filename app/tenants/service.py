@@ -13,11 +13,28 @@ from app.core.actors import Actor
 from app.core.db import queries, transactions
 from app.core.db.pages import Page, paginate
 from app.core.db.tenancy import current_scope
-from app.core.errors import Conflict, Forbidden, Invalid, NotFound, error
+from app.core.errors import Conflict, Invalid, NotFound, ProviderField, error
 from app.tenants import slugs
 from app.tenants.models import Tenant
 
 FILTERS = ("is_active", "slug", "idp_org_id", "plan_name")
+
+
+class SlugTaken(Conflict):
+    """The slug belongs to another tenant."""
+
+    code = "slug_taken"
+    detail = "This slug is taken."
+
+
+class IdpOrgIdTaken(Conflict):
+    """The provider's id belongs to another tenant."""
+
+    code = "idp_org_id_taken"
+    detail = "Another tenant has this idp_org_id."
+
+
+CONFLICTS = {"uq_tenants_slug": SlugTaken, "uq_tenants_idp_org_id": IdpOrgIdTaken}
 
 
 def get_tenant(tenant_id: UUID | str) -> Tenant:
@@ -53,7 +70,7 @@ def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
     """Create an active tenant on the default plan.
 
     Without a ``slug``, one is derived from the name and made unique by ``-2``, ``-3`` …
-    Raises Conflict ``slug_taken`` for a given slug, and Conflict ``idp_org_id_taken``.
+    Raises SlugTaken for a given slug, and IdpOrgIdTaken.
     """
     if "slug" in values:
         return _insert(values, actor)
@@ -61,21 +78,25 @@ def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
         try:
             with transactions.savepoint():
                 return _insert({**values, "slug": slug}, actor)
-        except Conflict as taken:
-            if taken.code != "slug_taken":
-                raise
+        except SlugTaken:
+            continue
     raise AssertionError("unreachable")
 
 
 def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> Tenant:
     """Change a tenant's fields.
 
-    Raises Forbidden ``provider_field`` if a tenant's actor changes ``idp_org_id``.
+    Raises Invalid for a new slug that does not match :data:`slugs.PATTERN`; older ones may not.
+    Raises ProviderField if a tenant's actor changes ``idp_org_id``, SlugTaken or IdpOrgIdTaken.
     """
     wanted = visible_id(tenant_id)
     if "idp_org_id" in values and not actor.is_platform:
-        raise Forbidden("Only a platform credential can change idp_org_id.", code="provider_field")
-    return _change(queries.lock_row(Tenant, wanted), values, "tenant.updated", actor)
+        raise ProviderField("Only a platform credential can change idp_org_id.")
+    tenant, _ = queries.lock_with(Tenant, wanted)
+    if values.get("slug", tenant.slug) != tenant.slug:
+        slugs.check(values["slug"])
+    queries.check_precondition(tenant)
+    return _change(tenant, values, "tenant.updated", actor)
 
 
 def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenant:
@@ -90,7 +111,7 @@ def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> N
     The audit trail is that of :func:`update` and :func:`set_active`. Raises RowChanged if another
     transaction has changed the tenant since it was read.
     """
-    tenant, change = queries.update_row(Tenant, tenant, values, conflicts=_conflicts())
+    tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is None:
         return
     fields = [name for name in change.after if name != "is_active"]
@@ -112,13 +133,13 @@ def visible_id(tenant_id: UUID | str) -> UUID:
 
 def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:
     plan_name = current_app.extensions["config"].default_plan
-    tenant = queries.insert_row(Tenant, {"plan_name": plan_name, **values}, conflicts=_conflicts())
+    tenant = queries.insert_row(Tenant, {"plan_name": plan_name, **values}, conflicts=CONFLICTS)
     record_creation("tenant.created", tenant, actor=actor)
     return tenant
 
 
 def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor) -> Tenant:
-    tenant, change = queries.update_row(Tenant, tenant, values, conflicts=_conflicts())
+    tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is not None:
         record(action, tenant, change, actor=actor)
     return tenant
@@ -132,12 +153,3 @@ def _part_of(change: queries.Change, names: Sequence[str]) -> queries.Change:
     return queries.Change(
         {name: change.before[name] for name in names}, {name: change.after[name] for name in names}
     )
-
-
-def _conflicts() -> dict[str, Conflict]:
-    return {
-        "uq_tenants_slug": Conflict("This slug is taken.", code="slug_taken"),
-        "uq_tenants_idp_org_id": Conflict(
-            "Another tenant has this idp_org_id.", code="idp_org_id_taken"
-        ),
-    }

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from sqlalchemy import bindparam, or_, select
 
 from app.core.db.statements import Statement
+from app.core.errors import Invalid
+from app.core.validation.messages import refused
 from app.tenants.models import Tenant
 
 MAX_LENGTH = 255
+PATTERN = "^[a-z0-9]+(-[a-z0-9]+)*$"
 FIND_SIMILAR = Statement(
     "tenants.find_similar_slugs",
     select(Tenant.slug).where(
@@ -21,6 +24,13 @@ FIND_SIMILAR = Statement(
         )
     ),
 )
+
+
+def check(slug: str) -> None:
+    """Raise Invalid for a slug that does not match :data:`PATTERN`."""
+    if not re.fullmatch(PATTERN, slug):
+        loc = ["body", "slug"]
+        raise Invalid(refused("string_pattern_mismatch", loc, slug, pattern=PATTERN))
 
 
 def derive(name: str) -> str:

@@ -7,8 +7,11 @@ from typing import Any
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
+from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.custom_fields.search_index import query as search
+from app.custom_fields.search_index.query import IndexNotReady
+from app.memberships.owners import LastOwner, OwnerOnly
 from app.tenants.schemas import TenantChoiceSchema
 from app.tenants.service import target_id
 from app.users import service
@@ -20,6 +23,7 @@ from app.users.schemas import (
     UserSchema,
     UserUpdateSchema,
 )
+from app.users.service import IdpUserIdTaken
 
 blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People of a tenant.")
 
@@ -28,6 +32,7 @@ blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People o
 @requires(Permission.USERS_READ)
 @blp.arguments(UserQuerySchema, location="query")
 @blp.response(200, UserSchema(many=True))
+@blp.raises(IndexNotReady)
 def list_users(query: dict[str, Any]) -> Page:
     """List users, oldest first.
 
@@ -48,6 +53,7 @@ def list_users(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(UserCreateSchema)
 @blp.response(201, UserSchema)
+@blp.raises(IdpUserIdTaken)
 def create(query: dict[str, Any], body: dict[str, Any]) -> User:
     """Create a user."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
@@ -66,6 +72,7 @@ def get(user_id: str) -> User:
 @requires(Permission.USERS_WRITE)
 @blp.arguments(UserUpdateSchema)
 @blp.response(200, UserSchema)
+@blp.raises(ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken)
 def update(body: dict[str, Any], user_id: str) -> User:
     """Change a user's fields, activate or deactivate the user."""
     return service.update(user_id, body, actor=current_actor())

@@ -14,7 +14,7 @@ from app.core.db.bulk import update_rows
 from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
-from app.core.errors import Conflict, Forbidden, Invalid, Location, value_error
+from app.core.errors import Conflict, Invalid, Location, ProviderField, value_error
 from app.core.merge_patch import merge_patch
 from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
@@ -31,6 +31,16 @@ MAX_META_DATA = 32 * 1024
 RULES = rules_column(User.tenant_id, ENTITY)
 IS_OWNER = owners.is_owner(User)
 LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
+
+
+class IdpUserIdTaken(Conflict):
+    """The provider's id belongs to another user of the tenant."""
+
+    code = "idp_user_id_taken"
+    detail = "Another user of this tenant has this idp_user_id."
+
+
+CONFLICTS = {"uq_users_tenant_id_idp_user_id": IdpUserIdTaken}
 
 
 def get_user(user_id: UUID | str) -> User:
@@ -62,7 +72,7 @@ def list_users(
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     """Create an active user of a tenant.
 
-    Raises NotFound for an unknown tenant, and Conflict ``idp_user_id_taken``. Raises Invalid for
+    Raises NotFound for an unknown tenant, and IdpUserIdTaken. Raises Invalid for
     ``meta_data`` that is too large or does not satisfy the tenant's custom fields.
     """
     return create_in(tenants.get_tenant(tenant_id), values, actor=actor)
@@ -81,7 +91,7 @@ def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Use
             "created_by_user_id": actor.id,
             "updated_by_user_id": actor.id,
         },
-        conflicts=_conflicts(),
+        conflicts=CONFLICTS,
     )
     if meta_data:
         writer.refresh(tenant.id, ENTITY, user.id, {}, meta_data)
@@ -98,14 +108,14 @@ def update(
 ) -> User:
     """Change a user's fields other than ``meta_data``.
 
-    Raises Forbidden ``provider_field`` if a tenant's actor changes ``idp_user_id``, and Forbidden
-    ``owner_only``. Raises Conflict ``last_owner`` unless ``allow_ownerless``.
+    Raises ProviderField if a tenant's actor changes ``idp_user_id``, OwnerOnly or IdpUserIdTaken,
+    and LastOwner unless ``allow_ownerless``.
     """
     deactivates = values.get("is_active") is False
     further = [LOCKED_OWNERS] if deactivates else []
     user, (touches_owner, *rest) = queries.lock_with(User, user_id, IS_OWNER, *further)
     if "idp_user_id" in values and not actor.is_platform:
-        raise Forbidden("Only a platform credential can change idp_user_id.", code="provider_field")
+        raise ProviderField("Only a platform credential can change idp_user_id.")
     if touches_owner:
         owners.check_may_change_owner(actor=actor)
     check_precondition(user)
@@ -117,7 +127,7 @@ def update(
             actor=actor,
             allow_ownerless=allow_ownerless,
         )
-    user, change = queries.update_row(User, user, values, actor_id=actor.id, conflicts=_conflicts())
+    user, change = queries.update_row(User, user, values, actor_id=actor.id, conflicts=CONFLICTS)
     if change is not None:
         record("user.updated", user, change, actor=actor)
     return user
@@ -170,11 +180,3 @@ def _check(
     if size > MAX_META_DATA:
         reason = f"meta_data can have at most {MAX_META_DATA} bytes of JSON, not {size}"
         raise Invalid(value_error(loc, reason, patch))
-
-
-def _conflicts() -> dict[str, Conflict]:
-    return {
-        "uq_users_tenant_id_idp_user_id": Conflict(
-            "Another user of this tenant has this idp_user_id.", code="idp_user_id_taken"
-        )
-    }

@@ -11,6 +11,7 @@ from app.auth.guard import current_actor, public, requires
 from app.auth.permissions import Permission
 from app.core import json_text
 from app.core.db.pages import Page
+from app.core.errors import DatabaseUnavailable
 from app.core.http.blueprint import Blueprint
 from app.webhooks import inbox, service, verification
 from app.webhooks.models import WebhookEvent
@@ -20,6 +21,8 @@ from app.webhooks.schemas import (
     WebhookEventQuerySchema,
     WebhookEventSchema,
 )
+from app.webhooks.service import PayloadForgotten
+from app.webhooks.verification import SignatureUncheckable, WebhookSecretMissing
 
 TOO_LARGE = (
     "The body is larger than 5 MiB, or larger than 256 KiB where the sender's signature would lie in"
@@ -49,9 +52,7 @@ def _configure(state: BlueprintSetupState) -> None:
 @receivers.response(200, description="The event is stored; a worker applies it.")
 @receivers.alt_response(401, description="No configured secret matches the signature.")
 @receivers.alt_response(413, description=TOO_LARGE)
-@receivers.alt_response(
-    503, description="No secret is configured, or the database is not available."
-)
+@receivers.raises(DatabaseUnavailable, WebhookSecretMissing, SignatureUncheckable)
 def receive_identity_event() -> Response:
     """Receive an identity provider's lifecycle event, signed by its sender.
 
@@ -66,9 +67,7 @@ def receive_identity_event() -> Response:
 @receivers.response(200, description="The event is stored; a worker applies it.")
 @receivers.alt_response(401, description="No configured secret matches the signature.")
 @receivers.alt_response(413, description=TOO_LARGE)
-@receivers.alt_response(
-    503, description="No secret is configured, or the database is not available."
-)
+@receivers.raises(DatabaseUnavailable, WebhookSecretMissing, SignatureUncheckable)
 def receive_email_event() -> Response:
     """Receive an e-mail provider's delivery event, signed by its sender.
 
@@ -100,6 +99,7 @@ def get_webhook_event(event_id: str) -> WebhookEvent:
 @events.post("/<event_id>/replay")
 @requires(Permission.WEBHOOKS_WRITE, platform_only=True)
 @events.response(202, WebhookEventSchema)
+@events.raises(PayloadForgotten)
 def replay_webhook_event(event_id: str) -> WebhookEvent:
     """Apply an event again, whatever its status."""
     return service.replay(event_id, actor=current_actor())

@@ -51,6 +51,13 @@ COUNT = Statement(
 )
 
 
+class PayloadForgotten(Conflict):
+    """The event's payload was deleted after its time."""
+
+    code = "payload_forgotten"
+    detail = "Only the digest of this event is kept."
+
+
 def list_events(
     *,
     limit: int,
@@ -85,12 +92,12 @@ def shown(body: bytes | None) -> Any:
 def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
     """Make an event pending again and notify the worker.
 
-    All that the event says is then written, even where a newer event is known. Conflict
-    ``payload_forgotten`` where its payload was removed.
+    All that the event says is then written, even where a newer event is known. Raises
+    PayloadForgotten where its payload was removed.
     """
     event = queries.lock_row(WebhookEvent, event_id)
     if event.body is None:
-        raise Conflict("Only the digest of this event is kept.", code="payload_forgotten")
+        raise PayloadForgotten
     values = {
         "status": Status.PENDING.value,
         "detail": "",

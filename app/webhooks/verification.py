@@ -26,6 +26,20 @@ SETTINGS = {
 SCHEMES = "webhook_schemes"
 
 
+class WebhookSecretMissing(Unavailable):
+    """The receiver has no configured secret."""
+
+    code = "webhook_secret_missing"
+    detail = "This receiver has no signing secret."
+
+
+class SignatureUncheckable(Unavailable):
+    """The sender's certificate cannot be fetched now."""
+
+    code = "certificate_unavailable"
+    detail = "The signature cannot be checked at the moment."
+
+
 def configure(app: Flask) -> None:
     """Read the receivers' secrets. A receiver without secrets refuses every request (503).
 
@@ -53,19 +67,17 @@ def verify_request(receiver: Receiver, headers: list[tuple[str, str]], body: byt
     """The sender of a request.
 
     Raises Unauthenticated where no configured secret matches, and TooLarge where one was not tried
-    because of the body's size. Raises Unavailable where no secret is configured, or where the
-    signature cannot be checked now.
+    because of the body's size. Raises WebhookSecretMissing where no secret is configured, and
+    SignatureUncheckable where the signature cannot be checked now.
     """
     schemes: Sequence[Scheme] = current_app.extensions[SCHEMES][receiver]
     if not schemes:
-        raise Unavailable("This receiver has no signing secret.", code="webhook_secret_missing")
+        raise WebhookSecretMissing
     try:
         return verify(schemes, headers, body, time.time())
     except CertificateUnavailable as fault:
         log.warning("webhook_certificate_unavailable", extra={"reason": str(fault)})
-        raise Unavailable(
-            "The signature cannot be checked at the moment.", code="certificate_unavailable"
-        ) from None
+        raise SignatureUncheckable from None
     except BodyTooLarge:
         raise TooLarge(TOO_LARGE) from None
     except SignatureInvalid as fault:

@@ -9,8 +9,11 @@ from app.audit.models import AuditEvent
 from app.auth.keys import digest_of
 from app.auth.models import ApiKey
 from app.auth.permissions import PLATFORM_ONLY, Permission
+from app.cli.tokens import issue_token
+from tests.concurrency import at_once
 from tests.database import execute, row, rows
 from tests.factories import (
+    PLATFORM_SUBJECT,
     create_api_key,
     create_member,
     create_tenant,
@@ -122,6 +125,63 @@ class TestCreateKey:
 
         assert unknown.get_json()["detail"][0]["loc"] == ["body", "permissions", 1]
         assert past.get_json()["detail"][0]["loc"] == ["body", "expires_at"]
+
+    def test_of_a_superadmins_organization_belongs_to_its_tenant(self, api, tenant):
+        created = make(api, platform_token(tenant=tenant), "users:read").get_json()["data"]
+
+        assert created["tenant_id"] == str(tenant.id)
+
+    def test_of_an_organization_that_no_tenant_has_needs_a_tenant(self, api, app, tenant):
+        platform_token()
+        token = issue_token(
+            app.extensions["config"], subject=PLATFORM_SUBJECT, org_id="org_of_no_tenant"
+        )
+
+        refused = make(api, token, "users:read")
+        named = make(api, token, "users:read", path=f"{PATH}?tenant_id={tenant.id}")
+
+        (entry,) = refused.get_json()["detail"]
+        assert refused.status_code == 422
+        assert (entry["type"], entry["loc"]) == ("missing", ["query", "tenant_id"])
+        assert named.get_json()["data"]["tenant_id"] == str(tenant.id)
+        assert [key.tenant_id for key in rows(ApiKey)] == [tenant.id]
+
+    def test_without_an_organization_belongs_to_the_platform(self, api, app):
+        created = make(api, platform_token(), "users:read").get_json()["data"]
+
+        assert created["tenant_id"] is None
+
+
+class TestLimit:
+    def test_is_a_hundred_active_keys_also_when_two_come_at_once(self, api, tenant, owner):
+        for _ in range(99):
+            create_api_key(tenant)
+        create_api_key(tenant, expires_at=datetime.now(UTC))
+        create_api_key(tenant, revoked_at=datetime.now(UTC))
+        create_api_key(create_tenant())
+
+        answers = at_once([lambda: make(api, owner, "users:read")] * 2)
+
+        created, refused = sorted(answers, key=lambda answer: answer.status_code)
+        assert (created.status_code, refused.status_code) == (201, 409)
+        assert refused.get_json() == {
+            "detail": "A tenant can have at most 100 active API keys.",
+            "code": "too_many_api_keys",
+        }
+
+    def test_leaves_room_after_a_revocation(self, api, tenant, owner):
+        keys = [create_api_key(tenant) for _ in range(100)]
+
+        refused = make(api, owner, "users:read")
+        api.delete(f"{PATH}/{key_row(keys[0]).id}", token=owner)
+
+        assert (refused.status_code, make(api, owner, "users:read").status_code) == (409, 201)
+
+    def test_is_not_the_platforms(self, api, app):
+        for _ in range(100):
+            create_api_key()
+
+        assert make(api, platform_token(), "users:read").status_code == 201
 
 
 class TestUseKey:

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.auth.permissions import Role
+from app.auth.permissions import Permission, Role
 from tests.factories import (
+    create_api_key,
     create_member,
     create_override,
     create_preset,
@@ -112,8 +113,13 @@ class TestListFlags:
 
         assert answer.status_code == 404
 
-    @pytest.mark.parametrize(("role", "status"), [(Role.BILLING, 200), (Role.VIEWER, 403)])
-    def test_needs_flags_read(self, api, role, status):
+    @pytest.mark.parametrize("role", list(Role))
+    def test_every_role_may_read_them(self, api, role):
         _, _, token = create_member(create_tenant(), role)
 
-        assert api.get(URL, token=token).status_code == status
+        assert api.get(URL, token=token).status_code == 200
+
+    def test_needs_flags_read(self, api):
+        key = create_api_key(create_tenant(), [Permission.USERS_READ])
+
+        assert api.get(URL, token=key).status_code == 403

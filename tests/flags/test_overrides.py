@@ -80,6 +80,13 @@ class TestCreateOverride:
 
         assert answer.json["data"]["plan_preset_id"] == str(growth.id)
 
+    def test_refuses_an_expiry_in_the_past(self, api):
+        create_preset(beta=False)
+
+        answer = create(api, create_tenant(), "beta", True, expires_at=PAST)
+
+        assert faults(answer) == [("value_error", "expires_at")]
+
     def test_refuses_the_same_flag_twice(self, api):
         create_preset(beta=False)
         tenant = create_tenant()
@@ -264,7 +271,7 @@ class TestUpdateOverride:
         preset, tenant = create_preset(beta=False), create_tenant()
         override = create_override(tenant, preset, "beta", True)
         _, _, owner = create_member(tenant, Role.OWNER)
-        body = {"flag_value": True, "expires_at": PAST}
+        body = {"flag_value": True, "expires_at": FUTURE}
 
         refused = update(api, override, body, owner)
         allowed = update(api, override, body)
@@ -272,7 +279,16 @@ class TestUpdateOverride:
         assert (refused.status_code, refused.json["code"]) == (403, "permission_denied")
         assert list(allowed.json["data"]) == FIELDS
         now = row(FeatureOverride, id=override.id)
-        assert now.expires_at == datetime(2020, 1, 1, tzinfo=UTC)
+        assert now.expires_at == datetime(2999, 1, 1, tzinfo=UTC)
+
+    def test_refuses_an_expiry_in_the_past(self, api):
+        preset, tenant = create_preset(beta=False), create_tenant()
+        override = create_override(tenant, preset, "beta", True)
+
+        answer = update(api, override, {"flag_value": True, "expires_at": PAST})
+
+        assert faults(answer) == [("value_error", "expires_at")]
+        assert row(FeatureOverride, id=override.id).expires_at is None
 
     def test_does_not_see_another_tenants(self, api):
         preset = create_preset(beta=False)

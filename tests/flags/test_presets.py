@@ -134,10 +134,10 @@ class TestReadPresets:
         assert listed.json["next_cursor"] is None
         assert one.headers["ETag"] == '"1"'
 
-    def test_refuses_a_viewer(self, api):
-        _, _, token = create_member(create_tenant(), Role.VIEWER)
+    def test_refuses_a_key_without_flags_read(self, api):
+        key = create_api_key(create_tenant(), [Permission.USERS_READ])
 
-        assert api.get(URL, token=token).status_code == 403
+        assert api.get(URL, token=key).status_code == 403
 
     @pytest.mark.parametrize("preset_id", ["x", "%00", "0198a8f0-0000-7000-8000-000000000000"])
     def test_does_not_find_an_unknown_one(self, api, preset_id):

@@ -58,8 +58,9 @@ class TestDocument:
                     wrong.append((method, path, "no example"))
                     continue
                 schema = {**media["schema"], "components": document["components"]}
-                if "example" in media:
-                    faults = Draft202012Validator(schema).iter_errors(media["example"])
+                named = [one["value"] for one in media.get("examples", {}).values()]
+                for example in named or [media["example"]]:
+                    faults = Draft202012Validator(schema).iter_errors(example)
                     wrong += [(method, path, fault.message) for fault in faults]
 
         assert wrong == []
@@ -79,6 +80,19 @@ class TestDocument:
             query = [p for p in operation.get("parameters", []) if p["in"] == "query"]
             if query or ("requestBody" in operation and "x-permission" in operation):
                 assert "422" in operation["responses"], (method, path)
+
+    def test_operations_with_an_idempotency_key_show_the_422_of_a_reused_one(
+        self, document, operations
+    ):
+        shown = document["components"]["responses"]["INVALID_OR_KEY_REUSED"]["content"]
+        example = shown["application/json"]["examples"]["idempotency_key_reused"]["value"]
+        name = "#/components/responses/INVALID_OR_KEY_REUSED"
+
+        assert example["detail"][0]["type"] == "idempotency_key_reused"
+        for method, path, operation in operations:
+            takes_key = "Idempotency-Key" in [p["name"] for p in operation.get("parameters", [])]
+            refers = operation["responses"].get("422", {}).get("$ref") == name
+            assert refers == takes_key, (method, path)
 
     def test_points_at_no_outside_host(self, app):
         page = app.test_client().get("/docs/").get_data(as_text=True)

@@ -117,6 +117,13 @@ class TestNginx:
         assert held > SLOW * 0.9
         assert p99 < 2  # seconds; who is held up waits until the client gives up, after ten
 
+    def test_a_redirect_names_the_host_of_the_site(self, served):
+        claims = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+
+        answer = httpx.get(f"http://{HOST}:{served}/v1/users/", headers=claims)
+
+        assert answer.headers["Location"] == "http://api.example.com/v1/users"
+
     def test_a_client_counts_by_its_own_address_not_by_one_it_claims(self, served):
         claims = [{"X-Forwarded-For": f"10.0.0.{number}"} for number in range(6)]
 

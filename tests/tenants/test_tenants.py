@@ -27,6 +27,7 @@ READ = [
     "mailing_country",
     "is_active",
 ]
+BAD_SLUGS = ["Acme", "acme_inc", "-acme", "acme-", "a--b", "a b", "acme\n", "é", "a/b"]
 
 
 @pytest.fixture
@@ -127,6 +128,16 @@ class TestCreateTenant:
         assert [(e["loc"], e["type"]) for e in answer.get_json()["detail"]] == [
             (["body", never], "extra_forbidden")
         ]
+
+    @pytest.mark.parametrize("slug", BAD_SLUGS)
+    def test_refuses_a_slug_of_another_form(self, api, superadmin, slug):
+        body = {"idp_org_id": "org_new", "name": "New", "slug": slug}
+
+        answer = api.post("/v1/tenants", token=superadmin, json=body)
+
+        (entry,) = answer.get_json()["detail"]
+        assert answer.status_code == 422
+        assert (entry["type"], entry["loc"]) == ("string_pattern_mismatch", ["body", "slug"])
 
     def test_names_what_is_missing_and_too_long(self, api, superadmin):
         answer = api.post("/v1/tenants", token=superadmin, json={"slug": "s" * 256, "name": ""})
@@ -252,6 +263,33 @@ class TestUpdateTenant:
 
         assert (answer.status_code, answer.get_json()["code"]) == (409, "slug_taken")
         assert api.get(path, token=superadmin).get_json()["data"]["name"] == tenant.name
+
+    @pytest.mark.parametrize("slug", BAD_SLUGS)
+    def test_refuses_a_new_slug_of_another_form(self, api, superadmin, slug):
+        tenant = create_tenant()
+        path, stale = f"/v1/tenants/{tenant.id}", {"If-Match": '"9"'}
+
+        answer = api.patch(path, token=superadmin, json={"slug": slug}, headers=stale)
+
+        (entry,) = answer.get_json()["detail"]
+        pattern = "^[a-z0-9]+(-[a-z0-9]+)*$"
+        assert answer.status_code == 422
+        assert entry == {
+            "type": "string_pattern_mismatch",
+            "loc": ["body", "slug"],
+            "msg": f"String should match pattern '{pattern}'",
+            "input": slug,
+            "ctx": {"pattern": pattern},
+        }
+
+    def test_takes_back_the_slug_that_is_stored_whatever_its_form(self, api, superadmin):
+        tenant = create_tenant(slug="Old_Slug")
+        body = {"slug": "Old_Slug", "name": "New"}
+
+        answer = api.patch(f"/v1/tenants/{tenant.id}", token=superadmin, json=body)
+
+        assert answer.status_code == 200
+        assert body.items() <= answer.get_json()["data"].items()
 
     def test_leaves_idp_org_id_to_the_platform(self, api, superadmin):
         tenant = create_tenant()

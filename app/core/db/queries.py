@@ -28,7 +28,7 @@ R = TypeVar("R", bound=Row)
 M = TypeVar("M")
 
 CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
-Conflicts = Mapping[str, Conflict]
+Conflicts = Mapping[str, type[Conflict]]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from flask_smorest.utils import resolve_schema_instance, unpack_tuple_response
 from app.core import json_text
 from app.core.db import transactions
 from app.core.db.pages import Page
+from app.core.errors import AppError
 from app.core.http import idempotency
 from app.core.http.parser import RequestParser
 from app.core.openapi import responses
@@ -52,9 +53,10 @@ class Blueprint(flask_smorest.Blueprint):
         """Register a view behind its guard and inside a transaction."""
         endpoint_func: Any = _endpoint(view_func)
         access = getattr(view_func, "access", None)
+        raised = getattr(view_func, "raised", ())
         endpoint_func._apidoc = {
             **getattr(view_func, "_apidoc", {}),
-            "contract": (rule, access, f"{self.name}_{view_func.__name__}"),
+            "contract": (rule, access, raised, f"{self.name}_{view_func.__name__}"),
         }
         endpoint_func.__doc__ = f"{view_func.__doc__}\n\n{getattr(access, 'description', '')}"
         super().add_url_rule(rule, endpoint, endpoint_func, *args, **options)
@@ -63,9 +65,25 @@ class Blueprint(flask_smorest.Blueprint):
     def _prepare_contract_doc(
         doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
     ) -> dict[str, Any]:
-        rule, access, doc["operationId"] = doc_info["contract"]
+        rule, access, raised, doc["operationId"] = doc_info["contract"]
         described = doc_info.get("manual_doc", {}).get("responses", ())
-        return responses.complete(doc, described, rule=rule, method=method, access=access)
+        return responses.complete(
+            doc, described, rule=rule, method=method, access=access, raised=raised
+        )
+
+    @staticmethod
+    def raises(*errors: type[AppError]) -> Callable[[View], View]:
+        """Document the errors of the view's own that have a ``code``.
+
+        Those of every guarded endpoint, of ``If-Match`` and of ``Idempotency-Key`` are documented
+        without it.
+        """
+
+        def decorate(view: View) -> View:
+            view.raised = errors  # type: ignore[attr-defined]
+            return view
+
+        return decorate
 
     def response(
         self,

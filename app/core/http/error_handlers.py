@@ -13,7 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from app.core.db.transactions import RowChanged
-from app.core.errors import AppError, Forbidden, Invalid, Unauthenticated, Unavailable
+from app.core.errors import AppError, DatabaseUnavailable, Forbidden, Invalid, Unauthenticated
 from app.core.http.body_limits import TOO_LARGE
 from app.core.http.routing import allowed_methods, redirect_to_slashless
 from app.core.observability.logs import add_facts, current_facts
@@ -82,7 +82,7 @@ def _http_exception(error: HTTPException) -> Response:
 
 def _database_unavailable(error: Exception) -> Response:
     current_app.logger.warning("database_unavailable", extra={"reason": str(error)})
-    return _app_error(Unavailable("The database is not available.", code="database_unavailable"))
+    return _app_error(DatabaseUnavailable())
 
 
 def _answer(status: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:

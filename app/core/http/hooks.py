@@ -7,7 +7,7 @@ import time
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import NotFound
 
-from app.core.errors import Forbidden
+from app.core.errors import PermissionDenied
 from app.core.http.body_limits import body_limit
 from app.core.http.rate_limit import RateLimits
 from app.core.observability import logs
@@ -21,8 +21,8 @@ def register_hooks(app: Flask, limits: RateLimits) -> None:
     def begin() -> None:
         """Begin the request's log, set the body limit, and count the request if it is guarded.
 
-        Raises NotFound for a path that begins with ``//`` or has a NUL character, Forbidden for a
-        view without ``access``, and TooManyRequests beyond the rate limit.
+        Raises NotFound for a path that begins with ``//`` or has a NUL character, PermissionDenied
+        for a view without ``access``, and TooManyRequests beyond the rate limit.
         """
         g.started = time.perf_counter()
         logs.begin_request(request.headers.get("X-Request-Id"))
@@ -34,7 +34,7 @@ def register_hooks(app: Flask, limits: RateLimits) -> None:
             return
         access = getattr(app.view_functions[request.endpoint], "access", None)
         if access is None:
-            raise Forbidden("This endpoint names no permission.", code="permission_denied")
+            raise PermissionDenied("This endpoint names no permission.")
         if getattr(access, "permission", None) is not None:
             limits.count_request()
 

@@ -9,6 +9,7 @@ stored, and the second request runs.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -22,13 +23,23 @@ from app.core.clock import utcnow
 from app.core.db import transactions
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
-from app.core.errors import Conflict, Invalid, value_error
+from app.core.errors import Conflict, Entry, Invalid, error, value_error
 from app.extensions import db
 
 LIFETIME = timedelta(hours=24)
 WAIT_SECONDS = 10
 MAX_KEY_LENGTH = 255
+METHODS = ("POST", "PATCH")
+LOCATION = ("header", "idempotency-key")
+DISTINGUISHING_HEADERS = ("If-Match", "X-Source-Timestamp", "Content-Type")
 STORED_HEADERS = ("Content-Type", "ETag", "Location", "X-Update-Ignored")
+
+
+class IdempotencyInProgress(Conflict):
+    """The first request with the key has not ended within :data:`WAIT_SECONDS`."""
+
+    code = "idempotency_in_progress"
+    detail = "The first request with this Idempotency-Key is still running."
 
 
 class IdempotencyKey(db.Model):  # type: ignore[name-defined]
@@ -86,19 +97,21 @@ DELETE_EXPIRED = Statement(
 def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
     """``answer()``, or the stored answer to the same request with the same key.
 
-    Raises Invalid if the key was used with another query or body, and for a key that is empty,
-    longer than 255 characters or not printable. Raises Conflict (``idempotency_in_progress``) if
-    the first request still runs after ten seconds.
+    Raises Invalid for a key that is empty, longer than 255 characters or not printable, and Invalid
+    ``idempotency_key_reused`` for another request under the key: another query or body, or another
+    value of one of :data:`DISTINGUISHING_HEADERS`. Raises IdempotencyInProgress if the first
+    request still runs after ten seconds.
     """
     key = request.headers.get("Idempotency-Key")
     credential = transactions.context().get("credential")
-    if key is None or credential is None or request.method not in ("POST", "PATCH"):
+    if key is None or credential is None or request.method not in METHODS:
         return answer()
     if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
-        raise _invalid(f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters")
+        reason = f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters"
+        raise Invalid(value_error(LOCATION, reason, key))
     scope = f"{credential} {request.method} {request.path}".encode()
     place = {"of_scope": hashlib.sha256(scope).hexdigest(), "of_key": key}
-    fingerprint = hashlib.sha256(request.query_string + b"\0" + request.get_data()).hexdigest()
+    fingerprint = _fingerprint(request)
     if not _claim(place, fingerprint):
         return _replay(place, fingerprint)
     response = answer()
@@ -114,8 +127,17 @@ def replay_as(body: bytes) -> None:
     transactions.context()["idempotent_body"] = body
 
 
-def _invalid(reason: str) -> Invalid:
-    return Invalid(value_error(["header", "idempotency-key"], reason))
+def reused(key: str) -> Entry:
+    """The entry of a key that was used with another request."""
+    reason = "This idempotency key was used with another request"
+    return error(LOCATION, "idempotency_key_reused", reason, key)
+
+
+def _fingerprint(request: Request) -> str:
+    """A digest of what makes another request under the same key another one."""
+    headers = [request.headers.get(name) for name in DISTINGUISHING_HEADERS]
+    head = json.dumps([request.query_string.decode("latin-1"), *headers])  # contains no NUL
+    return hashlib.sha256(head.encode() + b"\0" + request.get_data()).hexdigest()
 
 
 def _claim(place: dict[str, str], fingerprint: str) -> bool:
@@ -134,17 +156,14 @@ def _claim(place: dict[str, str], fingerprint: str) -> bool:
             expired_before=now - LIFETIME,
         )
     except LockNotAvailable:
-        raise Conflict(
-            "The first request with this Idempotency-Key is still running.",
-            code="idempotency_in_progress",
-        ) from None
+        raise IdempotencyInProgress from None
     return claimed == 1
 
 
 def _replay(place: dict[str, str], fingerprint: str) -> Response:
     stored = GET.first(**place)
     if stored.fingerprint != fingerprint:
-        raise _invalid("this idempotency key was used with another request")
+        raise Invalid(reused(place["of_key"]))
     response = Response(stored.body, status=stored.status, headers=stored.headers or {})
     response.headers["Idempotent-Replayed"] = "true"
     return response

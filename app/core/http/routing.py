@@ -7,6 +7,7 @@ from urllib.parse import quote
 from flask import Flask, Request, Response
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import Map, MapAdapter
+from werkzeug.sansio.utils import get_host
 
 _IN_PATH = "/:@!$&'()*+,;="
 _IN_QUERY = "%/?:@!$&'()*+,;=[]"
@@ -24,17 +25,30 @@ def redirect_to_slashless(
 ) -> Response | None:
     """A 307 to the path without its trailing slashes; None if that path has no route either.
 
-    The address is absolute. If ``public_url`` is empty, it has the request's scheme and host.
+    The address is absolute. It begins with ``public_url``, or without one with the trusted host.
     The method is not checked: the new path answers 405 itself. The body is not read.
     """
     path = request.path.rstrip("/")
     if path in ("", request.path) or urls is None or not urls.allowed_methods(path):
         return None
-    base = public_url.rstrip("/") or f"{request.scheme}://{request.host}"
+    base = public_url.rstrip("/") or f"{request.scheme}://{_trusted_host(request)}"
     location = base + quote(path, safe=_IN_PATH)
     if request.query_string:
         location += f"?{quote(request.query_string, safe=_IN_QUERY)}"
     return Response(status=307, headers={"Location": location})
+
+
+def _trusted_host(request: Request) -> str:
+    """The ``X-Forwarded-Host`` of a trusted proxy, else the address that the client connected to.
+
+    Never the ``Host`` header, because a client can send any. ProxyFix stores the host of a trusted
+    proxy in SERVER_NAME too, and the original values under its own key.
+    """
+    environ = request.environ
+    original = environ.get("werkzeug.proxy_fix.orig", environ)
+    is_named = environ["SERVER_NAME"] != original["SERVER_NAME"]
+    host = request.host if is_named else get_host(request.scheme, None, request.server)
+    return host or "localhost"  # on a Unix socket
 
 
 def allowed_methods(error: MethodNotAllowed, urls: Map, path: str) -> str:

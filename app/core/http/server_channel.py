@@ -52,6 +52,7 @@ class Channel(HTTPChannel):
     ) -> None:
         self.worker = worker
         self.since = time.monotonic()  # the time limit counts from here
+        self.local_host = "localhost" if sock.family == socket.AF_UNIX else sock.getsockname()[0]
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         super().__init__(server, sock, *args, **options)
 

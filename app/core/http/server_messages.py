@@ -133,9 +133,13 @@ class Task(WSGITask):
     wrote_header: bool
 
     def get_environment(self) -> dict[str, Any]:
-        """The WSGI environment; waitress removes leading slashes of the path, so it is set again."""
+        """The WSGI environment; waitress removes leading slashes of the path, so it is set again.
+
+        SERVER_NAME is the address that the client connected to.
+        """
         environ: dict[str, Any] = super().get_environment()
         environ["PATH_INFO"] = self.request.path
+        environ["SERVER_NAME"] = self.channel.local_host
         return environ
 
     def write(self, data: bytes) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from http import HTTPStatus
 from typing import Any
 
 import flask_smorest
@@ -12,7 +11,7 @@ from flask import Flask, Response, request
 from app.core import json_text
 from app.core.http.error_handlers import register_error_handlers
 from app.core.openapi.examples import add_examples
-from app.core.openapi.responses import SCHEMAS, VALIDATION_FAILED
+from app.core.openapi.responses import RESPONSES, SCHEMAS
 from app.core.validation.fields import Choice
 
 SECURITY_SCHEMES = {
@@ -111,8 +110,9 @@ class Api(flask_smorest.Api):
         return json_text.dumps(document)
 
     def _register_responses(self) -> None:
-        """Register the response that ``@blp.arguments`` refers to, and no other."""
-        self.spec.components.response(HTTPStatus(422).name, VALIDATION_FAILED)
+        """Register the responses to requests that are not valid, and no other."""
+        for name, response in RESPONSES.items():
+            self.spec.components.response(name, response)
 
     def _register_pagination_header(self) -> None:
         """Register none: lists have `next_cursor`."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from http import HTTPStatus
+from itertools import groupby
 from typing import Any
 
 from flask_smorest.utils import resolve_schema_instance
+
+from app.core.errors import AppError, DatabaseUnavailable, Entry, PreconditionFailed, error
+from app.core.http import idempotency
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "Error": {
         "type": "object",
         "title": "Error",
         "required": ["detail"],
+        "examples": [{"detail": "A sentence."}],
         "properties": {
             "detail": {"type": "string", "description": "One sentence for people."},
             "code": {
@@ -57,9 +62,36 @@ def _answer(description: str, schema: str) -> dict[str, Any]:
     return {"description": description, "content": {"application/json": {"schema": reference}}}
 
 
-VALIDATION_FAILED = _answer(
-    "The request is not valid; `detail` lists all errors and their places.", "HTTPValidationError"
-)
+def _coded_answer(description: str, errors: Sequence[type[AppError]]) -> dict[str, Any]:
+    """An answer whose ``code`` is that of one of ``errors``, with each error's body as an example."""
+    answer = _answer(description, "Error")
+    content = answer["content"]["application/json"]
+    content["schema"] |= {
+        "required": ["code"],
+        "properties": {"code": {"enum": [error.code for error in errors]}},
+    }
+    content["examples"] = {error.code: {"value": error().body()} for error in errors}
+    return answer
+
+
+def _invalid(**entries: Entry) -> dict[str, Any]:
+    answer = _answer(
+        "The request is not valid; `detail` lists all errors and their places.",
+        "HTTPValidationError",
+    )
+    examples = {type_: {"value": {"detail": [entry]}} for type_, entry in entries.items()}
+    answer["content"]["application/json"]["examples"] = examples
+    return answer
+
+
+_MISSING = error(["body", "name"], "missing", "Field required", {})
+_REUSED = idempotency.reused("8c1f6e0a-invoice-42")
+INVALID = HTTPStatus(422).name  # the name that `@blp.arguments` refers to
+INVALID_OR_KEY_REUSED = "INVALID_OR_KEY_REUSED"
+RESPONSES = {
+    INVALID: _invalid(missing=_MISSING),
+    INVALID_OR_KEY_REUSED: _invalid(missing=_MISSING, idempotency_key_reused=_REUSED),
+}
 
 
 def _header(name: str, example: str, description: str, **bounds: int) -> dict[str, Any]:
@@ -87,10 +119,10 @@ IDEMPOTENCY_KEY = _header(
 
 DESCRIPTIONS = {
     401: "No credential, or one that is not valid.",
-    403: "The credential may not do this: `permission_denied`, `no_membership`, `tenant_suspended` or a rule of the resource.",
+    403: "The credential may not do this; `code` names the reason.",
     404: "No such resource, or none that this credential can see.",
     409: "The state of the data does not allow the change; `code` names the reason.",
-    412: "`If-Match` names a version that is no longer current (`stale_version`).",
+    412: "`If-Match` names a version that is no longer current.",
     400: "The body cannot be parsed.",
     413: "The body is too large.",
     429: "Too many requests; `Retry-After` is in seconds.",
@@ -99,11 +131,17 @@ DESCRIPTIONS = {
 
 
 def complete(
-    doc: dict[str, Any], described: Collection[str], *, rule: str, method: str, access: Any
+    doc: dict[str, Any],
+    described: Collection[str],
+    *,
+    rule: str,
+    method: str,
+    access: Any,
+    raised: Sequence[type[AppError]],
 ) -> dict[str, Any]:
     """Add the common headers, error responses and security to an operation's documentation.
 
-    ``described``: the statuses that the endpoint documents itself.
+    ``described``: the statuses that the endpoint documents itself; ``raised``: its own errors.
     """
     guarded = getattr(access, "permission", None) is not None
     doc["security"] = [{"user_token": []}, {"api_key": []}] if guarded else []
@@ -112,32 +150,51 @@ def complete(
         doc.setdefault("parameters", []).extend(_headers(rule, method))
     responses = doc.setdefault("responses", {})
     if guarded and (doc.get("parameters") or "requestBody" in doc or "<" in rule):
-        responses.setdefault(422, HTTPStatus(422).name)
+        responses.setdefault(422, INVALID)
+    if guarded and method.upper() in idempotency.METHODS:
+        responses[422] = INVALID_OR_KEY_REUSED
     for status in _error_statuses(doc, rule, method) if guarded else ():
         if str(status) not in described:
             responses.setdefault(str(status), _answer(DESCRIPTIONS[status], "Error"))
-    if guarded and method == "get" and "<" in rule:
+    common = _common_errors(rule, method, access) if guarded else ()
+    errors = sorted({*common, *raised}, key=lambda error: (error.status, error.code or ""))
+    for status, of_status in groupby(errors, key=lambda error: error.status):
+        responses[str(status)] = _coded_answer(DESCRIPTIONS[status], list(of_status))
+    if guarded and method == "get" and _names_row(rule):
         responses.setdefault("304", {"description": "`If-None-Match` names the current version."})
     return doc
 
 
 def _headers(rule: str, method: str) -> Iterator[dict[str, Any]]:
-    if "<" in rule:
+    if _names_row(rule):
         yield IF_NONE_MATCH if method == "get" else IF_MATCH
-    if method in ("post", "patch"):
+    if method.upper() in idempotency.METHODS:
         yield IDEMPOTENCY_KEY
 
 
+def _common_errors(rule: str, method: str, access: Any) -> Iterator[type[AppError]]:
+    """The errors with a code that guarded endpoints share."""
+    yield from access.errors
+    yield DatabaseUnavailable
+    if method.upper() in idempotency.METHODS:
+        yield idempotency.IdempotencyInProgress
+    if method != "get" and _names_row(rule):
+        yield PreconditionFailed
+
+
+def _names_row(rule: str) -> bool:
+    """Whether the path names a row by its id, so that it has a version."""
+    return "_id>" in rule
+
+
 def _error_statuses(doc: dict[str, Any], rule: str, method: str) -> Iterator[int]:
-    yield from (401, 403, 429, 503)
+    yield from (401, 429)
     if "requestBody" in doc:
         yield 400
     if "<" in rule or _chooses_tenant(doc):
         yield 404
     if method != "get":
-        yield from (409, 413)
-        if "<" in rule:
-            yield 412
+        yield 413
 
 
 def _chooses_tenant(doc: dict[str, Any]) -> bool:

@@ -60,6 +60,13 @@ class _Filter:
     comparison: Comparison
 
 
+class IndexNotReady(Conflict):
+    """The index of a field in the query is being built."""
+
+    code = "index_not_ready"
+    detail = "The search index of the field is not ready."
+
+
 def among(
     tenant_id: UUID,
     entity_type: str,
@@ -70,15 +77,14 @@ def among(
 
     Raises Invalid at ``["query", parameter]`` for a key that is no searchable active field, an
     operator that its type does not have, a value that is not of its type, and a second range or
-    prefix; Conflict ``index_not_ready`` while the index of one of the fields is not complete.
+    prefix; IndexNotReady while the index of one of the fields is not complete.
     """
     filters = _read(query, _searchable_fields(tenant_id, entity_type))
     for one in filters:
         if one.field.state != IndexState.READY:
-            raise Conflict(
+            raise IndexNotReady(
                 f"The search index of {one.field.key} is not ready; its progress is at"
-                f" /v1/custom-fields/{one.field.id}/index.",
-                code="index_not_ready",
+                f" /v1/custom-fields/{one.field.id}/index."
             )
     scans = list(_scans(filters))
     values: dict[str, Any] = {"index_tenant_id": tenant_id}

@@ -45,11 +45,10 @@ class TestInsert:
         assert (made.version, made.is_active, made.mailing_city) == (1, True, "")
 
     def test_raises_the_error_of_a_key_that_is_taken(self, tenant):
-        taken = Conflict("taken", code="slug_taken")
-        values = {**NEW, "slug": tenant.slug}
+        values, conflicts = {**NEW, "slug": tenant.slug}, {"uq_tenants_slug": Conflict}
 
-        with pytest.raises(Conflict, match="taken"):
-            as_platform(lambda: insert_row(Tenant, values, conflicts={"uq_tenants_slug": taken}))
+        with pytest.raises(Conflict):
+            as_platform(lambda: insert_row(Tenant, values, conflicts=conflicts))
 
     def test_refuses_unknown_columns(self):
         with pytest.raises(TypeError, match="no column colour"):

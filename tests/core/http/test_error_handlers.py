@@ -2,14 +2,16 @@ import pytest
 from flask import Flask, abort
 from psycopg2 import DataError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from werkzeug.middleware.proxy_fix import ProxyFix
+from werkzeug.test import Client
 
-from app.core.errors import Conflict, Invalid, NotFound, Unauthenticated, error
+from app.core.errors import Invalid, NotFound, PreconditionFailed, Unauthenticated, error
 from app.core.http.error_handlers import register_error_handlers
 from app.core.http.routing import configure_routing
 
 SECRET = "SELECT password FROM accounts"
 FAULTS = {
-    "conflict": Conflict("A tenant keeps at least one owner.", code="last_owner"),
+    "stale": PreconditionFailed("The tenant has changed."),
     "unauthenticated": Unauthenticated(),
     "not-found": NotFound(),
     "invalid": Invalid(error(["body", "a"], "finite_number", "no", float("nan"))),
@@ -43,12 +45,12 @@ def client():
 
 class TestBodies:
     def test_an_error_of_the_service_has_a_sentence_and_perhaps_a_code(self, client):
-        conflict = client.get("/raise/conflict")
+        stale = client.get("/raise/stale")
         unauthenticated = client.get("/raise/unauthenticated")
 
-        assert (conflict.status_code, conflict.json) == (
-            409,
-            {"detail": "A tenant keeps at least one owner.", "code": "last_owner"},
+        assert (stale.status_code, stale.json) == (
+            412,
+            {"detail": "The tenant has changed.", "code": "stale_version"},
         )
         assert unauthenticated.json == {"detail": "Not authenticated"}
         assert unauthenticated.headers["WWW-Authenticate"] == "Bearer"
@@ -108,6 +110,32 @@ class TestRouting:
         answer = client.post("/things/1/", headers={"Host": "elsewhere.example"})
 
         assert answer.headers["Location"] == "https://api.example.com/things/1"
+
+    def test_a_redirect_names_no_host_of_the_clients(self, client):
+        claims = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+
+        answer = client.post("/things/1/", headers={**claims, "X-Forwarded-Prefix": "/evil"})
+
+        assert answer.headers["Location"] == "http://localhost/things/1"
+
+    @pytest.mark.parametrize(
+        ("forwarded", "host"),
+        [
+            ("api.example.com", "api.example.com"),
+            ("evil.example, api.example.com:8443", "api.example.com:8443"),
+            (None, "localhost"),
+        ],
+    )
+    def test_a_redirect_names_the_host_of_the_trusted_proxy(self, client, forwarded, host):
+        app = client.application
+        headers = {"Host": "evil.example", "X-Forwarded-Prefix": "/evil"}
+        headers |= {"X-Forwarded-Host": forwarded} if forwarded else {}
+
+        answer = Client(ProxyFix(app.wsgi_app, x_host=1, x_proto=1)).post(
+            "/things/1/", headers=headers
+        )
+
+        assert answer.headers["Location"] == f"http://{host}/things/1"
 
     @pytest.mark.parametrize("path", ["/things/", "/nope/", "/things//1", "/Things/1", "/"])
     def test_a_path_that_stands_for_no_other_is_404(self, client, path):

@@ -16,7 +16,9 @@ from tests.factories import (
     create_api_key,
     create_member,
     create_preset,
+    create_subscription,
     create_tenant,
+    platform_token,
     platform_transaction,
 )
 
@@ -78,6 +80,47 @@ class TestKey:
 
             assert answer.status_code == 422
             assert answer.get_json()["detail"][0]["loc"] == ["header", "idempotency-key"]
+
+    def test_of_another_request_is_refused_with_a_type_of_its_own(self, post):
+        post()
+        answer = post({**ADA, "first_name": "Ada"})
+
+        (entry,) = answer.get_json()["detail"]
+        assert answer.status_code == 422
+        assert entry["type"] == "idempotency_key_reused"
+        assert (entry["loc"], entry["input"]) == (["header", "idempotency-key"], "k")
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"query_string": {"x": "1"}},
+            {"headers": {"If-Match": "*"}},
+            {"headers": {"If-Match": '"2"'}},
+            {"headers": {"X-Source-Timestamp": "2026-01-01T00:00:01Z"}},
+            {"headers": {"Content-Type": "application/merge-patch+json"}},
+            {"data": b'{"bp_status":  "past_due"}'},
+        ],
+        ids=lambda other: str(*other.values()),
+    )
+    def test_belongs_to_query_body_and_the_headers_that_decide(self, api, other):
+        subscription = create_subscription(create_tenant())
+        headers = {
+            "Idempotency-Key": "k",
+            "Content-Type": "application/json",
+            "X-Source-Timestamp": "2026-01-01T00:00:00Z",
+        }
+
+        def send(**changed):
+            sent = {"data": b'{"bp_status": "past_due"}', **changed}
+            sent["headers"] = headers | sent.get("headers", {})
+            path = f"/v1/billing/subscriptions/{subscription.id}"
+            return api.patch(path, token=platform_token(), **sent)
+
+        first, again, reused = send(), send(), send(**other)
+
+        assert (first.status_code, again.headers["Idempotent-Replayed"]) == (200, "true")
+        assert reused.status_code == 422
+        assert reused.get_json()["detail"][0]["type"] == "idempotency_key_reused"
 
     def test_of_a_request_that_still_runs_is_a_conflict(self, app, post, monkeypatch):
         monkeypatch.setattr(idempotency, "WAIT_SECONDS", 0.1)

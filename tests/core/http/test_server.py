@@ -124,6 +124,14 @@ class TestEnvironment:
         assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("", "/a")
         assert environ["HTTP_X_FORWARDED_FOR"] == "192.0.2.1"  # for ProxyFix to judge
 
+    def test_names_the_address_of_the_connection(self, start):
+        process = start()
+
+        answer(process.get("/a"))
+
+        environ = process.program.environ
+        assert (environ["SERVER_NAME"], int(environ["SERVER_PORT"])) == process.address
+
 
 class TestDeadlines:
     @pytest.mark.parametrize(

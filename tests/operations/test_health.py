@@ -1,0 +1,24 @@
+"""/healthz and /readyz."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+READY = {"database": "ok", "migrations": "ok", "redis": "ok"}
+
+
+class TestReadiness:
+    def test_is_told_for_each_part(self, api):
+        answer = api.get("/readyz")
+
+        assert answer.status_code == 200
+        assert answer.get_json() == {"status": "ok", "checks": READY}
+
+    def test_does_not_need_redis(self, app, api, monkeypatch):
+        away = replace(app.extensions["config"], redis_url="redis://127.0.0.1:1")
+        monkeypatch.setitem(app.extensions, "config", away)
+
+        answer = api.get("/readyz")
+
+        assert answer.status_code == 200
+        assert answer.get_json() == {"status": "ok", "checks": {**READY, "redis": "degraded"}}
