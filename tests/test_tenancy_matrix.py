@@ -230,8 +230,8 @@ class TestSuspension:
         assert refused(api, stopped, secret, (403, "tenant_suspended")) == []
 
     def test_flags_are_evaluated_all_the_same(self, api, guarded):
-        _, _, token = create_member(create_tenant(is_active=False), role="viewer")
-        _, _, allowed = create_member(create_tenant(is_active=False), role="member")
+        token = create_api_key(create_tenant(is_active=False), ["users:read"])
+        _, _, allowed = create_member(create_tenant(is_active=False), role="viewer")
         evaluated = [one for one in guarded if one.path.startswith(WHILE_SUSPENDED)]
 
         assert len(evaluated) == 2

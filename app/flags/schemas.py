@@ -27,6 +27,7 @@ TENANT = {"description": "The tenant; by default the credential's own."}
 EXAMPLES = {
     "flag_key": "single-sign-on",
     "flag_value": True,
+    "expires_at": None,
     "default_value": False,
     "description": "Whether members sign in at their own provider.",
     "name": "growth",

@@ -146,7 +146,7 @@ class TestRedis:
         with amid() as outcomes:
             with service.stopped(service.redis):
                 time.sleep(1.5)
-                assert readiness(service)["redis"] == "unavailable"
+                assert readiness(service)["redis"] == "degraded"
             time.sleep(0.5)
 
         assert set(outcomes.statuses) == {200}, outcomes.statuses
