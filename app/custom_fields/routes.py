@@ -100,7 +100,7 @@ def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
     """Put an entity type's custom fields in order: each gets its place as `sort_order`."""
     tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
     fields = service.reorder(tenant.id, **body, actor=current_actor())
-    return Page(fields, None)
+    return Page(fields, None, is_whole=True)
 
 
 @blp.get("/<field_id>")
