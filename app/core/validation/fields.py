@@ -18,7 +18,7 @@ from app.core.errors import Entry, Invalid
 from app.core.validation import scalars
 from app.core.validation.messages import MAX_ENTRIES, entries, refused, under
 
-MAX_ITEMS = 10_000
+MAX_ITEMS = 5_000
 
 
 class Field(ma.fields.Field):

@@ -74,7 +74,7 @@ def _options_faults(value: Any, options: Sequence[str], loc: Location) -> Iterat
     unknown = (i for i, item in enumerate(value) if not isinstance(item, str) or item not in known)
     first = next(unknown, None)
     if first is not None:
-        expected = _listed(options)
+        expected = _listed(options)[: MAX_TEXT + 1]  # more is not shown
         for index in islice(chain([first], unknown), MAX_ENTRIES):
             yield refused("enum", (*loc, index), value[index], expected=expected)
     elif len(set(value)) < len(value):

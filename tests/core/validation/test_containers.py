@@ -79,12 +79,12 @@ class TestListOf:
     def test_stops_where_an_answer_would_be_absurd(self):
         assert len(refused(fields.ListOf(fields.Str()), [1] * (MAX_ENTRIES + 5))) == MAX_ENTRIES
 
-    def test_has_at_most_ten_thousand_items(self):
+    def test_has_at_most_five_thousand_items(self):
         field = fields.ListOf(fields.Str())
 
         assert len(field.deserialize(["a"] * MAX_ITEMS)) == MAX_ITEMS
         assert words(field, ["a"] * (MAX_ITEMS + 1)) == (
-            "List should have at most 10000 items after validation, not 10001",
+            "List should have at most 5000 items after validation, not 5001",
             {"field_type": "List", "max_length": MAX_ITEMS, "actual_length": MAX_ITEMS + 1},
         )
 
