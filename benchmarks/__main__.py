@@ -62,6 +62,13 @@ def layers(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def checks(_: argparse.Namespace) -> None:
+    """Print the processor time and memory that the checks of the worst known bodies take."""
+    from benchmarks.checks import report
+
+    print(report())
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -74,7 +81,7 @@ def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator
         yield ready
 
 
-COMMANDS = {"compare": compare, "calls": calls, "layers": layers}
+COMMANDS = {"compare": compare, "calls": calls, "layers": layers, "checks": checks}
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from pydantic_core import to_json
 
 from app.core.clock import rfc3339
 
@@ -31,6 +32,14 @@ def dumps(value: Any) -> bytes:
 def dumps_text(value: Any) -> str:
     """The same as str, for JSON columns."""
     return dumps(value).decode()
+
+
+def size(value: Any) -> int:
+    """The bytes of compact UTF-8 JSON, in time that no value makes long.
+
+    Raises ValueError for a lone surrogate and for what JSON does not have.
+    """
+    return len(to_json(value))
 
 
 def loads(text: str) -> Any:

@@ -25,7 +25,12 @@ from app.custom_fields.schemas import (
     ValuesSchema,
 )
 from app.custom_fields.search_index import index_state
-from app.custom_fields.service import FieldKeyTaken, TooManyFields, TooManySearchableFields
+from app.custom_fields.service import (
+    FieldKeyTaken,
+    OptionsTooLarge,
+    TooManyFields,
+    TooManySearchableFields,
+)
 from app.custom_fields.values.check import check_values
 from app.custom_fields.values.rules import Rule
 from app.tenants.schemas import TenantChoiceSchema
@@ -55,7 +60,7 @@ def list_fields(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(CustomFieldCreateSchema)
 @blp.response(201, CustomFieldSchema)
-@blp.raises(FieldKeyTaken, TooManyFields, TooManySearchableFields)
+@blp.raises(FieldKeyTaken, OptionsTooLarge, TooManyFields, TooManySearchableFields)
 def create(query: dict[str, Any], body: dict[str, Any]) -> CustomField:
     """Define a custom field; where it is searchable, its index is built in the background."""
     tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
@@ -95,7 +100,7 @@ def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
     """Put an entity type's custom fields in order: each gets its place as `sort_order`."""
     tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
     fields = service.reorder(tenant.id, **body, actor=current_actor())
-    return Page(fields, None)
+    return Page(fields, None, is_whole=True)
 
 
 @blp.get("/<field_id>")
@@ -110,7 +115,7 @@ def get(field_id: str) -> CustomField:
 @requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.arguments(CustomFieldUpdateSchema)
 @blp.response(200, CustomFieldSchema)
-@blp.raises(TooManyFields, TooManySearchableFields)
+@blp.raises(OptionsTooLarge, TooManyFields, TooManySearchableFields)
 def update(body: dict[str, Any], field_id: str) -> CustomField:
     """Change a custom field; values that are stored already stay as they are."""
     return service.update(field_id, body, actor=current_actor())

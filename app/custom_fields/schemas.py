@@ -25,7 +25,8 @@ KEY_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
 ENTITY_TYPE = {"description": "What the field belongs to, such as `user`."}
 FIELD_KEY = {"description": "The key of its values."}
 OPTIONS = {
-    "description": f"Of select and multi_select only: at most {MAX_OPTIONS}, stored without repeats.",
+    "description": f"Of select and multi_select only: at most {MAX_OPTIONS}, stored without repeats, "
+    "and 32 KiB of JSON (409 `options_limit`).",
 }
 
 EXAMPLES: dict[str, Any] = {

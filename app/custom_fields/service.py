@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import and_, bindparam, func, select
 
 from app.audit.service import in_one_statement, record, record_creation
+from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.bulk import update_rows
@@ -25,6 +26,7 @@ from app.tenants.models import Tenant
 
 MAX_FIELDS = 256
 MAX_SEARCHABLE = 20
+MAX_OPTIONS_BYTES = 32 * 1024
 
 _order = (CustomField.sort_order, CustomField.created_at, CustomField.id)
 LIST_ACTIVE = Statement(
@@ -69,6 +71,16 @@ class FieldKeyTaken(Conflict):
 
     code = "field_key_taken"
     detail = "This field_key is taken."
+
+
+class OptionsTooLarge(Conflict):
+    """The field's options are larger than :data:`MAX_OPTIONS_BYTES`."""
+
+    code = "options_limit"
+    detail = (
+        "The options of a custom field can have at most"
+        f" {MAX_OPTIONS_BYTES // 1024} KiB ({MAX_OPTIONS_BYTES} bytes) of JSON."
+    )
 
 
 class TooManyFields(Conflict):
@@ -118,10 +130,11 @@ def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Custom
     """Create an active field; where it is searchable, the build of its index is queued.
 
     Raises Invalid for options that do not fit, FieldKeyTaken (also by an archived field),
-    TooManyFields and TooManySearchableFields.
+    OptionsTooLarge, TooManyFields and TooManySearchableFields.
     """
     field_type = FieldType(values["field_type"])
     options = clean_options(field_type, values.get("options"))
+    _check_size(options)
     lock_rules(tenant.id, values["entity_type"])
     field = queries.insert_row(
         CustomField,
@@ -144,7 +157,8 @@ def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Custom
 def update(field_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
     """Change label, options, is_required, is_searchable or sort_order.
 
-    Stored values are not checked against the new rules.
+    Stored values are not checked against the new rules. Raises OptionsTooLarge, but not for options
+    that stay the same.
     """
     field, _ = queries.lock_with(CustomField, field_id)
     if "options" in values:
@@ -208,11 +222,18 @@ def _change(
         return field
     if is_indexed(field) != was_indexed:
         rebuild(field)
+    _check_size(change.after.get("options"))
     if change.after.get("is_searchable"):
         lock_rules(field.tenant_id, field.entity_type)
         _check_limits(field)
     record(action, field, change, actor=actor)
     return field
+
+
+def _check_size(options: Sequence[str] | None) -> None:
+    """Raise OptionsTooLarge, because each write of an entity's values reads all options."""
+    if json_text.size(options) > MAX_OPTIONS_BYTES:
+        raise OptionsTooLarge
 
 
 def _check_limits(field: CustomField) -> None:

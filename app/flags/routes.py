@@ -88,7 +88,8 @@ def update_preset(body: dict[str, Any], preset_id: str) -> Any:
 def list_flags(query: dict[str, Any]) -> Any:
     """List all effective flags of a tenant on one page, in the order of its preset."""
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
-    return Page(list(evaluation.evaluate_all(tenant_id).flags.values()), None)
+    flags = evaluation.evaluate_all(tenant_id).flags.values()
+    return Page(list(flags), None, is_whole=True)
 
 
 @flags.get("/overrides")

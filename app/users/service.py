@@ -176,7 +176,7 @@ def _check(
     """Raise Invalid at ``loc`` if custom fields are not satisfied or ``after`` is too large."""
     if patch:
         check_patch(tenant_id, ENTITY, patch, loc=loc)
-    size = len(json_text.dumps(after))
+    size = json_text.size(after)
     if size > MAX_META_DATA:
         reason = f"meta_data can have at most {MAX_META_DATA} bytes of JSON, not {size}"
         raise Invalid(value_error(loc, reason, patch))

@@ -66,9 +66,18 @@ def list_events(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Page:
-    """Events, oldest first; ``filters`` compare columns, the times bound ``created_at``."""
-    arrived = between(WebhookEvent.created_at, since, until)
-    return paginate(WebhookEvent, *arrived, equal=filters, limit=limit, cursor=cursor)
+    """Events without ``body``, oldest first.
+
+    ``filters`` compare columns, the times bound ``created_at``.
+    """
+    return paginate(
+        WebhookEvent,
+        *between(WebhookEvent.created_at, since, until),
+        equal=filters,
+        limit=limit,
+        cursor=cursor,
+        without=("body",),
+    )
 
 
 def get_event(event_id: str) -> WebhookEvent:

@@ -35,6 +35,7 @@ READ = [
     "sort_order",
     "version",
 ]
+MOST = "x" * (32 * 1024 - len('[""]') - 2)  # the length of an option that leaves two bytes free
 BODY = {"entity_type": "user", "field_key": "team", "label": "Team", "field_type": "text"}
 
 
@@ -189,6 +190,37 @@ class TestLimits:
         assert "20" in created.get_json()["detail"]
         assert patched.get_json()["code"] == "searchable_field_limit"
         assert service_field(plain).is_searchable is False
+
+    def test_the_options_of_a_field_have_at_most_32_kib(self, api):
+        _, _, token = create_member(create_tenant())
+        body = {**BODY, "field_type": "select"}
+
+        over = api.post("/v1/custom-fields", token=token, json={**body, "options": [MOST + "éx"]})
+        fits = api.post("/v1/custom-fields", token=token, json={**body, "options": [MOST + "é"]})
+        path = f"/v1/custom-fields/{fits.get_json()['data']['id']}"
+        patched = api.patch(path, token=token, json={"options": [MOST, "x"]})
+
+        assert (over.status_code, fits.status_code, patched.status_code) == (409, 201, 409)
+        assert over.get_json() == {
+            "detail": "The options of a custom field can have at most 32 KiB (32768 bytes) of JSON.",
+            "code": "options_limit",
+        }
+        assert api.get(path, token=token).get_json()["data"]["options"] == [MOST + "é"]
+
+    def test_larger_options_of_before_can_be_read_and_the_field_changed(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant)
+        large = {"field_type": "select", "options": [MOST * 2]}
+        with platform_transaction():
+            place = {"tenant_id": tenant.id, "idp_org_id": tenant.idp_org_id}
+            field = insert_row(CustomField, {**BODY, **place, **large})
+        path = f"/v1/custom-fields/{field.id}"
+
+        renamed = api.patch(path, token=token, json={"label": "New", "options": large["options"]})
+        reduced = api.patch(path, token=token, json={"options": ["a"]})
+
+        assert (renamed.status_code, reduced.status_code) == (200, 200)
+        assert renamed.get_json()["data"]["options"] == large["options"]
 
     def test_holds_when_the_last_places_are_taken_at_once(self, api):
         tenant = create_tenant()

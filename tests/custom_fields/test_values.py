@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.core.validation.messages import MAX_ANSWER
 from tests.custom_fields.examples import BAD, GOOD, options_of
 from tests.custom_fields.fields import create_field
 from tests.factories import create_member, create_tenant, create_user, platform_token
@@ -67,6 +68,35 @@ class TestTypesInAPatch:
         faults = patch({"key": ["a", "x", 5]}).get_json()["detail"]
 
         assert [fault["loc"][2:] for fault in faults] == [["key", 1], ["key", 2]]
+
+    def test_names_the_first_of_many_options(self, patch, tenant):
+        options = [str(n) for n in range(60)]
+        create_field(tenant, field_key="key", field_type="select", options=options)
+
+        (fault,) = patch({"key": "c"}).get_json()["detail"]
+
+        first = ", ".join(f"'{n}'" for n in range(50))
+        assert fault["ctx"] == {"expected": f"{first} or 10 others"}
+
+    def test_answers_a_long_list_of_wrong_options_in_a_limited_size(self, patch, tenant):
+        options = [f"{n:0100}" for n in range(256)]
+        create_field(tenant, field_key="key", field_type="multi_select", options=options)
+
+        answer = patch({"key": [options[0], *["x", ["x"]] * 2000]})
+
+        faults = answer.get_json()["detail"]
+        assert len(answer.data) <= MAX_ANSWER
+        assert [fault["loc"][3] for fault in faults] == list(range(1, len(faults) + 1))
+        assert len(faults) > 100
+
+    def test_refuses_a_long_email_address_at_once(self, patch, tenant):
+        create_field(tenant, field_key="key", field_type="email")
+
+        (fault,) = patch({"key": "\u0300" * 2000 + "@example.com"}).get_json()["detail"]
+
+        assert fault["msg"] == (
+            "value is not a valid email address: Length must not exceed 320 characters"
+        )
 
     @pytest.mark.parametrize("options", [None, []])
     def test_a_select_without_options_takes_nothing(self, patch, tenant, options):

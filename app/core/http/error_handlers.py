@@ -17,7 +17,7 @@ from app.core.errors import AppError, DatabaseUnavailable, Forbidden, Invalid, U
 from app.core.http.body_limits import TOO_LARGE
 from app.core.http.routing import allowed_methods, redirect_to_slashless
 from app.core.observability.logs import add_facts, current_facts
-from app.core.validation.messages import bounded
+from app.core.validation import messages
 
 _SENT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
@@ -48,7 +48,7 @@ def _log(exc_info: Any) -> None:
 def _app_error(error: AppError) -> Response:
     if isinstance(error, Unauthenticated | Forbidden):
         _describe_refusal(error)
-    body = {"detail": bounded(error.errors)} if isinstance(error, Invalid) else error.body()
+    body = messages.body(error.errors) if isinstance(error, Invalid) else _json(error.body())
     return _answer(error.status, body, error.headers)
 
 
@@ -77,7 +77,7 @@ def _http_exception(error: HTTPException) -> Response:
     headers = {name: value for name, value in error.get_headers() if name in _SENT_HEADERS}
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)
-    return _answer(status, {"detail": detail}, headers)
+    return _answer(status, _json({"detail": detail}), headers)
 
 
 def _database_unavailable(error: Exception) -> Response:
@@ -85,10 +85,11 @@ def _database_unavailable(error: Exception) -> Response:
     return _app_error(DatabaseUnavailable())
 
 
-def _answer(status: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    response = Response(
-        text.encode(errors="replace"), status=status, content_type="application/json"
-    )
+def _json(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Response:
+    response = Response(body, status=status, content_type="application/json")
     response.headers.update(headers)
     return response

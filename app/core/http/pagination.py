@@ -10,7 +10,15 @@ from app.core.validation.schemas import Schema
 class PageQuerySchema(Schema):
     """The query of every list; a list's own filters are fields of a subclass."""
 
-    limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
+    limit = Int(
+        ge=1,
+        le=MAX_LIMIT,
+        load_default=DEFAULT_LIMIT,
+        metadata={
+            "description": "The most rows of a page. It has fewer, and a `next_cursor`, where they "
+            "would take more than 8 MiB; it has at least one."
+        },
+    )
     cursor = Str(
         metadata={
             "description": "`next_cursor` of the page before.",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -27,9 +28,13 @@ Source = tuple[str, Schema]  # the location, and what is loaded from it
 MAX_DEPTH = 128
 """JSON nested deeper than this is answered with 400, as FastAPI answers an unreadable body."""
 
+MAX_CONTAINERS = 20_000
+"""JSON with more arrays and objects that are not empty is answered with 400 too."""
+
 UNREADABLE = "There was an error parsing the body"
 
 _PREFIXES = {"query": "query", "headers": "header", "json": "body"}  # in the order of the answer
+_CONTAINERS = frozenset({dict, list})
 _NO_BODY = object()
 
 
@@ -104,11 +109,8 @@ def _load_parameters(schema: Schema, location: str, request: Request) -> Any:
         values = schema.load(named, unknown=unknown)
     except Invalid as fault:
         raise Invalid(*(_of_parameter(entry, location) for entry in fault.errors)) from None
-    found = [
-        refused("string_unicode", (name,), value)
-        for name, value in named.items()
-        if not is_storable(name + value)
-    ]
+    unstorable = (one for one in named.items() if not is_storable("".join(one)))
+    found = [refused("string_unicode", (name,), v) for name, v in islice(unstorable, MAX_ENTRIES)]
     if found:
         raise Invalid(*found)
     return values
@@ -124,7 +126,8 @@ def _body(request: Request) -> Any:
     """The parsed JSON body. Without a JSON Content-Type it is the text, which every schema refuses.
 
     Raises Invalid for a syntax error. Raises BadRequest for bytes that cannot be decoded, for an
-    integer with too many digits, and for a body that is nested deeper than :data:`MAX_DEPTH`.
+    integer with too many digits, for a body that is nested deeper than :data:`MAX_DEPTH`,
+    and for one with more than :data:`MAX_CONTAINERS`.
     """
     raw = request.get_data()
     if not raw:
@@ -141,7 +144,7 @@ def _body(request: Request) -> Any:
         raise Invalid(error(loc, "json_invalid", "JSON decode error", {}, context)) from None
     except (ValueError, RecursionError):
         raise BadRequest(UNREADABLE) from None
-    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _is_too_deep(body):
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _is_too_complex(body):
         raise BadRequest(UNREADABLE)
     return body
 
@@ -153,15 +156,13 @@ def _is_json(content_type: str) -> bool:
     return sub == "json" or sub.endswith("+json")
 
 
-def _is_too_deep(body: Any) -> bool:
-    level = [body] if isinstance(body, dict | list) else []
+def _is_too_complex(body: Any) -> bool:
+    level, count = [body], 0
     for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return False
-    return True
+        level = [node for node in level if type(node) in _CONTAINERS and node]
+        count += len(level)
+        if not level or count > MAX_CONTAINERS:
+            return count > MAX_CONTAINERS
+        parts = (node.values() if type(node) is dict else node for node in level)
+        level = [*chain.from_iterable(parts)]
+    return any(type(node) in _CONTAINERS for node in level)

@@ -76,7 +76,9 @@ def _coded_answer(description: str, errors: Sequence[type[AppError]]) -> dict[st
 
 def _invalid(**entries: Entry) -> dict[str, Any]:
     answer = _answer(
-        "The request is not valid; `detail` lists all errors and their places.",
+        "The request is not valid; `detail` lists the errors and their places, the first ones where "
+        "all would take more than 256 KiB. An `input` of more than 16 KiB is null, and longer texts "
+        "than 1,024 characters (in `loc` 4,096) end in `…`.",
         "HTTPValidationError",
     )
     examples = {type_: {"value": {"detail": [entry]}} for type_, entry in entries.items()}

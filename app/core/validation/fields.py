@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from itertools import islice
 from typing import Any
 
 import marshmallow as ma
@@ -18,6 +17,8 @@ from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_sch
 from app.core.errors import Entry, Invalid
 from app.core.validation import scalars
 from app.core.validation.messages import MAX_ENTRIES, entries, refused, under
+
+MAX_ITEMS = 5_000
 
 
 class Field(ma.fields.Field):
@@ -184,8 +185,9 @@ class JsonObject(Field, ma.fields.Dict):
 
 
 class ListOf(Field, ma.fields.List):
-    """A JSON array of items of one field; ``loc`` has the item's index."""
+    """A JSON array of at most MAX_ITEMS items of one field; ``loc`` has the item's index."""
 
+    keywords = {"maxItems": MAX_ITEMS}
     inner: Field
 
     def from_json(self, value: Any) -> list[Any]:
@@ -193,15 +195,18 @@ class ListOf(Field, ma.fields.List):
             raise Invalid(refused("list_type", (), value))
         loaded: list[Any] = []
         found: list[Entry] = []
-        for index, item in enumerate(value):
+        for index, item in enumerate(value[:MAX_ITEMS]):
             try:
                 loaded.append(self.inner.deserialize(item))
             except Invalid as fault:
                 found += under(index, fault.errors)
                 if len(found) >= MAX_ENTRIES:
                     break
+        if len(value) > MAX_ITEMS and not found:
+            counts = {"max_length": MAX_ITEMS, "actual_length": len(value)}
+            found = [refused("too_long", (), value, field_type="List", **counts)]
         if found:
-            raise Invalid(*found)
+            raise Invalid(*found[:MAX_ENTRIES])
         return loaded
 
     def to_json(self, value: Any) -> Any:
@@ -221,7 +226,7 @@ class Nested(Field, ma.fields.Nested):
 
 
 def _storable(value: Any) -> Any:
-    if found := list(islice(scalars.unstorable(value), MAX_ENTRIES)):
+    if found := scalars.unstorable(value):
         raise Invalid(*found)
     return value
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
-from pydantic_core import ErrorDetails, PydanticKnownError, ValidationError
+from pydantic_core import ErrorDetails, PydanticKnownError, ValidationError, to_json
 from pydantic_core.core_schema import ErrorType
 
+from app.core import json_text
 from app.core.errors import Entry, Location, error
 
+MAX_ANSWER = 256 * 1024
+"""The most bytes of a 422's body."""
+
 MAX_ENTRIES = 1000
-"""The most entries of one answer, so that a body of 1 MiB cannot cause an answer of 60 MiB."""
+"""The most entries that the check of one body collects."""
 
 MAX_INPUT = 16 * 1024
-"""The most bytes of JSON that an entry's ``input`` shows."""
+"""The most bytes of JSON that an entry's ``input`` shows; beyond, it is null."""
+
+MAX_TEXT = 1024
+"""The most characters of ``msg`` and of a text in ``ctx``; a longer one is cut and ends in ``…``."""
+
+MAX_LOC = 4096
+"""The most characters of the keys in ``loc``; of more, each key is cut to an equal share."""
 
 
 def refused(type_: ErrorType, loc: Location, value: Any, **ctx: Any) -> Entry:
@@ -37,19 +46,25 @@ def under(prefix: str | int, found: Iterable[Entry]) -> list[Entry]:
     return [{**entry, "loc": [prefix, *entry["loc"]]} for entry in found]
 
 
-def bounded(found: Iterable[Entry]) -> list[Entry]:
-    """The entries for an answer: ``input`` is null if it is larger than MAX_INPUT or not JSON.
+def body(found: Iterable[Entry]) -> bytes:
+    """The JSON of a 422: the first entries, within MAX_ANSWER and the other limits.
 
     Entries often share an input (an object that lacks several fields), which is measured once.
     """
-    shown: dict[int, Any] = {}
-    answer = []
+    opening, closing = b'{"detail":[', b"]}"
+    inputs: dict[int, Any] = {}
+    shown: list[bytes] = []
+    left = MAX_ANSWER - len(opening + closing)
     for entry in found:
         key = id(entry["input"])
-        if key not in shown:
-            shown[key] = _shown(entry["input"])
-        answer.append({**entry, "input": shown[key]})
-    return answer
+        if key not in inputs:
+            inputs[key] = _shown(entry["input"])
+        text = to_json(_cut({**entry, "input": inputs[key]}), inf_nan_mode="null")
+        left -= len(text) + 1
+        if left < 0:
+            break
+        shown.append(text)
+    return opening + b",".join(shown) + closing
 
 
 def _context(one: ErrorDetails) -> dict[str, Any] | None:
@@ -62,8 +77,30 @@ def _context(one: ErrorDetails) -> dict[str, Any] | None:
 
 def _shown(value: Any) -> Any:
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        size = len(text.encode())
-    except (TypeError, ValueError):  # NaN, a lone surrogate, or a value that JSON does not have
+        return value if json_text.size(value) <= MAX_INPUT else None
+    except ValueError:  # a lone surrogate, or a value that JSON does not have
         return None
-    return value if size <= MAX_INPUT else None
+
+
+def _cut(entry: Entry) -> Entry:
+    """The entry with texts of limited length, so that each one fits into an answer."""
+    cut = {
+        **entry,
+        "loc": _loc(entry["loc"]),
+        "msg": _shortened(entry["msg"], MAX_TEXT),
+    }
+    if "ctx" in entry:
+        cut["ctx"] = {name: _shortened(value, MAX_TEXT) for name, value in entry["ctx"].items()}
+    return cut
+
+
+def _loc(loc: Location) -> Location:
+    if sum(len(part) for part in loc if isinstance(part, str)) <= MAX_LOC:
+        return loc
+    return [_shortened(part, MAX_LOC // len(loc)) for part in loc]
+
+
+def _shortened(value: Any, length: int) -> Any:
+    if isinstance(value, str) and len(value) > length:
+        return f"{value[: length - 1]}…"
+    return value

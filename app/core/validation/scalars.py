@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from email_validator import EmailNotValidError, validate_email
 from pydantic_core import PydanticCustomError, PydanticKnownError, core_schema
-from pydantic_core.core_schema import CoreSchema
+from pydantic_core.core_schema import CoreSchema, ErrorType
 
 from app.core.errors import Entry
-from app.core.validation.messages import refused
+from app.core.validation.messages import MAX_ENTRIES, refused
+
+_Fault = tuple[list[str | int], ErrorType, Any]  # its place, the innermost step first
+_PLAIN = frozenset({bool, int})
 
 BIGINT = range(-(2**63), 2**63)
 MAX_ADDRESS = 2048  # characters, as pydantic
@@ -73,26 +76,36 @@ def is_unicode(value: str) -> bool:
     return True
 
 
-def unstorable(value: Any, *loc: str | int) -> Iterator[Entry]:
-    """The errors of a JSON value that PostgreSQL cannot hold.
+def unstorable(value: Any) -> list[Entry]:
+    """The first :data:`MAX_ENTRIES` errors of a JSON value that PostgreSQL cannot hold.
 
     These are texts and keys that are not :func:`is_storable`, NaN and Infinity.
     """
+    return [refused(type_, path[::-1], part) for path, type_, part in _unstorable(value)]
+
+
+def _unstorable(value: Any) -> list[_Fault]:
+    """Without a call for most values, because a body of 1 MiB may have half a million."""
     if isinstance(value, str):
-        if not is_storable(value):
-            yield refused("string_unicode", loc, value)
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            yield refused("finite_number", loc, value)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if is_storable(key):
-                yield from unstorable(item, *loc, key)
-            else:
-                yield refused("string_unicode", loc, key)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from unstorable(item, *loc, index)
+        return [] if is_storable(value) else [([], "string_unicode", value)]
+    if isinstance(value, float):
+        return [] if math.isfinite(value) else [([], "finite_number", value)]
+    if not isinstance(value, dict | list):
+        return []
+    steps: Iterable[tuple[Any, Any]] = (
+        value.items() if isinstance(value, dict) else enumerate(value)
+    )
+    found: list[_Fault] = []
+    for step, item in steps:
+        if type(step) is str and not is_storable(step):
+            found.append(([], "string_unicode", step))
+        elif item and type(item) not in _PLAIN and not (type(item) is str and is_storable(item)):
+            for fault in _unstorable(item):
+                fault[0].append(step)
+                found.append(fault)
+        if len(found) >= MAX_ENTRIES:
+            break
+    return found[:MAX_ENTRIES]
 
 
 def _storable(value: str) -> str:
@@ -123,7 +136,7 @@ def _address(value: str) -> str:
         raise bad_address(f"Length must not exceed {MAX_ADDRESS} characters")
     if "\r" in value or "\n" in value:
         raise bad_address("Carriage return and line feed characters are not allowed")
-    named = NAMED_ADDRESS.fullmatch(value)
+    named = NAMED_ADDRESS.fullmatch(value) if value.rstrip().endswith(">") else None
     address = (named[1] if named else value).strip()
     try:
         return validate_email(address, check_deliverability=False).normalized

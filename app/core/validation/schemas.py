@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import islice
 from typing import Any, ClassVar
 
 import marshmallow as ma
@@ -55,10 +56,11 @@ class Schema(ma.Schema):
                 found += under(key, fault.errors)
         unknown = unknown or self.unknown
         if unknown != ma.EXCLUDE and not data.keys() <= self.inputs.keys():
-            others = [key for key in data if key not in self.inputs]
+            others = (key for key in data if key not in self.inputs)
             if unknown == ma.RAISE:
-                found += [_extra(key, data[key]) for key in others[:MAX_ENTRIES]]
-            values.update((key, data[key]) for key in others)
+                found += [_extra(key, data[key]) for key in islice(others, MAX_ENTRIES)]
+            else:
+                values.update((key, data[key]) for key in others)
         if found:
             raise Invalid(*found[:MAX_ENTRIES])
         return values

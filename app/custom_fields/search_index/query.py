@@ -19,7 +19,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.core.db.pages import Condition
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, Entry, Invalid, value_error
-from app.core.validation.messages import entries
+from app.core.validation.messages import MAX_ENTRIES, entries
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
 from app.custom_fields.search_index import conditions
 from app.custom_fields.search_index.conditions import EQUAL, Comparison, Shape
@@ -158,7 +158,7 @@ def _read(query: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filte
                 filters.append(_Filter(parameter, field, operator, comparison))
     errors = errors or list(_second_ranges(filters, query))
     if errors:
-        raise Invalid(*errors)
+        raise Invalid(*errors[:MAX_ENTRIES])
     return filters
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -67,9 +68,10 @@ def _option_error(options: Sequence[str], reason: str) -> Entry:
 def _check(
     rules: Sequence[Rule], values: Mapping[str, Any], loc: Location, *, is_patch: bool
 ) -> None:
-    errors = [entry for rule in rules for entry in _errors(rule, values, loc, is_patch=is_patch)]
+    found = (entry for rule in rules for entry in _errors(rule, values, loc, is_patch=is_patch))
+    errors = list(islice(found, MAX_ENTRIES))
     if errors:
-        raise Invalid(*errors[:MAX_ENTRIES])
+        raise Invalid(*errors)
 
 
 def _errors(

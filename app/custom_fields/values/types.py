@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,8 +21,14 @@ from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
 from app.core.errors import Entry, Location, value_error
 from app.core.validation import scalars
-from app.core.validation.messages import MAX_ENTRIES, entries, refused
+from app.core.validation.messages import MAX_ENTRIES, MAX_TEXT, entries, refused
 from app.custom_fields.models import FieldType
+
+MAX_LISTED = 50
+"""The most options that the error of a wrong one lists."""
+
+MAX_ADDRESS = 320
+"""The most characters of an e-mail address; longer ones take a parser long to refuse."""
 
 DECIMAL_PATTERN = r"^[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})$"
 DECIMAL_BOUND = 1e30  # the magnitude of a number is below this
@@ -64,20 +70,25 @@ def _options_faults(value: Any, options: Sequence[str], loc: Location) -> Iterat
     if not isinstance(value, list):
         yield refused("list_type", loc, value)
         return
-    unknown = [index for index, item in enumerate(value) if item not in options]
-    if unknown:
-        expected = _listed(options)
-        for index in islice(unknown, MAX_ENTRIES):
+    known = frozenset(options)
+    unknown = (i for i, item in enumerate(value) if not isinstance(item, str) or item not in known)
+    first = next(unknown, None)
+    if first is not None:
+        expected = _listed(options)[: MAX_TEXT + 1]  # more is not shown
+        for index in islice(chain([first], unknown), MAX_ENTRIES):
             yield refused("enum", (*loc, index), value[index], expected=expected)
     elif len(set(value)) < len(value):
         yield value_error(loc, "an option is there twice", value)
 
 
 def _listed(options: Sequence[str]) -> str:
-    """The options as pydantic lists the members of an enumeration."""
+    """The options as pydantic lists the members of an enumeration; of many, the first ones."""
     if not options:
         return "one of the field's options, which has none"
-    *others, last = map(repr, options)
+    shown = [repr(option[:MAX_TEXT]) for option in options[:MAX_LISTED]]
+    if len(options) > MAX_LISTED:
+        return f"{', '.join(shown)} or {len(options) - MAX_LISTED} others"
+    *others, last = shown
     return f"{', '.join(others)} or {last}" if others else last
 
 
@@ -132,6 +143,8 @@ def _datetime(value: Any, handler: ValidatorFunctionWrapHandler) -> datetime:
 
 def _email(value: Any, handler: ValidatorFunctionWrapHandler) -> str:
     """An e-mail address without a name or blanks around it; not normalized."""
+    if isinstance(value, str) and len(value) > MAX_ADDRESS:
+        raise scalars.bad_address(f"Length must not exceed {MAX_ADDRESS} characters")
     handler(value)
     if "<" in value or value != value.strip():
         raise scalars.bad_address("An address stands alone, without a name or blanks around it.")

@@ -6,11 +6,12 @@ import pytest
 from flask import Flask, jsonify
 
 from app.core.errors import error
+from app.core.http.body_limits import MAX_BODY
 from app.core.http.error_handlers import register_error_handlers
-from app.core.http.parser import MAX_DEPTH, RequestParser
+from app.core.http.parser import MAX_CONTAINERS, MAX_DEPTH, RequestParser
 from app.core.http.routing import configure_routing
 from app.core.validation import fields
-from app.core.validation.messages import MAX_INPUT
+from app.core.validation.messages import MAX_ANSWER, MAX_INPUT, MAX_LOC
 from app.core.validation.schemas import Schema
 
 UNREADABLE = {"detail": "There was an error parsing the body"}
@@ -72,7 +73,7 @@ def client():
         return jsonify([values, sorted(headers), filters])
 
     app = Flask(__name__)
-    app.config["MAX_CONTENT_LENGTH"] = 64 * 1024
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     configure_routing(app)
     register_error_handlers(app)
     app.register_blueprint(blp)
@@ -184,6 +185,35 @@ class TestBody:
         assert self.send(client, nested(MAX_DEPTH)).status_code == 200
         assert self.send(client, nested(MAX_DEPTH + 1)).json == UNREADABLE
 
+    @pytest.mark.parametrize("part", [b"[1]", b'{"a":1}', b"[[1]]"])
+    def test_is_400_where_it_has_too_many_parts(self, client, part):
+        def body(count: int) -> bytes:
+            return b'{"name": 1, "data": [' + b",".join([part] * count) + b"]}"
+
+        most = (MAX_CONTAINERS - 2) // part.count(b"[" if b"[" in part else b"{")
+        assert self.send(client, body(most)).status_code == 422
+        assert self.send(client, body(most + 1)).json == UNREADABLE
+
+    def test_may_hold_many_empty_parts(self, client):
+        raw = b'{"name": 1, "data": [' + b",".join([b"[]", b"{}"] * 40_000) + b"]}"
+
+        assert self.send(client, raw).status_code == 422
+
+    def test_is_answered_in_a_limited_size(self, client):
+        keys = json.dumps({f"{'k' * 300}{n}": n for n in range(3000)}).encode()
+
+        answer = self.send(client, keys)
+
+        assert len(answer.data) <= MAX_ANSWER
+        assert [entry["input"] for entry in answer.json["detail"][1:4]] == [0, 1, 2]
+        assert len(answer.json["detail"]) > 500
+
+    def test_shows_the_start_of_a_long_key(self, client):
+        answer = self.send(client, json.dumps({"name": "a", "k" * 500_000: 1}).encode())
+
+        [entry] = answer.json["detail"]
+        assert entry["loc"] == ["body", "k" * (MAX_LOC // 2 - 1) + "…"]
+
     def test_may_hold_many_brackets_side_by_side(self, client):
         raw = json.dumps({"name": "[" * 500, "data": [[]] * 500}).encode()
 
@@ -193,7 +223,7 @@ class TestBody:
         assert self.send(client, b'{"name": 1, "name": "a"}').json == {"name": "a"}
 
     def test_is_413_beyond_the_limit(self, client):
-        answer = self.send(client, b'{"name": "' + b"a" * 65_536 + b'"}')
+        answer = self.send(client, b'{"name": "' + b"a" * MAX_BODY + b'"}')
 
         assert answer.status_code == 413
         assert set(answer.json) == {"detail"}
