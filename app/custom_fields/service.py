@@ -165,6 +165,8 @@ def update(field_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> 
         options = clean_options(FieldType(field.field_type), values["options"])
         values = {**values, "options": options}
     check_precondition(field)
+    if values.get("options") not in (None, field.options):
+        _check_size(values["options"])
     return _change(field, values, "custom_field.updated", actor)
 
 
@@ -222,7 +224,6 @@ def _change(
         return field
     if is_indexed(field) != was_indexed:
         rebuild(field)
-    _check_size(change.after.get("options"))
     if change.after.get("is_searchable"):
         lock_rules(field.tenant_id, field.entity_type)
         _check_limits(field)
