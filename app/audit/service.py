@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import insert
-from uuid_utils.compat import uuid7
-
 from app.audit.models import AuditEvent
 from app.core.actors import Actor
-from app.core.clock import utcnow
-from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.pages import Page, between, paginate
 from app.core.db.queries import Change, insert_row
-from app.core.db.statements import Statement
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
-from app.core.db.transactions import context
 from app.core.observability.logs import current_request_id
-
-COLLECTED = "audit_rows"
-COLUMNS = tuple(AuditEvent.__table__.columns.keys())
-INSERT_MANY = Statement(
-    "audit_events.insert_many",
-    insert(AuditEvent).from_select(
-        COLUMNS, rows_from_arrays(AuditEvent, COLUMNS), include_defaults=False
-    ),
-)
 
 
 def record(action: str, target: Any, change: Change, *, actor: Actor) -> None:
@@ -67,33 +50,19 @@ def add_event(
     actor: Actor,
 ) -> None:
     """Add one audit row for any target, also one that has no id."""
-    values = {
-        "tenant_id": tenant_id or PLATFORM_TENANT_ID,
-        "actor": actor.id,
-        "action": action,
-        "target_type": target_type,
-        "target_id": target_id,
-        "before": change.before,
-        "after": change.after,
-        "request_id": current_request_id(),
-    }
-    collected: list[dict[str, Any]] | None = context().get(COLLECTED)
-    if collected is None:
-        insert_row(AuditEvent, values)
-    else:
-        collected.append({"id": uuid7(), "created_at": utcnow(), **values})
-
-
-@contextmanager
-def in_one_statement() -> Iterator[None]:
-    """Insert the audit rows of the block at its end, by one statement; none if the block raises."""
-    collected = context()[COLLECTED] = []
-    try:
-        yield
-    finally:
-        del context()[COLLECTED]
-    if collected:
-        INSERT_MANY.execute(**as_arrays(collected))
+    insert_row(
+        AuditEvent,
+        {
+            "tenant_id": tenant_id or PLATFORM_TENANT_ID,
+            "actor": actor.id,
+            "action": action,
+            "target_type": target_type,
+            "target_id": target_id,
+            "before": change.before,
+            "after": change.after,
+            "request_id": current_request_id(),
+        },
+    )
 
 
 def list_events(

@@ -53,6 +53,13 @@ def loads(text: str) -> Any:
         return json.loads(text)
 
 
+def differs(old: Any, new: Any) -> bool:
+    """Whether two values differ as stored: ``True``, ``1`` and ``1.0`` are three values."""
+    if type(old) is not type(new) or old != new:
+        return True
+    return isinstance(old, dict | list) and dumps(old) != dumps(new)
+
+
 def plain(value: Any) -> str:
     """A datetime in RFC 3339 or a UUID as text; TypeError for anything else."""
     if isinstance(value, datetime):

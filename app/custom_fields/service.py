@@ -8,11 +8,11 @@ from uuid import UUID
 
 from sqlalchemy import and_, bindparam, func, select
 
-from app.audit.service import in_one_statement, record, record_creation
+from app.audit.service import record, record_creation
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
-from app.core.db.bulk import update_rows
+from app.core.db.bulk import inserts_in_one_statement, update_rows
 from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
@@ -202,7 +202,7 @@ def reorder(
         raise Invalid(*(_unknown(*where) for where in strange[:MAX_ENTRIES]))
     ordered = [*(known[field_id] for field_id in field_ids), *remaining.values()]
     places = [(field, {"sort_order": place}) for place, field in enumerate(ordered)]
-    with in_one_statement():
+    with inserts_in_one_statement():
         changes = update_rows(CustomField, places)
         for field, change in changes:
             if change is not None:

@@ -10,13 +10,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, and_, any_, bindparam, exists, func, or_, select, union
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, case, exists, func, or_, select, union
 
 from app.auth.models import ApiKey
+from app.auth.permissions import Role
 from app.core.actors import SYSTEM_IDP
 from app.core.db.statements import Statement
 from app.identity_sync.merge_state import membership_values, organization_values, user_values
 from app.identity_sync.store import Key, Kind, Objects, Pair
+from app.memberships import owners
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.tenants import service as tenants
@@ -38,6 +40,8 @@ MADE_BY_TENANT = or_(
 """A column: whether the row was made with a tenant's own credential, a user token or a key."""
 
 _user_ids = any_(bindparam("user_ids", type_=ARRAY(Text)))
+_inactive_user_ids = any_(bindparam("inactive_user_ids", type_=ARRAY(Text)))
+_can_end_owner = or_(Membership.role == Role.OWNER.value, User.idp_user_id == _inactive_user_ids)
 _tenant_ids = union(
     select(Tenant.id).where(
         Tenant.idp_org_id == any_(bindparam("organization_ids", type_=ARRAY(Text)))
@@ -48,7 +52,13 @@ _tenant_ids = union(
 )
 FIND_ROWS = Statement(
     "identity_sync.find_rows",
-    select(Tenant, User, Membership, func.coalesce(MADE_BY_TENANT, False).label("made_by_tenant"))
+    select(
+        Tenant,
+        User,
+        Membership,
+        func.coalesce(MADE_BY_TENANT, False).label("made_by_tenant"),
+        case((_can_end_owner, owners.locked_owners(Tenant.id))).label("owners"),
+    )
     .outerjoin(User, and_(User.tenant_id == Tenant.id, User.idp_user_id == _user_ids))
     .outerjoin(
         Membership, and_(Membership.tenant_id == User.tenant_id, Membership.user_id == User.id)
@@ -68,8 +78,10 @@ class Rows:
         self._tenants: dict[str, Tenant] = {}
         self._users: dict[tuple[UUID, str], tuple[User, Membership | None]] = {}
         self._made_by_tenant: set[UUID] = set()
+        self._owners: dict[UUID, set[UUID]] = {}
         self._written: set[UUID] = set()
         self._changed_users: list[tuple[User, dict[str, Any]]] = []
+        self._changed_memberships: list[tuple[Membership, dict[str, Any]]] = []
 
     def read(
         self,
@@ -79,20 +91,25 @@ class Rows:
     ) -> None:
         """Read the tenants of organizations with the users and memberships of ``pairs`` in them.
 
-        Of ``user_ids_everywhere`` the rows in all tenants are read.
+        Of ``user_ids_everywhere`` the rows in all tenants are read. The tenants that may lose an
+        owner are locked, in the order of their ids.
         """
+        user_ids = list({*(pair.user_id for pair in pairs), *user_ids_everywhere})
         found = FIND_ROWS.all(
             organization_ids=list(organization_ids),
-            user_ids=list({*(pair.user_id for pair in pairs), *user_ids_everywhere}),
+            user_ids=user_ids,
             user_ids_everywhere=list(user_ids_everywhere),
+            inactive_user_ids=[id_ for id_ in user_ids if self._is_inactive(id_)],
         )
-        for tenant, user, membership, is_made_by_tenant in found:
+        for tenant, user, membership, is_made_by_tenant, active_owners in found:
             self._tenants[tenant.idp_org_id] = tenant
             if user.id is None:  # the outer join found none
                 continue
             self._users[tenant.id, user.idp_user_id] = user, membership if membership.id else None
             if is_made_by_tenant:
                 self._made_by_tenant.add(user.id)
+            if active_owners is not None:
+                self._owners[tenant.id] = set(active_owners)
 
     def write_tenant(self, organization_id: str) -> bool:
         """Create or change the organization's tenant; whether it was created."""
@@ -132,9 +149,10 @@ class Rows:
                 fields = END if user.id in self._made_by_tenant else USER_FIELDS
                 self._change_user(user, user_id, fields=fields)
 
-    def write_changed_users(self) -> None:
-        """Write the changes that the other methods found in users, by one statement."""
+    def write_changes(self) -> None:
+        """Write the changes that the other methods found in users and memberships."""
         users.update_many(self._changed_users, actor=SYSTEM_IDP)
+        memberships.update_many(self._changed_memberships, actor=SYSTEM_IDP)
 
     def _write_membership(self, pair: Pair, keys: Sequence[Key]) -> bool:
         """False where the tenant, the membership or its user is not known yet."""
@@ -157,7 +175,9 @@ class Rows:
         if membership is None:
             memberships.create_for(user, now, actor=SYSTEM_IDP)
         elif changes := self._changes(before, now, membership):
-            memberships.change(membership.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
+            if changes.get("is_active") is False or "role" in changes:
+                self._end_owner(user)
+            self._changed_memberships.append((membership, changes))
         return True
 
     def _change_user(
@@ -177,9 +197,21 @@ class Rows:
         before = None if is_new else user_values(self._objects.before[key])
         changes = self._changes(before, {name: now[name] for name in fields}, user)
         if changes.get("is_active") is False:
-            users.update(user.id, changes, actor=SYSTEM_IDP, allow_ownerless=True)
-        elif changes:
+            self._end_owner(user)
+        if changes:
             self._changed_users.append((user, changes))
+
+    def _is_inactive(self, user_id: str) -> bool:
+        values = user_values(self._objects.now[Key(Kind.USER, user_id)])
+        return values is not None and not values["is_active"]
+
+    def _end_owner(self, user: User) -> None:
+        """Take the user from the tenant's active owners, even if none is left."""
+        remaining = self._owners.get(user.tenant_id, set())
+        owners.check_one_remains(
+            remaining, user.id, tenant_id=user.tenant_id, actor=SYSTEM_IDP, allow_ownerless=True
+        )
+        remaining.discard(user.id)
 
     def _changes(
         self, before: Mapping[str, Any] | None, now: Mapping[str, Any], row: Any

@@ -46,7 +46,7 @@ KINDS: dict[type[IdentityEvent], Kind] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether a delivery changed a state, and whether a membership waits for its other objects."""
+    """Whether a delivery changed a state, and whether a membership that it is about waits."""
 
     changed: bool
     waiting: bool
@@ -82,10 +82,11 @@ def apply(
     waiting = rows.write_memberships(pairs)
     for user_id in user_ids:
         rows.write_user(user_id)
-    rows.write_changed_users()
+    rows.write_changes()
     objects.mark_waiting(pairs, waiting)
     objects.save()
-    return Outcome(changed=True, waiting=bool(waiting))
+    own_pairs = {_pair_of(event, objects) for event in events}
+    return Outcome(changed=True, waiting=not waiting.isdisjoint(own_pairs))
 
 
 def waiting_memberships() -> Sequence[tuple[str, str]]:
@@ -106,7 +107,7 @@ def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> N
     rows = Rows(objects, roles, force=False)
     rows.read({pair.organization_id}, [pair], [])
     objects.mark_waiting([pair], rows.write_memberships([pair]))
-    rows.write_changed_users()
+    rows.write_changes()
     objects.mark_changed(key)  # so that one that still waits comes after the others
     objects.save()
 

@@ -1,8 +1,9 @@
 """The rules for owners: who may change them, and that a tenant always has an active one.
 
 A change that can remove an owner (of a role, a membership or a user) locks the tenant's row and
-then reads the active owners, in the statement that locks its own row. So the second of two
-concurrent changes sees the result of the first.
+then reads the active owners, in the statement that locks or reads its own row. So the second of two
+concurrent changes sees the result of the first. A row that is read only is written with a check of
+its version.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from app.audit.service import record, record_creation
 from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.bulk import update_rows
 from app.core.db.pages import Page, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
@@ -91,46 +92,37 @@ def create_for(user: User, values: Mapping[str, Any], *, actor: Actor) -> Member
     return membership
 
 
-def set_role(
-    membership_id: UUID | str, role: Role, *, actor: Actor, allow_ownerless: bool = False
-) -> Membership:
-    """Give the member another role; :func:`change` lists the errors."""
-    values = {"role": role.value}
-    return change(
-        membership_id,
-        values,
-        action="membership.role_changed",
-        actor=actor,
-        allow_ownerless=allow_ownerless,
-    )
+def set_role(membership_id: UUID | str, role: Role, *, actor: Actor) -> Membership:
+    """Give the member another role; the same role records nothing.
 
-
-def set_active(
-    membership_id: UUID | str, is_active: bool, *, actor: Actor, allow_ownerless: bool = False
-) -> Membership:
-    """Activate or end the membership; :func:`change` lists the errors."""
-    return change(
-        membership_id,
-        {"is_active": is_active},
-        action="membership.activated" if is_active else "membership.deactivated",
-        actor=actor,
-        allow_ownerless=allow_ownerless,
-    )
-
-
-def change(
-    membership_id: UUID | str,
-    values: Mapping[str, Any],
-    *,
-    actor: Actor,
-    action: str = "membership.updated",
-    allow_ownerless: bool = False,
-) -> Membership:
-    """Set ``role``, ``is_active`` or ``idp_membership_id``; equal values record nothing.
-
-    Raises OwnerOnly, RoleAboveOwn or IdpMembershipIdTaken, and LastOwner unless
-    ``allow_ownerless``.
+    Raises OwnerOnly, RoleAboveOwn or LastOwner.
     """
+    return _change(membership_id, {"role": role.value}, "membership.role_changed", actor)
+
+
+def set_active(membership_id: UUID | str, is_active: bool, *, actor: Actor) -> Membership:
+    """Activate or end the membership; the same state records nothing.
+
+    Raises OwnerOnly or LastOwner.
+    """
+    action = "membership.activated" if is_active else "membership.deactivated"
+    return _change(membership_id, {"is_active": is_active}, action, actor)
+
+
+def update_many(changes: Sequence[tuple[Membership, Mapping[str, Any]]], *, actor: Actor) -> None:
+    """Change memberships that this transaction has read, of any tenants, by one statement.
+
+    The caller has applied the rules for owners. Raises RowChanged if another transaction has
+    changed one of the memberships since it was read.
+    """
+    for membership, change in update_rows(Membership, changes, actor_id=actor.id):
+        if change is not None:
+            record("membership.updated", membership, change, actor=actor)
+
+
+def _change(
+    membership_id: UUID | str, values: Mapping[str, Any], action: str, actor: Actor
+) -> Membership:
     membership, (active_owners,) = queries.lock_with(Membership, membership_id, LOCKED_OWNERS)
     if membership.role == Role.OWNER:
         owners.check_may_change_owner(actor=actor)
@@ -142,11 +134,9 @@ def change(
             membership.user_id,
             tenant_id=membership.tenant_id,
             actor=actor,
-            allow_ownerless=allow_ownerless,
+            allow_ownerless=False,
         )
-    membership, changed = queries.update_row(
-        Membership, membership, values, actor_id=actor.id, conflicts=CONFLICTS
-    )
+    membership, changed = queries.update_row(Membership, membership, values, actor_id=actor.id)
     if changed is not None:
         record(action, membership, changed, actor=actor)
     return membership

@@ -13,6 +13,7 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import tenancy
+from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
 from app.core.db.queries import Change, get_row, insert_row, lock_row, update_row
@@ -185,7 +186,7 @@ def _record(
     """Record a change in the audit trail, and set the tenant's plan if it may have changed."""
     if change is None:
         return
-    with audit.in_one_statement():
+    with inserts_in_one_statement():
         audit.record(action, subscription, change, actor=actor)
         if not DECIDING_FIELDS.isdisjoint(change.after):
             follow_plan(subscription.tenant_id, actor=actor)

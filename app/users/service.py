@@ -136,8 +136,8 @@ def update(
 def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor) -> None:
     """Change fields of users that this transaction has read, of any tenants, by one statement.
 
-    It deactivates nobody, because the rules for owners need a lock. Raises RowChanged if another
-    transaction has changed one of the users since it was read.
+    The caller has applied the rules for owners. Raises RowChanged if another transaction has
+    changed one of the users since it was read.
     """
     for user, change in update_rows(User, changes, actor_id=actor.id):
         if change is not None:

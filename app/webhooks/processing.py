@@ -24,9 +24,9 @@ from psycopg2.errors import UniqueViolation
 from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.audit import service as audit
 from app.core.clock import utcnow
 from app.core.db import tenancy, transactions
+from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import update_row
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged
@@ -176,7 +176,7 @@ def _apply(event: Any) -> None:
     that row.
     """
     try:
-        with audit.in_one_statement():
+        with inserts_in_one_statement():
             status, detail = _handle(event)
     except Unwanted as reason:
         status, detail = Status.IGNORED, str(reason)

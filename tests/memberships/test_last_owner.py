@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
-from app.core.actors import SYSTEM_IDP
+from app.core.actors import SYSTEM_CLI
 from app.core.db.statements import Statement
 from app.memberships import service as memberships
 from app.users import service as users
@@ -89,8 +89,8 @@ class TestRaces:
         (_, first, _), (_, second, _) = (create_member(tenant, role=role) for role in ROLES)
         path, token = f"/v1/memberships/tenant/{second.id}/role?role=viewer", platform_token()
         with ThreadPoolExecutor(1) as threads, platform_transaction():
-            memberships.set_role(second.id, Role.OWNER, actor=SYSTEM_IDP)
-            memberships.set_role(first.id, Role.VIEWER, actor=SYSTEM_IDP)
+            memberships.set_role(second.id, Role.OWNER, actor=SYSTEM_CLI)
+            memberships.set_role(first.id, Role.VIEWER, actor=SYSTEM_CLI)
             answer = threads.submit(api.patch, path, token=token)
             while not WAITING.scalar():
                 assert not answer.done()
@@ -118,22 +118,13 @@ class TestRaces:
         assert len(active_owners(tenant)) == 1
 
 
-class TestIdentityProvider:
-    @pytest.mark.parametrize(
-        "end",
-        [
-            lambda user, membership, **how: memberships.set_role(membership.id, Role.VIEWER, **how),
-            lambda user, membership, **how: memberships.set_active(membership.id, False, **how),
-            lambda user, membership, **how: users.update(user.id, {"is_active": False}, **how),
-        ],
-        ids=["role", "membership", "user"],
-    )
-    def test_takes_the_last_owner_which_is_logged_and_audited(self, app, caplog, end):
+class TestAllowOwnerless:
+    def test_takes_the_last_owner_which_is_logged_and_audited(self, app, caplog):
         tenant = create_tenant()
-        user, membership, _ = create_member(tenant, role="owner")
+        user, _, _ = create_member(tenant, role="owner")
 
         with platform_transaction():
-            end(user, membership, actor=SYSTEM_IDP, allow_ownerless=True)
+            users.update(user.id, {"is_active": False}, actor=SYSTEM_CLI, allow_ownerless=True)
 
         assert active_owners(tenant) == []
         assert "tenant_ownerless" in caplog.messages
@@ -142,5 +133,5 @@ class TestIdentityProvider:
         assert len(events) == 2
         assert "tenant.ownerless" in actions
         (ownerless,) = [event for event in events if event.action == "tenant.ownerless"]
-        assert (ownerless.actor, ownerless.target_id) == ("system:idp", str(tenant.id))
+        assert (ownerless.actor, ownerless.target_id) == ("system:cli", str(tenant.id))
         assert ownerless.before == {"owners": [str(user.id)]}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from app.audit.models import AuditEvent
+from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhooks import jobs
@@ -52,8 +53,9 @@ def organization(change: str, number: int, **data: Any) -> dict[str, Any]:
 
 
 def user(change: str, number: int, **data: Any) -> dict[str, Any]:
-    values = {"email": "ada@acme.example", "first_name": "Ada", "last_name": "Lovelace", **data}
-    return workos(f"user.{change}", number, id=USER, **values)
+    names = {"first_name": "Ada", "last_name": "Lovelace"}
+    values = {"id": USER, "email": "ada@acme.example", **names, **data}
+    return workos(f"user.{change}", number, **values)
 
 
 def membership(change: str, number: int, **data: Any) -> dict[str, Any]:
@@ -95,7 +97,7 @@ class TestIdentityEvents:
             "COMMIT",
         ]
 
-    def test_that_complete_a_waiting_membership_send_nine_messages_at_most(self, count):
+    def test_that_complete_a_waiting_membership_send_seven_messages(self, count):
         count("workos", organization("created", 1))
         count("workos", membership("created", 2))
 
@@ -106,21 +108,81 @@ class TestIdentityEvents:
             "identity_objects.lock",
             "identity_objects.load",
             "identity_sync.find_rows",
-            "users.insert",
-            "memberships.insert",
             "identity_objects.save",
-            "audit_events.insert_many",
+            "audit_events_memberships_users.insert_many",
             "COMMIT",
         ]
 
-    def test_of_a_membership_whose_user_has_a_row_sends_eight_messages(self, count):
+    def test_of_a_membership_whose_user_has_a_row_sends_seven_messages(self, count):
         tenant = factories.create_tenant(idp_org_id=ORGANIZATION)
         factories.create_user(tenant, idp_user_id=USER)
         count("workos", user("created", 1))
 
         messages = count("workos", membership("created", 2))
 
+        assert len(messages) == 7, messages
+
+    def test_of_an_organization_with_waiting_memberships_send_eight_messages(self, count):
+        people = [{"user_id": f"user_{number}", "id": f"om_{number}"} for number in range(3)]
+        for number, person in enumerate(people):
+            if number:  # the first membership waits on for its user
+                count("workos", user("created", 10 + number, id=person["user_id"]))
+            count("workos", membership("created", 20 + number, **person))
+
+        messages = count("workos", organization("created", 30))
+
+        assert messages == [
+            "webhook_events.claim_next",
+            "identity_objects.lock",
+            "identity_objects.load",
+            "identity_sync.find_rows",
+            "tenants.find_similar_slugs",
+            "identity_objects.save",
+            "audit_events_memberships_tenants_users.insert_many",
+            "COMMIT",
+        ]
+        assert [one.idp_user_id for one in database.rows(User)] == ["user_1", "user_2"]
+        assert len(database.rows(Membership)) == 2
+        actions = [one.action for one in database.rows(AuditEvent, actor="system:idp")]
+        made = ["membership.created"] * 2 + ["tenant.created"] + ["user.created"] * 2
+        assert sorted(actions) == made
+
+    @pytest.mark.parametrize("role", ["owner", "member"])
+    @pytest.mark.parametrize("tenants", [1, 3])
+    def test_that_delete_a_person_send_nine_messages(self, count, tenants, role):
+        count("workos", user("created", 1))
+        for number in range(tenants):
+            joined = {"id": f"om_{number}", "organization_id": f"org_{number}"}
+            count("workos", organization("created", 10 + number, id=f"org_{number}"))
+            count("workos", membership("created", 20 + number, role={"slug": role}, **joined))
+        waiting = {"id": "om_waiting", "organization_id": "org_unknown"}
+        count("workos", membership("created", 30, **waiting))
+
+        messages = count("workos", user("deleted", 31))
+
+        assert messages == [
+            "webhook_events.claim_next",
+            "identity_objects.lock",
+            "identity_objects.load",
+            "identity_sync.find_rows",
+            "users.update_many",
+            "memberships.update_many",
+            "identity_objects.save",
+            "audit_events.insert_many",
+            "COMMIT",
+        ]
+        ended = [*database.rows(User), *database.rows(Membership)]
+        assert [one.is_active for one in ended] == [False] * 2 * tenants
+
+    def test_that_deactivate_a_person_in_several_tenants_send_eight_messages(self, count):
+        for _ in range(3):
+            factories.create_user(factories.create_tenant(), idp_user_id=USER)
+        said = {"type": "user.updated", "timestamp": "2026-01-05T09:00:00Z"}
+
+        messages = count("standard_webhooks", said | {"data": {"id": USER, "active": False}})
+
         assert len(messages) == 8, messages
+        assert not any(one.is_active for one in database.rows(User))
 
     def test_of_a_person_in_several_tenants_send_eight_messages(self, count):
         organizations = [f"org_{number}" for number in range(3)]

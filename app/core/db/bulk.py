@@ -1,4 +1,4 @@
-"""Statements that write many rows: the parameters of an INSERT, and an UPDATE.
+"""Statements that write many rows: INSERT, also into several tables at once, and UPDATE.
 
 Each column is sent as one array. So the text of the statement does not depend on the number of
 rows, and the statement can be prepared.
@@ -6,38 +6,61 @@ rows, and the statement can be prepared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import ARRAY, Select, bindparam, cast, column, func, select, update
+from sqlalchemy import ARRAY, Select, bindparam, cast, column, func, insert, select, update
 
 from app.core.clock import utcnow
 from app.core.db.models import Attributed, Row
-from app.core.db.queries import Change, differs
+from app.core.db.queries import COLLECTED_ROWS, Change
 from app.core.db.statements import Statement
-from app.core.db.transactions import RowChanged
+from app.core.db.transactions import RowChanged, context
+from app.core.json_text import differs
 
 R = TypeVar("R", bound=Row)
 
 
-def rows_from_arrays(model: Any, names: Sequence[str]) -> Select[Any]:
+def rows_from_arrays(model: Any, names: Sequence[str], prefix: str = "") -> Select[Any]:
     """A SELECT of one row per array element, for ``insert(model).from_select(names, …)``.
 
-    Each column has a parameter of its name. :func:`as_arrays` makes the parameters' values.
+    Each column has a parameter of its name after ``prefix``. :func:`as_arrays` makes the
+    parameters' values.
     """
     columns = [column(name, model.__table__.c[name].type) for name in names]
     arrays = []
     for each in columns:
         type_ = ARRAY(each.type, dimensions=1)
-        arrays.append(cast(bindparam(each.name, type_=type_), type_))
+        arrays.append(cast(bindparam(prefix + each.name, type_=type_), type_))
     rows = func.unnest(*arrays).table_valued(*columns, name="new").render_derived()
     return select(*(rows.c[name] for name in names))
 
 
-def as_arrays(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def as_arrays(rows: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[str, list[Any]]:
     """The columns of rows that all have the same keys; at least one row."""
-    return {name: [row[name] for row in rows] for name in rows[0]}
+    return {prefix + name: [row[name] for row in rows] for name in rows[0]}
+
+
+@contextmanager
+def inserts_in_one_statement() -> Iterator[None]:
+    """Insert the rows of the block at its end, by one statement; none if the block raises.
+
+    So no statement of the block sees them, and what violates a unique constraint raises
+    UniqueViolation at the end.
+    """
+    rows: dict[Any, list[dict[str, Any]]] = {}
+    context()[COLLECTED_ROWS] = rows
+    try:
+        yield
+    finally:
+        del context()[COLLECTED_ROWS]
+    if rows:
+        values: dict[str, list[Any]] = {}
+        for model in rows:
+            values |= as_arrays(rows[model], prefix=_prefix(model))
+        _insert(*sorted(rows, key=_prefix)).execute(**values)
 
 
 def update_rows(
@@ -71,6 +94,23 @@ def update_rows(
         if _update(described, names).execute(**arrays) != len(written):
             raise RowChanged(described.__table__.name)
     return results
+
+
+@lru_cache(maxsize=100)
+def _insert(*models: Any) -> Statement:
+    """The tables' foreign keys may refer to one another: they are checked after all inserts."""
+    inserts = []
+    for model in models:
+        names = model.__table__.columns.keys()
+        new = rows_from_arrays(model, names, prefix=_prefix(model))
+        inserts.append(insert(model).from_select(names, new, include_defaults=False))
+    *others, last = inserts
+    tables = "_".join(model.__table__.name for model in models)
+    return Statement(f"{tables}.insert_many", last.add_cte(*(each.cte() for each in others)))
+
+
+def _prefix(model: Any) -> str:
+    return f"{model.__table__.name}_"
 
 
 @lru_cache(maxsize=100)

@@ -16,19 +16,20 @@ from uuid import UUID
 from psycopg2.errors import UniqueViolation
 from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
 
-from app.core import json_text
 from app.core.clock import utcnow
 from app.core.db.models import Attributed, Row, TenantRow
 from app.core.db.statements import Statement, row_class
 from app.core.db.tenancy import current_scope
 from app.core.db.transactions import RowChanged, context
 from app.core.errors import Conflict, NotFound, PreconditionFailed
+from app.core.json_text import differs
 
 R = TypeVar("R", bound=Row)
 M = TypeVar("M")
 
 CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 Conflicts = Mapping[str, type[Conflict]]
+COLLECTED_ROWS = "collected_rows"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ def insert_row(
     """Insert a row and return it; columns that ``values`` lacks get the model's defaults.
 
     ``conflicts`` maps the names of unique constraints to errors. The violation of such a constraint
-    raises its error, so only one of two simultaneous requests succeeds.
+    raises its error, so only one of two simultaneous requests succeeds. Inside
+    :func:`app.core.db.bulk.inserts_in_one_statement` the row is inserted later.
     """
     described: Any = model
     table = described.__table__
@@ -98,8 +100,12 @@ def insert_row(
         column.name: values[column.name] if column.name in values else _default(column)
         for column in table.columns
     }
-    with _raising(conflicts):
-        _insert(described).execute(**complete)
+    collected = context().get(COLLECTED_ROWS)
+    if collected is not None:
+        collected.setdefault(described, []).append(complete)
+    else:
+        with _raising(conflicts):
+            _insert(described).execute(**complete)
     made: M = _row_class(described)(**complete)
     return made
 
@@ -156,13 +162,6 @@ def parse_id(row_id: UUID | str) -> UUID:
     if not CANONICAL.fullmatch(row_id):
         raise NotFound
     return UUID(row_id)
-
-
-def differs(old: Any, new: Any) -> bool:
-    """Whether two values differ as stored: ``True``, ``1`` and ``1.0`` are three values."""
-    if type(old) is not type(new) or old != new:
-        return True
-    return isinstance(old, dict | list) and json_text.dumps(old) != json_text.dumps(new)
 
 
 def _found(model: Any, row_id: UUID | str, *columns: ColumnElement[Any], lock: bool) -> Any:

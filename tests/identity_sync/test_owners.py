@@ -1,0 +1,191 @@
+"""An identity event may end a tenant's last owner, which is audited, also beside other changes."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.auth.permissions import Role
+from app.core.actors import SYSTEM_CLI
+from app.core.db.bulk import inserts_in_one_statement
+from app.identity_sync import sync
+from app.identity_sync.events import Change, UserEvent
+from app.memberships import service as memberships
+from app.memberships.models import Membership
+from app.tenants.models import Tenant
+from app.users.models import User
+from tests import database
+from tests.factories import platform_token
+from tests.memberships.test_last_owner import WAITING, active_owners
+from tests.webhooks.sending import Sender, work_off
+
+ENDS: dict[str, dict[str, Any]] = {
+    "membership.updated": {"organization_id": "o1", "user_id": "u1", "role": "viewer"},
+    "membership.deleted": {"organization_id": "o1", "user_id": "u1"},
+    "user.updated": {"id": "u1", "active": False},
+    "user.deleted": {"id": "u1"},
+}
+
+
+def body(type_: str, hour: int, **data: Any) -> dict[str, Any]:
+    return {"type": type_, "timestamp": f"2026-01-05T{hour:02}:00:00Z", "data": data}
+
+
+@pytest.fixture
+def deliver(sender: Sender):
+    """Deliver an event in the generic form."""
+    return lambda *args, **data: sender.deliver("standard_webhooks", body(*args, **data))
+
+
+@pytest.fixture
+def join(deliver):
+    """Make people members of Acme, by events."""
+    deliver("organization.created", 9, id="o1", name="Acme")
+
+    def make(user_id: str, role: str) -> tuple[User, Membership]:
+        deliver("user.created", 9, id=user_id, email=f"{user_id}@acme.example")
+        deliver("membership.created", 9, organization_id="o1", user_id=user_id, role=role)
+        user = database.row(User, idp_user_id=user_id)
+        return user, database.row(Membership, user_id=user.id)
+
+    return make
+
+
+def wait_for_lock(running: Future[Any]) -> None:
+    """Wait until a transaction waits for another; the one that is open here holds it up."""
+    while not WAITING.scalar():
+        assert not running.done()
+
+
+def ownerless() -> list[AuditEvent]:
+    return database.rows(AuditEvent, action="tenant.ownerless")
+
+
+class TestEnd:
+    @pytest.mark.parametrize("type_", ENDS)
+    def test_of_the_last_owner_is_logged_and_audited_once(self, deliver, join, caplog, type_):
+        user, _ = join("u1", "owner")
+        join("u2", "admin")
+
+        deliver(type_, 10, **ENDS[type_])
+
+        tenant = database.row(Tenant)
+        assert active_owners(tenant) == []
+        assert caplog.messages.count("tenant_ownerless") == 1
+        (event,) = ownerless()
+        assert (event.actor, event.target_id) == ("system:idp", str(tenant.id))
+        assert (event.before, event.after) == ({"owners": [str(user.id)]}, {"owners": []})
+
+    @pytest.mark.parametrize("type_", ENDS)
+    def test_of_one_of_two_owners_leaves_the_other(self, deliver, join, type_):
+        join("u1", "owner")
+        other, _ = join("u2", "owner")
+
+        deliver(type_, 10, **ENDS[type_])
+
+        assert active_owners(database.row(Tenant)) == [other.id]
+        assert ownerless() == []
+
+    def test_of_an_owner_in_several_tenants_is_audited_for_those_without_another(
+        self, deliver, join
+    ):
+        join("u1", "owner")
+        join("u2", "owner")
+        deliver("organization.created", 9, id="o2", name="Birch")
+        deliver("membership.created", 9, organization_id="o2", user_id="u1", role="owner")
+
+        deliver("user.deleted", 10, id="u1")
+
+        (event,) = ownerless()
+        assert event.tenant_id == database.row(Tenant, idp_org_id="o2").id
+        changes = [
+            (one.action, one.after)
+            for one in database.rows(AuditEvent)
+            if "is_active" in one.before
+        ]
+        assert sorted(changes, key=str) == [
+            ("membership.updated", {"is_active": False}),
+            ("membership.updated", {"is_active": False}),
+            ("user.updated", {"is_active": False}),
+            ("user.updated", {"is_active": False}),
+        ]
+
+    def test_of_all_owners_by_one_delivery_is_audited(self, sender, deliver):
+        for user_id in ("u1", "u2"):
+            sender.deliver(
+                "logto",
+                {"event": "User.Created", "hookId": "h", "createdAt": "2026-01-05T09:00:00.000Z"}
+                | {"data": {"id": user_id, "primaryEmail": f"{user_id}@acme.example"}},
+            )
+        created = {
+            "event": "Organization.Created",
+            "hookId": "h",
+            "data": {"id": "o1", "name": "A"},
+        }
+        change = {"event": "Organization.Membership.Updated", "hookId": "h", "organizationId": "o1"}
+        both = ["u1", "u2"]
+        sender.deliver("logto", created | {"createdAt": "2026-01-05T09:00:00.000Z"})
+        sender.deliver(
+            "logto", change | {"createdAt": "2026-01-05T09:30:00.000Z", "addedUserIds": both}
+        )
+        database.execute("UPDATE memberships SET role = 'owner'")
+
+        sender.deliver(
+            "logto", change | {"createdAt": "2026-01-05T10:00:00.000Z", "removedUserIds": both}
+        )
+
+        assert not any(row.is_active for row in database.rows(Membership))
+        assert len(ownerless()) == 1
+
+
+class TestBesideAnotherTransaction:
+    @pytest.mark.parametrize("type_", ENDS)
+    def test_that_ends_the_other_owner_the_end_is_audited(self, app, sender, join, type_):
+        join("u1", "owner")
+        _, other = join("u2", "owner")
+        sender.post("standard_webhooks", body(type_, 10, **ENDS[type_]))
+        with ThreadPoolExecutor(1) as threads, database.platform_transaction():
+            memberships.set_active(other.id, False, actor=SYSTEM_CLI)
+            results = threads.submit(work_off, app)
+            wait_for_lock(results)
+
+        assert [result.retry_in for result in results.result()] == [None]
+        assert active_owners(database.row(Tenant)) == []
+        assert len(ownerless()) == 1
+
+    @pytest.mark.parametrize("type_", ENDS)
+    def test_that_makes_the_user_the_last_owner_the_end_is_audited(self, app, sender, join, type_):
+        _, first = join("u1", "admin")
+        _, other = join("u2", "owner")
+        sender.post("standard_webhooks", body(type_, 10, **ENDS[type_]))
+        with ThreadPoolExecutor(1) as threads, database.platform_transaction():
+            memberships.set_role(first.id, Role.OWNER, actor=SYSTEM_CLI)
+            memberships.set_role(other.id, Role.VIEWER, actor=SYSTEM_CLI)
+            results = threads.submit(work_off, app)
+            wait_for_lock(results)
+
+        assert [result.retry_in for result in results.result()] == [None]
+        assert active_owners(database.row(Tenant)) == []
+        assert len(ownerless()) == 1
+
+    @pytest.mark.parametrize("role", ["owner", "admin"])
+    def test_the_other_owner_stays_where_the_end_came_first(self, api, join, role):
+        _, first = join("u1", role)
+        other_user, other = join("u2", "owner")
+        path, token = "/v1/memberships/tenant/{}/role?role={}", platform_token()
+        at = datetime(2026, 1, 5, 10, tzinfo=UTC)
+        end = UserEvent(object_id="u1", change=Change.UPDATED, occurred_at=at, active=False)
+        with ThreadPoolExecutor(1) as threads:
+            with database.platform_transaction(), inserts_in_one_statement():
+                sync.apply([end], source="generic", event_id="e1", roles={})
+                threads.submit(api.patch, path.format(first.id, "owner"), token=token)
+                answer = threads.submit(api.patch, path.format(other.id, "viewer"), token=token)
+                wait_for_lock(answer)
+
+            assert answer.result().get_json()["code"] == "last_owner"
+        assert active_owners(database.row(Tenant)) == [other_user.id]
+        assert ownerless() == []
