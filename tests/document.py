@@ -130,7 +130,10 @@ def find_row(api: Any, operation: Operation, tenant_id: str, token: str) -> str:
     """What names the newest row of that tenant in the operation's path."""
     if operation.collection == "/v1/tenants":
         return tenant_id
-    query = {"tenant_id": tenant_id, "limit": "100"}
+    query = {"limit": "100"}
+    listing = operation.document["paths"][operation.collection]["get"]
+    if Operation("get", operation.collection, listing, operation.document).takes_a_tenant:
+        query["tenant_id"] = tenant_id
     listed = api.get(operation.collection, token=token, query_string=query).get_json()["data"]
     assert listed, f"no row for {operation.name}"
     (name,) = re.findall(r"\{(\w+)\}", operation.path)

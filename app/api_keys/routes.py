@@ -30,7 +30,7 @@ blp = Blueprint(
 @blp.arguments(ApiKeyQuerySchema, location="query")
 @blp.response(200, ApiKeySchema(many=True))
 def list_keys(query: dict[str, Any]) -> Page:
-    """List API keys, oldest first, revoked ones included."""
+    """List API keys, revoked ones included."""
     return service.list_keys(**query)
 
 

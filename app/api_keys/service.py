@@ -18,7 +18,7 @@ from app.auth.permissions import ALL, PLATFORM_ONLY, Permission
 from app.core.actors import Actor
 from app.core.clock import check_future, utcnow
 from app.core.db import queries
-from app.core.db.pages import Condition, Page, paginate
+from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
@@ -62,9 +62,8 @@ def get_key(key_id: UUID | str) -> ApiKey:
 
 
 def list_keys(
+    paging: Paging = FIRST_PAGE,
     *,
-    limit: int,
-    cursor: str | None = None,
     tenant_id: UUID | None = None,
     is_active: bool | None = None,
 ) -> Page:
@@ -74,7 +73,7 @@ def list_keys(
     if own is not None and tenant_id not in (None, own):
         conditions.append(NONE)  # the table has no row-level security
     shown = tenant_id or own
-    return paginate(ApiKey, *conditions, tenant_id=shown, limit=limit, cursor=cursor)
+    return paginate(ApiKey, paging, *conditions, tenant_id=shown)
 
 
 def create(

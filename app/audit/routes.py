@@ -11,8 +11,6 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 
-FILTERS = ("target_type", "target_id", "actor", "action")
-
 blp = Blueprint(
     "audit", __name__, url_prefix="/v1/audit-events", description="Who changed what, and when."
 )
@@ -23,9 +21,9 @@ blp = Blueprint(
 @blp.arguments(AuditQuerySchema, location="query")
 @blp.response(200, AuditEventSchema(many=True))
 def list_events(query: dict[str, Any]) -> Page:
-    """List recorded changes, oldest first."""
-    filters = {name: query.pop(name) for name in FILTERS if name in query}
-    return service.list_events(filters=filters, **query)
+    """List recorded changes."""
+    paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
+    return service.list_events(paging, tenant_id=tenant_id, filters=query)
 
 
 BLUEPRINTS = (blp,)

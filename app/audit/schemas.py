@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.core.db.tenancy import PLATFORM_TENANT_ID
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import EventPageQuerySchema
 from app.core.validation.fields import AwareDateTime, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
 
@@ -49,7 +49,7 @@ class AuditEventSchema(Schema):
     request_id = Str(required=True)
 
 
-class AuditQuerySchema(PageQuerySchema):
+class AuditQuerySchema(EventPageQuerySchema):
     """Filters of the audit trail."""
 
     examples = EXAMPLES
@@ -59,5 +59,3 @@ class AuditQuerySchema(PageQuerySchema):
     target_id = Str()
     actor = Str(metadata={"description": "A user's id, `platform:…`, `key:…` or `system:…`."})
     action = Str(metadata={"description": "Such as `user.meta_data_patched`."})
-    since = AwareDateTime(metadata={"description": "At this time or later."})
-    until = AwareDateTime(metadata={"description": "Before this time."})

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from app.audit.models import AuditEvent
 from app.core.actors import Actor
-from app.core.db.pages import Page, between, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, insert_row
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
 from app.core.observability.logs import current_request_id
@@ -66,23 +65,13 @@ def add_event(
 
 
 def list_events(
+    paging: Paging = FIRST_PAGE,
     *,
-    limit: int,
-    cursor: str | None = None,
     tenant_id: UUID | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
     filters: Mapping[str, str] | None = None,
 ) -> Page:
-    """One page of a tenant's audit trail (of all, for the platform), oldest first.
+    """One page of a tenant's audit trail (of all, for the platform).
 
-    The period includes ``since`` and excludes ``until``. ``filters`` are values of columns.
+    ``filters`` are values of columns.
     """
-    return paginate(
-        AuditEvent,
-        *between(AuditEvent.created_at, since, until),
-        equal=filters,
-        tenant_id=narrow(tenant_id),
-        limit=limit,
-        cursor=cursor,
-    )
+    return paginate(AuditEvent, paging, equal=filters, tenant_id=narrow(tenant_id))

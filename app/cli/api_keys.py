@@ -11,9 +11,10 @@ from app.api_keys.schemas import ApiKeyCreatedSchema, ApiKeySchema
 from app.auth.permissions import Permission
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant
-from app.cli.records import limit_option, print_list, print_one
+from app.cli.records import paging_options, print_list, print_one
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.core.db.pages import Paging
 
 COLUMNS = ("id", "name", "prefix", "tenant_id", "permissions", "expires_at", "revoked_at")
 PERMISSIONS = click.Choice([permission.value for permission in Permission])
@@ -58,13 +59,13 @@ def create(
 @api_keys.command("list")
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @click.option("--usable/--ended", "is_active", default=None, help="Only these.")
-@limit_option
+@paging_options()
 @json_option
 @operator
-def list_keys(tenant: str | None, is_active: bool | None, limit: int, as_json: bool) -> None:
-    """List keys, oldest first, without their secrets."""
+def list_keys(tenant: str | None, is_active: bool | None, paging: Paging, as_json: bool) -> None:
+    """List keys, without their secrets."""
     page = service.list_keys(
-        limit=limit, tenant_id=find_tenant(tenant).id if tenant else None, is_active=is_active
+        paging, tenant_id=find_tenant(tenant).id if tenant else None, is_active=is_active
     )
     print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
 

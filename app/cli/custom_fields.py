@@ -7,8 +7,9 @@ import click
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
 from app.cli.custom_field_indexes import check_index, reindex
 from app.cli.lookup import find_tenant
-from app.cli.records import limit_option, load, print_one
+from app.cli.records import load, paging_options, print_one
 from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import Paging
 from app.custom_fields import service
 from app.custom_fields.models import FieldType
 from app.custom_fields.schemas import (
@@ -42,17 +43,21 @@ SHAPE = CustomFieldSchema()
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @click.option("--entity-type", help="Only of this entity type, such as user.")
 @click.option("--active/--archived", "is_active", default=None, help="Only these.")
-@limit_option
+@paging_options()
 @json_option
 @operator
 def list_fields(
-    tenant: str | None, entity_type: str | None, is_active: bool | None, limit: int, as_json: bool
+    tenant: str | None,
+    entity_type: str | None,
+    is_active: bool | None,
+    paging: Paging,
+    as_json: bool,
 ) -> None:
-    """List custom fields with the state of their indexes, oldest first."""
+    """List custom fields with the state of their indexes."""
     filters = {"entity_type": entity_type, "is_active": is_active}
     page = service.list_fields(
+        paging,
         tenant_id=find_tenant(tenant).id if tenant else None,
-        limit=limit,
         filters={name: value for name, value in filters.items() if value is not None},
     )
     shown = [{**SHAPE.dump(field), "index": get_index(field.id).state} for field in page.items]

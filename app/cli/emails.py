@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from app.cli.base import AppGroup, json_option, operator, print_rows
-from app.cli.records import limit_option, print_list
+from app.cli.records import paging_options, print_list
 from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import Order, Paging
 from app.emails import service, suppressions
 from app.emails.events import Cause, EmailKind
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
@@ -28,16 +29,15 @@ emails = AppGroup("emails", help="Show e-mail events; show and change the suppre
     metavar="KIND",
     help=f"Only these: {', '.join(EmailKind)}.",
 )
-@limit_option
+@paging_options(Order.NEWEST_FIRST)
 @json_option
 @operator
 def list_events(
-    recipient: str | None, message_id: str | None, kind: str | None, limit: int, as_json: bool
+    recipient: str | None, message_id: str | None, kind: str | None, paging: Paging, as_json: bool
 ) -> None:
-    """List e-mail events, oldest first."""
+    """List e-mail events."""
     page = service.list_events(
-        limit=limit,
-        cursor=None,
+        paging,
         recipient=recipient,
         message_id=message_id,
         filters={"kind": kind} if kind else {},
@@ -48,13 +48,15 @@ def list_events(
 @emails.command("suppressions")
 @click.option("--address", help="Only of this address.")
 @click.option("--cause", type=click.Choice([cause.value for cause in Cause]), help="Only these.")
-@limit_option
+@paging_options()
 @json_option
 @operator
-def list_suppressions(address: str | None, cause: str | None, limit: int, as_json: bool) -> None:
+def list_suppressions(
+    address: str | None, cause: str | None, paging: Paging, as_json: bool
+) -> None:
     """List the suppressed addresses."""
     filters: dict[str, Any] = {"cause": cause} if cause else {}
-    page = suppressions.list_active(limit=limit, cursor=None, address=address, filters=filters)
+    page = suppressions.list_active(paging, address=address, filters=filters)
     print_list(page.items, SuppressionSchema(), SUPPRESSION_COLUMNS, as_json=as_json)
 
 

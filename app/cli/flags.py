@@ -9,8 +9,9 @@ import click
 
 from app.cli.base import AppGroup, json_option, operator, print_rows
 from app.cli.lookup import find_tenant
-from app.cli.records import checked, limit_option, load, print_list, print_one
+from app.cli.records import checked, load, paging_options, print_list, print_one
 from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import Paging
 from app.core.errors import Invalid
 from app.core.validation.fields import AnyJson, AwareDateTime, Bool, Str
 from app.core.validation.schemas import Schema
@@ -90,12 +91,12 @@ def list_flags(tenant: str, as_json: bool) -> None:
 
 
 @flags.command("presets")
-@limit_option
+@paging_options()
 @json_option
 @operator
-def list_presets(limit: int, as_json: bool) -> None:
+def list_presets(paging: Paging, as_json: bool) -> None:
     """List the plan presets."""
-    page = presets.list_presets(limit=limit)
+    page = presets.list_presets(paging)
     print_list(page.items, PRESET, ("id", "name", "created_at", "updated_at"), as_json=as_json)
 
 
@@ -130,13 +131,13 @@ def set_preset(name: str, file: IO[str], as_json: bool) -> None:
 
 @flags.command("overrides")
 @click.option("--tenant", help="Only of this tenant (slug or id).")
-@limit_option
+@paging_options()
 @json_option
 @operator
-def list_overrides(tenant: str | None, limit: int, as_json: bool) -> None:
+def list_overrides(tenant: str | None, paging: Paging, as_json: bool) -> None:
     """List overrides, including expired ones."""
     tenant_id = find_tenant(tenant).id if tenant else None
-    page = overrides.list_overrides(tenant_id=tenant_id, limit=limit)
+    page = overrides.list_overrides(paging, tenant_id=tenant_id)
     print_list(page.items, OVERRIDE, OVERRIDE_COLUMNS, as_json=as_json)
 
 

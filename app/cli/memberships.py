@@ -7,8 +7,9 @@ import click
 from app.auth.permissions import Role
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant, find_user
-from app.cli.records import limit_option, load, print_list, print_one
+from app.cli.records import load, paging_options, print_list, print_one
 from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import Paging
 from app.memberships import service
 from app.memberships.schemas import MembershipCreateSchema, TenantMembershipSchema
 
@@ -23,16 +24,16 @@ SHAPE = TenantMembershipSchema()
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @click.option("--user", help="Only of this user (id or e-mail address).")
 @click.option("--role", type=ROLES)
-@limit_option
+@paging_options()
 @json_option
 @operator
 def list_memberships(
-    tenant: str | None, user: str | None, role: str | None, limit: int, as_json: bool
+    tenant: str | None, user: str | None, role: str | None, paging: Paging, as_json: bool
 ) -> None:
-    """List memberships, oldest first."""
+    """List memberships."""
     filters = {"user_id": find_user(user, tenant).id if user else None, "role": role}
     page = service.list_memberships(
-        limit=limit,
+        paging,
         tenant_id=find_tenant(tenant).id if tenant else None,
         filters={name: value for name, value in filters.items() if value is not None},
     )

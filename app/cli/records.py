@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 import click
 
 from app.cli.base import print_json, print_rows
+from app.core.db.pages import Order, Paging
 from app.core.errors import Invalid
 from app.core.validation.schemas import Schema
 
-limit_option = click.option(
-    "--limit",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1),
-    help="The largest number of rows.",
-)
+F = TypeVar("F", bound=Callable[..., Any])
+
 set_option = click.option(
     "--set", "fields", multiple=True, metavar="FIELD=VALUE", help="Set a field; may be repeated."
 )
+
+
+def paging_options(order: Order = Order.OLDEST_FIRST) -> Callable[[F], F]:
+    """Add the options of a list, whose default order is ``order``; the command gets ``paging``."""
+
+    def add(command: F) -> F:
+        @click.option(
+            "--limit",
+            default=100,
+            show_default=True,
+            type=click.IntRange(1),
+            help="The largest number of rows.",
+        )
+        @click.option(
+            "--order",
+            default=order.value,
+            show_default=True,
+            type=click.Choice([each.value for each in Order]),
+            help="Oldest first, or newest first with a minus.",
+        )
+        @wraps(command)
+        def run(*args: Any, limit: int, order: str, **options: Any) -> Any:
+            return command(*args, paging=Paging(limit, order=Order(order)), **options)
+
+        return run  # type: ignore[return-value]
+
+    return add
 
 
 def load(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from rich.progress import track
 
 from app.cli.base import AppGroup, json_option, operator, print_json
 from app.cli.lookup import find_tenant, list_tenant_ids
-from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
+from app.cli.records import assignments, load, paging_options, print_list, print_one, set_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
+from app.core.db.pages import Paging
 from app.core.db.transactions import transaction
 from app.subscriptions import plans, service
 from app.subscriptions.schemas import (
@@ -40,17 +41,17 @@ SHAPE = SubscriptionSchema()
     type=click.Choice([status_class.value for status_class in StatusClass]),
     help="Only with a provider's word of this class.",
 )
-@limit_option
+@paging_options()
 @json_option
 @operator
 def list_subscriptions(
-    tenant: str | None, status_class: str | None, limit: int, as_json: bool, **equal: str | None
+    tenant: str | None, status_class: str | None, paging: Paging, as_json: bool, **equal: str | None
 ) -> None:
-    """List subscriptions, oldest first."""
+    """List subscriptions."""
     page = service.list_subscriptions(
+        paging,
         tenant_id=find_tenant(tenant).id if tenant else None,
         status_class=status_class,
-        limit=limit,
         **{name: value for name, value in equal.items() if value is not None},
     )
     print_list(page.items, SHAPE, COLUMNS, as_json=as_json)

@@ -7,8 +7,9 @@ import click
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant
 from app.cli.privacy import export_tenant
-from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
+from app.cli.records import assignments, load, paging_options, print_list, print_one, set_option
 from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import Paging
 from app.tenants import service
 from app.tenants.schemas import TenantCreateSchema, TenantSchema, TenantUpdateSchema
 
@@ -21,13 +22,13 @@ tenants.add_command(export_tenant)
 
 @tenants.command("list")
 @click.option("--active/--suspended", "is_active", default=None, help="Only these.")
-@limit_option
+@paging_options()
 @json_option
 @operator
-def list_tenants(is_active: bool | None, limit: int, as_json: bool) -> None:
-    """List tenants, oldest first."""
+def list_tenants(is_active: bool | None, paging: Paging, as_json: bool) -> None:
+    """List tenants."""
     filters = {} if is_active is None else {"is_active": is_active}
-    page = service.list_tenants(limit=limit, filters=filters)
+    page = service.list_tenants(paging, filters=filters)
     print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
 
 

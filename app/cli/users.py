@@ -10,8 +10,9 @@ import click
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant, find_user
 from app.cli.privacy import erase_user, export_user
-from app.cli.records import assignments, limit_option, load, print_list, print_one, set_option
+from app.cli.records import assignments, load, paging_options, print_list, print_one, set_option
 from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import Paging
 from app.users import service
 from app.users.schemas import (
     UserCreateSchema,
@@ -35,16 +36,16 @@ users.add_command(erase_user)
 @tenant_option
 @click.option("--email", help="Only with exactly this e-mail address.")
 @click.option("--active/--inactive", "is_active", default=None, help="Only these.")
-@limit_option
+@paging_options()
 @json_option
 @operator
 def list_users(
-    tenant: str | None, email: str | None, is_active: bool | None, limit: int, as_json: bool
+    tenant: str | None, email: str | None, is_active: bool | None, paging: Paging, as_json: bool
 ) -> None:
-    """List users, oldest first."""
+    """List users."""
     filters = {"email": email, "is_active": is_active}
     page = service.list_users(
-        limit=limit,
+        paging,
         tenant_id=find_tenant(tenant).id if tenant else None,
         filters={name: value for name, value in filters.items() if value is not None},
     )

@@ -16,8 +16,9 @@ from flask import current_app
 from flask.cli import with_appcontext
 
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
-from app.cli.records import limit_option, print_list, print_one
+from app.cli.records import paging_options, print_list, print_one
 from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import Order, Paging
 from app.webhooks import processing, service, verification
 from app.webhooks.models import Status
 from app.webhooks.providers import PATHS, PROVIDERS, Receiver
@@ -40,16 +41,16 @@ status_option = click.option(
 @source_option
 @click.option("--type", "event_type", help="Only of this event type, in the provider's words.")
 @status_option
-@limit_option
+@paging_options(Order.NEWEST_FIRST)
 @json_option
 @operator
 def list_events(
-    source: str | None, event_type: str | None, status: str | None, limit: int, as_json: bool
+    source: str | None, event_type: str | None, status: str | None, paging: Paging, as_json: bool
 ) -> None:
-    """List events in the order in which they were received."""
+    """List received events."""
     filters = {"source": source, "event_type": event_type, "status": status}
     chosen = {name: value for name, value in filters.items() if value is not None}
-    page = service.list_events(limit=limit, cursor=None, filters=chosen)
+    page = service.list_events(paging, filters=chosen)
     print_list(page.items, WebhookEventSchema(), COLUMNS, as_json=as_json)
 
 

@@ -8,6 +8,7 @@ from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.http.parser import ignores_unknown_query
 from app.custom_fields import service
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldIndex
@@ -49,10 +50,9 @@ blp = Blueprint(
 @blp.arguments(CustomFieldQuerySchema, location="query")
 @blp.response(200, CustomFieldSchema(many=True))
 def list_fields(query: dict[str, Any]) -> Page:
-    """List custom fields, archived ones too, oldest first."""
-    tenant_id, limit = query.pop("tenant_id", None), query.pop("limit")
-    cursor = query.pop("cursor", None)
-    return service.list_fields(tenant_id=tenant_id, limit=limit, cursor=cursor, filters=query)
+    """List custom fields, archived ones too."""
+    paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
+    return service.list_fields(paging, tenant_id=tenant_id, filters=query)
 
 
 @blp.post("")
@@ -100,7 +100,7 @@ def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
     """Put an entity type's custom fields in order: each gets its place as `sort_order`."""
     tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
     fields = service.reorder(tenant.id, **body, actor=current_actor())
-    return Page(fields, None, is_whole=True)
+    return Page(fields, None)
 
 
 @blp.get("/<field_id>")
@@ -133,6 +133,7 @@ def archive(field_id: str) -> CustomField:
 @requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.arguments(CustomFieldRestoreSchema)
 @blp.response(200, CustomFieldSchema)
+@ignores_unknown_query
 def restore(body: dict[str, Any], field_id: str) -> CustomField:
     """Restore an archived custom field; where it is searchable, its index's build is queued."""
     return service.restore(field_id, actor=current_actor())

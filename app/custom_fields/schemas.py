@@ -18,6 +18,7 @@ from app.core.validation.fields import (
 )
 from app.core.validation.schemas import Schema
 from app.custom_fields.models import FieldType, IndexState
+from app.custom_fields.search_index.query import FILTER
 from app.custom_fields.values.check import MAX_OPTIONS, option_errors
 from app.tenants.schemas import TenantChoiceSchema
 
@@ -113,6 +114,31 @@ class CustomFieldQuerySchema(PageQuerySchema):
     field_type = Choice(FieldType)
     is_searchable = Bool()
     is_active = Bool()
+
+
+class MetaDataFilters(JsonObject):
+    """The ``meta_data.…`` parameters of a list, in either spelling, as they were sent."""
+
+    deep_object = True
+
+
+class MetaDataQuerySchema(PageQuerySchema):
+    """The query of a list that can be filtered by searchable custom fields."""
+
+    meta_data = MetaDataFilters(
+        metadata={
+            "description": "Filters by searchable custom fields: `meta_data.<field_key>=` or"
+            " `meta_data[<field_key>]=`. Several are allowed, and one range (`<field_key>__gte` and"
+            " `__lte`) or one prefix (`<field_key>__prefix`) in addition.",
+            "additionalProperties": {"type": "string"},
+        }
+    )
+
+    def load(self, data: Any, *, unknown: str | None = None) -> Any:  # type: ignore[override]
+        """The value ``meta_data`` has the filters by their parameters' names."""
+        filters = {name: text for name, text in data.items() if FILTER.fullmatch(name)}
+        others = {name: text for name, text in data.items() if name not in filters}
+        return {**super().load(others, unknown=unknown), "meta_data": filters}
 
 
 class FieldIndexSchema(Schema):

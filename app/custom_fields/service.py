@@ -13,7 +13,7 @@ from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.bulk import inserts_in_one_statement, update_rows
-from app.core.db.pages import Page, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
@@ -106,16 +106,13 @@ def get_field(field_id: UUID | str) -> CustomField:
 
 
 def list_fields(
+    paging: Paging = FIRST_PAGE,
     *,
-    tenant_id: UUID | None,
-    limit: int,
-    cursor: str | None = None,
+    tenant_id: UUID | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
     """One page of a tenant's fields (of all tenants, in a platform scope without ``tenant_id``)."""
-    return paginate(
-        CustomField, equal=filters, tenant_id=narrow(tenant_id), limit=limit, cursor=cursor
-    )
+    return paginate(CustomField, paging, equal=filters, tenant_id=narrow(tenant_id))
 
 
 def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:

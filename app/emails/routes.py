@@ -31,7 +31,7 @@ blp = Blueprint(
 @blp.arguments(EmailEventQuerySchema, location="query")
 @blp.response(200, EmailEventSchema(many=True))
 def list_email_events(query: dict[str, Any]) -> Page:
-    """List e-mail events, oldest first."""
+    """List e-mail events."""
     return service.list_events(**_split(query, "kind", "source"))
 
 
@@ -68,7 +68,7 @@ def lift_suppression(address: str) -> None:
 def _split(query: dict[str, Any], *columns: str) -> dict[str, Any]:
     """The query; the parameters that are compared with ``columns`` are under ``filters``."""
     filters = {name: query.pop(name) for name in columns if name in query}
-    return {"cursor": None, **query, "filters": filters}
+    return {**query, "filters": filters}
 
 
 BLUEPRINTS = (blp,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import EventPageQuerySchema, PageQuerySchema
 from app.core.validation.fields import (
     AwareDateTime,
     Choice,
@@ -50,15 +50,15 @@ class EmailEventSchema(Schema):
     metadata = JsonObject(required=True)
 
 
-class EmailEventQuerySchema(PageQuerySchema):
+class EmailEventQuerySchema(EventPageQuerySchema):
     examples = EXAMPLES
 
     recipient = Str(max_length=MAX_ADDRESS)
     message_id = Str()
     kind = Choice(EmailKind)
     source = Str()
-    since = AwareDateTime(metadata={"description": "At this time or later."})
-    until = AwareDateTime(metadata={"description": "Before this time."})
+    occurred_after = AwareDateTime(metadata={"description": "Occurred at this time or later."})
+    occurred_before = AwareDateTime(metadata={"description": "Occurred before this time."})
 
 
 class EmailMessageSchema(Schema):

@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays, rows_from_arrays
-from app.core.db.pages import Condition, Page, between, paginate
+from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, between, paginate
 from app.core.db.statements import Statement
 from app.emails import suppressions
 from app.emails.events import STATES, EmailEvent, EmailKind
@@ -99,41 +99,42 @@ def record(
 
 
 def list_events(
+    paging: Paging = FIRST_PAGE,
     *,
-    limit: int,
-    cursor: str | None,
     recipient: str | None = None,
     message_id: str | None = None,
     filters: Mapping[str, Any] | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    occurred_after: datetime | None = None,
+    occurred_before: datetime | None = None,
 ) -> Page:
-    """One page of events, oldest first. ``filters`` are values of columns.
+    """One page of events. ``filters`` are values of columns.
 
-    The period of ``occurred_at`` includes ``since`` and excludes ``until``.
+    The period includes ``occurred_after`` and excludes ``occurred_before``.
     """
     model = EmailEventRecord
-    conditions = [*_of_address(model, recipient), *between(model.occurred_at, since, until)]
+    conditions = [
+        *_of_address(model, recipient),
+        *between(model.occurred_at, occurred_after, occurred_before),
+    ]
     if message_id is not None:
         values = {"message_key": message_id[:MAX_KEY], "message_id": message_id}
         conditions.append(Condition(HAS_MESSAGE_ID, values))
-    return paginate(model, *conditions, equal=filters, limit=limit, cursor=cursor)
+    return paginate(model, paging, *conditions, equal=filters)
 
 
 def list_messages(
+    paging: Paging = FIRST_PAGE,
     *,
-    limit: int,
-    cursor: str | None,
     recipient: str | None = None,
     message_id: str | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
-    """One page of the messages' states, oldest message first."""
+    """One page of the messages' states."""
     equal = dict(filters or {})
     if message_id is not None:
         equal["message_id"] = message_id[:MAX_KEY]
     conditions = _of_address(EmailMessage, recipient)
-    return paginate(EmailMessage, *conditions, equal=equal, limit=limit, cursor=cursor)
+    return paginate(EmailMessage, paging, *conditions, equal=equal)
 
 
 def _of_address(model: Any, address: str | None) -> list[Condition]:

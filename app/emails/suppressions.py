@@ -14,7 +14,7 @@ from app.audit import service as audit
 from app.core.actors import SYSTEM_EMAIL, Actor
 from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays, rows_from_arrays
-from app.core.db.pages import Page, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
@@ -60,17 +60,16 @@ def normalized(address: str) -> str:
 
 
 def list_active(
+    paging: Paging = FIRST_PAGE,
     *,
-    limit: int,
-    cursor: str | None,
     address: str | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
-    """The reasons that apply now, oldest first."""
+    """The reasons that apply now."""
     equal = {**(filters or {}), "is_active": True}
     if address is not None:
         equal["address"] = normalized(address)
-    return paginate(Suppression, equal=equal, limit=limit, cursor=cursor)
+    return paginate(Suppression, paging, equal=equal)
 
 
 def lift(address: str, *, actor: Actor) -> None:

@@ -13,7 +13,7 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import check_future
 from app.core.db import tenancy
-from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import (
     Change,
     check_precondition,
@@ -93,15 +93,11 @@ def get_override(override_id: UUID | str) -> FeatureOverride:
 
 
 def list_overrides(
-    *,
-    tenant_id: UUID | None = None,
-    limit: int = DEFAULT_LIMIT,
-    cursor: str | None = None,
-    **equal: Any,
+    paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, **equal: Any
 ) -> Page:
     """One page of the overrides whose columns equal all values of ``equal``."""
     shown = tenancy.narrow(tenant_id)
-    return paginate(FeatureOverride, equal=equal, tenant_id=shown, limit=limit, cursor=cursor)
+    return paginate(FeatureOverride, paging, equal=equal, tenant_id=shown)
 
 
 def create_override(

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
-from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition, get_row, insert_row, lock_with, update_row
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, Invalid, error
@@ -45,12 +45,10 @@ def find_preset(name: str) -> PlanPreset | None:
     return found
 
 
-def list_presets(
-    *, name: str | None = None, limit: int = DEFAULT_LIMIT, cursor: str | None = None
-) -> Page:
+def list_presets(paging: Paging = FIRST_PAGE, *, name: str | None = None) -> Page:
     """One page of all presets, or only the preset with this ``name``."""
     equal = {} if name is None else {"name": name}
-    return paginate(PlanPreset, equal=equal, limit=limit, cursor=cursor)
+    return paginate(PlanPreset, paging, equal=equal)
 
 
 def create_preset(name: str, flags: list[dict[str, Any]], *, actor: Actor) -> PlanPreset:

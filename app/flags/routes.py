@@ -8,6 +8,7 @@ from app.auth.guard import current_actor, current_principal, home_tenant_id, req
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.http.parser import ignores_unknown_query
 from app.flags import evaluation, ofrep, overrides, presets
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.presets import PresetNameTaken
@@ -45,7 +46,7 @@ BLUEPRINTS = (plans, flags, ofrep.blp)
 @plans.arguments(PlanPresetQuerySchema, location="query")
 @plans.response(200, PlanPresetSchema(many=True))
 def list_presets(query: dict[str, Any]) -> Any:
-    """List plan presets, oldest first."""
+    """List plan presets."""
     return presets.list_presets(**query)
 
 
@@ -89,7 +90,7 @@ def list_flags(query: dict[str, Any]) -> Any:
     """List all effective flags of a tenant on one page, in the order of its preset."""
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
     flags = evaluation.evaluate_all(tenant_id).flags.values()
-    return Page(list(flags), None, is_whole=True)
+    return Page(list(flags), None)
 
 
 @flags.get("/overrides")
@@ -97,7 +98,7 @@ def list_flags(query: dict[str, Any]) -> Any:
 @flags.arguments(OverrideQuerySchema, location="query")
 @flags.response(200, OverrideSchema(many=True))
 def list_overrides(query: dict[str, Any]) -> Any:
-    """List feature flag overrides, oldest first."""
+    """List feature flag overrides."""
     return overrides.list_overrides(**query)
 
 
@@ -126,6 +127,7 @@ def get_override(override_id: str) -> Any:
 @flags.arguments(OverrideUpdateSchema)
 @flags.response(200, OverrideSchema)
 @flags.raises(FlagLocked)
+@ignores_unknown_query
 def update_override(body: dict[str, Any], override_id: str) -> Any:
     """Update a feature flag override.
 

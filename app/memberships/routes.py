@@ -8,6 +8,7 @@ from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.http.parser import ignores_unknown_query
 from app.memberships import service
 from app.memberships.models import Membership
 from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
@@ -34,13 +35,9 @@ blp = Blueprint(
 @blp.arguments(MembershipQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema(many=True))
 def list_memberships(query: dict[str, Any]) -> Page:
-    """List memberships, oldest first."""
-    return service.list_memberships(
-        limit=query.pop("limit"),
-        cursor=query.pop("cursor", None),
-        tenant_id=query.pop("tenant_id", None),
-        filters=query,
-    )
+    """List memberships."""
+    paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
+    return service.list_memberships(paging, tenant_id=tenant_id, filters=query)
 
 
 @blp.post("")
@@ -68,6 +65,7 @@ def get(membership_id: str) -> Membership:
 @blp.arguments(RoleQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
 @blp.raises(OwnerOnly, RoleAboveOwn, LastOwner)
+@ignores_unknown_query
 def set_role(query: dict[str, Any], membership_id: str) -> Membership:
     """Give a member another role."""
     return service.set_role(membership_id, query["role"], actor=current_actor())

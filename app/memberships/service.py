@@ -11,7 +11,7 @@ from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.bulk import update_rows
-from app.core.db.pages import Page, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, NotFound
@@ -48,9 +48,8 @@ def get_membership(membership_id: UUID | str) -> Membership:
 
 
 def list_memberships(
+    paging: Paging = FIRST_PAGE,
     *,
-    limit: int,
-    cursor: str | None = None,
     tenant_id: UUID | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Page:
@@ -58,9 +57,7 @@ def list_memberships(
 
     ``filters`` are values of columns.
     """
-    return paginate(
-        Membership, equal=filters, tenant_id=narrow(tenant_id), limit=limit, cursor=cursor
-    )
+    return paginate(Membership, paging, equal=filters, tenant_id=narrow(tenant_id))
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membership:

@@ -10,6 +10,7 @@ from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
+from app.core.http.parser import ignores_unknown_query
 from app.subscriptions import service
 from app.subscriptions.schemas import (
     SourceHeadersSchema,
@@ -50,7 +51,7 @@ def provider_only(view: Callable[..., Any]) -> Callable[..., Any]:
 @blp.arguments(SubscriptionQuerySchema, location="query")
 @blp.response(200, SubscriptionSchema(many=True))
 def list_subscriptions(query: dict[str, Any]) -> Any:
-    """List subscriptions, oldest first."""
+    """List subscriptions."""
     return service.list_subscriptions(**query)
 
 
@@ -84,6 +85,7 @@ def get_subscription(subscription_id: str) -> Any:
 @blp.arguments(SubscriptionUpdateSchema)
 @blp.response(200, SubscriptionSchema, headers=IGNORED)
 @blp.raises(ProviderField)
+@ignores_unknown_query
 def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscription_id: str) -> Any:
     """Update a subscription; the tenant's plan follows.
 
@@ -100,6 +102,7 @@ def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscript
 @requires(Permission.BILLING_WRITE)
 @blp.arguments(SubscriptionCancelSchema)
 @blp.response(200, SubscriptionSchema)
+@ignores_unknown_query
 def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:
     """Record a cancellation; the provider is not called.
 

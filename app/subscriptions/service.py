@@ -15,7 +15,7 @@ from app.core.clock import utcnow
 from app.core.db import tenancy
 from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
-from app.core.db.pages import DEFAULT_LIMIT, Page, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, get_row, insert_row, lock_row, update_row
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, ProviderField
@@ -68,11 +68,10 @@ def get_subscription(subscription_id: UUID | str) -> Subscription:
 
 
 def list_subscriptions(
+    paging: Paging = FIRST_PAGE,
     *,
     tenant_id: UUID | None = None,
     status_class: str | None = None,
-    limit: int = DEFAULT_LIMIT,
-    cursor: str | None = None,
     **equal: str,
 ) -> Page:
     """One page of the subscriptions that match all filters; ``equal`` are values of columns."""
@@ -81,7 +80,7 @@ def list_subscriptions(
     if status_class is not None:
         equal["status_class"] = status_class
     shown = tenancy.narrow(tenant_id)
-    return paginate(Subscription, equal=equal, tenant_id=shown, limit=limit, cursor=cursor)
+    return paginate(Subscription, paging, equal=equal, tenant_id=shown)
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:

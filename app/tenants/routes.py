@@ -9,6 +9,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
+from app.core.http.parser import ignores_unknown_query
 from app.tenants import service
 from app.tenants.models import Tenant
 from app.tenants.schemas import (
@@ -30,9 +31,8 @@ blp = Blueprint(
 @blp.arguments(TenantQuerySchema, location="query")
 @blp.response(200, TenantSchema(many=True))
 def list_tenants(query: dict[str, Any]) -> Page:
-    """List all tenants, oldest first."""
-    limit, cursor = query.pop("limit"), query.pop("cursor", None)
-    return service.list_tenants(limit=limit, cursor=cursor, filters=query)
+    """List all tenants."""
+    return service.list_tenants(query.pop("paging"), filters=query)
 
 
 @blp.post("")
@@ -67,6 +67,7 @@ def update(body: dict[str, Any], tenant_id: str) -> Tenant:
 @requires(Permission.SUPERADMIN)
 @blp.arguments(ActiveQuerySchema, location="query")
 @blp.response(200, TenantSchema)
+@ignores_unknown_query
 def set_active(query: dict[str, Any], tenant_id: str) -> Tenant:
     """Activate or suspend a tenant."""
     return service.set_active(tenant_id, query["is_active"], actor=current_actor())

@@ -11,7 +11,7 @@ from flask import current_app
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries, transactions
-from app.core.db.pages import Page, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.tenancy import current_scope
 from app.core.errors import Conflict, Invalid, NotFound, ProviderField, error
 from app.tenants import slugs
@@ -42,11 +42,9 @@ def get_tenant(tenant_id: UUID | str) -> Tenant:
     return queries.get_row(Tenant, visible_id(tenant_id))
 
 
-def list_tenants(
-    *, limit: int, cursor: str | None = None, filters: Mapping[str, Any] | None = None
-) -> Page:
+def list_tenants(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:
     """One page of all tenants; ``filters`` are values of the columns :data:`FILTERS`."""
-    return paginate(Tenant, equal=filters, limit=limit, cursor=cursor)
+    return paginate(Tenant, paging, equal=filters)
 
 
 def target_id(tenant_id: UUID | None, *, home: UUID | None) -> UUID:

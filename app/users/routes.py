@@ -9,7 +9,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
-from app.custom_fields.search_index import query as search
+from app.core.http.parser import ignores_unknown_query
 from app.custom_fields.search_index.query import IndexNotReady
 from app.memberships.owners import LastOwner, OwnerOnly
 from app.tenants.schemas import TenantChoiceSchema
@@ -34,18 +34,10 @@ blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People o
 @blp.response(200, UserSchema(many=True))
 @blp.raises(IndexNotReady)
 def list_users(query: dict[str, Any]) -> Page:
-    """List users, oldest first.
-
-    `meta_data.<field_key>=` filters by a searchable custom field; several are allowed. One range
-    (`meta_data.<field_key>__gte=` and `__lte=`) or one prefix (`__prefix=`) is allowed in addition.
-    """
-    return service.list_users(
-        limit=query["limit"],
-        cursor=query.get("cursor"),
-        tenant_id=query.get("tenant_id"),
-        filters={name: query[name] for name in ("is_active", "email") if name in query},
-        meta_data={name: text for name, text in query.items() if name.startswith(search.PREFIX)},
-    )
+    """List users."""
+    paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
+    meta_data = query.pop("meta_data")
+    return service.list_users(paging, tenant_id=tenant_id, filters=query, meta_data=meta_data)
 
 
 @blp.post("")
@@ -82,6 +74,7 @@ def update(body: dict[str, Any], user_id: str) -> User:
 @requires(Permission.USERS_WRITE)
 @blp.arguments(UserMetaDataPatchSchema)
 @blp.response(200, UserSchema)
+@ignores_unknown_query
 def patch_meta_data(body: dict[str, Any], user_id: str) -> User:
     """Merge-patch a user's metadata (RFC 7396)."""
     return service.patch_meta_data(user_id, body["patches"], actor=current_actor())

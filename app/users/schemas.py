@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import marshmallow as ma
-
-from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Email, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
+from app.custom_fields.schemas import MetaDataQuerySchema
 
 MAX_KEY = 255
 
@@ -77,13 +75,10 @@ class UserMetaDataPatchSchema(Schema):
     )
 
 
-class UserQuerySchema(PageQuerySchema):
-    """Filters of the list of users. The schema does not check ``meta_data.<field_key>…``."""
+class UserQuerySchema(MetaDataQuerySchema):
+    """Filters of the list of users."""
 
     examples = EXAMPLES
-
-    class Meta:
-        unknown = ma.INCLUDE
 
     tenant_id = Uuid()
     is_active = Bool()

@@ -11,7 +11,7 @@ from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.bulk import update_rows
-from app.core.db.pages import Page, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, Invalid, Location, ProviderField, value_error
@@ -49,9 +49,8 @@ def get_user(user_id: UUID | str) -> User:
 
 
 def list_users(
+    paging: Paging = FIRST_PAGE,
     *,
-    limit: int,
-    cursor: str | None = None,
     tenant_id: UUID | None = None,
     filters: Mapping[str, Any] | None = None,
     meta_data: Mapping[str, str] | None = None,
@@ -66,7 +65,7 @@ def list_users(
     if meta_data:
         shown = tenants.target_id(tenant_id, home=shown)
         conditions = [search.among(shown, ENTITY, meta_data, User.id)]
-    return paginate(User, *conditions, equal=filters, tenant_id=shown, limit=limit, cursor=cursor)
+    return paginate(User, paging, *conditions, equal=filters, tenant_id=shown)
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:

@@ -13,6 +13,7 @@ from app.core import json_text
 from app.core.db.pages import Page
 from app.core.errors import DatabaseUnavailable
 from app.core.http.blueprint import Blueprint
+from app.core.http.parser import ignores_unknown_query
 from app.webhooks import inbox, service, verification
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
@@ -68,6 +69,7 @@ def receive_identity_event() -> Response:
 @receivers.alt_response(401, description="No configured secret matches the signature.")
 @receivers.alt_response(413, description=TOO_LARGE)
 @receivers.raises(DatabaseUnavailable, WebhookSecretMissing, SignatureUncheckable)
+@ignores_unknown_query
 def receive_email_event() -> Response:
     """Receive an e-mail provider's delivery event, signed by its sender.
 
@@ -82,10 +84,10 @@ def receive_email_event() -> Response:
 @events.arguments(WebhookEventQuerySchema, location="query")
 @events.response(200, WebhookEventSchema(many=True))
 def list_webhook_events(query: dict[str, Any]) -> Page:
-    """List webhook events, oldest first."""
+    """List webhook events."""
     columns = {"source": "source", "type": "event_type", "status": "status"}
     filters = {columns[name]: query.pop(name) for name in columns if name in query}
-    return service.list_events(**{"cursor": None, **query, "filters": filters})
+    return service.list_events(query["paging"], filters=filters)
 
 
 @events.get("/<event_id>")

@@ -68,5 +68,3 @@ class WebhookEventQuerySchema(PageQuerySchema):
     source = Str(metadata={"description": "The provider, such as `workos` or `sendgrid`."})
     type = Str(metadata={"description": "The provider's name of the event type."})
     status = Choice(Status)
-    since = AwareDateTime(metadata={"description": "Received then or later."})
-    until = AwareDateTime(metadata={"description": "Received before then."})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +12,7 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.pages import Page, between, paginate
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.errors import Conflict
@@ -58,26 +57,9 @@ class PayloadForgotten(Conflict):
     detail = "Only the digest of this event is kept."
 
 
-def list_events(
-    *,
-    limit: int,
-    cursor: str | None,
-    filters: Mapping[str, Any] | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> Page:
-    """Events without ``body``, oldest first.
-
-    ``filters`` compare columns, the times bound ``created_at``.
-    """
-    return paginate(
-        WebhookEvent,
-        *between(WebhookEvent.created_at, since, until),
-        equal=filters,
-        limit=limit,
-        cursor=cursor,
-        without=("body",),
-    )
+def list_events(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:
+    """One page of events, without ``body``; ``filters`` are values of columns."""
+    return paginate(WebhookEvent, paging, equal=filters, without=("body",))
 
 
 def get_event(event_id: str) -> WebhookEvent:

@@ -88,9 +88,9 @@ class TestListEvents:
             events = api.get(PATH, token=token, query_string=query).get_json()["data"]
             return [event["target_id"] for event in events]
 
-        assert names(since=moments[1]) == ["second", "third"]
-        assert names(until=moments[1]) == ["first"]
-        assert names(since=moments[1], until=moments[2]) == ["second"]
+        assert names(created_after=moments[1]) == ["second", "third"]
+        assert names(created_before=moments[1]) == ["first"]
+        assert names(created_after=moments[1], created_before=moments[2]) == ["second"]
 
     def test_goes_page_by_page(self, api):
         tenant = create_tenant()

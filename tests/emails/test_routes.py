@@ -50,8 +50,8 @@ class TestEmailEvents:
             ("message_id=m2", 1),
             ("kind=opened", 1),
             ("source=mailgun", 0),
-            ("since=2026-01-05T09:05:00Z", 1),
-            ("until=2026-01-05T09:05:00Z", 2),
+            ("occurred_after=2026-01-05T09:05:00Z", 1),
+            ("occurred_before=2026-01-05T09:05:00Z", 2),
         ],
     )
     def test_is_narrowed(self, api, token, query, found):

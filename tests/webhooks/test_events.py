@@ -54,8 +54,8 @@ class TestList:
             ("source=workos&status=succeeded", 1),
             ("type=invitation.accepted", 1),
             ("status=failed", 0),
-            ("since=2026-01-01T00:00:00Z", 3),
-            ("until=2026-01-01T00:00:00Z", 0),
+            ("created_after=2026-01-01T00:00:00Z", 3),
+            ("created_before=2026-01-01T00:00:00Z", 0),
         ],
     )
     def test_is_narrowed(self, api, sender, token, query, found):

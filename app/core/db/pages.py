@@ -1,4 +1,4 @@
-"""Keyset pagination over ``(created_at, id)``.
+"""Keyset pagination over ``(created_at, id)``, oldest or newest first.
 
 A client that reads from the first page to the last gets each row that existed at the start exactly
 once, even if rows are inserted meanwhile. Only rows that are deleted, or no longer match the
@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -29,26 +31,50 @@ DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 MAX_BYTES = 8 * 1024 * 1024  # of a page's rows in PostgreSQL, and of its JSON
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-CURSOR_PATTERN = "^A[A-Za-z0-3][A-Za-z0-9_-]{30}$"  # every cursor until the year 9900
+CURSOR_PATTERN = "^A[A-Za-z0-3][A-Za-z0-9_-]{34}$"  # every cursor until the year 9900
+
+
+class Order(StrEnum):
+    """The order of a list."""
+
+    OLDEST_FIRST = "created_at"
+    NEWEST_FIRST = "-created_at"
+
+
+@dataclass(frozen=True)
+class Paging:
+    """Which rows of a list are wanted, and in which order; the same for every list.
+
+    The times include ``created_after`` and ``updated_after`` and exclude ``created_before``.
+    """
+
+    limit: int = DEFAULT_LIMIT
+    cursor: str | None = None
+    order: Order = Order.OLDEST_FIRST
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    updated_after: datetime | None = None
+
+
+FIRST_PAGE = Paging()
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page of rows; ``next_cursor`` is None on the last one.
+    """One page of rows of the list ``name``; ``next_cursor`` is None on the last one.
 
-    A list that ``is_whole`` has no further pages, so it is never cut.
+    A list without a name has no further pages, so it is never cut.
     """
 
     items: Sequence[Any]
     next_cursor: str | None
-    is_whole: bool = False
+    name: str | None = None
 
     def first(self, count: int) -> Page:
         """The page with its first ``count`` rows only, from 1."""
-        if count >= len(self.items):
+        if count >= len(self.items) or self.name is None:
             return self
-        last = self.items[count - 1]
-        return Page(self.items[:count], make_cursor(last.created_at, last.id))
+        return Page(self.items[:count], make_cursor(self.name, self.items[count - 1]), self.name)
 
 
 @dataclass(frozen=True)
@@ -68,28 +94,29 @@ class Condition:
 
 def paginate(
     model: Any,
+    paging: Paging,
     *conditions: Condition,
     equal: Mapping[str, Any] | None = None,
     tenant_id: UUID | None = None,
-    limit: int = DEFAULT_LIMIT,
-    cursor: str | None = None,
     without: tuple[str, ...] = (),
 ) -> Page:
-    """One page of at most ``limit`` rows of ``model``, oldest first, ``without`` some columns.
+    """One page of at most ``paging.limit`` rows of ``model``, ``without`` some columns.
 
     ``equal`` gives columns and the values that they must have. All ``conditions`` must hold too.
     With ``tenant_id``, only rows of that tenant are in the list. Raises Invalid at
-    ``["query", "cursor"]`` for a cursor that this service did not make.
+    ``["query", "cursor"]`` for a cursor that is not of this list and order.
     """
     names = tuple(c.name for c in model.__table__.columns if c.name not in without)
     equal = equal or {}
-    values: dict[str, Any] = {"limit": limit + 1, **equal}
+    values: dict[str, Any] = {"limit": paging.limit + 1, **equal}
+    conditions += tuple(_in_period(model, paging))
     for condition in conditions:
         if condition.values.keys() & values.keys():
             raise ValueError("two conditions of a list have a parameter of the same name")
         values.update(condition.values)
-    if cursor is not None:
-        values["after_moment"], values["after_id"] = read_cursor(cursor)
+    name = f"{model.__tablename__} {paging.order}"
+    if paging.cursor is not None:
+        values["last_moment"], values["last_id"] = read_cursor(name, paging.cursor)
     by_ids = any(condition.finds_ids for condition in conditions)
     if tenant_id is not None and not by_ids:
         values["tenant_id"] = tenant_id
@@ -99,14 +126,15 @@ def paginate(
         tuple(equal),
         tuple(condition.clause for condition in conditions),
         of_tenant="tenant_id" in values and "tenant_id" not in equal,
-        onwards=cursor is not None,
+        onwards=paging.cursor is not None,
+        order=paging.order,
         prepare=by_ids if conditions else not equal,
     )
     make = row_class(model.__name__, names)._make
     rows = statement.all(**values)
-    page = [make(row[:-1]) for row in rows[:limit]]
+    page = [make(row[:-1]) for row in rows[: paging.limit]]
     has_more = bool(rows) and rows[0].rows_found > len(page)
-    return Page(page, make_cursor(page[-1].created_at, page[-1].id) if has_more else None)
+    return Page(page, make_cursor(name, page[-1]) if has_more else None, name)
 
 
 def between(column: Any, since: datetime | None, until: datetime | None) -> list[Condition]:
@@ -119,6 +147,13 @@ def between(column: Any, since: datetime | None, until: datetime | None) -> list
         conditions.append(Condition(_at_or_after(column), {f"{column.key}_since": since}))
     if until is not None:
         conditions.append(Condition(_before(column), {f"{column.key}_until": until}))
+    return conditions
+
+
+def _in_period(model: Any, paging: Paging) -> list[Condition]:
+    conditions = between(model.created_at, paging.created_after, paging.created_before)
+    if paging.updated_after is not None:
+        conditions += between(model.updated_at, paging.updated_after, None)
     return conditions
 
 
@@ -143,6 +178,7 @@ def _list(
     *,
     of_tenant: bool,
     onwards: bool,
+    order: Order,
     prepare: bool,
 ) -> Statement:
     """The statement for one combination of filters.
@@ -150,51 +186,65 @@ def _list(
     ``prepare`` is False for a list whose best plan depends on the values of its filters.
     """
     columns = [model.__table__.columns[name] for name in names]
-    clause = select(*columns).order_by(model.created_at, model.id).limit(bindparam("limit"))
+    clause = select(*columns).order_by(*_sorted(model, order)).limit(bindparam("limit"))
     clause = clause.where(*(getattr(model, name) == bindparam(name) for name in equal), *clauses)
     if of_tenant:
         clause = clause.where(model.tenant_id == bindparam("tenant_id"))
     if onwards:
-        place = tuple_(bindparam("after_moment", type_=Moment), bindparam("after_id", type_=Uuid))
-        clause = clause.where(tuple_(model.created_at, model.id) > place)
-    return Statement(f"{model.__tablename__}.list", _bounded(clause, names), prepare=prepare)
+        place = tuple_(model.created_at, model.id)
+        last = tuple_(bindparam("last_moment", type_=Moment), bindparam("last_id", type_=Uuid))
+        clause = clause.where(place > last if order is Order.OLDEST_FIRST else place < last)
+    return Statement(f"{model.__tablename__}.list", _bounded(clause, names, order), prepare=prepare)
 
 
-def _bounded(clause: Select[Any], names: tuple[str, ...]) -> Select[Any]:
+def _sorted(columns: Any, order: Order) -> tuple[ColumnElement[Any], ...]:
+    keys = (columns.created_at, columns.id)
+    return keys if order is Order.OLDEST_FIRST else tuple(key.desc() for key in keys)
+
+
+def _bounded(clause: Select[Any], names: tuple[str, ...], order: Order) -> Select[Any]:
     """The first rows of ``clause`` that together have at most MAX_BYTES, but one at least.
 
     Each row has the number of all ``rows_found`` at its end.
     """
     found = clause.subquery("found")
-    order = (found.c.created_at, found.c.id)
+    keys = _sorted(found.c, order)
     measured = select(
         found,
-        func.sum(func.pg_column_size(func.row(*found.c))).over(order_by=order).label("total_size"),
-        func.row_number().over(order_by=order).label("place"),
+        func.sum(func.pg_column_size(func.row(*found.c))).over(order_by=keys).label("total_size"),
+        func.row_number().over(order_by=keys).label("place"),
         func.count().over().label("rows_found"),
     ).subquery("measured")
     return (
         select(*(measured.c[name] for name in (*names, "rows_found")))
         .where(or_(measured.c.total_size <= MAX_BYTES, measured.c.place == 1))
-        .order_by(measured.c.created_at, measured.c.id)
+        .order_by(*_sorted(measured.c, order))
     )
 
 
-def make_cursor(created_at: datetime, row_id: UUID) -> str:
-    """An opaque, URL-safe text that names a row's place in the order."""
-    micros = (created_at - EPOCH) // MICROSECOND
-    return base64.urlsafe_b64encode(micros.to_bytes(8) + row_id.bytes).decode()
+def make_cursor(name: str, row: Any) -> str:
+    """An opaque, URL-safe text that names the place of ``row`` in the list ``name``."""
+    micros = (row.created_at - EPOCH) // MICROSECOND
+    raw = micros.to_bytes(8) + row.id.bytes + _mark(name)
+    return base64.urlsafe_b64encode(raw).decode()
 
 
-def read_cursor(cursor: str) -> tuple[datetime, UUID]:
-    """The place that :func:`make_cursor` wrote; Invalid for any other text."""
+def read_cursor(name: str, cursor: str) -> tuple[datetime, UUID]:
+    """The place that :func:`make_cursor` wrote for the same list; Invalid for any other text."""
     try:
         raw = base64.urlsafe_b64decode(cursor.encode("ascii"))
-        if len(raw) != 24 or base64.urlsafe_b64encode(raw).decode() != cursor:
+        if len(raw) != 27 or base64.urlsafe_b64encode(raw).decode() != cursor:
             raise ValueError("not written here")
-        micros = int.from_bytes(raw[:8])
-        moment = EPOCH + micros * MICROSECOND
-        return moment, UUID(bytes=raw[8:])
+        moment = EPOCH + int.from_bytes(raw[:8]) * MICROSECOND
     except (ValueError, OverflowError, binascii.Error):
         reason = "this is not a cursor that a list answered"
         raise Invalid(value_error(["query", "cursor"], reason, cursor)) from None
+    if raw[24:] != _mark(name):
+        reason = "this cursor is of another list or order"
+        raise Invalid(value_error(["query", "cursor"], reason, cursor))
+    return moment, UUID(bytes=raw[8:24])
+
+
+def _mark(name: str) -> bytes:
+    """Three bytes by which a cursor of another list is recognized."""
+    return hashlib.sha256(name.encode()).digest()[:3]

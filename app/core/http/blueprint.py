@@ -13,7 +13,7 @@ compared weakly. ``If-Match`` is optional and compared strongly under the row's 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial, wraps
+from functools import cache, wraps
 from typing import Any, cast
 
 import flask_smorest
@@ -26,7 +26,7 @@ from app.core.db import transactions
 from app.core.db.pages import MAX_BYTES, Page
 from app.core.errors import AppError
 from app.core.http import idempotency
-from app.core.http.parser import RequestParser
+from app.core.http.parser import RequestParser, check_has_no_query
 from app.core.openapi import responses
 from app.core.validation.schemas import Schema
 
@@ -125,11 +125,15 @@ def _endpoint(view: View) -> View:
 
     @wraps(view)
     def endpoint(**path: Any) -> Response:
+        def answer() -> Response:
+            check_has_no_query(view, request)
+            return cast("Response", view(**path))
+
         def work() -> Response:
             view.access.enter(request)  # type: ignore[attr-defined]
             if "If-Match" in request.headers:
                 transactions.context()["if_match"] = request.if_match
-            return idempotency.answer_once(request, partial(view, **path))
+            return idempotency.answer_once(request, answer)
 
         return transactions.run(work)
 
@@ -172,7 +176,7 @@ def _list(page: Page, schema: Schema) -> bytes:
     for item in schema.dump(page.items):
         text = json_text.dumps(item)
         left -= len(text) + 1
-        if left < 0 and items and not page.is_whole:
+        if left < 0 and items and page.name:
             break
         items.append(text)
     cursor = json_text.dumps(page.first(len(items)).next_cursor)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
-from app.core.validation.fields import Int, Str
+from dataclasses import fields
+from typing import Any
+
+from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT, Order, Paging
+from app.core.validation.fields import AwareDateTime, Choice, Int, Str
 from app.core.validation.schemas import Schema
 
+PAGING = tuple(field.name for field in fields(Paging))
 
-class PageQuerySchema(Schema):
-    """The query of every list; a list's own filters are fields of a subclass."""
+
+class EventPageQuerySchema(Schema):
+    """The query of a list whose rows never change; its own filters are fields of a subclass.
+
+    The value ``paging`` has the parameters that all lists share.
+    """
 
     limit = Int(
         ge=1,
@@ -21,7 +29,26 @@ class PageQuerySchema(Schema):
     )
     cursor = Str(
         metadata={
-            "description": "`next_cursor` of the page before.",
-            "examples": ["AAZJq0Z1kEABk28uejt8HZ5PK2qMDR4v"],
+            "description": "`next_cursor` of the page before, of the same list and order.",
+            "examples": ["AAZJq0Z1kEABk28uejt8HZ5PK2qMDR4vZ1_c"],
         },
     )
+    order = Choice(
+        Order,
+        load_default=Order.OLDEST_FIRST,
+        metadata={"description": "`created_at`: oldest first; `-created_at`: newest first."},
+    )
+    created_after = AwareDateTime(metadata={"description": "Created at this time or later."})
+    created_before = AwareDateTime(metadata={"description": "Created before this time."})
+
+    def load(self, data: Any, *, unknown: str | None = None) -> Any:  # type: ignore[override]
+        """The list's own filters and ``paging``."""
+        values = super().load(data, unknown=unknown)
+        given = {name: values.pop(name) for name in PAGING if name in values}
+        return {**values, "paging": Paging(**given)}
+
+
+class PageQuerySchema(EventPageQuerySchema):
+    """The query of every other list."""
+
+    updated_after = AwareDateTime(metadata={"description": "Changed at this time or later."})

@@ -1,7 +1,7 @@
 """The request parser behind ``@blp.arguments``: reads and answers as FastAPI does.
 
 A 422 lists the errors of all sources: the query's first, then the headers', then the body's. The
-last of repeated query parameters counts; unknown ones are ignored. A body is parsed as JSON only if
+last of repeated query parameters counts; unknown ones are refused below /v1. A body is parsed as JSON only if
 its Content-Type is JSON.
 """
 
@@ -32,6 +32,7 @@ MAX_CONTAINERS = 20_000
 """JSON with more arrays and objects that are not empty is answered with 400 too."""
 
 UNREADABLE = "There was an error parsing the body"
+NO_PARAMETERS = Schema()
 
 _PREFIXES = {"query": "query", "headers": "header", "json": "body"}  # in the order of the answer
 _CONTAINERS = frozenset({dict, list})
@@ -58,7 +59,8 @@ class RequestParser:
 
             @wraps(view)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
-                return view(*args, *_read(sources, request), **kwargs)
+                unknown = ma.RAISE if refuses_unknown_query(view, request) else ma.EXCLUDE
+                return view(*args, *_read(sources, request, unknown), **kwargs)
 
             wrapper.sources = sources  # type: ignore[attr-defined]
             return wrapper
@@ -66,8 +68,38 @@ class RequestParser:
         return decorate
 
 
-def _read(sources: list[Source], request: Request) -> list[Any]:
-    """The values of the sources.
+def ignores_unknown_query(view: View) -> View:
+    """Let a view below /v1 ignore query parameters that it does not have, as FastAPI does.
+
+    It is the innermost decorator.
+    """
+    view.ignores_unknown_query = True  # type: ignore[attr-defined]
+    return view
+
+
+def refuses_unknown_query(view: View, request: Request) -> bool:
+    """Whether the request's unknown query parameters are refused."""
+    return request.path.startswith("/v1/") and not hasattr(view, "ignores_unknown_query")
+
+
+def check_has_no_query(view: View, request: Request) -> None:
+    """Raise Invalid for query parameters where the view takes none."""
+    if not request.query_string or not refuses_unknown_query(view, request):
+        return
+    if all(location != "query" for location, _ in getattr(view, "sources", ())):
+        try:
+            NO_PARAMETERS.load(query_values(request))
+        except Invalid as fault:
+            raise Invalid(*under("query", fault.errors)) from None
+
+
+def query_values(request: Request) -> dict[str, str]:
+    """As FastAPI reads the query: the last of repeated parameters counts, ``;`` is no separator."""
+    return dict(parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True))
+
+
+def _read(sources: list[Source], request: Request, unknown: str) -> list[Any]:
+    """The values of the sources; ``unknown`` is for query parameters.
 
     Raises Invalid with the errors of all sources or, if there are none, those of ``Schema.rules``.
     """
@@ -77,7 +109,7 @@ def _read(sources: list[Source], request: Request) -> list[Any]:
         body = _body(request) if location == "json" else None  # its faults end the request
         try:
             if location != "json":
-                values.append(_load_parameters(schema, location, request))
+                values.append(_load_parameters(schema, location, request, unknown))
             elif body is _NO_BODY:
                 raise Invalid(refused("missing", (), None))
             else:
@@ -96,15 +128,12 @@ def _read(sources: list[Source], request: Request) -> list[Any]:
     return values
 
 
-def _load_parameters(schema: Schema, location: str, request: Request) -> Any:
+def _load_parameters(schema: Schema, location: str, request: Request, unknown: str) -> Any:
     if location == "query":
-        # As FastAPI reads it: the last of repeated parameters counts, ``;`` is no separator.
-        query = request.query_string.decode("latin-1")
-        named = dict(parse_qsl(query, keep_blank_values=True))
+        named = query_values(request)
     else:
         sent = request.headers
         named = {name: sent[name] for name in schema.inputs if name in sent}
-    unknown = ma.INCLUDE if schema.unknown == ma.INCLUDE else ma.EXCLUDE
     try:
         values = schema.load(named, unknown=unknown)
     except Invalid as fault:

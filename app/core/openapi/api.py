@@ -58,6 +58,12 @@ def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[st
     return {"anyOf": [reference, {"type": "null"}]} if field.allow_none else reference
 
 
+def as_deep_object(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """Let generated clients send an object in the query as ``name[key]=value``."""
+    is_deep = getattr(field, "deep_object", False)
+    return {"style": "deepObject", "explode": True} if is_deep else {}
+
+
 def with_example(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
     """Take the field's example from ``Schema.examples``, unless the field has its own."""
     examples = getattr(field.parent, "examples", {})
@@ -91,6 +97,7 @@ class Api(flask_smorest.Api):
         super().init_app(app, **options)
         for describe in (with_example, choice2component, as_described, without_null_default):
             self.ma_plugin.converter.add_attribute_function(describe)
+        self.ma_plugin.converter.add_parameter_attribute_function(as_deep_object)
         for name, scheme in SECURITY_SCHEMES.items():
             self.spec.components.security_scheme(name, scheme)
         for name, schema in SCHEMAS.items():

@@ -6,6 +6,7 @@ A query may ask for equality on any number of fields. Besides, it may have a ran
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,7 +25,8 @@ from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRo
 from app.custom_fields.search_index import conditions
 from app.custom_fields.search_index.conditions import EQUAL, Comparison, Shape
 
-PREFIX = "meta_data."
+# ``meta_data.<name>`` or ``meta_data[<name>]``
+FILTER = re.compile(r"meta_data(?:\.(?P<dotted>.+)|\[(?P<bracketed>.+)\])", re.DOTALL)
 
 FIND_SEARCHABLE = Statement(
     "custom_fields.find_searchable",
@@ -143,7 +145,7 @@ def _read(query: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filte
     filters: list[_Filter] = []
     errors: list[Entry] = []
     for parameter, text in query.items():
-        field, operator = _target(parameter.removeprefix(PREFIX), fields)
+        field, operator = _target(_name(parameter), fields)
         if field is None:
             errors.append(_error(parameter, text, "this is not a searchable custom field"))
         elif operator not in conditions.operators_of(field.type):
@@ -160,6 +162,11 @@ def _read(query: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filte
     if errors:
         raise Invalid(*errors[:MAX_ENTRIES])
     return filters
+
+
+def _name(parameter: str) -> str:
+    match = FILTER.fullmatch(parameter)
+    return (match["dotted"] or match["bracketed"]) if match else ""
 
 
 def _target(name: str, fields: Mapping[str, _Field]) -> tuple[_Field | None, str]:
