@@ -15,6 +15,19 @@ from app.core.openapi.examples import example_of
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
+IGNORE_UNKNOWN_QUERY = {
+    "PATCH /v1/billing/subscriptions/{subscription_id}",
+    "POST /v1/billing/subscriptions/{subscription_id}/cancel",
+    "POST /v1/custom-fields/{field_id}/restore",
+    "PATCH /v1/tenants/{tenant_id}/active",
+    "PATCH /v1/users/{user_id}/meta_data",
+    "PATCH /v1/memberships/tenant/{membership_id}/role",
+    "PATCH /v1/billing/flags/overrides/{override_id}",
+    "POST /v1/app-communications/webhooks/emailprovider",
+}
+"""The operations of /v1 that ignore query parameters that they do not have."""
+
+
 @dataclass(frozen=True)
 class Operation:
     """One operation of the document."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.core.db.tenancy import PLATFORM_TENANT_ID
-from app.core.http.pagination import EventPageQuerySchema
+from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import AwareDateTime, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
 
@@ -49,7 +49,7 @@ class AuditEventSchema(Schema):
     request_id = Str(required=True)
 
 
-class AuditQuerySchema(EventPageQuerySchema):
+class AuditQuerySchema(PageQuerySchema):
     """Filters of the audit trail."""
 
     examples = EXAMPLES

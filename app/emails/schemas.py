@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.http.pagination import EventPageQuerySchema, PageQuerySchema
+from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import (
     AwareDateTime,
     Choice,
@@ -50,7 +50,7 @@ class EmailEventSchema(Schema):
     metadata = JsonObject(required=True)
 
 
-class EmailEventQuerySchema(EventPageQuerySchema):
+class EmailEventQuerySchema(PageQuerySchema):
     examples = EXAMPLES
 
     recipient = Str(max_length=MAX_ADDRESS)

@@ -133,5 +133,5 @@ class TestAllowOwnerless:
         assert len(events) == 2
         assert "tenant.ownerless" in actions
         (ownerless,) = [event for event in events if event.action == "tenant.ownerless"]
-        assert (ownerless.actor, ownerless.target_id) == ("system:cli", str(tenant.id))
+        assert (ownerless.actor, ownerless.target_id) == (SYSTEM_CLI.id, str(tenant.id))
         assert ownerless.before == {"owners": [str(user.id)]}

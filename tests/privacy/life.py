@@ -50,7 +50,8 @@ def _by_requests(api: Any, platform: str, tenant: Any) -> str:
 
     def sent(method: str, path: str, body: Any, key: str) -> Any:
         answer = api.request(
-            method, path, token=platform, json=body, query_string=of_tenant,
+            method, path, token=platform, json=body,
+            query_string=of_tenant if method == "POST" else {},
             headers={"Idempotency-Key": f"{key} {mail('new')}", "X-Request-Id": mail("new")},
         )  # fmt: skip
         assert answer.status_code < 300, answer.get_data(as_text=True)

@@ -45,7 +45,7 @@ class Order(StrEnum):
 class Paging:
     """Which rows of a list are wanted, and in which order; the same for every list.
 
-    The times include ``created_after`` and ``updated_after`` and exclude ``created_before``.
+    The period includes ``created_after`` and excludes ``created_before``.
     """
 
     limit: int = DEFAULT_LIMIT
@@ -53,7 +53,6 @@ class Paging:
     order: Order = Order.OLDEST_FIRST
     created_after: datetime | None = None
     created_before: datetime | None = None
-    updated_after: datetime | None = None
 
 
 FIRST_PAGE = Paging()
@@ -109,7 +108,7 @@ def paginate(
     names = tuple(c.name for c in model.__table__.columns if c.name not in without)
     equal = equal or {}
     values: dict[str, Any] = {"limit": paging.limit + 1, **equal}
-    conditions += tuple(_in_period(model, paging))
+    conditions += tuple(between(model.created_at, paging.created_after, paging.created_before))
     for condition in conditions:
         if condition.values.keys() & values.keys():
             raise ValueError("two conditions of a list have a parameter of the same name")
@@ -147,13 +146,6 @@ def between(column: Any, since: datetime | None, until: datetime | None) -> list
         conditions.append(Condition(_at_or_after(column), {f"{column.key}_since": since}))
     if until is not None:
         conditions.append(Condition(_before(column), {f"{column.key}_until": until}))
-    return conditions
-
-
-def _in_period(model: Any, paging: Paging) -> list[Condition]:
-    conditions = between(model.created_at, paging.created_after, paging.created_before)
-    if paging.updated_after is not None:
-        conditions += between(model.updated_at, paging.updated_after, None)
     return conditions
 
 

@@ -12,8 +12,8 @@ from app.core.validation.schemas import Schema
 PAGING = tuple(field.name for field in fields(Paging))
 
 
-class EventPageQuerySchema(Schema):
-    """The query of a list whose rows never change; its own filters are fields of a subclass.
+class PageQuerySchema(Schema):
+    """The query of every list; a list's own filters are fields of a subclass.
 
     The value ``paging`` has the parameters that all lists share.
     """
@@ -46,9 +46,3 @@ class EventPageQuerySchema(Schema):
         values = super().load(data, unknown=unknown)
         given = {name: values.pop(name) for name in PAGING if name in values}
         return {**values, "paging": Paging(**given)}
-
-
-class PageQuerySchema(EventPageQuerySchema):
-    """The query of every other list."""
-
-    updated_after = AwareDateTime(metadata={"description": "Changed at this time or later."})

@@ -26,7 +26,7 @@ from app.custom_fields.search_index import conditions
 from app.custom_fields.search_index.conditions import EQUAL, Comparison, Shape
 
 # ``meta_data.<name>`` or ``meta_data[<name>]``
-FILTER = re.compile(r"meta_data(?:\.(?P<dotted>.+)|\[(?P<bracketed>.+)\])", re.DOTALL)
+FILTER = re.compile(r"meta_data(?:\.(?P<dotted>.*)|\[(?P<bracketed>.*)\])", re.DOTALL)
 
 FIND_SEARCHABLE = Statement(
     "custom_fields.find_searchable",
@@ -166,7 +166,7 @@ def _read(query: Mapping[str, str], fields: Mapping[str, _Field]) -> list[_Filte
 
 def _name(parameter: str) -> str:
     match = FILTER.fullmatch(parameter)
-    return (match["dotted"] or match["bracketed"]) if match else ""
+    return (match["dotted"] or match["bracketed"] or "") if match else ""
 
 
 def _target(name: str, fields: Mapping[str, _Field]) -> tuple[_Field | None, str]:
