@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +30,7 @@ MAX_SEARCHABLE = 20
 MAX_OPTIONS_BYTES = 32 * 1024
 
 _order = (CustomField.sort_order, CustomField.created_at, CustomField.id)
+_place = attrgetter(*(column.key for column in _order))
 LIST_ACTIVE = Statement(
     "custom_fields.list_active",
     select(Tenant.id, CustomField)
@@ -51,7 +53,7 @@ LOCK_ALL = Statement(
         CustomField.tenant_id == bindparam("tenant_id"),
         CustomField.entity_type == bindparam("entity_type"),
     )
-    .order_by(*_order)
+    .order_by(CustomField.id)  # the same order in each request, so there is no deadlock
     .with_for_update(),
 )
 COUNT = Statement(
@@ -188,7 +190,8 @@ def reorder(
     that is none of them or is named twice.
     """
     locked = LOCK_ALL.all(tenant_id=tenant_id, entity_type=entity_type)
-    known = {field.id: field for field in locked}
+    # PostgreSQL would sort before it waits for the locks, by values that may be old then.
+    known = {field.id: field for field in sorted(locked, key=_place)}
     remaining = dict(known)
     strange = [
         (index, field_id)

@@ -57,7 +57,7 @@ def find_free(name: str) -> str:
 
 def _free(base: str, *, with_base: bool = False) -> Iterator[str]:
     """``base-2``, ``base-3`` … except those that are taken; ``with_base`` starts with ``base``."""
-    stem = base[: MAX_LENGTH - 12]
+    stem = base[: MAX_LENGTH - 12].rstrip("-")
     # A slug has none of LIKE's special characters, so the stem needs no escaping.
     taken = set(FIND_SIMILAR.scalars(base=base, start=f"{stem}-"))
     if with_base and base not in taken:

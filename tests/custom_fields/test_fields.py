@@ -1,9 +1,12 @@
 """/v1/custom-fields: definitions."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import pytest
 
+from app.core.actors import SYSTEM_CLI
 from app.core.db.queries import insert_row
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.custom_fields import service
@@ -431,6 +434,14 @@ class TestArchiveAndRestore:
         assert answer.status_code == 200
 
 
+def wait_for_a_waiting_lock() -> None:
+    waiting = "SELECT count(*) AS locks FROM pg_locks WHERE NOT granted"
+    end = time.monotonic() + 10
+    while query(waiting)[0].locks == 0:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 DONE = ("created", "archived", "restored")
 
 
@@ -449,6 +460,23 @@ class TestReorder:
         assert service_field(other).sort_order == 9
         assert actions(d.id) == ["custom_field.created"]
         assert actions(c.id)[-1] == "custom_field.reordered"
+
+    def test_keeps_the_order_that_another_request_stores_meanwhile(self, api):
+        tenant = create_tenant()
+        fields = create_fields(tenant, "abcd")
+        token = platform_token()
+        path = f"/v1/custom-fields/reorder?tenant_id={tenant.id}"
+        body = {"entity_type": "user", "field_ids": [str(fields[1].id)]}
+
+        with ThreadPoolExecutor(1) as thread:
+            with platform_transaction():
+                backwards = [field.id for field in reversed(fields)]
+                service.reorder(tenant.id, "user", backwards, actor=SYSTEM_CLI)
+                second = thread.submit(api.post, path, token=token, json=body)
+                wait_for_a_waiting_lock()
+            answer = second.result()
+
+        assert [row["field_key"] for row in answer.get_json()["data"]] == [*"bdca"]
 
     def test_refuses_ids_that_are_unknown_or_named_twice(self, api):
         tenant = create_tenant()

@@ -93,6 +93,14 @@ class TestCreateTenant:
         assert len(slugs) == 3
         assert all(len(slug) <= 255 for slug in slugs)
 
+    def test_numbers_a_long_slug_that_is_cut_at_a_hyphen_with_one_hyphen(self, api, superadmin):
+        name = "a" * 242 + " " + "b" * 12
+        for org_id in ("org_1", "org_2"):
+            body = {"name": name, "idp_org_id": org_id}
+            answer = api.post("/v1/tenants", token=superadmin, json=body)
+
+        assert answer.get_json()["data"]["slug"] == "a" * 242 + "-2"
+
     def test_numbers_slugs_that_are_derived_at_the_same_moment(self, api, superadmin):
         bodies = [{"idp_org_id": f"org_{number}", "name": "Acme"} for number in range(12)]
 
