@@ -162,7 +162,7 @@ def _level(value: str) -> str:
 
 
 def _setting(parse: Callable[[str], Any], default: Any, help_: str, *, required: str = "") -> Any:
-    """A setting; ``required`` is empty or says ``required``, with the alternative."""
+    """A setting; ``required`` is empty, or says ``required``, perhaps with an alternative."""
     metadata = {"parse": parse, "help": help_, "required": required}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
@@ -294,7 +294,7 @@ def load_config(environ: Mapping[str, str]) -> Config:
 
 
 def _missing(given: Collection[str]) -> list[str]:
-    """What is said of the required settings, of which the environment has ``given``."""
+    """The errors about required settings, where the environment has the ``given`` ones."""
     faults = [
         f"{name} is not set"
         for name, setting in SETTINGS.items()

@@ -60,7 +60,7 @@ class Principal:
     tenant_id: UUID | None
     credential: str  # the scope of idempotency keys and rate limits
     home_tenant_id: UUID | None = None  # the tenant of a platform token's organization
-    names_organization: bool = True  # a platform token's may be one that no tenant has
+    names_organization: bool = True  # also where no tenant has the organization of the token
     is_suspended: bool = False
     key_id: UUID | None = None  # None for a user
 

@@ -56,7 +56,7 @@ class Claims:
 class TokenVerifier:
     """Checks signature, issuer, audience and times. It does not check role and tenant state.
 
-    A verified token is cached for :data:`REMEMBERED` seconds, but not beyond its ``exp``.
+    A verified token is cached for :data:`REMEMBERED` seconds, at most until ``exp`` + LEEWAY.
     """
 
     def __init__(self, config: Config) -> None:
@@ -143,7 +143,9 @@ class PinnedKey:
 
 
 class KeySet:
-    """The identity provider's published keys (RFC 7517), fetched when a new key id appears.
+    """The identity provider's published keys (RFC 7517).
+
+    They are fetched when a token names a new key id, and when they are older than :data:`MAX_AGE`.
 
     There is at most one fetch in :data:`COOL_DOWN` seconds. Tokens of a known key do not wait for
     it. While the provider does not answer, the known keys stay valid.

@@ -13,7 +13,7 @@ def utcnow() -> datetime:
 
 
 def check_future(moment: datetime | None, loc: Location) -> None:
-    """Raise Invalid at ``loc`` for a moment that has passed; None is no moment."""
+    """Raise Invalid at ``loc`` unless ``moment`` is in the future or None."""
     if moment is not None and moment <= utcnow():
         raise Invalid(value_error(loc, "must be in the future", rfc3339(moment)))
 

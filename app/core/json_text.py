@@ -35,7 +35,7 @@ def dumps_text(value: Any) -> str:
 
 
 def size(value: Any) -> int:
-    """The bytes of compact UTF-8 JSON, in time that no value makes long.
+    """The length of the value's compact UTF-8 JSON in bytes. It is fast for every value.
 
     Raises ValueError for a lone surrogate and for what JSON does not have.
     """

@@ -48,7 +48,7 @@ EXAMPLES: dict[str, Any] = {
 
 
 class CustomFieldSchema(Schema):
-    """TenantFieldSchemaRead."""
+    """A custom field."""
 
     examples = EXAMPLES
 
@@ -99,7 +99,7 @@ class CustomFieldUpdateSchema(Schema):
 
 
 class CustomFieldRestoreSchema(Schema):
-    """TenantFieldSchemaRestore."""
+    """The confirmation that a field shall be restored."""
 
     confirm = LiteralTrue(required=True)
 

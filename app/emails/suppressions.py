@@ -88,7 +88,7 @@ def lift(address: str, *, actor: Actor) -> None:
 
 
 class Said(NamedTuple):
-    """An event says that an address was added to the list, or removed, at a moment."""
+    """What one event says: an address was added to the list, or removed, at a moment."""
 
     address: str
     change: events.Suppression

@@ -1,9 +1,9 @@
 """The rules for owners: who may change them, and that a tenant always has an active one.
 
-A change that can remove an owner (of a role, a membership or a user) locks the tenant's row and
-then reads the active owners, in the statement that locks or reads its own row. So the second of two
-concurrent changes sees the result of the first. A row that is read only is written with a check of
-its version.
+A change of a role, a membership or a user can remove an owner. The statement that reads or locks
+the changed row also locks the tenant's row and then reads the active owners. So the second of two
+concurrent changes sees the result of the first. A row that was read without a lock is written with
+a check of its version.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LastOwner(Conflict):
 
 
 def locked_owners(tenant_id: ColumnExpressionArgument[UUID]) -> ColumnElement[Any]:
-    """A column: the ids of the tenant's active owners. The tenant's row is locked afterwards."""
+    """A column: the ids of the tenant's active owners. Reading it first locks the tenant's row."""
     return func.lock_owners(tenant_id)
 
 

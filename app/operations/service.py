@@ -38,7 +38,7 @@ INBOX_DEPTH = Statement(
         )
     ),
 )
-# What PostgreSQL knows counts the connections of jobs and of processes that were killed correctly.
+# PostgreSQL is asked, because only it knows the connections of jobs and of killed processes.
 CONNECTIONS = Statement(
     "operations.connections",
     text(
@@ -107,7 +107,7 @@ def inbox_depth() -> Sequence[tuple[str, int, float]]:
 
 
 def connections() -> tuple[int, int]:
-    """The role's connections to the database: open, and in a transaction, this one excepted."""
+    """How many connections the role has open, and how many others than this one are not idle."""
     found = CONNECTIONS.first()
     return found.open, found.in_use
 

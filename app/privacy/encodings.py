@@ -22,8 +22,8 @@ URL_SAFE = str.maketrans("+/", "-_")
 def forms(text: str) -> set[str]:
     """The text, and what it says, completely or in part, once it is decoded.
 
-    Known are JSON's escapes, percent-encoding, HTML's character references, quoted-printable and
-    text in base 64, each also inside another.
+    It decodes JSON escapes, percent-encoding, HTML character references, quoted-printable and
+    base64, also inside one another.
     """
     found, new = {text}, {text}
     for _ in range(DEPTH):

@@ -69,7 +69,7 @@ def erase(
 def _clear_mentions(
     connection: Connection, person: Person, progress: Progress, done: Counter[str], **bounds: Any
 ) -> None:
-    """Remove the person from the tables that are read completely; of rows ``since`` a moment."""
+    """Remove the person from the tables read completely; ``since`` limits this to newer rows."""
     for clear in (_redact_events, redact_trail, redact_mails, _delete_answers):
         clear(connection, person, progress, done, **bounds)
 

@@ -12,7 +12,7 @@ from app.privacy.encodings import forms
 from app.webhooks.providers.payloads import Unreadable, parse
 
 ERASED = "[erased]"
-FEW = 50  # up to so many addresses are searched for one by one, anywhere in a text
+FEW = 50  # with more addresses, each address-like word of a text is looked up instead
 ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'=&?/]+@[^\s<>()\[\],;:\"'=&?/]+")
 
 

@@ -84,7 +84,7 @@ def mail_rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of an e-mail table about other recipients that mention ``who``.
 
-    Each as its id with those of the :data:`MAIL_TEXTS` that do.
+    Each is a dict of the row's id and those of its :data:`MAIL_TEXTS` that mention ``who``.
     """
     names = [name for name in MAIL_TEXTS if name in table.c]
     for row in _read(connection, table, table.name, progress, since):

@@ -1,7 +1,7 @@
 """Redacting a person from the audit trail and from e-mail events about others.
 
-Each row remains, the trail's with its actor, action and target; values that name the person are
-replaced.
+No row is deleted. Each value that names the person is replaced, in the audit trail also the actor
+``platform:<subject>`` and a target or request id.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ R = TypeVar("R", bound=Row)
 def rows_from_arrays(model: Any, names: Sequence[str], prefix: str = "") -> Select[Any]:
     """A SELECT of one row per array element, for ``insert(model).from_select(names, …)``.
 
-    Each column has a parameter of its name after ``prefix``. :func:`as_arrays` makes the
-    parameters' values.
+    The statement has one parameter per column: ``prefix`` and the column's name. Its value is an
+    array. :func:`as_arrays` makes these arrays.
     """
     columns = [column(name, model.__table__.c[name].type) for name in names]
     arrays = []

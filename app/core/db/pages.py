@@ -70,7 +70,7 @@ class Page:
     name: str | None = None
 
     def first(self, count: int) -> Page:
-        """The page with its first ``count`` rows only, from 1."""
+        """The page cut to its first ``count`` rows; ``count`` is at least 1."""
         if count >= len(self.items) or self.name is None:
             return self
         return Page(self.items[:count], make_cursor(self.name, self.items[count - 1]), self.name)
@@ -195,9 +195,9 @@ def _sorted(columns: Any, order: Order) -> tuple[ColumnElement[Any], ...]:
 
 
 def _bounded(clause: Select[Any], names: tuple[str, ...], order: Order) -> Select[Any]:
-    """The first rows of ``clause`` that together have at most MAX_BYTES, but one at least.
+    """The first rows of ``clause`` that together have at most MAX_BYTES; at least one row.
 
-    Each row has the number of all ``rows_found`` at its end.
+    A last column ``rows_found`` is the number of rows that ``clause`` found.
     """
     found = clause.subquery("found")
     keys = _sorted(found.c, order)

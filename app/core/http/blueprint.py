@@ -95,7 +95,7 @@ class Blueprint(flask_smorest.Blueprint):
         shown_once: tuple[str, ...] = (),
         **documentation: Any,
     ) -> Callable[[View], View]:
-        """Serialize the view's result; flask-smorest describes ``documentation``.
+        """Serialize the view's result; ``documentation`` are further options of flask-smorest.
 
         ``shown_once`` names fields that a replay of the stored answer must not contain.
         """

@@ -1,8 +1,9 @@
 """The request parser behind ``@blp.arguments``: reads and answers as FastAPI does.
 
-A 422 lists the errors of all sources: the query's first, then the headers', then the body's. The
-last of repeated query parameters counts; unknown ones are refused below /v1. A body is parsed as JSON only if
-its Content-Type is JSON.
+A 422 lists the errors of all sources: the query's first, then the headers', then the body's. If a
+query parameter is repeated, the last value counts. Below /v1 unknown query parameters are refused,
+except by views with :func:`ignores_unknown_query`. A body is parsed as JSON only if its
+Content-Type is JSON.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class RequestParser:
     def use_args(self, schema: Schema | type[Schema], *, location: str) -> Callable[[View], View]:
         """Append what ``schema`` loads from ``location`` to the view's positional arguments.
 
-        The innermost of stacked decorators reads the sources of all of them.
+        The decorators of one view share a list of sources. The innermost one loads all of them, so
+        that a 422 has the errors of every source.
         """
         source = (location, schema() if isinstance(schema, type) else schema)
 
@@ -155,8 +157,8 @@ def _body(request: Request) -> Any:
     """The parsed JSON body. Without a JSON Content-Type it is the text, which every schema refuses.
 
     Raises Invalid for a syntax error. Raises BadRequest for bytes that cannot be decoded, for an
-    integer with too many digits, for a body that is nested deeper than :data:`MAX_DEPTH`,
-    and for one with more than :data:`MAX_CONTAINERS`.
+    integer with too many digits, for nesting deeper than :data:`MAX_DEPTH`, and for more than
+    :data:`MAX_CONTAINERS` arrays and objects that are not empty.
     """
     raw = request.get_data()
     if not raw:

@@ -42,7 +42,7 @@ class Worker(base.Worker):
 
     @classmethod
     def check_config(cls, cfg: Any, _log: Any) -> None:
-        """Raise ConfigError for TLS."""
+        """Raise ConfigError if gunicorn is configured for TLS, which this worker cannot serve."""
         if cfg.is_ssl:
             raise ConfigError("TLS is for a proxy in front; this worker has none.")
 

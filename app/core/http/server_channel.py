@@ -116,7 +116,7 @@ class Channel(HTTPChannel):
             self.server.add_task(self)
 
     def handle_expt(self) -> None:
-        """Close after TCP urgent data, which HTTP does not use; else the loop would never wait."""
+        """Close after TCP urgent data: HTTP has none, and unread it would keep the loop busy."""
         self.handle_close()
 
     def handle_close(self) -> None:

@@ -1,4 +1,4 @@
-"""flask-smorest's Api with this service's error handlers and OpenAPI settings."""
+"""flask-smorest's Api, adapted: our error handlers, our OpenAPI settings, a document made once."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def without_null_default(converter: Any, field: Any, ret: dict[str, Any]) -> dic
 
 
 class Api(flask_smorest.Api):
-    """flask-smorest's Api without its error handlers and error schema."""
+    """flask-smorest's Api with our error handlers and error schemas in place of its own."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
 

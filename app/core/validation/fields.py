@@ -19,10 +19,11 @@ from app.core.validation import scalars
 from app.core.validation.messages import MAX_ENTRIES, entries, refused, under
 
 MAX_ITEMS = 5_000
+"""The most items of a :class:`ListOf`."""
 
 
 class Field(ma.fields.Field):
-    """The parameters of all fields, and the conversion to JSON."""
+    """The base of all fields: their common parameters, loading from JSON and writing as JSON."""
 
     keywords: Mapping[str, Any] = {}
     """JSON Schema keywords of every field of the class."""

@@ -24,7 +24,7 @@ MAX_TEXT = 1024
 """The most characters of ``msg`` and of a text in ``ctx``; a longer one is cut and ends in ``…``."""
 
 MAX_LOC = 4096
-"""The most characters of the keys in ``loc``; of more, each key is cut to an equal share."""
+"""The most characters of all keys in a ``loc``. In a longer one each key is cut equally."""
 
 
 def refused(type_: ErrorType, loc: Location, value: Any, **ctx: Any) -> Entry:
@@ -68,7 +68,7 @@ def body(found: Iterable[Entry]) -> bytes:
 
 
 def _context(one: ErrorDetails) -> dict[str, Any] | None:
-    """FastAPI writes an exception in the context as ``{}``."""
+    """The error's ``ctx``, with ``{}`` in place of an exception, as FastAPI answers it."""
     context = one.get("ctx")
     if context is None:
         return None

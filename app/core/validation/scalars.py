@@ -85,7 +85,7 @@ def unstorable(value: Any) -> list[Entry]:
 
 
 def _unstorable(value: Any) -> list[_Fault]:
-    """Without a call for most values, because a body of 1 MiB may have half a million."""
+    """As :func:`unstorable`, with few calls: a 1 MiB body may have half a million values."""
     if isinstance(value, str):
         return [] if is_storable(value) else [([], "string_unicode", value)]
     if isinstance(value, float):

@@ -114,7 +114,7 @@ def _condition(
 
 
 def _entities(number: int, shapes: Shapes) -> Select[Any]:
-    """The entities of which one index row of a field fulfils all the conditions."""
+    """The entities with an index row of one field that meets all conditions of ``shapes``."""
     return select(IndexRow.entity_id).where(
         IndexRow.tenant_id == bindparam("index_tenant_id"),
         IndexRow.field_id == bindparam(_field_name(number)),

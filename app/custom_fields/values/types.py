@@ -25,10 +25,10 @@ from app.core.validation.messages import MAX_ENTRIES, MAX_TEXT, entries, refused
 from app.custom_fields.models import FieldType
 
 MAX_LISTED = 50
-"""The most options that the error of a wrong one lists."""
+"""The error for a value that is no option lists at most so many options."""
 
 MAX_ADDRESS = 320
-"""The most characters of an e-mail address; longer ones take a parser long to refuse."""
+"""The most characters of an e-mail address. Without a limit the parser would be slow."""
 
 DECIMAL_PATTERN = r"^[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})$"
 DECIMAL_BOUND = 1e30  # the magnitude of a number is below this

@@ -9,8 +9,8 @@ The payload is the one that Standard Webhooks recommends::
 complained rejected opened clicked unsubscribed resubscribed``; any other type is ignored.
 ``data`` holds ``recipient`` (one address, or a list), and as far as known ``message_id``,
 ``reason``, ``response`` (of the receiving server), ``url``, ``tags`` (a list of texts) and
-``metadata`` (names with plain values). Deliveries are told apart as in the generic form of
-identity events.
+``metadata`` (names with plain values). A delivery's id is found as in the generic form of identity
+events: the ``webhook-id`` header, else ``id`` beside ``type``, else the body's digest.
 """
 
 from __future__ import annotations

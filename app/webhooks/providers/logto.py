@@ -65,7 +65,7 @@ def recognises(document: Any) -> bool:
 
 
 def _user(event: dict[str, Any], change: Change, user: Any) -> UserEvent:
-    """Some routes answer with a part of the user (its custom data): that says nothing here."""
+    """The change of a user. Data without the user's id, such as custom data alone, are ignored."""
     user_id = _id(event, user, "userId")
     said = user if member(user, "id") == user_id else None
     first, last = full_name(text(said, "name"))

@@ -70,8 +70,8 @@ class Provider:
 
     ``split(posted, message_id)`` returns the deliveries of a verified request and never raises;
     ``message_id`` is the delivery id in the signature, or None.
-    ``adapt(body)`` returns the events of one delivery, or raises Unwanted or Unreadable; the first
-    event, too, may raise them when it is made, later ones do not.
+    ``adapt(body)`` returns the events of one delivery. It, or making the first event, may raise
+    Unwanted or Unreadable; making a later event does not.
     ``recognises(document)``: whether a document has this provider's form. It is asked where the
     signature does not identify the provider.
     ``batches``: a request is a list of events.

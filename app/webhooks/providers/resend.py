@@ -54,7 +54,7 @@ def adapt(body: bytes) -> Sequence[EmailEvent]:
 
 
 def recognises(document: Any) -> bool:
-    """A document with ``type`` and ``data.email_id``."""
+    """A document with ``type`` and ``data.email_id``, or an event of a contact."""
     return isinstance(member(document, "type"), str) and (
         isinstance(member(document, "data", "email_id"), str)
         or str(member(document, "type")).startswith("contact.")
@@ -95,7 +95,7 @@ def _reason(data: Any) -> str:
 
 
 def _diagnostics(data: Any) -> tuple[str, ...]:
-    """The recipients: a list, one text, or nothing."""
+    """The diagnostic codes of the receiving servers: a list or one text; empty if none is given."""
     return texts(data, "bounce", "diagnosticCode") or texts(data, "suppressed", "diagnosticCode")
 
 

@@ -161,7 +161,10 @@ def static_credential(
 
 
 def _check_age(timestamp: str, now: float, tolerance: int | None, per_second: int = 1) -> None:
-    """A timestamp is 1 to 15 ASCII digits (``int()`` alone would take ``1_000`` and ``+1``)."""
+    """Refuse an age beyond ``tolerance``, and a timestamp that is not 1 to 15 ASCII digits.
+
+    ``int()`` alone would take ``1_000`` and ``+1`` too.
+    """
     if not re.fullmatch(r"[0-9]{1,15}", timestamp):
         raise SignatureInvalid("not a timestamp")
     if tolerance is not None:
