@@ -94,7 +94,7 @@ def _redis() -> str:
 def check_metrics_token(given: str) -> None:
     """Raise Unauthenticated where ``METRICS_TOKEN`` is set and ``given`` is another token."""
     token: str = current_app.extensions["config"].metrics_token
-    if token and not compare_digest(token.encode(), given.encode("utf-8", "surrogateescape")):
+    if token and not compare_digest(token.encode(), given.encode("latin-1", "replace")):
         raise Unauthenticated(reason="metrics_token_invalid")
 
 

@@ -12,8 +12,10 @@ from app.privacy.encodings import forms
 from app.webhooks.providers.payloads import Unreadable, parse
 
 ERASED = "[erased]"
-FEW = 50  # with more addresses, each address-like word of a text is looked up instead
-ADDRESS = re.compile(r"[^\s<>()\[\],;:\"'=&?/]+@[^\s<>()\[\],;:\"'=&?/]+")
+FEW = 50  # up to so many addresses are searched for one by one, anywhere in a text
+WORD = re.compile(r"[^\s<>()\[\],;:\"'=&?/]+")
+# What continues an address, so that it is another one: joann@…, mary-ann@…, …@example.com.au
+BEFORE, AFTER = r"(?<![a-z0-9])(?<![a-z][.-])", r"(?![a-z0-9]|\.[a-z])"
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Identifiers:
     """What names one person, or one organization with its people.
 
     An id may be short, so it is found only where it is a complete text. An address is found
-    inside a longer text too, and its case does not matter.
+    inside a longer text too, but not as a part of another address, and its case does not matter.
     """
 
     ids: frozenset[str]
@@ -56,8 +58,13 @@ class Identifiers:
 
     def _contains_address(self, lowered: str) -> bool:
         if len(self.addresses) <= FEW:
-            return any("@" in address and address in lowered for address in self.addresses)
-        return any(word in self.addresses for word in ADDRESS.findall(lowered))
+            return any(
+                "@" in address
+                and address in lowered
+                and re.search(BEFORE + re.escape(address) + AFTER, lowered)
+                for address in self.addresses
+            )
+        return any("@" in word and word in self.addresses for word in WORD.findall(lowered))
 
     def redact(self, document: Any) -> Any:
         """The document, with each text that contains one of them replaced by :data:`ERASED`."""

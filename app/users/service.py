@@ -14,7 +14,7 @@ from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
-from app.core.errors import Conflict, Invalid, Location, ProviderField, value_error
+from app.core.errors import Conflict, Invalid, Location, ProviderField, error, value_error
 from app.core.merge_patch import merge_patch
 from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
@@ -63,7 +63,8 @@ def list_users(
     shown = narrow(tenant_id)
     conditions = []
     if meta_data:
-        shown = tenants.target_id(tenant_id, home=shown)
+        if shown is None:
+            raise Invalid(error(["query", "tenant_id"], "missing", "Field required"))
         conditions = [search.among(shown, ENTITY, meta_data, User.id)]
     return paginate(User, paging, *conditions, equal=filters, tenant_id=shown)
 

@@ -191,6 +191,16 @@ class TestToken:
         assert (answer.status_code, answer.json) == (401, {"detail": "Not authenticated"})
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 
+    def test_may_have_letters_beyond_ascii(self, app, environment):
+        protected = create_app({**environment, "METRICS_TOKEN": "collecté"})
+        sent = "Bearer collecté".encode().decode("latin-1")  # so WSGI shows the bytes of UTF-8
+
+        answer = protected.test_client().get("/metrics", headers={"Authorization": sent})
+
+        assert answer.status_code == 200
+        with protected.app_context():
+            db.engine.dispose()
+
     def test_is_in_the_openapi_document(self, api):
         operation = api.get("/openapi.json").json["paths"]["/metrics"]["get"]
 

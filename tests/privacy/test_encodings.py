@@ -69,6 +69,16 @@ class TestForms:
 
         assert forms(text) == {text}
 
+    def test_of_encodings_mixed_in_many_orders_are_limited(self):
+        text = (
+            "%2525252541 &amp;amp;amp;lt; =3D3D3D3D41 \\\\\\\\\\u005cu0041 %26amp;%25 &#37;41 "
+            * 400
+        )
+
+        found = forms(text)
+
+        assert sum(map(len, found)) <= 33 * len(text) + 100_000
+
 
 class TestErasure:
     @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS)
