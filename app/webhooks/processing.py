@@ -50,6 +50,8 @@ OVERDUE = timedelta(seconds=60)
 """An event that has been due for so long has lost its job."""
 SLICE = 500
 """Parts of one event that are applied in one transaction; it should take less than a second."""
+MAX_COPIED = 64 * 1024 * 1024
+"""Characters of all parts of one event. Each has its own copy of the text that they share."""
 EARLY = timedelta(seconds=1)  # a delayed job may start so much before the event is due
 MAX_DETAIL = 500
 
@@ -197,6 +199,8 @@ def _handle(event: Any) -> tuple[Status, str]:
     if event.body is None:
         raise Unreadable("only the digest is kept")
     parts = get_provider(event.source).adapt(event.body)
+    if len(parts) > 1 and len(parts) * len(repr(parts[0])) > MAX_COPIED:
+        raise Unreadable(f"its {len(parts)} parts share too much text")
     end = event.applied_parts + SLICE
     status, detail = _apply_slice(event, parts[event.applied_parts : end])
     if end < len(parts):

@@ -315,9 +315,9 @@ class TestLargeEvents:
     """They are applied in slices: each is one transaction, and other events go between them."""
 
     @staticmethod
-    def post(sender: Sender, recipients: int) -> str:
+    def post(sender: Sender, recipients: int, **shared: object) -> str:
         addresses = [f"user{number}@b.example" for number in range(recipients)]
-        data = {"message_id": "large", "recipient": addresses}
+        data = {"message_id": "large", "recipient": addresses, **shared}
         body = {**SENT, "type": "email.bounced", "data": data}
         answer = sender.post("standard_webhooks", body, receiver=Receiver.EMAIL)
         return answer.get_json()["event_id"]
@@ -332,6 +332,17 @@ class TestLargeEvents:
             " (SELECT count(*) FROM audit_events WHERE action = 'suppression.added')"
         )
         return tuple(row)
+
+    def test_whose_recipients_share_too_much_text_fail_before_anything_is_written(
+        self, app, sender
+    ):
+        large = self.post(sender, 500, metadata={"campaign": "x" * 2**20})
+
+        work_off(app)
+
+        row = event_row(large)
+        assert (row.status, row.detail) == ("failed", "its 500 parts share too much text")
+        assert self.effects() == (0, 0, 0, 0)
 
     def test_do_not_delay_others_and_are_applied_in_the_end(self, app, sender):
         large = self.post(sender, 30_000)
