@@ -185,10 +185,12 @@ def _record(
     """Record a change in the audit trail, and set the tenant's plan if it may have changed."""
     if change is None:
         return
-    with inserts_in_one_statement():
+    if DECIDING_FIELDS.isdisjoint(change.after):
         audit.record(action, subscription, change, actor=actor)
-        if not DECIDING_FIELDS.isdisjoint(change.after):
-            follow_plan(subscription.tenant_id, actor=actor)
+        return
+    with inserts_in_one_statement():  # one audit row of the subscription, one of the tenant
+        audit.record(action, subscription, change, actor=actor)
+        follow_plan(subscription.tenant_id, actor=actor)
 
 
 def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Any]) -> bool:
