@@ -9,7 +9,7 @@ import click
 from app.cli.base import AppGroup, json_option, operator, print_rows
 from app.cli.records import paging_options, print_list
 from app.core.actors import SYSTEM_CLI
-from app.core.db.pages import Order, Paging
+from app.core.db.pages import ListOrder, Paging
 from app.emails import service, suppressions
 from app.emails.events import Cause, EmailKind
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
@@ -29,7 +29,7 @@ emails = AppGroup("emails", help="Show e-mail events; show and change the suppre
     metavar="KIND",
     help=f"Only these: {', '.join(EmailKind)}.",
 )
-@paging_options(Order.NEWEST_FIRST)
+@paging_options(ListOrder.NEWEST_FIRST)
 @json_option
 @operator
 def list_events(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from app.cli.base import print_json, print_rows
-from app.core.db.pages import Order, Paging
+from app.core.db.pages import ListOrder, Paging
 from app.core.errors import Invalid
 from app.core.validation.schemas import Schema
 
@@ -20,7 +20,7 @@ set_option = click.option(
 )
 
 
-def paging_options(order: Order = Order.OLDEST_FIRST) -> Callable[[F], F]:
+def paging_options(order: ListOrder = ListOrder.OLDEST_FIRST) -> Callable[[F], F]:
     """Add the options of a list, whose default order is ``order``; the command gets ``paging``."""
 
     def add(command: F) -> F:
@@ -35,12 +35,12 @@ def paging_options(order: Order = Order.OLDEST_FIRST) -> Callable[[F], F]:
             "--order",
             default=order.value,
             show_default=True,
-            type=click.Choice([each.value for each in Order]),
+            type=click.Choice([each.value for each in ListOrder]),
             help="Oldest first, or newest first with a minus.",
         )
         @wraps(command)
         def run(*args: Any, limit: int, order: str, **options: Any) -> Any:
-            return command(*args, paging=Paging(limit, order=Order(order)), **options)
+            return command(*args, paging=Paging(limit, order=ListOrder(order)), **options)
 
         return run  # type: ignore[return-value]
 

@@ -18,7 +18,7 @@ from flask.cli import with_appcontext
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
 from app.cli.records import paging_options, print_list, print_one
 from app.core.actors import SYSTEM_CLI
-from app.core.db.pages import Order, Paging
+from app.core.db.pages import ListOrder, Paging
 from app.webhooks import processing, service, verification
 from app.webhooks.models import Status
 from app.webhooks.providers import PATHS, PROVIDERS, Receiver
@@ -41,7 +41,7 @@ status_option = click.option(
 @source_option
 @click.option("--type", "event_type", help="Only of this event type, in the provider's words.")
 @status_option
-@paging_options(Order.NEWEST_FIRST)
+@paging_options(ListOrder.NEWEST_FIRST)
 @json_option
 @operator
 def list_events(

@@ -34,7 +34,7 @@ MICROSECOND = timedelta(microseconds=1)
 CURSOR_PATTERN = "^A[A-Za-z0-3][A-Za-z0-9_-]{34}$"  # every cursor until the year 9900
 
 
-class Order(StrEnum):
+class ListOrder(StrEnum):
     """The order of a list."""
 
     OLDEST_FIRST = "created_at"
@@ -50,7 +50,7 @@ class Paging:
 
     limit: int = DEFAULT_LIMIT
     cursor: str | None = None
-    order: Order = Order.OLDEST_FIRST
+    order: ListOrder = ListOrder.OLDEST_FIRST
     created_after: datetime | None = None
     created_before: datetime | None = None
 
@@ -170,7 +170,7 @@ def _list(
     *,
     of_tenant: bool,
     onwards: bool,
-    order: Order,
+    order: ListOrder,
     prepare: bool,
 ) -> Statement:
     """The statement for one combination of filters.
@@ -185,16 +185,16 @@ def _list(
     if onwards:
         place = tuple_(model.created_at, model.id)
         last = tuple_(bindparam("last_moment", type_=Moment), bindparam("last_id", type_=Uuid))
-        clause = clause.where(place > last if order is Order.OLDEST_FIRST else place < last)
+        clause = clause.where(place > last if order is ListOrder.OLDEST_FIRST else place < last)
     return Statement(f"{model.__tablename__}.list", _bounded(clause, names, order), prepare=prepare)
 
 
-def _sorted(columns: Any, order: Order) -> tuple[ColumnElement[Any], ...]:
+def _sorted(columns: Any, order: ListOrder) -> tuple[ColumnElement[Any], ...]:
     keys = (columns.created_at, columns.id)
-    return keys if order is Order.OLDEST_FIRST else tuple(key.desc() for key in keys)
+    return keys if order is ListOrder.OLDEST_FIRST else tuple(key.desc() for key in keys)
 
 
-def _bounded(clause: Select[Any], names: tuple[str, ...], order: Order) -> Select[Any]:
+def _bounded(clause: Select[Any], names: tuple[str, ...], order: ListOrder) -> Select[Any]:
     """The first rows of ``clause`` that together have at most MAX_BYTES; at least one row.
 
     A last column ``rows_found`` is the number of rows that ``clause`` found.

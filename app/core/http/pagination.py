@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT, Order, Paging
+from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT, ListOrder, Paging
 from app.core.validation.fields import AwareDateTime, Choice, Int, Str
 from app.core.validation.schemas import Schema
 
@@ -34,8 +34,8 @@ class PageQuerySchema(Schema):
         },
     )
     order = Choice(
-        Order,
-        load_default=Order.OLDEST_FIRST,
+        ListOrder,
+        load_default=ListOrder.OLDEST_FIRST,
         metadata={"description": "`created_at`: oldest first; `-created_at`: newest first."},
     )
     created_after = AwareDateTime(metadata={"description": "Created at this time or later."})
