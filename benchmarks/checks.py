@@ -14,6 +14,7 @@ from app.core.http.body_limits import MAX_BODY
 from app.core.validation import messages
 from app.custom_fields.models import FieldType
 from app.custom_fields.schemas import CustomFieldCreateSchema, ValuesSchema
+from app.custom_fields.service import MAX_EMAIL_FIELDS
 from app.custom_fields.values.check import check_values
 from app.custom_fields.values.rules import Rule
 from app.flags.schemas import PlanPresetCreateSchema
@@ -26,13 +27,15 @@ Case = tuple[str, Callable[[Any], Any], Any]
 def cases() -> Iterator[Case]:
     """A name, the check, and the parsed body of at most MAX_BODY bytes of JSON."""
     lists = [_rule(f"list_{number}", FieldType.MULTI_SELECT) for number in range(256)]
-    mails = [_rule(f"mail_{number}", FieldType.EMAIL) for number in range(256)]
+    phones = [_rule(f"phone_{number}", FieldType.PHONE) for number in range(256)]
+    mails = [_rule(f"mail_{number}", FieldType.EMAIL) for number in range(MAX_EMAIL_FIELDS)]
     wrong = ["x"] * (MAX_BODY // 4 - 100)
     yield "a list of wrong options", _values(lists), {"list_0": wrong}
     yield "256 lists of wrong options", _values(lists), {one.key: wrong[:1000] for one in lists}
-    yield "256 long e-mail addresses", _values(mails), {one.key: "\u0300" * 2000 for one in mails}
+    yield "256 phone numbers", _values(phones), {one.key: "+4930901820" for one in phones}
+    yield "16 long e-mail addresses", _values(mails), {one.key: "\u0300" * 2000 for one in mails}
     named = {one.key: "a@" + "ü." * 30 + "co" for one in mails}
-    yield "256 international addresses", _values(mails), named
+    yield "16 international addresses", _values(mails), named
     yield "90,000 unknown keys", ValuesSchema().load, {f"{n:06}": 0 for n in range(90_000)}
     yield "500,000 numbers", ValuesSchema().load, _body([0] * 500_000)
     yield "19,000 small lists", ValuesSchema().load, _body([[0]] * 19_000 + [0] * 450_000)

@@ -14,6 +14,12 @@ from app.core.errors import AppError, DatabaseUnavailable
 from app.core.http.idempotency import IdempotencyInProgress
 from tests.document import operations, view_of
 
+FIELD_LIMITS = {
+    "custom_field_limit",
+    "searchable_field_limit",
+    "email_field_limit",
+    "options_limit",
+}
 IMPOSSIBLE = {
     ("patch", "/v1/tenants/{tenant_id}/active"): {"slug_taken", "idp_org_id_taken"},
     ("patch", "/v1/memberships/tenant/{membership_id}/role"): {
@@ -24,15 +30,9 @@ IMPOSSIBLE = {
         "membership_exists",
         "idp_membership_id_taken",
     },
-    ("post", "/v1/custom-fields/reorder"): {"custom_field_limit", "searchable_field_limit"},
-    ("post", "/v1/custom-fields/{field_id}/archive"): {
-        "custom_field_limit",
-        "searchable_field_limit",
-    },
-    ("post", "/v1/custom-fields/{field_id}/restore"): {
-        "custom_field_limit",
-        "searchable_field_limit",
-    },
+    ("post", "/v1/custom-fields/reorder"): FIELD_LIMITS,
+    ("post", "/v1/custom-fields/{field_id}/archive"): FIELD_LIMITS,
+    ("post", "/v1/custom-fields/{field_id}/restore"): FIELD_LIMITS,
 }
 """Codes of a function that the operation calls with values to which the rule does not apply."""
 

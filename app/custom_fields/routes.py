@@ -29,6 +29,7 @@ from app.custom_fields.search_index import index_state
 from app.custom_fields.service import (
     FieldKeyTaken,
     OptionsTooLarge,
+    TooManyEmailFields,
     TooManyFields,
     TooManySearchableFields,
 )
@@ -60,7 +61,9 @@ def list_fields(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(CustomFieldCreateSchema)
 @blp.response(201, CustomFieldSchema)
-@blp.raises(FieldKeyTaken, OptionsTooLarge, TooManyFields, TooManySearchableFields)
+@blp.raises(
+    FieldKeyTaken, OptionsTooLarge, TooManyFields, TooManySearchableFields, TooManyEmailFields
+)
 def create(query: dict[str, Any], body: dict[str, Any]) -> CustomField:
     """Define a custom field; where it is searchable, its index is built in the background."""
     tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
@@ -115,7 +118,7 @@ def get(field_id: str) -> CustomField:
 @requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.arguments(CustomFieldUpdateSchema)
 @blp.response(200, CustomFieldSchema)
-@blp.raises(OptionsTooLarge, TooManyFields, TooManySearchableFields)
+@blp.raises(OptionsTooLarge, TooManyFields, TooManySearchableFields, TooManyEmailFields)
 def update(body: dict[str, Any], field_id: str) -> CustomField:
     """Change a custom field; values that are stored already stay as they are."""
     return service.update(field_id, body, actor=current_actor())

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import Text, and_, bindparam, cast, func, select
 
 from app.audit.service import record, record_creation
 from app.core import json_text
@@ -27,7 +27,9 @@ from app.tenants.models import Tenant
 
 MAX_FIELDS = 256
 MAX_SEARCHABLE = 20
+MAX_EMAIL_FIELDS = 16  # the check of one international address takes a millisecond
 MAX_OPTIONS_BYTES = 32 * 1024
+MAX_ALL_OPTIONS_BYTES = 2 * 1024 * 1024
 
 _order = (CustomField.sort_order, CustomField.created_at, CustomField.id)
 _place = attrgetter(*(column.key for column in _order))
@@ -61,6 +63,10 @@ COUNT = Statement(
     select(
         func.count().label("fields"),
         func.count().filter(CustomField.is_searchable).label("searchable"),
+        func.count().filter(CustomField.field_type == FieldType.EMAIL.value).label("emails"),
+        func.coalesce(func.sum(func.octet_length(cast(CustomField.options, Text))), 0).label(
+            "size"
+        ),
     ).where(
         CustomField.tenant_id == bindparam("tenant_id"),
         CustomField.entity_type == bindparam("entity_type"),
@@ -76,12 +82,13 @@ class FieldKeyTaken(Conflict):
 
 
 class OptionsTooLarge(Conflict):
-    """The field's options are larger than :data:`MAX_OPTIONS_BYTES`."""
+    """The options exceed :data:`MAX_OPTIONS_BYTES`, or all together MAX_ALL_OPTIONS_BYTES."""
 
     code = "options_limit"
     detail = (
         "The options of a custom field can have at most"
-        f" {MAX_OPTIONS_BYTES // 1024} KiB ({MAX_OPTIONS_BYTES} bytes) of JSON."
+        f" {MAX_OPTIONS_BYTES // 1024} KiB ({MAX_OPTIONS_BYTES} bytes) of JSON,"
+        f" those of all custom fields of an entity type {MAX_ALL_OPTIONS_BYTES // 1024**2} MiB."
     )
 
 
@@ -97,6 +104,13 @@ class TooManySearchableFields(Conflict):
 
     code = "searchable_field_limit"
     detail = f"A tenant has at most {MAX_SEARCHABLE} searchable custom fields per entity type."
+
+
+class TooManyEmailFields(Conflict):
+    """The tenant has :data:`MAX_EMAIL_FIELDS` fields of type ``email`` of the entity type."""
+
+    code = "email_field_limit"
+    detail = f"A tenant has at most {MAX_EMAIL_FIELDS} custom fields of type email per entity type."
 
 
 CONFLICTS = {"uq_custom_fields_tenant_id_entity_type_field_key": FieldKeyTaken}
@@ -129,7 +143,7 @@ def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Custom
     """Create an active field; where it is searchable, the build of its index is queued.
 
     Raises Invalid for options that do not fit, FieldKeyTaken (also by an archived field),
-    OptionsTooLarge, TooManyFields and TooManySearchableFields.
+    OptionsTooLarge, TooManyFields, TooManySearchableFields and TooManyEmailFields.
     """
     field_type = FieldType(values["field_type"])
     options = clean_options(field_type, values.get("options"))
@@ -146,7 +160,7 @@ def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Custom
         },
         conflicts=CONFLICTS,
     )
-    _check_limits(field)
+    _check_limits(field, has_more_options=options is not None)
     if is_indexed(field):
         rebuild(field)
     record_creation("custom_field.created", field, actor=actor)
@@ -224,9 +238,10 @@ def _change(
         return field
     if is_indexed(field) != was_indexed:
         rebuild(field)
-    if change.after.get("is_searchable"):
+    has_more_options = _options_size(change.after) > _options_size(change.before)
+    if change.after.get("is_searchable") or has_more_options:
         lock_rules(field.tenant_id, field.entity_type)
-        _check_limits(field)
+        _check_limits(field, has_more_options=has_more_options)
     record(action, field, change, actor=actor)
     return field
 
@@ -237,13 +252,22 @@ def _check_size(options: Sequence[str] | None) -> None:
         raise OptionsTooLarge
 
 
-def _check_limits(field: CustomField) -> None:
-    """Raise TooManyFields or TooManySearchableFields for ``field``, which is already written.
+def _options_size(values: Mapping[str, Any]) -> int:
+    return json_text.size(values.get("options"))
+
+
+def _check_limits(field: CustomField, *, has_more_options: bool) -> None:
+    """Raise the error of a limit that ``field``, which is already written, goes beyond.
 
     The caller holds the lock of the rules. Archived fields count, since each can be restored.
     """
-    fields, searchable = COUNT.first(tenant_id=field.tenant_id, entity_type=field.entity_type)
+    found = COUNT.first(tenant_id=field.tenant_id, entity_type=field.entity_type)
+    fields, searchable, emails, size = found
     if fields > MAX_FIELDS:
         raise TooManyFields
+    if field.field_type == FieldType.EMAIL and emails > MAX_EMAIL_FIELDS:
+        raise TooManyEmailFields
+    if has_more_options and size > MAX_ALL_OPTIONS_BYTES:
+        raise OptionsTooLarge
     if field.is_searchable and searchable > MAX_SEARCHABLE:
         raise TooManySearchableFields

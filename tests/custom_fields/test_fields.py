@@ -205,10 +205,43 @@ class TestLimits:
 
         assert (over.status_code, fits.status_code, patched.status_code) == (409, 201, 409)
         assert over.get_json() == {
-            "detail": "The options of a custom field can have at most 32 KiB (32768 bytes) of JSON.",
+            "detail": (
+                "The options of a custom field can have at most 32 KiB (32768 bytes) of JSON,"
+                " those of all custom fields of an entity type 2 MiB."
+            ),
             "code": "options_limit",
         }
         assert api.get(path, token=token).get_json()["data"]["options"] == [MOST + "é"]
+
+    def test_the_options_of_all_fields_have_at_most_2_mib(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant)
+        body = {**BODY, "field_type": "select", "options": [MOST]}
+        with platform_transaction():
+            place = {"tenant_id": tenant.id, "idp_org_id": tenant.idp_org_id}
+            for number in range(64):
+                insert_row(CustomField, {**body, **place, "field_key": f"f{number}"})
+
+        over = api.post("/v1/custom-fields", token=token, json=body)
+        fits = api.post("/v1/custom-fields", token=token, json={**body, "options": ["a"]})
+        path = f"/v1/custom-fields/{fits.get_json()['data']['id']}"
+        patched = api.patch(path, token=token, json={"options": [MOST]})
+        reduced = api.patch(path, token=token, json={"options": []})
+
+        answers = (over, fits, patched, reduced)
+        assert [answer.status_code for answer in answers] == [409, 201, 409, 200]
+        assert patched.get_json()["code"] == "options_limit"
+
+    def test_at_most_16_fields_are_of_type_email(self, api):
+        tenant = create_tenant()
+        _, _, token = create_member(tenant)
+        create_fields(tenant, [f"f{number}" for number in range(16)], field_type="email")
+
+        over = api.post("/v1/custom-fields", token=token, json={**BODY, "field_type": "email"})
+        other = api.post("/v1/custom-fields", token=token, json={**BODY, "field_type": "url"})
+
+        assert (over.status_code, other.status_code) == (409, 201)
+        assert over.get_json()["code"] == "email_field_limit"
 
     def test_larger_options_of_before_can_be_read_and_the_field_changed(self, api):
         tenant = create_tenant()

@@ -15,6 +15,7 @@ from flask import Flask
 
 from app.core.http.body_limits import MAX_BODY
 from app.core.validation.messages import MAX_ANSWER
+from app.custom_fields.service import MAX_EMAIL_FIELDS
 from tests.custom_fields.fields import create_field
 from tests.hostile.document import Document, Operation, Place
 from tests.hostile.installation import Installation, bound, free_port
@@ -99,7 +100,7 @@ def wrong_values(world: World) -> Iterator[tuple[Operation, bytes]]:
         for values in (
             {f"list_{number}": ["x"] * 100 for number in range(20)},
             {"list_0": ["x"] * (MAX_BODY // 5)},
-            {f"mail_{number}": "\u0300" * 2000 for number in range(100)},
+            {f"mail_{number}": "\u0300" * 2000 for number in range(MAX_EMAIL_FIELDS)},
         ):
             body = {**world.body(operation), "entity_type": "user", name: values}
             if not path.endswith("validate"):
@@ -113,7 +114,7 @@ def create_fields(world: World) -> None:
         create_field(
             world.tenant, field_key=f"list_{number}", field_type="multi_select", options=options
         )
-    for number in range(100):
+    for number in range(MAX_EMAIL_FIELDS):
         create_field(world.tenant, field_key=f"mail_{number}", field_type="email")
 
 

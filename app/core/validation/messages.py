@@ -76,6 +76,8 @@ def _context(one: ErrorDetails) -> dict[str, Any] | None:
 
 
 def _shown(value: Any) -> Any:
+    if isinstance(value, str | list | dict) and len(value) > MAX_INPUT:
+        return None
     try:
         return value if json_text.size(value) <= MAX_INPUT else None
     except ValueError:  # a lone surrogate, or a value that JSON does not have

@@ -99,7 +99,13 @@ def _unstorable(value: Any) -> list[_Fault]:
     for step, item in steps:
         if type(step) is str and not is_storable(step):
             found.append(([], "string_unicode", step))
-        elif item and type(item) not in _PLAIN and not (type(item) is str and is_storable(item)):
+        elif (
+            not item
+            or type(item) in _PLAIN
+            or (type(item) is str and item.isascii() and "\x00" not in item)
+        ):
+            continue
+        else:
             for fault in _unstorable(item):
                 fault[0].append(step)
                 found.append(fault)
