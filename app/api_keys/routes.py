@@ -18,7 +18,7 @@ from app.auth.models import ApiKey
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.tenants.service import target_id
+from app.core.http.tenant_choice import target_id
 
 blp = Blueprint(
     "api_keys", __name__, url_prefix="/v1/api-keys", description="Credentials of services."

@@ -19,11 +19,11 @@ from app.core.actors import Actor
 from app.core.clock import check_future, utcnow
 from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
+from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
 from app.tenants.models import Tenant
-from app.tenants.service import visible_id
 
 PREFIX_LENGTH = 10  # characters
 MAX_KEYS = 100  # active ones of a tenant

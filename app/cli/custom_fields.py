@@ -101,7 +101,7 @@ def create(
 ) -> None:
     """Define a custom field. If it is searchable, a worker builds its index."""
     values = load(CustomFieldCreateSchema, {**given, "options": list(options) or None})
-    row = service.create(find_tenant(tenant), values, actor=SYSTEM_CLI)
+    row = service.create(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 
 

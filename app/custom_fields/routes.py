@@ -9,6 +9,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
+from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields import service
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldIndex
@@ -35,8 +36,6 @@ from app.custom_fields.service import (
 )
 from app.custom_fields.values.check import check_values
 from app.custom_fields.values.rules import Rule
-from app.tenants.schemas import TenantChoiceSchema
-from app.tenants.service import target_id, target_tenant
 
 blp = Blueprint(
     "custom_fields",
@@ -66,8 +65,8 @@ def list_fields(query: dict[str, Any]) -> Page:
 )
 def create(query: dict[str, Any], body: dict[str, Any]) -> CustomField:
     """Define a custom field; where it is searchable, its index is built in the background."""
-    tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
-    return service.create(tenant, body, actor=current_actor())
+    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    return service.create(tenant_id, body, actor=current_actor())
 
 
 @blp.get("/json-schema")
@@ -101,8 +100,8 @@ def validate(query: dict[str, Any], body: dict[str, Any]) -> dict[str, bool]:
 @blp.response(200, CustomFieldSchema(many=True))
 def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
     """Put an entity type's custom fields in order: each gets its place as `sort_order`."""
-    tenant = target_tenant(query.get("tenant_id"), home=home_tenant_id())
-    fields = service.reorder(tenant.id, **body, actor=current_actor())
+    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    fields = service.reorder(tenant_id, **body, actor=current_actor())
     return Page(fields, None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.core.http.pagination import PageQuerySchema
+from app.core.http.tenant_choice import TenantChoiceSchema
 from app.core.validation.fields import (
     AwareDateTime,
     Bool,
@@ -20,7 +21,6 @@ from app.core.validation.schemas import Schema
 from app.custom_fields.models import FieldType, IndexState
 from app.custom_fields.search_index.query import FILTER
 from app.custom_fields.values.check import MAX_OPTIONS, option_errors
-from app.tenants.schemas import TenantChoiceSchema
 
 KEY_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
 ENTITY_TYPE = {"description": "What the field belongs to, such as `user`."}

@@ -139,12 +139,13 @@ def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:
     return [field for _, field in found if field.id is not None]  # else the outer join found none
 
 
-def create(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
+def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
     """Create an active field; where it is searchable, the build of its index is queued.
 
-    Raises Invalid for options that do not fit, FieldKeyTaken (also by an archived field),
+    Raises NotFound for an unknown tenant, Invalid for options that do not fit, FieldKeyTaken (also by an archived field),
     OptionsTooLarge, TooManyFields, TooManySearchableFields and TooManyEmailFields.
     """
+    tenant = queries.get_row(Tenant, tenant_id)
     field_type = FieldType(values["field_type"])
     options = clean_options(field_type, values.get("options"))
     _check_size(options)
@@ -201,8 +202,9 @@ def reorder(
     """Set sort_order of all fields: the named ones first, then the others in their old order.
 
     Returns them in the new order. Raises Invalid at ``["body", "field_ids", index]`` for an id
-    that is none of them or is named twice.
+    that is none of them or is named twice, and NotFound for an unknown tenant.
     """
+    queries.get_row(Tenant, tenant_id)
     locked = LOCK_ALL.all(tenant_id=tenant_id, entity_type=entity_type)
     # PostgreSQL would sort before it waits for the locks, by values that may be old then.
     known = {field.id: field for field in sorted(locked, key=_place)}

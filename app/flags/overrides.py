@@ -111,11 +111,13 @@ def create_override(
 ) -> FeatureOverride:
     """Give the tenant its own value of a flag of a preset, by default the preset of its plan.
 
-    Raises Invalid for an unknown preset, a flag that the preset lacks, a value of the wrong type,
+    Raises NotFound for an unknown tenant, and Invalid for an unknown preset, a flag that the preset lacks, a value of the wrong type,
     and an expiry in the past. Raises FlagKeyTaken, and TooManyOverrides at :data:`MAX_OVERRIDES`.
     """
     check_future(expires_at, EXPIRY)
     plan_name = LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)
+    if plan_name is None:
+        raise NotFound
     preset = _preset(plan_preset_id, plan_name)
     _check_value(preset.name, preset.flags, flag_key, flag_value, field="flag_key")
     _check_count(tenant_id)

@@ -9,6 +9,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
+from app.core.http.tenant_choice import target_id
 from app.flags import evaluation, ofrep, overrides, presets
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.presets import PresetNameTaken
@@ -24,7 +25,6 @@ from app.flags.schemas import (
     PlanPresetSchema,
     PlanPresetUpdateSchema,
 )
-from app.tenants.service import target_id, target_tenant
 
 plans = Blueprint(
     "plans",
@@ -110,8 +110,8 @@ def list_overrides(query: dict[str, Any]) -> Any:
 @flags.raises(FlagKeyTaken, TooManyOverrides)
 def create_override(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Override a flag for one tenant."""
-    tenant = target_tenant(query["tenant_id"], home=home_tenant_id())
-    return overrides.create_override(tenant.id, **body, actor=current_actor())
+    tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
+    return overrides.create_override(tenant_id, **body, actor=current_actor())
 
 
 @flags.get("/overrides/<override_id>")

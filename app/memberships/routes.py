@@ -9,6 +9,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
+from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.memberships import service
 from app.memberships.models import Membership
 from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
@@ -19,8 +20,7 @@ from app.memberships.schemas import (
     TenantMembershipSchema,
 )
 from app.memberships.service import IdpMembershipIdTaken, MembershipExists
-from app.tenants.schemas import ActiveQuerySchema, TenantChoiceSchema
-from app.tenants.service import target_id
+from app.tenants.schemas import ActiveQuerySchema
 
 blp = Blueprint(
     "memberships",

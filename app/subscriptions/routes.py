@@ -11,6 +11,7 @@ from app.auth.permissions import Permission
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
+from app.core.http.tenant_choice import target_id
 from app.subscriptions import service
 from app.subscriptions.schemas import (
     SourceHeadersSchema,
@@ -22,7 +23,6 @@ from app.subscriptions.schemas import (
     SubscriptionUpdateSchema,
 )
 from app.subscriptions.service import BpSubscriptionIdTaken
-from app.tenants.service import target_tenant
 
 blp = Blueprint(
     "subscriptions",
@@ -67,8 +67,8 @@ def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
 
     Only platform credentials can create a subscription, because it sets the tenant's plan.
     """
-    tenant = target_tenant(query["tenant_id"], home=home_tenant_id())
-    return service.create(tenant.id, body, actor=current_actor())
+    tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
+    return service.create(tenant_id, body, actor=current_actor())
 
 
 @blp.get("/<subscription_id>")

@@ -22,6 +22,7 @@ from app.core.errors import Conflict, ProviderField
 from app.subscriptions.models import Subscription
 from app.subscriptions.plans import DECIDING_FIELDS, follow_plan
 from app.subscriptions.statuses import CANCELED, StatusClass, class_of, is_ended, with_class
+from app.tenants.models import Tenant
 
 PROVIDER_FIELDS = frozenset(
     {
@@ -86,8 +87,9 @@ def list_subscriptions(
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:
     """Create a subscription; the tenant's plan follows.
 
-    Raises BpSubscriptionIdTaken if the tenant already has it.
+    Raises NotFound for an unknown tenant, and BpSubscriptionIdTaken if the tenant already has it.
     """
+    get_row(Tenant, tenant_id)
     subscription = insert_row(
         Subscription,
         {**with_class(values), "tenant_id": tenant_id},

@@ -112,14 +112,3 @@ class ActiveQuerySchema(Schema):
     """The new state."""
 
     is_active = Bool(required=True)
-
-
-class TenantChoiceSchema(Schema):
-    """The tenant of a platform credential's request; a tenant's credential has its own."""
-
-    tenant_id = Uuid(
-        metadata={
-            "description": "The tenant, for platform credentials. Without it, the tenant of the "
-            "token's organization; 422 `missing` if no tenant has it."
-        }
-    )

@@ -12,8 +12,8 @@ from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries, transactions
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.tenancy import current_scope
-from app.core.errors import Conflict, Invalid, NotFound, ProviderField, error
+from app.core.db.queries import visible_id
+from app.core.errors import Conflict, ProviderField
 from app.tenants import slugs
 from app.tenants.models import Tenant
 
@@ -45,23 +45,6 @@ def get_tenant(tenant_id: UUID | str) -> Tenant:
 def list_tenants(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:
     """One page of all tenants; ``filters`` are values of the columns :data:`FILTERS`."""
     return paginate(Tenant, paging, equal=filters)
-
-
-def target_id(tenant_id: UUID | None, *, home: UUID | None) -> UUID:
-    """``tenant_id``, or ``home`` if it is None; does not check that the tenant exists.
-
-    Raises Invalid (``missing`` at ``["query", "tenant_id"]``) if both are None, and NotFound for
-    another tenant than the scope's.
-    """
-    chosen = tenant_id or home
-    if chosen is None:
-        raise Invalid(error(["query", "tenant_id"], "missing", "Field required"))
-    return visible_id(chosen)
-
-
-def target_tenant(tenant_id: UUID | None, *, home: UUID | None) -> Tenant:
-    """The tenant of :func:`target_id`; raises NotFound if it does not exist."""
-    return get_tenant(target_id(tenant_id, home=home))
 
 
 def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
@@ -118,15 +101,6 @@ def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> N
     if "is_active" in change.after:
         action = _state_action(tenant.is_active)
         record(action, tenant, _part_of(change, ["is_active"]), actor=actor)
-
-
-def visible_id(tenant_id: UUID | str) -> UUID:
-    """The id; raises NotFound for another tenant than the scope's."""
-    wanted = queries.parse_id(tenant_id)
-    own = current_scope().tenant_id
-    if own is not None and wanted != own:
-        raise NotFound
-    return wanted
 
 
 def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:

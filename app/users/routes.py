@@ -10,10 +10,9 @@ from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
+from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields.search_index.query import IndexNotReady
 from app.memberships.owners import LastOwner, OwnerOnly
-from app.tenants.schemas import TenantChoiceSchema
-from app.tenants.service import target_id
 from app.users import service
 from app.users.models import User
 from app.users.schemas import (

@@ -58,7 +58,7 @@ def create_field(tenant: Tenant, **values: Any) -> CustomField:
         "field_type": "text",
     }
     with platform_transaction():
-        return service.create(tenant, defaults | values, actor=SYSTEM_CLI)
+        return service.create(tenant.id, defaults | values, actor=SYSTEM_CLI)
 
 
 def create_fields(tenant: Tenant, keys: Iterable[str], **values: Any) -> list[CustomField]:

@@ -164,6 +164,15 @@ def parse_id(row_id: UUID | str) -> UUID:
     return UUID(row_id)
 
 
+def visible_id(tenant_id: UUID | str) -> UUID:
+    """The id of a tenant; raises NotFound for another tenant than the scope's."""
+    wanted = parse_id(tenant_id)
+    own = current_scope().tenant_id
+    if own is not None and wanted != own:
+        raise NotFound
+    return wanted
+
+
 def _found(model: Any, row_id: UUID | str, *columns: ColumnElement[Any], lock: bool) -> Any:
     values = {"id": parse_id(row_id)}
     tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None

@@ -85,7 +85,7 @@ def _create_subscription(tenant: Tenant) -> None:
 
 def _field(tenant: Tenant, values: dict[str, Any]) -> CustomField:
     found = find_row(CustomField, tenant_id=tenant.id, field_key=values["field_key"])
-    return found or custom_fields.create(tenant, values, actor=SYSTEM_CLI)
+    return found or custom_fields.create(tenant.id, values, actor=SYSTEM_CLI)
 
 
 def _create_member(tenant: Tenant, role: str, person: dict[str, Any]) -> None:

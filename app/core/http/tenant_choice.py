@@ -1,0 +1,33 @@
+"""``?tenant_id=``: the tenant that a platform credential's request is for."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from app.core.db.queries import visible_id
+from app.core.errors import Invalid, error
+from app.core.validation.fields import Uuid
+from app.core.validation.schemas import Schema
+
+
+class TenantChoiceSchema(Schema):
+    """The tenant of a platform credential's request; a tenant's credential has its own."""
+
+    tenant_id = Uuid(
+        metadata={
+            "description": "The tenant, for platform credentials. Without it, the tenant of the "
+            "token's organization; 422 `missing` if no tenant has it."
+        }
+    )
+
+
+def target_id(tenant_id: UUID | None, *, home: UUID | None) -> UUID:
+    """``tenant_id``, or ``home`` if it is None; does not check that the tenant exists.
+
+    Raises Invalid (``missing`` at ``["query", "tenant_id"]``) if both are None, and NotFound for
+    another tenant than the scope's.
+    """
+    chosen = tenant_id or home
+    if chosen is None:
+        raise Invalid(error(["query", "tenant_id"], "missing", "Field required"))
+    return visible_id(chosen)
