@@ -31,6 +31,7 @@ LAYERS = (
     ("core",),
     ("models",),
     ("auth",),
+    ("includes",),
     ("audit",),
     ("custom_fields",),
     ("tenants", "platform_admins", "operations"),

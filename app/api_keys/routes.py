@@ -19,16 +19,18 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import target_id
+from app.includes import HISTORY, TENANT
 
 blp = Blueprint(
     "api_keys", __name__, url_prefix="/v1/api-keys", description="Credentials of services."
 )
+INCLUDES = (TENANT, HISTORY)
 
 
 @blp.get("")
 @requires(Permission.API_KEYS_READ)
 @blp.arguments(ApiKeyQuerySchema, location="query")
-@blp.response(200, ApiKeySchema(many=True))
+@blp.response(200, ApiKeySchema(many=True), includes=INCLUDES)
 def list_keys(query: dict[str, Any]) -> Page:
     """List API keys, revoked ones included."""
     return service.list_keys(**query)
@@ -57,7 +59,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
 
 @blp.get("/<key_id>")
 @requires(Permission.API_KEYS_READ)
-@blp.response(200, ApiKeySchema)
+@blp.response(200, ApiKeySchema, includes=INCLUDES)
 def get(key_id: str) -> ApiKey:
     """Get an API key, without its secret."""
     return service.get_key(key_id)

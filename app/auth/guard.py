@@ -62,8 +62,13 @@ class Requires:
             raise TenantSuspended
         if self.platform_only and not principal.is_platform:
             raise PermissionDenied("This needs a platform credential.")
-        if not principal.has(self.permission):
-            raise PermissionDenied(f"This needs the permission {self.permission}.")
+        self.check(self.permission)
+
+    @staticmethod
+    def check(permission: Permission) -> None:
+        """Raise PermissionDenied where the request's principal lacks ``permission``."""
+        if not current_principal().has(permission):
+            raise PermissionDenied(f"This needs the permission {permission}.")
 
     @property
     def errors(self) -> tuple[type[AppError], ...]:

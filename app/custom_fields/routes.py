@@ -11,6 +11,7 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields import service
+from app.custom_fields.includes import INDEX
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldIndex
 from app.custom_fields.schemas import (
@@ -36,6 +37,7 @@ from app.custom_fields.service import (
 )
 from app.custom_fields.values.check import check_values
 from app.custom_fields.values.rules import Rule
+from app.includes import HISTORY, TENANT
 
 blp = Blueprint(
     "custom_fields",
@@ -43,12 +45,13 @@ blp = Blueprint(
     url_prefix="/v1/custom-fields",
     description="Fields that a tenant defines for its users and other entities.",
 )
+INCLUDES = (TENANT, INDEX, HISTORY)
 
 
 @blp.get("")
 @requires(Permission.CUSTOM_FIELDS_READ)
 @blp.arguments(CustomFieldQuerySchema, location="query")
-@blp.response(200, CustomFieldSchema(many=True))
+@blp.response(200, CustomFieldSchema(many=True), includes=INCLUDES)
 def list_fields(query: dict[str, Any]) -> Page:
     """List custom fields, archived ones too."""
     paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
@@ -107,7 +110,7 @@ def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
 
 @blp.get("/<field_id>")
 @requires(Permission.CUSTOM_FIELDS_READ)
-@blp.response(200, CustomFieldSchema)
+@blp.response(200, CustomFieldSchema, includes=INCLUDES)
 def get(field_id: str) -> CustomField:
     """Get a custom field."""
     return service.get_field(field_id)

@@ -11,6 +11,7 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.flags import evaluation, ofrep, overrides, presets
+from app.flags.includes import CREATED_BY, EXPIRES_AT, PRESET
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.presets import PresetNameTaken
 from app.flags.schemas import (
@@ -25,6 +26,7 @@ from app.flags.schemas import (
     PlanPresetSchema,
     PlanPresetUpdateSchema,
 )
+from app.includes import HISTORY, TENANT
 
 plans = Blueprint(
     "plans",
@@ -39,12 +41,14 @@ flags = Blueprint(
     description="A tenant's flags, and its overrides of the plan's values.",
 )
 BLUEPRINTS = (plans, flags, ofrep.blp)
+PLAN_INCLUDES = (HISTORY,)
+INCLUDES = (TENANT, EXPIRES_AT, PRESET, CREATED_BY, HISTORY)
 
 
 @plans.get("")
 @requires(Permission.FLAGS_READ)
 @plans.arguments(PlanPresetQuerySchema, location="query")
-@plans.response(200, PlanPresetSchema(many=True))
+@plans.response(200, PlanPresetSchema(many=True), includes=PLAN_INCLUDES)
 def list_presets(query: dict[str, Any]) -> Any:
     """List plan presets."""
     return presets.list_presets(**query)
@@ -62,7 +66,7 @@ def create_preset(body: dict[str, Any]) -> Any:
 
 @plans.get("/<preset_id>")
 @requires(Permission.FLAGS_READ)
-@plans.response(200, PlanPresetSchema)
+@plans.response(200, PlanPresetSchema, includes=PLAN_INCLUDES)
 def get_preset(preset_id: str) -> Any:
     """Get a plan preset."""
     return presets.get_preset(preset_id)
@@ -96,7 +100,7 @@ def list_flags(query: dict[str, Any]) -> Any:
 @flags.get("/overrides")
 @requires(Permission.FLAGS_READ)
 @flags.arguments(OverrideQuerySchema, location="query")
-@flags.response(200, OverrideSchema(many=True))
+@flags.response(200, OverrideSchema(many=True), includes=INCLUDES)
 def list_overrides(query: dict[str, Any]) -> Any:
     """List feature flag overrides."""
     return overrides.list_overrides(**query)
@@ -116,7 +120,7 @@ def create_override(query: dict[str, Any], body: dict[str, Any]) -> Any:
 
 @flags.get("/overrides/<override_id>")
 @requires(Permission.FLAGS_READ)
-@flags.response(200, OverrideSchema)
+@flags.response(200, OverrideSchema, includes=INCLUDES)
 def get_override(override_id: str) -> Any:
     """Get a feature flag override."""
     return overrides.get_override(override_id)

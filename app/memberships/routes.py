@@ -10,7 +10,9 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
+from app.includes import HISTORY, TENANT
 from app.memberships import service
+from app.memberships.includes import USER
 from app.memberships.models import Membership
 from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
 from app.memberships.schemas import (
@@ -28,12 +30,13 @@ blp = Blueprint(
     url_prefix="/v1/memberships/tenant",
     description="The users of a tenant and their roles.",
 )
+INCLUDES = (TENANT, USER, HISTORY)
 
 
 @blp.get("")
 @requires(Permission.MEMBERSHIPS_READ)
 @blp.arguments(MembershipQuerySchema, location="query")
-@blp.response(200, TenantMembershipSchema(many=True))
+@blp.response(200, TenantMembershipSchema(many=True), includes=INCLUDES)
 def list_memberships(query: dict[str, Any]) -> Page:
     """List memberships."""
     paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
@@ -54,7 +57,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> Membership:
 
 @blp.get("/<membership_id>")
 @requires(Permission.MEMBERSHIPS_READ)
-@blp.response(200, TenantMembershipSchema)
+@blp.response(200, TenantMembershipSchema, includes=INCLUDES)
 def get(membership_id: str) -> Membership:
     """Get a membership."""
     return service.get_membership(membership_id)

@@ -12,7 +12,9 @@ from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
+from app.includes import HISTORY, TENANT
 from app.subscriptions import service
+from app.subscriptions.includes import CANCELLATION, SOURCE_TIMESTAMP, STATUS_CLASS
 from app.subscriptions.schemas import (
     SourceHeadersSchema,
     SubscriptionCancelSchema,
@@ -46,10 +48,13 @@ def provider_only(view: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+INCLUDES = (TENANT, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, HISTORY)
+
+
 @blp.get("")
 @requires(Permission.BILLING_READ)
 @blp.arguments(SubscriptionQuerySchema, location="query")
-@blp.response(200, SubscriptionSchema(many=True))
+@blp.response(200, SubscriptionSchema(many=True), includes=INCLUDES)
 def list_subscriptions(query: dict[str, Any]) -> Any:
     """List subscriptions."""
     return service.list_subscriptions(**query)
@@ -73,7 +78,7 @@ def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
 
 @blp.get("/<subscription_id>")
 @requires(Permission.BILLING_READ)
-@blp.response(200, SubscriptionSchema)
+@blp.response(200, SubscriptionSchema, includes=INCLUDES)
 def get_subscription(subscription_id: str) -> Any:
     """Get a subscription."""
     return service.get_subscription(subscription_id)

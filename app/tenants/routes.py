@@ -10,6 +10,7 @@ from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
+from app.includes import HISTORY, TENANT
 from app.tenants import service
 from app.tenants.models import Tenant
 from app.tenants.schemas import (
@@ -24,12 +25,13 @@ from app.tenants.service import IdpOrgIdTaken, SlugTaken
 blp = Blueprint(
     "tenants", __name__, url_prefix="/v1/tenants", description="Customer organizations."
 )
+INCLUDES = (TENANT, HISTORY)
 
 
 @blp.get("")
 @requires(Permission.SUPERADMIN)
 @blp.arguments(TenantQuerySchema, location="query")
-@blp.response(200, TenantSchema(many=True))
+@blp.response(200, TenantSchema(many=True), includes=INCLUDES)
 def list_tenants(query: dict[str, Any]) -> Page:
     """List all tenants."""
     return service.list_tenants(query.pop("paging"), filters=query)
@@ -47,7 +49,7 @@ def create(body: dict[str, Any]) -> Tenant:
 
 @blp.get("/<tenant_id>")
 @requires(Permission.TENANTS_READ)
-@blp.response(200, TenantSchema)
+@blp.response(200, TenantSchema, includes=INCLUDES)
 def get(tenant_id: str) -> Tenant:
     """Get a tenant."""
     return service.get_tenant(tenant_id)

@@ -12,8 +12,10 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields.search_index.query import IndexNotReady
+from app.includes import HISTORY, TENANT
 from app.memberships.owners import LastOwner, OwnerOnly
 from app.users import service
+from app.users.includes import MEMBERSHIPS
 from app.users.models import User
 from app.users.schemas import (
     UserCreateSchema,
@@ -25,12 +27,13 @@ from app.users.schemas import (
 from app.users.service import IdpUserIdTaken
 
 blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People of a tenant.")
+INCLUDES = (TENANT, MEMBERSHIPS, HISTORY)
 
 
 @blp.get("")
 @requires(Permission.USERS_READ)
 @blp.arguments(UserQuerySchema, location="query")
-@blp.response(200, UserSchema(many=True))
+@blp.response(200, UserSchema(many=True), includes=INCLUDES)
 @blp.raises(IndexNotReady)
 def list_users(query: dict[str, Any]) -> Page:
     """List users."""
@@ -53,7 +56,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> User:
 
 @blp.get("/<user_id>")
 @requires(Permission.USERS_READ)
-@blp.response(200, UserSchema)
+@blp.response(200, UserSchema, includes=INCLUDES)
 def get(user_id: str) -> User:
     """Get a user."""
     return service.get_user(user_id)

@@ -25,8 +25,9 @@ from app.core import json_text
 from app.core.db import transactions
 from app.core.db.pages import MAX_BYTES, Page
 from app.core.errors import AppError
-from app.core.http import idempotency
-from app.core.http.parser import RequestParser, check_has_no_query
+from app.core.http import idempotency, includes
+from app.core.http.includes import Include
+from app.core.http.parser import RequestParser, check_has_no_query, query_values
 from app.core.openapi import responses
 from app.core.validation.schemas import Schema
 
@@ -56,9 +57,10 @@ class Blueprint(flask_smorest.Blueprint):
         endpoint_func: Any = _endpoint(view_func)
         access = getattr(view_func, "access", None)
         raised = getattr(view_func, "raised", ())
+        offered = includes.offered_by(view_func)
         endpoint_func._apidoc = {
             **getattr(view_func, "_apidoc", {}),
-            "contract": (rule, access, raised, f"{self.name}_{view_func.__name__}"),
+            "contract": (rule, access, raised, offered, f"{self.name}_{view_func.__name__}"),
         }
         endpoint_func.__doc__ = f"{view_func.__doc__}\n\n{getattr(access, 'description', '')}"
         super().add_url_rule(rule, endpoint, endpoint_func, *args, **options)
@@ -67,7 +69,9 @@ class Blueprint(flask_smorest.Blueprint):
     def _prepare_contract_doc(
         doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
     ) -> dict[str, Any]:
-        rule, access, raised, doc["operationId"] = doc_info["contract"]
+        rule, access, raised, offered, doc["operationId"] = doc_info["contract"]
+        if offered:
+            doc.setdefault("parameters", []).append(includes.parameter(offered))
         described = doc_info.get("manual_doc", {}).get("responses", ())
         return responses.complete(
             doc, described, rule=rule, method=method, access=access, raised=raised
@@ -93,14 +97,16 @@ class Blueprint(flask_smorest.Blueprint):
         schema: Any = None,
         *,
         shown_once: tuple[str, ...] = (),
+        includes: tuple[Include, ...] = (),
         **documentation: Any,
     ) -> Callable[[View], View]:
         """Serialize the view's result; ``documentation`` are further options of flask-smorest.
 
-        ``shown_once`` names fields that a replay of the stored answer must not contain.
+        ``shown_once`` names fields that a replay of the stored answer must not contain, and
+        ``includes`` the keys that ``?include=`` can add.
         """
         schema = cast("Schema | None", resolve_schema_instance(schema))
-        document = super().response(status_code, schema, **documentation)
+        document = super().response(status_code, _documented(schema, includes), **documentation)
 
         def decorate(view: View) -> View:
             @wraps(document(view))
@@ -110,6 +116,7 @@ class Blueprint(flask_smorest.Blueprint):
                     return result
                 return _response(result, schema, status or status_code, headers, shown_once)
 
+            wrapper.includes = includes  # type: ignore[attr-defined]
             return wrapper
 
         return decorate
@@ -127,6 +134,7 @@ def _endpoint(view: View) -> View:
     def endpoint(**path: Any) -> Response:
         def answer() -> Response:
             check_has_no_query(view, request)
+            includes.choose(view, request, query_values(request))
             return cast("Response", view(**path))
 
         def work() -> Response:
@@ -153,27 +161,41 @@ def _response(
     if isinstance(result, Page):
         response.data = _list(result, schema)
         return response
-    if hasattr(result, "version"):
-        tag = str(result.version)
-        response.set_etag(tag)
-        if request.method == "GET" and request.if_none_match.contains_weak(tag):
-            response.status_code = 304
+    if hasattr(result, "version") and not includes.has_any():
+        response.set_etag(str(result.version))
+        if _is_known(response):
             return response
     if status == 201:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
     data = schema.dump(result)
+    includes.add_to([data], [result])
     response.data = json_text.dumps({"data": data})
+    if includes.has_any():
+        response.add_etag()
+        if _is_known(response):
+            response.data = b""
     if shown_once:
         repeatable = {name: value for name, value in data.items() if name not in shown_once}
         idempotency.replay_as(json_text.dumps({"data": repeatable}))
     return response
 
 
+def _is_known(response: Response) -> bool:
+    """Whether ``If-None-Match`` of a GET names the response's ETag; then its status is 304."""
+    tag, _ = response.get_etag()
+    is_known = request.method == "GET" and request.if_none_match.contains_weak(tag or "")
+    if is_known:
+        response.status_code = 304
+    return is_known
+
+
 def _list(page: Page, schema: Schema) -> bytes:
     """The JSON of a page, with fewer rows where it would have more than MAX_BYTES."""
     left = MAX_BYTES - MAX_LIST_ENVELOPE
     items: list[bytes] = []
-    for item in schema.dump(page.items):
+    dumped = schema.dump(page.items)
+    includes.add_to(dumped, page.items)
+    for item in dumped:
         text = json_text.dumps(item)
         left -= len(text) + 1
         if left < 0 and items and page.name:
@@ -181,6 +203,12 @@ def _list(page: Page, schema: Schema) -> bytes:
         items.append(text)
     cursor = json_text.dumps(page.first(len(items)).next_cursor)
     return b'{"data":[%b],"next_cursor":%b}' % (b",".join(items), cursor)
+
+
+def _documented(schema: Schema | None, offered: tuple[Include, ...]) -> Schema | None:
+    if schema is None or not offered:
+        return schema
+    return includes.documented(type(schema), offered)(many=schema.many)
 
 
 @cache

@@ -19,6 +19,7 @@ import marshmallow as ma
 from flask import Request, request
 
 from app.core.errors import BadRequest, Entry, Invalid, error
+from app.core.http.includes import PARAMETER, offered_by
 from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_storable
 from app.core.validation.schemas import Schema
@@ -62,7 +63,7 @@ class RequestParser:
             @wraps(view)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 unknown = ma.RAISE if refuses_unknown_query(view, request) else ma.EXCLUDE
-                return view(*args, *_read(sources, request, unknown), **kwargs)
+                return view(*args, *_read(sources, request, own_query(view), unknown), **kwargs)
 
             wrapper.sources = sources  # type: ignore[attr-defined]
             return wrapper
@@ -90,7 +91,7 @@ def check_has_no_query(view: View, request: Request) -> None:
         return
     if all(location != "query" for location, _ in getattr(view, "sources", ())):
         try:
-            NO_PARAMETERS.load(query_values(request))
+            NO_PARAMETERS.load(own_query(view))
         except Invalid as fault:
             raise Invalid(*under("query", fault.errors)) from None
 
@@ -100,7 +101,17 @@ def query_values(request: Request) -> dict[str, str]:
     return dict(parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True))
 
 
-def _read(sources: list[Source], request: Request, unknown: str) -> list[Any]:
+def own_query(view: View) -> dict[str, str]:
+    """The query without what the Blueprint reads itself (:mod:`app.core.http.includes`)."""
+    values = query_values(request)
+    if offered_by(view):
+        values.pop(PARAMETER, None)
+    return values
+
+
+def _read(
+    sources: list[Source], request: Request, query: dict[str, str], unknown: str
+) -> list[Any]:
     """The values of the sources; ``unknown`` is for query parameters.
 
     Raises Invalid with the errors of all sources or, if there are none, those of ``Schema.rules``.
@@ -111,7 +122,7 @@ def _read(sources: list[Source], request: Request, unknown: str) -> list[Any]:
         body = _body(request) if location == "json" else None  # its faults end the request
         try:
             if location != "json":
-                values.append(_load_parameters(schema, location, request, unknown))
+                values.append(_load_parameters(schema, location, request, query, unknown))
             elif body is _NO_BODY:
                 raise Invalid(refused("missing", (), None))
             else:
@@ -130,9 +141,11 @@ def _read(sources: list[Source], request: Request, unknown: str) -> list[Any]:
     return values
 
 
-def _load_parameters(schema: Schema, location: str, request: Request, unknown: str) -> Any:
+def _load_parameters(
+    schema: Schema, location: str, request: Request, query: dict[str, str], unknown: str
+) -> Any:
     if location == "query":
-        named = query_values(request)
+        named = query
     else:
         sent = request.headers
         named = {name: sent[name] for name in schema.inputs if name in sent}

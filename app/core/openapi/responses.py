@@ -202,7 +202,7 @@ def _error_statuses(doc: dict[str, Any], rule: str, method: str) -> Iterator[int
 def _chooses_tenant(doc: dict[str, Any]) -> bool:
     """Whether ``?tenant_id=`` chooses the tenant; in a list it is only a filter."""
     for parameter in doc.get("parameters", ()):
-        if parameter["in"] == "query":
+        if parameter["in"] == "query" and "name" not in parameter:  # else it is described already
             fields = resolve_schema_instance(parameter["schema"]).fields
             if "tenant_id" in fields and "cursor" not in fields:
                 return True

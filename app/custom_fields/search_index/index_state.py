@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Uuid, bindparam, func, select, true
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, func, select, true
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.clock import utcnow
@@ -40,7 +40,7 @@ FIND = Statement(
         (FieldIndex.tenant_id == CustomField.tenant_id) & (FieldIndex.field_id == CustomField.id),
     )
     .where(
-        CustomField.id == bindparam("field_id"),
+        CustomField.id == any_(bindparam("field_ids", type_=ARRAY(Uuid))),
         CustomField.tenant_id
         == func.coalesce(bindparam("tenant_id", type_=Uuid), CustomField.tenant_id),
     ),
@@ -74,12 +74,15 @@ def is_indexed(field: CustomField) -> bool:
 
 def get_index(field_id: UUID | str) -> FieldIndex:
     """The state of a field's index, ``none`` where it never had one; raises NotFound."""
-    found: FieldIndex | None = FIND.first(
-        field_id=parse_id(field_id), tenant_id=current_scope().tenant_id
-    )
-    if found is None:
+    found = get_indexes([parse_id(field_id)])
+    if not found:
         raise NotFound
-    return found
+    return found[0]
+
+
+def get_indexes(field_ids: Sequence[UUID]) -> Sequence[FieldIndex]:
+    """The states of the fields' indexes, in any order."""
+    return FIND.all(field_ids=list(field_ids), tenant_id=current_scope().tenant_id)
 
 
 def lock_index(tenant_id: UUID, field_id: UUID) -> FieldIndex | None:

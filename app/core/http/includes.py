@@ -1,0 +1,110 @@
+"""``?include=a,b``: further keys of each item that a GET answers.
+
+A view offers them by ``@blp.response(…, includes=(…))``. Each key costs at most one statement,
+whatever the number of items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from flask import Request
+
+from app.core.db.statements import Statement
+from app.core.db.transactions import context
+from app.core.errors import Invalid
+from app.core.validation.fields import Field
+from app.core.validation.messages import refused
+from app.core.validation.schemas import Schema
+
+PARAMETER = "include"
+CHOSEN = "includes"  # of the transaction's context
+
+
+@dataclass(frozen=True)
+class Include:
+    """A key that ``?include=<name>`` adds at the end of each item.
+
+    ``read`` returns the values of the given rows, in their order; ``field`` documents and
+    serializes a value. ``permission`` is what the caller needs besides the view's own.
+    """
+
+    name: str
+    field: Field
+    read: Callable[[Sequence[Any]], Sequence[Any]]
+    permission: str | None = None
+
+
+def by_key(statement: Statement, keys: Sequence[Any], **values: Any) -> dict[Any, Any]:
+    """The rows of a statement that takes the distinct ``keys``, by their first column."""
+    wanted = sorted({key for key in keys if key is not None})
+    return {row[0]: row for row in statement.all(keys=wanted, **values)} if wanted else {}
+
+
+def choose(view: Any, request: Request, values: Mapping[str, str]) -> None:
+    """Note the includes that the request asks for, in their order.
+
+    Raises Invalid at ``["query", "include"]`` for a name that the view does not offer, and
+    PermissionDenied without the permission of one.
+    """
+    if PARAMETER not in values or not offered_by(view):
+        return
+    offered = {include.name: include for include in offered_by(view)}
+    names = dict.fromkeys(values[PARAMETER].split(","))
+    if names.keys() - offered.keys():
+        expected = ", ".join(repr(name) for name in offered)
+        raise Invalid(
+            refused("enum", ("query", PARAMETER), values[PARAMETER], expected=f"any of {expected}")
+        )
+    chosen = [offered[name] for name in names]
+    for include in chosen:
+        if include.permission is not None:
+            view.access.check(include.permission)
+    context()[CHOSEN] = chosen
+
+
+def offered_by(view: Any) -> tuple[Include, ...]:
+    """The includes of a view; none for a view that is no read."""
+    return getattr(view, "includes", ())
+
+
+def has_any() -> bool:
+    """Whether the request asks for includes."""
+    return bool(context().get(CHOSEN))
+
+
+def add_to(items: Sequence[dict[str, Any]], rows: Sequence[Any]) -> None:
+    """Add the keys that the request asks for to ``items``, the serialized ``rows``."""
+    for include in context().get(CHOSEN, ()):
+        for item, value in zip(items, include.read(rows), strict=True):
+            item[include.name] = include.field.to_json(value)
+
+
+@cache
+def documented(schema: type[Schema], includes: tuple[Include, ...]) -> type[Schema]:
+    """The schema with the keys of ``includes``, for the OpenAPI document."""
+    name = schema.__name__.removesuffix("Schema")
+    fields = {include.name: include.field for include in includes}
+    described = {"__doc__": f"{schema.__doc__} With the keys that `include` asks for."}
+    return type(f"{name}WithIncludesSchema", (schema,), {**described, **fields})
+
+
+def parameter(includes: Sequence[Include]) -> dict[str, Any]:
+    """The query parameter, for the OpenAPI document."""
+    names = [include.name for include in includes]
+    needed = [f"`{one.name}` needs `{one.permission}`" for one in includes if one.permission]
+    return {
+        "name": PARAMETER,
+        "in": "query",
+        "required": False,
+        "style": "form",
+        "explode": False,
+        "schema": {"type": "array", "minItems": 1, "items": {"type": "string", "enum": names}},
+        "example": names[:2],
+        "description": "Keys to add to each item, separated by commas. "
+        f"{'; '.join(needed)}{'. ' if needed else ''}"
+        "With it, the ETag is a digest of the answer.",
+    }
