@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
-from app.core.db.models import Attributed, Moment, Row
+from app.core.db.models import Attributed, Moment, Row, updated_index
 from app.extensions import db
 
 
@@ -20,6 +20,7 @@ class ApiKey(Attributed, Row):
     __tablename__ = "api_keys"
     __table_args__ = (
         Index(None, "created_at", "id"),
+        updated_index(),
         Index(None, "tenant_id", "created_at", "id"),
         Index(None, "expires_at", postgresql_where=text("revoked_at IS NULL")),
     )

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
-from app.core.db.models import Moment, OrganizationRow
+from app.core.db.models import Moment, OrganizationRow, updated_index
 from app.extensions import db
 
 
@@ -79,6 +79,7 @@ class CustomField(OrganizationRow):
             UniqueConstraint("tenant_id", "entity_type", "field_key"),
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "created_at", "id"),
+            updated_index(),
             Index(None, "field_type", "created_at", "id"),
         )
 

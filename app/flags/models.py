@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import Moment, Row, TenantRow
+from app.core.db.models import Moment, Row, TenantRow, updated_index
 
 
 class PlanPreset(Row):
@@ -45,6 +45,7 @@ class FeatureOverride(TenantRow):
             UniqueConstraint("tenant_id", "plan_preset_id", "flag_key"),
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "created_at", "id"),
+            updated_index(),
             Index(None, "plan_preset_id", "created_at", "id"),
             Index(None, "flag_key", "created_at", "id"),
         )

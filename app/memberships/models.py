@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import ForeignKeyConstraint, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import Attributed, OrganizationRow
+from app.core.db.models import Attributed, OrganizationRow, updated_index
 
 
 class Membership(Attributed, OrganizationRow):
@@ -39,4 +39,5 @@ class Membership(Attributed, OrganizationRow):
             ),
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "created_at", "id"),
+            updated_index(),
         )

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import Moment, TenantRow
+from app.core.db.models import Moment, TenantRow, updated_index
 
 
 class Subscription(TenantRow):
@@ -55,6 +55,7 @@ class Subscription(TenantRow):
             UniqueConstraint("tenant_id", "bp_subscription_id"),
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "created_at", "id"),
+            updated_index(),
             Index(None, "bp_subscription_id"),
             # A customer id has any length. A hash index has no limit, a B-tree has one.
             Index(None, "bp_customer_id", postgresql_using="hash"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import Row
+from app.core.db.models import Row, updated_index
 
 
 class Tenant(Row):
@@ -19,6 +19,7 @@ class Tenant(Row):
     __table_args__ = (
         UniqueConstraint("id", "idp_org_id"),
         Index(None, "created_at", "id"),
+        updated_index(),
         Index(None, "plan_name", "created_at", "id"),
     )
 

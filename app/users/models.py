@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import JSON, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import Attributed, OrganizationRow
+from app.core.db.models import Attributed, OrganizationRow, updated_index
 
 
 class User(Attributed, OrganizationRow):
@@ -32,4 +32,5 @@ class User(Attributed, OrganizationRow):
             Index(None, "email", postgresql_using="hash"),
             Index(None, "idp_user_id"),
             Index(None, "created_at", "id"),
+            updated_index(),
         )

@@ -91,6 +91,9 @@ class TestListEvents:
         assert names(created_after=moments[1]) == ["second", "third"]
         assert names(created_before=moments[1]) == ["first"]
         assert names(created_after=moments[1], created_before=moments[2]) == ["second"]
+        # An event never changes.
+        assert names(updated_after=moments[2]) == ["third"]
+        assert names(created_after=moments[2], updated_after=moments[0]) == ["third"]
 
     def test_goes_page_by_page(self, api):
         tenant = create_tenant()

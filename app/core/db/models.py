@@ -17,6 +17,15 @@ from app.extensions import db
 Moment = TIMESTAMP(timezone=True)
 
 
+def updated_index() -> Index:
+    """An index for ``updated_after=``. A BRIN index, unlike a B-tree, allows HOT updates.
+
+    With it an UPDATE takes as long as without one.
+    """
+    settings = {"pages_per_range": 16, "autosummarize": True}
+    return Index(None, "updated_at", postgresql_using="brin", postgresql_with=settings)
+
+
 class Row(db.Model):  # type: ignore[name-defined]
     """A table with an id (UUIDv7), timestamps and a version.
 

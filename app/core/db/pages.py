@@ -45,7 +45,7 @@ class ListOrder(StrEnum):
 class Paging:
     """Which rows of a list are wanted, and in which order; the same for every list.
 
-    The period includes ``created_after`` and excludes ``created_before``.
+    The period includes ``created_after`` and ``updated_after`` and excludes ``created_before``.
     """
 
     limit: int = DEFAULT_LIMIT
@@ -53,6 +53,7 @@ class Paging:
     order: ListOrder = ListOrder.OLDEST_FIRST
     created_after: datetime | None = None
     created_before: datetime | None = None
+    updated_after: datetime | None = None
 
 
 FIRST_PAGE = Paging()
@@ -108,7 +109,7 @@ def paginate(
     names = tuple(c.name for c in model.__table__.columns if c.name not in without)
     equal = equal or {}
     values: dict[str, Any] = {"limit": paging.limit + 1, **equal}
-    conditions += tuple(between(model.created_at, paging.created_after, paging.created_before))
+    conditions += tuple(_in_period(model, paging))
     for condition in conditions:
         if condition.values.keys() & values.keys():
             raise ValueError("two conditions of a list have a parameter of the same name")
@@ -134,6 +135,17 @@ def paginate(
     page = [make(row[:-1]) for row in rows[: paging.limit]]
     has_more = bool(rows) and rows[0].rows_found > len(page)
     return Page(page, make_cursor(name, page[-1]) if has_more else None, name)
+
+
+def _in_period(model: Any, paging: Paging) -> list[Condition]:
+    """Rows of a table without ``updated_at`` never change after their creation."""
+    created_after = paging.created_after
+    changed = []
+    if hasattr(model, "updated_at"):
+        changed = between(model.updated_at, paging.updated_after, None)
+    elif paging.updated_after is not None:
+        created_after = max(created_after or paging.updated_after, paging.updated_after)
+    return [*between(model.created_at, created_after, paging.created_before), *changed]
 
 
 def between(column: Any, since: datetime | None, until: datetime | None) -> list[Condition]:

@@ -40,6 +40,9 @@ class PageQuerySchema(Schema):
     )
     created_after = AwareDateTime(metadata={"description": "Created at this time or later."})
     created_before = AwareDateTime(metadata={"description": "Created before this time."})
+    updated_after = AwareDateTime(
+        metadata={"description": "Created or last changed at this time or later."}
+    )
 
     def load(self, data: Any, *, unknown: str | None = None) -> Any:  # type: ignore[override]
         """The list's own filters and ``paging``."""

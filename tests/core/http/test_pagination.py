@@ -1,9 +1,10 @@
-"""Pages of lists whose rows are large: at most 8 MiB, and at least one row."""
+"""Pages of lists: at most 8 MiB and at least one row; ``updated_after``."""
 
 from itertools import chain
 
 from app.core.db.pages import MAX_BYTES
 from app.webhooks.models import WebhookEvent
+from tests.document import operations
 from tests.factories import create_member, create_tenant, create_user, platform_token, save
 
 MIB = 1024 * 1024
@@ -73,3 +74,31 @@ class TestPages:
         answer = api.get("/v1/webhooks/events", token=platform_token()).get_json()
 
         assert (len(answer["data"]), answer["next_cursor"]) == (3, None)
+
+
+class TestUpdatedAfter:
+    def test_finds_what_was_created_or_changed_since(self, api):
+        tenant = create_tenant()
+        old, changed, _ = (create_user(tenant) for _ in range(3))
+        _, _, token = create_member(tenant)
+        answer = api.patch(f"/v1/users/{changed.id}", token=token, json={"first_name": "Ada"})
+        moment = answer.get_json()["data"]["updated_at"]
+        new = create_user(tenant)
+
+        found = api.get(
+            "/v1/users", token=token, query_string={"updated_after": moment}
+        ).get_json()["data"]
+
+        assert [user["id"] for user in found] == [str(changed.id), str(new.id)]
+        assert str(old.id) not in {user["id"] for user in found}
+
+    def test_is_a_filter_of_every_list(self, api):
+        document = api.get("/openapi.json").get_json()
+        lists = [one for one in operations(document) if "cursor" in named(one)]
+
+        assert {one.path for one in lists if "updated_after" not in named(one)} == set()
+        assert len(lists) > 10
+
+
+def named(operation):
+    return {parameter["name"] for parameter in operation.about.get("parameters", ())}
