@@ -39,4 +39,4 @@ class Tenant(Row):
     mailing_zipcode: Mapped[str] = mapped_column(Text, default="")
     mailing_country: Mapped[str] = mapped_column(Text, default="")
     is_active: Mapped[bool] = mapped_column(default=True)
-    meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict, server_default="{}")

@@ -20,7 +20,7 @@ class User(Attributed, OrganizationRow):
 
     idp_user_id: Mapped[str] = mapped_column(Text)
     email: Mapped[str] = mapped_column(Text)
-    email_key: Mapped[str] = mapped_column(Text)
+    email_key: Mapped[str] = mapped_column(Text, server_default="")
     first_name: Mapped[str] = mapped_column(Text, default="")
     last_name: Mapped[str] = mapped_column(Text, default="")
     is_active: Mapped[bool] = mapped_column(default=True)
