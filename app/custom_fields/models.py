@@ -84,6 +84,7 @@ class CustomField(OrganizationRow):
                 "ix_custom_fields_searched_tenants",
                 "field_key",
                 "field_type",
+                "id",
                 postgresql_where=text("entity_type = 'tenant' AND is_searchable AND is_active"),
             ),
         )

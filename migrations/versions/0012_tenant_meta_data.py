@@ -1,7 +1,7 @@
 """Tenants' metadata, found across tenants, and users' e-mail addresses compared without case."""
 
 import sqlalchemy as sa
-from alembic import context, op
+from alembic import op
 
 from app.users.emails import email_key
 
@@ -29,7 +29,7 @@ $$
 
 INDEXES = {
     "ix_users_email_key_tenant_id": "users (email_key, tenant_id)",
-    "ix_custom_fields_searched_tenants": "custom_fields (field_key, field_type)"
+    "ix_custom_fields_searched_tenants": "custom_fields (field_key, field_type, id)"
     " WHERE entity_type = 'tenant' AND is_searchable AND is_active",
     "ix_custom_field_indexes_unready": "custom_field_indexes (tenant_id, field_id)"
     " WHERE state IN ('building', 'failed')",
@@ -90,7 +90,7 @@ def write_email_keys():
     Only Python has the case rules of all of Unicode: PostgreSQL's ``lower()`` depends on the
     database's locale.
     """
-    if context.is_offline_mode():
+    if op.get_context().as_sql:
         return
     connection = op.get_bind()
     connection.execute(sa.text("SELECT set_config('app.platform', 'on', false)"))
