@@ -148,8 +148,8 @@ def update(
 def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor) -> None:
     """Change fields of users that this transaction has read, of any tenants, by one statement.
 
-    The caller has applied the rules for owners. An e-mail address may be another user's. Raises RowChanged if another transaction has
-    changed one of the users since it was read.
+    The caller has applied the rules for owners. An e-mail address may be another user's. Raises
+    RowChanged if another transaction has changed one of the users since it was read.
     """
     for user, change in update_rows(User, changes, actor_id=actor.id, also=_with_key):
         if change is not None:

@@ -10,7 +10,7 @@ down_revision = "0008"
 branch_labels = None
 depends_on = None
 
-# Lock the address first. In plpgsql and volatile, so that the query has a newer snapshot than the lock.
+# In plpgsql and volatile, so that the query has a newer snapshot than the lock.
 EMAIL_IS_TAKEN = """
 CREATE OR REPLACE FUNCTION email_is_taken(wanted_tenant uuid, wanted_key text, own_id uuid)
 RETURNS boolean LANGUAGE plpgsql AS $$
@@ -68,7 +68,7 @@ def upgrade():
         if_not_exists=True,
     )
     op.execute(EMAIL_IS_TAKEN)
-    with op.get_context().autocommit_block():  # what follows a failure runs again
+    with op.get_context().autocommit_block():  # after a failure, all of it can run again
         write_email_keys()
         for name, definition in INDEXES.items():
             op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
@@ -85,12 +85,11 @@ def downgrade():
 
 
 def write_email_keys():
-    """Give each user the key of their address, in batches; nothing in SQL that is only printed.
+    """Give each user the key of their address, in batches.
 
-    Only Python has the case rules of all of Unicode: PostgreSQL's ``lower()`` depends on the
-    database's locale.
+    Python does it, because PostgreSQL's ``lower()`` depends on the database's locale.
     """
-    if op.get_context().as_sql:
+    if op.get_context().as_sql:  # `--sql` only prints
         return
     connection = op.get_bind()
     connection.execute(sa.text("SELECT set_config('app.platform', 'on', false)"))

@@ -173,9 +173,9 @@ class TestTypes:
         wrong, operator = search(n="x"), search(n__prefix="1")
         ends = search(n__gte="5", n__lte="2024-05-01")
 
-        assert wrong.json["detail"][0]["type"] == "int_parsing"
+        assert wrong.json["detail"][0]["type"] == "date_from_datetime_parsing"
         assert wrong.json["detail"][0]["loc"] == ["query", "meta_data.n"]
-        assert "integer and date have no prefix" in operator.json["detail"][0]["msg"]
+        assert "date and integer have no prefix" in operator.json["detail"][0]["msg"]
         assert ends.json["detail"][0]["loc"] == ["query", "meta_data.n__lte"]
         assert {wrong.status_code, operator.status_code, ends.status_code} == {422}
 

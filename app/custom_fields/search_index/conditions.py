@@ -94,7 +94,7 @@ def compare(field_type: FieldType, operator: str, text: str) -> Comparison:
 
 
 def all_of(shapes: Sequence[Shape], name: str) -> list[ColumnElement[bool]]:
-    """The conditions on :class:`IndexRow` of several comparisons, for the values of :func:`values_of`."""
+    """The conditions of several comparisons; :func:`values_of` has the values of their parameters."""
     return [condition(shape, f"{name}_{place}") for place, shape in enumerate(shapes)]
 
 

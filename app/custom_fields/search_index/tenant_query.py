@@ -69,19 +69,22 @@ FIND_TYPES = Statement(
     "custom_fields.find_types_of_tenants",
     select(_keys.c.key, _types.c.type, _unready.limit(1).scalar_subquery().label("unready_id"))
     .join_from(_keys, _types, true())
-    .join(_first, true()),
+    .join(_first, true())
+    .order_by(_types.c.type),
 )
 
 
 def among(query: Mapping[str, str]) -> Condition:
     """The condition on tenants of these ``meta_data.…`` parameters, one or more.
 
-    Raises Invalid as :func:`filters.read` for keys that no tenant's metadata is searched by, and for more than
-    :data:`MAX_FILTERS` parameters; IndexNotReady while an index of such a field is not complete.
+    Raises Invalid as :func:`filters.read` for keys of which no tenant has a searchable active field,
+    and for more than :data:`MAX_FILTERS` parameters; IndexNotReady while the index of a field with
+    one of the keys is not complete.
     """
-    for parameter in list(query)[MAX_FILTERS:]:
+    surplus = list(query)[MAX_FILTERS:]
+    if surplus:
         reason = f"a query can have at most {MAX_FILTERS} meta_data filters"
-        raise Invalid(value_error(["query", parameter], reason, query[parameter]))
+        raise Invalid(*(value_error(["query", name], reason, query[name]) for name in surplus))
     types: dict[str, list[FieldType]] = {}
     unready = {}
     for row in FIND_TYPES.all(keys=list(filters.keys_of(query))):
