@@ -215,16 +215,17 @@ def subscription_row(number: int) -> Row:
 
 USER_COLUMNS = (
     "id created_at updated_at version tenant_id idp_org_id created_by_user_id updated_by_user_id"
-    " idp_user_id email first_name last_name is_active meta_data"
+    " idp_user_id email email_key first_name last_name is_active meta_data"
 )
 
 
 def _users(numbers: Iterable[int], users_per_tenant: int) -> Iterator[Row]:
     for number in numbers:
         tenant = number // users_per_tenant
+        email = f"user{number}@tenant-{tenant}.example"
         yield (
             *(row_id(USER, number), *_stamps(number), row_id(TENANT, tenant), org_id(tenant)),
-            *("system:idp", "system:idp", subject(number), f"user{number}@tenant-{tenant}.example"),
+            *("system:idp", "system:idp", subject(number), email, email),
             *(f"First{number}", f"Last{number}", True, json.dumps(meta_data(number))),
         )
 

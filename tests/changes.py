@@ -85,6 +85,9 @@ def fields_of(api, world):
 
 VALUES = {
     "PATCH /v1/tenants/{tenant_id}": lambda api, world: {"json": {"name": "Renamed"}},
+    "PATCH /v1/tenants/{tenant_id}/meta_data": lambda api, world: {
+        "json": {"patches": {"segment": "Renamed"}}
+    },
     "PATCH /v1/users/{user_id}": lambda api, world: {"json": {"first_name": "Renamed"}},
     "PATCH /v1/tenants/{tenant_id}/active": lambda api, world: {"query": {"is_active": "false"}},
     "PATCH /v1/users/{user_id}/meta_data": lambda api, world: {

@@ -24,6 +24,7 @@ from app.memberships.models import Membership
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import with_class
 from app.tenants.models import Tenant
+from app.users.emails import email_key
 from app.users.models import User
 from tests import database
 from tests.database import platform_transaction
@@ -68,7 +69,8 @@ def create_user(tenant: Tenant, **values: Any) -> User:
         "created_by_user_id": SYSTEM_CLI.id,
         "updated_by_user_id": SYSTEM_CLI.id,
     }
-    return save(User, **defaults | values)
+    values = defaults | values
+    return save(User, **{"email_key": email_key(values["email"]), **values})
 
 
 def create_membership(

@@ -68,7 +68,7 @@ class TestWhatPostgresReceives:
 
         def send():
             number = next(numbers)
-            body = {"idp_user_id": number, "email": "ada@example.com"}
+            body = {"idp_user_id": number, "email": f"u{number}@example.com"}
             return api.post(
                 "/v1/users", token=token, json=body, headers={"Idempotency-Key": number}
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
@@ -69,6 +70,14 @@ def assignments(fields: Iterable[str]) -> dict[str, str]:
         if not separator:
             raise click.UsageError(f"--set {name}: write FIELD=VALUE.")
     return {name: value for name, _, value in pairs}
+
+
+def from_json(text: str | None) -> Any:
+    """The value of an option or argument that is JSON; raises UsageError for other text."""
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise click.UsageError(f"This is not JSON: {fault}.") from None
 
 
 def print_list(

@@ -7,16 +7,31 @@ import click
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant
 from app.cli.privacy import export_tenant
-from app.cli.records import assignments, load, paging_options, print_list, print_one, set_option
+from app.cli.records import (
+    assignments,
+    from_json,
+    load,
+    paging_options,
+    print_list,
+    print_one,
+    set_option,
+)
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.tenants import service
-from app.tenants.schemas import TenantCreateSchema, TenantSchema, TenantUpdateSchema
+from app.tenants.schemas import (
+    TenantCreateSchema,
+    TenantMetaDataPatchSchema,
+    TenantMetaDataSchema,
+    TenantSchema,
+    TenantUpdateSchema,
+)
 
 COLUMNS = ("id", "slug", "name", "idp_org_id", "plan_name", "is_active", "created_at")
 
 tenants = AppGroup("tenants", help="List, create, change, suspend, activate and export tenants.")
 SHAPE = TenantSchema()
+META_DATA_SHAPE = TenantMetaDataSchema()
 tenants.add_command(export_tenant)
 
 
@@ -67,6 +82,27 @@ def update(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
     values = load(TenantUpdateSchema, assignments(fields))
     row = service.update(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
+
+
+@tenants.command("show-meta-data")
+@click.argument("tenant")
+@json_option
+@operator
+def show_meta_data(tenant: str, as_json: bool) -> None:
+    """Show a tenant's metadata."""
+    print_one(find_tenant(tenant), META_DATA_SHAPE, as_json=as_json)
+
+
+@tenants.command("patch-meta-data")
+@click.argument("tenant")
+@click.argument("patch", metavar="JSON")
+@json_option
+@operator
+def patch_meta_data(tenant: str, patch: str, as_json: bool) -> None:
+    """Merge-patch a tenant's metadata (RFC 7396): null removes a key."""
+    body = load(TenantMetaDataPatchSchema, {"patches": from_json(patch)})
+    row = service.patch_meta_data(find_tenant(tenant).id, body["patches"], actor=SYSTEM_CLI)
+    print_one(row, META_DATA_SHAPE, as_json=as_json)
 
 
 @tenants.command("suspend")

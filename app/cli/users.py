@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import click
 
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant, find_user
 from app.cli.privacy import erase_user, export_user
-from app.cli.records import assignments, load, paging_options, print_list, print_one, set_option
+from app.cli.records import (
+    assignments,
+    from_json,
+    load,
+    paging_options,
+    print_list,
+    print_one,
+    set_option,
+)
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.users import service
@@ -34,7 +39,7 @@ users.add_command(erase_user)
 
 @users.command("list")
 @tenant_option
-@click.option("--email", help="Only with exactly this e-mail address.")
+@click.option("--email", help="Only with this e-mail address, in whatever case.")
 @click.option("--active/--inactive", "is_active", default=None, help="Only these.")
 @paging_options()
 @json_option
@@ -73,7 +78,7 @@ def show(user: str, tenant: str | None, as_json: bool) -> None:
 @operator
 def create(tenant: str, meta_data: str | None, as_json: bool, **given: str | None) -> None:
     """Create a user."""
-    values = load(UserCreateSchema, {**given, "meta_data": _json(meta_data)})
+    values = load(UserCreateSchema, {**given, "meta_data": from_json(meta_data)})
     row = service.create(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 
@@ -121,13 +126,6 @@ def activate(user: str, tenant: str | None, as_json: bool) -> None:
 @operator
 def patch_meta_data(user: str, patch: str, tenant: str | None, as_json: bool) -> None:
     """Merge-patch a user's metadata (RFC 7396): null removes a key."""
-    body = load(UserMetaDataPatchSchema, {"patches": _json(patch)})
+    body = load(UserMetaDataPatchSchema, {"patches": from_json(patch)})
     row = service.patch_meta_data(find_user(user, tenant).id, body["patches"], actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
-
-
-def _json(text: str | None) -> Any:
-    try:
-        return None if text is None else json.loads(text)
-    except (ValueError, RecursionError) as fault:
-        raise click.UsageError(f"This is not JSON: {fault}.") from None

@@ -81,6 +81,13 @@ class CustomField(OrganizationRow):
             Index(None, "created_at", "id"),
             updated_index(),
             Index(None, "field_type", "created_at", "id"),
+            Index(
+                "ix_custom_fields_searched_tenants",
+                "field_key",
+                "field_type",
+                "id",
+                postgresql_where=text("entity_type = 'tenant' AND is_searchable AND is_active"),
+            ),
         )
 
 
@@ -98,6 +105,12 @@ class FieldIndex(db.Model):  # type: ignore[name-defined]
             "ix_custom_field_indexes_unsettled",
             "updated_at",
             postgresql_where=text("is_settled IS false"),
+        ),
+        Index(
+            "ix_custom_field_indexes_unready",
+            "tenant_id",
+            "field_id",
+            postgresql_where=text("state IN ('building', 'failed')"),
         ),
     )
 
@@ -124,6 +137,16 @@ def _value_index(column: str) -> Index:
     )
 
 
+def _tenants_value_index(column: str) -> Index:
+    """For look-ups in all tenants, of the values of the tenants themselves."""
+    return Index(
+        f"ix_custom_field_index_rows_tenants_{column}",
+        column,
+        "field_id",
+        postgresql_where=text(f"entity_id = tenant_id AND {column} IS NOT NULL"),
+    )
+
+
 class IndexRow(db.Model):  # type: ignore[name-defined]
     """One searchable value of one entity; a multi_select has one row per option.
 
@@ -139,6 +162,9 @@ class IndexRow(db.Model):  # type: ignore[name-defined]
         _value_index("text_key"),
         _value_index("number_value"),
         _value_index("date_value"),
+        _tenants_value_index("text_key"),
+        _tenants_value_index("number_value"),
+        _tenants_value_index("date_value"),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)

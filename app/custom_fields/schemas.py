@@ -19,7 +19,7 @@ from app.core.validation.fields import (
 )
 from app.core.validation.schemas import Schema
 from app.custom_fields.models import FieldType, IndexState
-from app.custom_fields.search_index.query import FILTER
+from app.custom_fields.search_index.filters import FILTER
 from app.custom_fields.values.check import MAX_OPTIONS, option_errors
 
 KEY_PATTERN = "^[a-z][a-z0-9_]{0,62}$"

@@ -120,8 +120,8 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
     ):
         _run(connection, delete(table).where(condition), done)
     for user_id in users:
-        values: dict[str, Any] = {"email": "", "first_name": "", "last_name": "", "meta_data": {}}
-        values |= {"idp_user_id": f"erased:{user_id}", "is_active": False}
+        values: dict[str, Any] = {"email": "", "email_key": "", "first_name": "", "last_name": ""}
+        values |= {"meta_data": {}, "idp_user_id": f"erased:{user_id}", "is_active": False}
         _run(connection, _changed(USERS).where(USERS.c.id == user_id).values(values), done)
     table = Membership.__table__
     ended = _changed(table).values(idp_membership_id="", is_active=False)

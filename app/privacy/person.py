@@ -19,6 +19,7 @@ from app.memberships.models import Membership
 from app.privacy.identifiers import ERASED, Identifiers
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
+from app.users.emails import email_key
 from app.users.models import User
 
 USERS, MEMBERSHIPS, AUDIT = User.__table__, Membership.__table__, AuditEvent.__table__
@@ -77,7 +78,7 @@ def find_subject(connection: Connection, named: str, tenant_id: UUID | None = No
     Without ``tenant_id`` it also finds people who are known only from the identity provider's
     events. Raises PersonNotFound, and Conflict where several people match.
     """
-    matches = [USERS.c.email == named, USERS.c.idp_user_id == named]
+    matches = [USERS.c.email_key == email_key(named), USERS.c.idp_user_id == named]
     with suppress(NotFound):
         matches.append(USERS.c.id == parse_id(named))
     users = select(USERS.c.idp_user_id).where(or_(*matches)).distinct()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, Text, UniqueConstraint
+from typing import Any
+
+from sqlalchemy import JSON, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Row, updated_index
@@ -12,6 +14,7 @@ class Tenant(Row):
     """One customer organization. A tenant that is not active is suspended.
 
     ``plan_name`` is that of the current subscription, or the default plan. No request sets it.
+    ``meta_data`` is any JSON object, stored as it was sent.
     """
 
     __tablename__ = "tenants"
@@ -37,3 +40,4 @@ class Tenant(Row):
     mailing_zipcode: Mapped[str] = mapped_column(Text, default="")
     mailing_country: Mapped[str] = mapped_column(Text, default="")
     is_active: Mapped[bool] = mapped_column(default=True)
+    meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict, server_default="{}")

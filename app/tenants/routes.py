@@ -10,12 +10,16 @@ from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
+from app.custom_fields.search_index.filters import IndexNotReady
 from app.includes import HISTORY, TENANT
 from app.tenants import service
+from app.tenants.includes import META_DATA
 from app.tenants.models import Tenant
 from app.tenants.schemas import (
     ActiveQuerySchema,
     TenantCreateSchema,
+    TenantMetaDataPatchSchema,
+    TenantMetaDataSchema,
     TenantQuerySchema,
     TenantSchema,
     TenantUpdateSchema,
@@ -25,16 +29,18 @@ from app.tenants.service import IdpOrgIdTaken, SlugTaken
 blp = Blueprint(
     "tenants", __name__, url_prefix="/v1/tenants", description="Customer organizations."
 )
-INCLUDES = (TENANT, HISTORY)
+INCLUDES = (TENANT, META_DATA, HISTORY)
 
 
 @blp.get("")
 @requires(Permission.SUPERADMIN)
 @blp.arguments(TenantQuerySchema, location="query")
 @blp.response(200, TenantSchema(many=True), includes=INCLUDES)
+@blp.raises(IndexNotReady)
 def list_tenants(query: dict[str, Any]) -> Page:
     """List all tenants."""
-    return service.list_tenants(query.pop("paging"), filters=query)
+    paging, meta_data = query.pop("paging"), query.pop("meta_data")
+    return service.list_tenants(paging, filters=query, meta_data=meta_data)
 
 
 @blp.post("")
@@ -63,6 +69,23 @@ def get(tenant_id: str) -> Tenant:
 def update(body: dict[str, Any], tenant_id: str) -> Tenant:
     """Change a tenant's fields."""
     return service.update(tenant_id, body, actor=current_actor())
+
+
+@blp.get("/<tenant_id>/meta_data")
+@requires(Permission.TENANTS_READ)
+@blp.response(200, TenantMetaDataSchema)
+def get_meta_data(tenant_id: str) -> Tenant:
+    """Get a tenant's metadata."""
+    return service.get_tenant(tenant_id)
+
+
+@blp.patch("/<tenant_id>/meta_data")
+@requires(Permission.TENANTS_WRITE)
+@blp.arguments(TenantMetaDataPatchSchema)
+@blp.response(200, TenantMetaDataSchema)
+def patch_meta_data(body: dict[str, Any], tenant_id: str) -> Tenant:
+    """Merge-patch a tenant's metadata (RFC 7396)."""
+    return service.patch_meta_data(tenant_id, body["patches"], actor=current_actor())
 
 
 @blp.patch("/<tenant_id>/active")

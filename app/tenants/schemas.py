@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.http.pagination import PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Bool, Email, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Bool, Email, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
+from app.custom_fields.schemas import MetaDataQuerySchema
 from app.tenants import slugs
 
 MAX_KEY = 255
@@ -25,6 +25,8 @@ EXAMPLES = {
     "mailing_state": "IL",
     "mailing_zipcode": "62701",
     "mailing_country": "US",
+    "meta_data": {"segment": "enterprise"},
+    "patches": {"segment": "enterprise", "account_manager": None},
 }
 
 
@@ -81,12 +83,16 @@ class TenantCreateSchema(Schema):
     mailing_state = Str()
     mailing_zipcode = Str()
     mailing_country = Str()
+    meta_data = JsonObject()
 
 
 class TenantUpdateSchema(TenantCreateSchema):
     """The fields to change. Only a platform credential can change ``idp_org_id``."""
 
     examples = EXAMPLES
+
+    class Meta(TenantCreateSchema.Meta):
+        exclude = ("meta_data",)  # it has an endpoint of its own
 
     idp_org_id = Str(min_length=1, max_length=MAX_KEY)
     name = Str(min_length=1)
@@ -97,7 +103,26 @@ class TenantUpdateSchema(TenantCreateSchema):
     )
 
 
-class TenantQuerySchema(PageQuerySchema):
+class TenantMetaDataSchema(Schema):
+    """A tenant's metadata; its ETag is the tenant's."""
+
+    examples = EXAMPLES
+
+    tenant_id = Uuid(attribute="id", required=True)
+    meta_data = JsonObject(required=True)
+
+
+class TenantMetaDataPatchSchema(Schema):
+    """A merge patch of a tenant's metadata."""
+
+    examples = EXAMPLES
+
+    patches = JsonObject(
+        required=True, metadata={"description": "A merge patch (RFC 7396): null removes a key."}
+    )
+
+
+class TenantQuerySchema(MetaDataQuerySchema):
     """Filters of the list of tenants."""
 
     examples = EXAMPLES

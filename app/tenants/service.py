@@ -14,6 +14,9 @@ from app.core.db import queries, transactions
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import visible_id
 from app.core.errors import Conflict, ProviderField
+from app.custom_fields import metadata
+from app.custom_fields.entities import TENANT
+from app.custom_fields.search_index import tenant_query
 from app.tenants import slugs
 from app.tenants.models import Tenant
 
@@ -42,17 +45,29 @@ def get_tenant(tenant_id: UUID | str) -> Tenant:
     return queries.get_row(Tenant, visible_id(tenant_id))
 
 
-def list_tenants(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:
-    """One page of all tenants; ``filters`` are values of the columns :data:`FILTERS`."""
-    return paginate(Tenant, paging, equal=filters)
+def list_tenants(
+    paging: Paging = FIRST_PAGE,
+    *,
+    filters: Mapping[str, Any] | None = None,
+    meta_data: Mapping[str, str] | None = None,
+) -> Page:
+    """One page of all tenants, without their metadata.
+
+    ``filters`` are values of the columns :data:`FILTERS`. ``meta_data`` filters by the tenants' own
+    searchable custom fields (see :mod:`app.custom_fields.search_index.tenant_query`).
+    """
+    conditions = [tenant_query.among(meta_data)] if meta_data else []
+    return paginate(Tenant, paging, *conditions, equal=filters, without=("meta_data",))
 
 
 def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
     """Create an active tenant on the default plan.
 
     Without a ``slug``, one is derived from the name and made unique by ``-2``, ``-3`` …
-    Raises SlugTaken for a given slug, and IdpOrgIdTaken.
+    Raises SlugTaken for a given slug, IdpOrgIdTaken, and Invalid for too large ``meta_data``.
     """
+    given = values.get("meta_data", {})  # a new tenant has no custom fields
+    metadata.check_size(given, given, loc=("body", "meta_data"))
     if "slug" in values:
         return _insert(values, actor)
     for slug in slugs.candidates(values["name"]):
@@ -84,6 +99,11 @@ def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenan
     """Activate or suspend a tenant. If it already has this state, nothing is changed or recorded."""
     tenant = queries.lock_row(Tenant, visible_id(tenant_id))
     return _change(tenant, {"is_active": is_active}, _state_action(is_active), actor)
+
+
+def patch_meta_data(tenant_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> Tenant:
+    """Merge ``patch`` into the tenant's metadata, as :func:`app.custom_fields.metadata.patch`."""
+    return metadata.patch(TENANT, visible_id(tenant_id), patch, actor=actor)
 
 
 def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> None:

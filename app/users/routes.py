@@ -11,10 +11,11 @@ from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
-from app.custom_fields.search_index.query import IndexNotReady
+from app.custom_fields.search_index.filters import IndexNotReady
 from app.includes import HISTORY, TENANT
 from app.memberships.owners import LastOwner, OwnerOnly
 from app.users import service
+from app.users.emails import EmailTaken
 from app.users.includes import MEMBERSHIPS
 from app.users.models import User
 from app.users.schemas import (
@@ -47,7 +48,7 @@ def list_users(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(UserCreateSchema)
 @blp.response(201, UserSchema)
-@blp.raises(IdpUserIdTaken)
+@blp.raises(IdpUserIdTaken, EmailTaken)
 def create(query: dict[str, Any], body: dict[str, Any]) -> User:
     """Create a user."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
@@ -66,7 +67,7 @@ def get(user_id: str) -> User:
 @requires(Permission.USERS_WRITE)
 @blp.arguments(UserUpdateSchema)
 @blp.response(200, UserSchema)
-@blp.raises(ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken)
+@blp.raises(ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken, EmailTaken)
 def update(body: dict[str, Any], user_id: str) -> User:
     """Change a user's fields, activate or deactivate the user."""
     return service.update(user_id, body, actor=current_actor())

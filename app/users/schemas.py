@@ -82,4 +82,4 @@ class UserQuerySchema(MetaDataQuerySchema):
 
     tenant_id = Uuid()
     is_active = Bool()
-    email = Str()
+    email = Str(metadata={"description": "The address, in whatever case."})

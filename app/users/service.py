@@ -7,28 +7,26 @@ from typing import Any
 from uuid import UUID
 
 from app.audit.service import record, record_creation
-from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import check_precondition
+from app.core.db.queries import Change, check_precondition
 from app.core.db.tenancy import narrow
-from app.core.errors import Conflict, Invalid, Location, ProviderField, error, value_error
-from app.core.merge_patch import merge_patch
+from app.core.errors import Conflict, Invalid, ProviderField, error
+from app.custom_fields import metadata
+from app.custom_fields.entities import USER
 from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
-from app.custom_fields.values.check import check_patch
-from app.custom_fields.values.rules import remember, rules_column
 from app.memberships import owners
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
+from app.users.emails import check_free, email_key
 from app.users.models import User
 
-ENTITY = "user"
-MAX_META_DATA = 32 * 1024
+DERIVED = frozenset({"email_key"})
+"""Columns that follow from others; the audit trail does not have them."""
 
-RULES = rules_column(User.tenant_id, ENTITY)
 IS_OWNER = owners.is_owner(User)
 LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
 
@@ -57,35 +55,44 @@ def list_users(
 ) -> Page:
     """One page of a tenant's users (of all users, for the platform).
 
-    ``filters`` are values of columns. ``meta_data`` filters by searchable custom fields (see
-    :mod:`app.custom_fields.search_index.query`) and needs a tenant: it raises Invalid without one.
+    ``filters`` are values of columns; ``email`` is compared without case. ``meta_data`` filters by
+    searchable custom fields (see :mod:`app.custom_fields.search_index.query`) and needs a tenant:
+    it raises Invalid without one.
     """
     shown = narrow(tenant_id)
+    equal = {name: value for name, value in (filters or {}).items() if name != "email"}
+    equal |= _with_key(filters or {})
     conditions = []
     if meta_data:
         if shown is None:
             raise Invalid(error(["query", "tenant_id"], "missing", "Field required"))
-        conditions = [search.among(shown, ENTITY, meta_data, User.id)]
-    return paginate(User, paging, *conditions, equal=filters, tenant_id=shown)
+        conditions = [search.among(shown, USER.entity_type, meta_data, User.id)]
+    return paginate(User, paging, *conditions, equal=equal, tenant_id=shown)
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     """Create an active user of a tenant.
 
-    Raises NotFound for an unknown tenant, and IdpUserIdTaken. Raises Invalid for
+    Raises NotFound for an unknown tenant, IdpUserIdTaken and EmailTaken. Raises Invalid for
     ``meta_data`` that is too large or does not satisfy the tenant's custom fields.
     """
-    return create_in(tenants.get_tenant(tenant_id), values, actor=actor)
+    user = create_in(tenants.get_tenant(tenant_id), values, actor=actor)
+    check_free(user)
+    return user
 
 
 def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> User:
-    """Create a user as :func:`create` does, in a tenant that has been read already."""
-    meta_data = values.get("meta_data", {})
-    _check(tenant.id, meta_data, meta_data, loc=("body", "meta_data"))
+    """Create a user as :func:`create` does, in a tenant that has been read already.
+
+    The e-mail address may be another user's: the identity provider is the authority.
+    """
+    given = values.get("meta_data", {})
+    metadata.check(USER, tenant.id, given, given, loc=("body", "meta_data"))
     user = queries.insert_row(
         User,
         {
             **values,
+            **_with_key(values),
             "tenant_id": tenant.id,
             "idp_org_id": tenant.idp_org_id,
             "created_by_user_id": actor.id,
@@ -93,9 +100,9 @@ def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Use
         },
         conflicts=CONFLICTS,
     )
-    if meta_data:
-        writer.refresh(tenant.id, ENTITY, user.id, {}, meta_data)
-    record_creation("user.created", user, actor=actor)
+    if given:
+        writer.refresh(tenant.id, USER.entity_type, user.id, {}, given)
+    record_creation("user.created", user, actor=actor, hidden=DERIVED)
     return user
 
 
@@ -109,7 +116,8 @@ def update(
     """Change a user's fields other than ``meta_data``.
 
     Raises ProviderField if a tenant's actor changes ``idp_user_id``, OwnerOnly or IdpUserIdTaken,
-    and LastOwner unless ``allow_ownerless``.
+    and LastOwner unless ``allow_ownerless``. Raises EmailTaken for the address of another active
+    user, unless the user has it already and stays as active as before.
     """
     deactivates = values.get("is_active") is False
     further = [LOCKED_OWNERS] if deactivates else []
@@ -127,8 +135,12 @@ def update(
             actor=actor,
             allow_ownerless=allow_ownerless,
         )
-    user, change = queries.update_row(User, user, values, actor_id=actor.id, conflicts=CONFLICTS)
+    user, change = queries.update_row(
+        User, user, values, actor_id=actor.id, also=_with_key(values), conflicts=CONFLICTS
+    )
     if change is not None:
+        if _claims_address(user, change):
+            check_free(user)
         record("user.updated", user, change, actor=actor)
     return user
 
@@ -136,47 +148,26 @@ def update(
 def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor) -> None:
     """Change fields of users that this transaction has read, of any tenants, by one statement.
 
-    The caller has applied the rules for owners. Raises RowChanged if another transaction has
-    changed one of the users since it was read.
+    The caller has applied the rules for owners. An e-mail address may be another user's. Raises
+    RowChanged if another transaction has changed one of the users since it was read.
     """
-    for user, change in update_rows(User, changes, actor_id=actor.id):
+    for user, change in update_rows(User, changes, actor_id=actor.id, also=_with_key):
         if change is not None:
             record("user.updated", user, change, actor=actor)
 
 
 def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> User:
-    """Merge ``patch`` into the user's metadata (RFC 7396). A patch without effect records nothing.
-
-    The row stays locked, so concurrent patches of one user run one after the other and none is
-    lost. The merge runs in Python, because the result has to satisfy the tenant's custom fields.
-
-    Raises Invalid if a value does not satisfy the custom field of its key, and if the result is
-    larger than :data:`MAX_META_DATA` bytes.
-    """
-    user, (rules,) = queries.lock_with(User, user_id, RULES)
-    remember(user.tenant_id, ENTITY, rules)
-    before = user.meta_data
-    after = merge_patch(before, patch)
-    _check(user.tenant_id, patch, after, loc=("body", "patches"))
-    check_precondition(user)
-    user, change = queries.update_row(User, user, {"meta_data": after}, actor_id=actor.id)
-    if change is not None:
-        writer.refresh(user.tenant_id, ENTITY, user.id, before, after)
-        record("user.meta_data_patched", user, change, actor=actor)
-    return user
+    """Merge ``patch`` into the user's metadata, as :func:`app.custom_fields.metadata.patch`."""
+    return metadata.patch(USER, user_id, patch, actor=actor)
 
 
-def _check(
-    tenant_id: UUID,
-    patch: Mapping[str, Any],
-    after: Mapping[str, Any],
-    *,
-    loc: Location,
-) -> None:
-    """Raise Invalid at ``loc`` if custom fields are not satisfied or ``after`` is too large."""
-    if patch:
-        check_patch(tenant_id, ENTITY, patch, loc=loc)
-    size = json_text.size(after)
-    if size > MAX_META_DATA:
-        reason = f"meta_data can have at most {MAX_META_DATA} bytes of JSON, not {size}"
-        raise Invalid(value_error(loc, reason, patch))
+def _with_key(values: Mapping[str, Any]) -> dict[str, str]:
+    """The ``email_key`` that is written with these values; none without an e-mail address."""
+    return {"email_key": email_key(values["email"])} if "email" in values else {}
+
+
+def _claims_address(user: User, change: Change) -> bool:
+    """Whether a change gave the user another address, but for its case, or activated the user."""
+    if "email" in change.after and email_key(change.before["email"]) != user.email_key:
+        return True
+    return change.after.get("is_active") is True

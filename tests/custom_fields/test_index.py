@@ -455,7 +455,7 @@ class TestRaces:
             for number in range(10):
                 body = {
                     "idp_user_id": f"{worker}-{number}",
-                    "email": "a@b.co",
+                    "email": f"u{worker}.{number}@example.com",
                     "meta_data": {"key": "v"},
                 }
                 path = f"/v1/users?tenant_id={tenant.id}"

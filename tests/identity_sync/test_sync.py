@@ -171,6 +171,19 @@ class TestUsers:
         assert [user.email for user in all_rows(User)] == ["ada@zenith.example"] * 2
         assert {user.idp_org_id for user in all_rows(User)} == {"o1", "o2"}
 
+    def test_may_have_the_address_of_another_user(self, owner, generic):
+        for number, email in enumerate(["ADA@acme.example", "bob@acme.example"], 2):
+            generic("user.created", "09:00", id=f"u{number}", email=email)
+            generic("membership.created", "09:00", organization_id="o1", user_id=f"u{number}")
+
+        row = generic("user.updated", "10:00", id="u3", email="Ada@Acme.example")
+
+        assert row.status == "succeeded"
+        assert [user.email for user in all_rows(User)] == [
+            "ada@acme.example", "ADA@acme.example", "Ada@Acme.example",
+        ]  # fmt: skip
+        assert {user.email_key for user in all_rows(User)} == {"ada@acme.example"}
+
     def test_keep_what_an_event_does_not_say(self, owner, generic):
         generic("user.updated", "10:00", id="u1", email="new@acme.example")
 

@@ -34,7 +34,7 @@ IMPERSONAL = {
     "suppressions": "cause scope source",
     "tenants": (
         "idp_org_id mailing_address_line_1 mailing_address_line_2 mailing_city mailing_country"
-        " mailing_state mailing_zipcode name plan_name slug"
+        " mailing_state mailing_zipcode meta_data name plan_name slug"
     ),
     "users": "idp_org_id",
     "webhook_events": "detail digest replay_key source status",
@@ -97,7 +97,7 @@ class TestErase:
         assert len(users) == len(erasures) == 2
         assert {row.target_id for row in erasures} == {str(row.id) for row in users}
         assert {(row.email, row.first_name, row.is_active) for row in users} == {("", "", False)}
-        assert users[0].meta_data == {}
+        assert (users[0].email_key, users[0].meta_data) == ("", {})
 
     def test_leaves_everybody_else_alone(self, app, api, sender):
         live(app, api, sender)

@@ -46,6 +46,18 @@ class TestTenants:
             ("tenant.activated", SYSTEM_CLI.id),
         ]
 
+    def test_shows_and_patches_metadata(self, app):
+        create_tenant(slug="acme", meta_data={"a": 1})
+
+        patched = answer(app, "tenants", "patch-meta-data", "acme", '{"a": null, "b": [2.0]}')
+        shown = answer(app, "tenants", "show-meta-data", "acme")
+        wrong = run(app, "tenants", "patch-meta-data", "acme", "{")
+
+        assert shown == patched
+        assert (shown["tenant_id"], shown["meta_data"]) == (patched["tenant_id"], {"b": [2.0]})
+        assert wrong.exit_code != 0
+        assert "This is not JSON" in wrong.stderr
+
     def test_prints_a_table_for_people(self, app):
         tenant = create_tenant(name="[bold]Acme")
 

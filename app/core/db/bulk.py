@@ -6,7 +6,7 @@ rows, and the statement can be prepared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -68,8 +68,12 @@ def update_rows(
     rows: Sequence[tuple[R, Mapping[str, Any]]],
     *,
     actor_id: str | None = None,
+    also: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> list[tuple[R, Change | None]]:
-    """:func:`app.core.db.queries.update_row` of each row with its values, by one statement."""
+    """:func:`app.core.db.queries.update_row` of each row with its values, by one statement.
+
+    ``also`` gives the further columns that are set with a row's changed values.
+    """
     described: Any = model
     stamp: dict[str, Any] = {"updated_at": utcnow()}
     if actor_id is not None and issubclass(model, Attributed):
@@ -83,9 +87,10 @@ def update_rows(
         if not after:
             results.append((old, None))
             continue
-        changed |= after.keys()
+        further = also(after) if also else {}
+        changed |= after.keys() | further.keys()
         before = {name: getattr(old, name) for name in after}
-        written.append(old._replace(**after, **stamp, version=old.version + 1))
+        written.append(old._replace(**after, **further, **stamp, version=old.version + 1))
         results.append((written[-1], Change(before, after)))
     if written:
         columns = described.__table__.columns

@@ -18,17 +18,15 @@ from sqlalchemy import ARRAY, Select, Text, Uuid, any_, bindparam, delete, func,
 
 from app.core.db import tenancy, transactions
 from app.core.db.statements import Statement
+from app.custom_fields.entities import ENTITIES, Entity
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
 from app.custom_fields.search_index import writer
 from app.custom_fields.search_index.entries import entries_of
 from app.custom_fields.search_index.index_state import lock_index, save_index
-from app.users.models import User
 
 BATCH = 500  # entities
 DELETED_AT_ONCE = 5000  # index rows
 BEFORE_ALL = UUID(int=0)  # less than every id
-SOURCES = {"user": (User, User.meta_data)}
-"""The model and the values of each entity type that this service stores."""
 
 _field = select(CustomField).where(
     CustomField.tenant_id == bindparam("tenant_id"), CustomField.id == bindparam("field_id")
@@ -120,19 +118,25 @@ def find_field(tenant_id: UUID, field_id: UUID) -> CustomField:
 
 def next_entities(entity_type: str) -> Select[Any]:
     """The next entities of a tenant, by id, each with its value under a field's key."""
-    model, values = SOURCES[entity_type]
+    entity = ENTITIES[entity_type]
     return (
-        select(model.id, values[bindparam("field_key", type_=Text)].label("value"))
-        .where(model.tenant_id == bindparam("tenant_id"), model.id > bindparam("position"))
-        .order_by(model.id)
+        values_of(entity)
+        .where(entity.model.id > bindparam("position"))
+        .order_by(entity.model.id)
         .limit(bindparam("limit"))
     )
+
+
+def values_of(entity: Entity[Any]) -> Select[Any]:
+    """The entities of a tenant, each with its value under a field's key."""
+    value = entity.meta_data[bindparam("field_key", type_=Text)].label("value")
+    return select(entity.model.id, value).where(entity.tenant_id == bindparam("tenant_id"))
 
 
 @cache
 def next_batch(entity_type: str) -> Statement:
     """The statement that reads and locks the entities of one batch."""
-    model, _ = SOURCES[entity_type]
+    model = ENTITIES[entity_type].model
     clause = next_entities(entity_type).with_for_update(key_share=True)
     return Statement(f"{model.__tablename__}.lock_next", clause, prepare=False)
 
@@ -186,7 +190,7 @@ def _count(field: CustomField) -> int:
 
 def _next_values(field: CustomField, position: UUID) -> list[tuple[UUID, Any]]:
     """The next entities, locked, each with its value under the field's key."""
-    if field.entity_type not in SOURCES:
+    if field.entity_type not in ENTITIES:
         return []
     DISABLE_SORT.execute()
     found: list[tuple[UUID, Any]] = next_batch(field.entity_type).all(
@@ -197,9 +201,9 @@ def _next_values(field: CustomField, position: UUID) -> list[tuple[UUID, Any]]:
 
 @cache
 def _counting(entity_type: str) -> Statement:
-    model, _ = SOURCES[entity_type]
-    clause = select(func.count()).where(model.tenant_id == bindparam("tenant_id"))
-    return Statement(f"{model.__tablename__}.count", clause)
+    entity = ENTITIES[entity_type]
+    clause = select(func.count()).where(entity.tenant_id == bindparam("tenant_id"))
+    return Statement(f"{entity.model.__tablename__}.count", clause)
 
 
 def _fail(tenant_id: UUID, field_id: UUID, error: str) -> None:

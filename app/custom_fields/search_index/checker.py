@@ -12,7 +12,6 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
-    Text,
     Uuid,
     any_,
     bindparam,
@@ -25,9 +24,10 @@ from sqlalchemy import (
 
 from app.core.db import tenancy, transactions
 from app.core.db.statements import Statement
+from app.custom_fields.entities import ENTITIES
 from app.custom_fields.models import CustomField, FieldType, IndexRow, IndexState
 from app.custom_fields.search_index import builder
-from app.custom_fields.search_index.builder import BEFORE_ALL, SOURCES
+from app.custom_fields.search_index.builder import BEFORE_ALL
 from app.custom_fields.search_index.entries import Entry, entries_of
 from app.custom_fields.search_index.index_state import is_indexed, lock_index, lock_rules
 
@@ -52,7 +52,7 @@ def check(field: CustomField, *, repair: bool) -> Iterator[Findings]:
     field = transactions.run(partial(_current, field))
     found = Findings()
     position = BEFORE_ALL
-    while is_indexed(field) and field.entity_type in SOURCES:
+    while is_indexed(field) and field.entity_type in ENTITIES:
         batch = transactions.run(partial(_compare, field, position))
         if not batch:
             break
@@ -93,7 +93,7 @@ def _compare(field: CustomField, position: UUID) -> list[tuple[UUID, bool]]:
 
 @cache
 def _comparing(entity_type: str) -> Statement:
-    model, _ = SOURCES[entity_type]
+    model = ENTITIES[entity_type].model
     entity = builder.next_entities(entity_type).subquery()
     stored = (
         select(IndexRow.ordinal, *(getattr(IndexRow, name) for name in Entry._fields))
@@ -131,13 +131,11 @@ def _repair(field: CustomField, entity_ids: list[UUID]) -> int:
 
 @cache
 def _locking(entity_type: str) -> Statement:
-    model, values = SOURCES[entity_type]
+    entity = ENTITIES[entity_type]
+    model = entity.model
     clause = (
-        select(model.id, values[bindparam("field_key", type_=Text)].label("value"))
-        .where(
-            model.tenant_id == bindparam("tenant_id"),
-            model.id == any_(bindparam("entity_ids", type_=ARRAY(Uuid))),
-        )
+        builder.values_of(entity)
+        .where(model.id == any_(bindparam("entity_ids", type_=ARRAY(Uuid))))
         .order_by(model.id)
         .with_for_update(key_share=True)
     )
@@ -167,7 +165,7 @@ def _delete_strays(field: CustomField) -> int:
 
 def _entities_of(field: CustomField) -> str | None:
     """The entity type whose entities may have rows; None where no entity may have any."""
-    return field.entity_type if is_indexed(field) and field.entity_type in SOURCES else None
+    return field.entity_type if is_indexed(field) and field.entity_type in ENTITIES else None
 
 
 def _strays(entity_type: str | None) -> list[ColumnElement[bool]]:
@@ -178,10 +176,10 @@ def _strays(entity_type: str | None) -> list[ColumnElement[bool]]:
     ]
     if entity_type is None:
         return of_field
-    model, _ = SOURCES[entity_type]
+    known = ENTITIES[entity_type]
     unknown = except_(
         select(IndexRow.entity_id).where(*of_field),
-        select(model.id).where(model.tenant_id == bindparam("tenant_id")),
+        select(known.model.id).where(known.tenant_id == bindparam("tenant_id")),
     )
     ids = func.array(unknown.scalar_subquery(), type_=ARRAY(Uuid))
     return [*of_field, IndexRow.entity_id == any_(ids)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator as operators
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -91,6 +91,20 @@ def compare(field_type: FieldType, operator: str, text: str) -> Comparison:
         numbers = {"nearest": entry.number_value, "usual": usual, "exact": exact}
         return Comparison(Shape(Form.NUMBER, operator), numbers)
     return Comparison(Shape(Form.DATE, operator), {"moment": entry.date_value})
+
+
+def all_of(shapes: Sequence[Shape], name: str) -> list[ColumnElement[bool]]:
+    """The conditions of several comparisons; :func:`values_of` has the values of their parameters."""
+    return [condition(shape, f"{name}_{place}") for place, shape in enumerate(shapes)]
+
+
+def values_of(comparisons: Sequence[Comparison], name: str) -> dict[str, Any]:
+    """The values of the parameters of the comparisons' conditions."""
+    return {
+        f"{name}_{place}_{part}": value
+        for place, comparison in enumerate(comparisons)
+        for part, value in comparison.values.items()
+    }
 
 
 def condition(shape: Shape, name: str) -> ColumnElement[bool]:

@@ -1,0 +1,68 @@
+"""Metadata: checked by the custom fields, merged by patches, and indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from uuid import UUID
+
+from app.audit.service import record
+from app.core import json_text
+from app.core.actors import Actor
+from app.core.db import queries
+from app.core.db.models import Row
+from app.core.errors import Invalid, Location, value_error
+from app.core.merge_patch import merge_patch
+from app.custom_fields.entities import Entity
+from app.custom_fields.search_index import writer
+from app.custom_fields.values.check import check_patch
+from app.custom_fields.values.rules import remember
+
+R = TypeVar("R", bound=Row)
+
+MAX_SIZE = 32 * 1024  # bytes of JSON
+
+
+def patch(entity: Entity[R], row_id: UUID | str, patches: Mapping[str, Any], *, actor: Actor) -> R:
+    """Merge ``patches`` into a row's metadata (RFC 7396). A patch without effect records nothing.
+
+    The row stays locked, so concurrent patches of one row run one after the other and none is
+    lost. The merge runs in Python, because the result has to satisfy the tenant's custom fields.
+
+    Raises NotFound; Invalid if a value does not satisfy the custom field of its key, and if the
+    result is larger than :data:`MAX_SIZE`.
+    """
+    row, (rules,) = queries.lock_with(entity.model, row_id, entity.rules)
+    tenant_id = entity.tenant_of(row)
+    remember(tenant_id, entity.entity_type, rules)
+    before: dict[str, Any] = getattr(row, entity.meta_data.key)
+    after = merge_patch(before, patches)
+    check(entity, tenant_id, patches, after, loc=("body", "patches"))
+    queries.check_precondition(row)
+    row, change = queries.update_row(entity.model, row, {"meta_data": after}, actor_id=actor.id)
+    if change is not None:
+        writer.refresh(tenant_id, entity.entity_type, row.id, before, after)
+        record(f"{entity.entity_type}.meta_data_patched", row, change, actor=actor)
+    return row
+
+
+def check(
+    entity: Entity[Any],
+    tenant_id: UUID,
+    patches: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    loc: Location,
+) -> None:
+    """Raise Invalid at ``loc`` if custom fields are not satisfied or ``after`` is too large."""
+    if patches:
+        check_patch(tenant_id, entity.entity_type, patches, loc=loc)
+    check_size(after, patches, loc=loc)
+
+
+def check_size(after: Mapping[str, Any], given: Mapping[str, Any], *, loc: Location) -> None:
+    """Raise Invalid at ``loc``, where ``given`` was, if ``after`` is too large."""
+    size = json_text.size(after)
+    if size > MAX_SIZE:
+        reason = f"meta_data can have at most {MAX_SIZE} bytes of JSON, not {size}"
+        raise Invalid(value_error(loc, reason, given))

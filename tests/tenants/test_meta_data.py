@@ -1,0 +1,211 @@
+"""/v1/tenants/{tenant_id}/meta_data."""
+
+from functools import partial
+
+import pytest
+
+from tests.concurrency import at_once
+from tests.custom_fields.fields import (
+    build_index,
+    create_field,
+    findings,
+    index_rows,
+    run_jobs,
+)
+from tests.database import execute
+from tests.factories import create_member, create_tenant, platform_token
+
+
+@pytest.fixture
+def tenant(app):
+    return create_tenant(meta_data={"segment": "smb", "deep": {"a": 1}})
+
+
+@pytest.fixture
+def admin(tenant):
+    return create_member(tenant, role="admin")[2]
+
+
+@pytest.fixture
+def path(tenant):
+    return f"/v1/tenants/{tenant.id}/meta_data"
+
+
+@pytest.fixture
+def patch(api, admin, path):
+    def send(patches, **options):
+        return api.patch(path, token=admin, json={"patches": patches}, **options)
+
+    return send
+
+
+class TestGetMetaData:
+    def test_answers_the_document_of_the_tenant(self, api, tenant, path):
+        viewer = create_member(tenant, role="viewer")[2]
+
+        answer = api.get(path, token=viewer)
+        again = api.get(path, token=viewer, headers={"If-None-Match": answer.headers["ETag"]})
+
+        assert answer.get_json() == {
+            "data": {
+                "tenant_id": str(tenant.id),
+                "meta_data": {"segment": "smb", "deep": {"a": 1}},
+            }
+        }
+        assert answer.headers["ETag"] == '"1"'
+        assert (again.status_code, again.data) == (304, b"")
+
+    def test_is_empty_at_first_and_no_part_of_the_tenant(self, api):
+        tenant = create_tenant()
+        token = platform_token()
+
+        shown = api.get(f"/v1/tenants/{tenant.id}/meta_data", token=token).get_json()["data"]
+
+        assert shown["meta_data"] == {}
+        assert "meta_data" not in api.get(f"/v1/tenants/{tenant.id}", token=token).json["data"]
+
+    def test_does_not_see_another_tenants(self, api, admin):
+        path = f"/v1/tenants/{create_tenant().id}/meta_data"
+
+        for answer in (
+            api.get(path, token=admin),
+            api.patch(path, token=admin, json={"patches": {}}),
+        ):
+            assert (answer.status_code, answer.get_json()) == (404, {"detail": "Not Found"})
+
+
+class TestPatchMetaData:
+    def test_merges_and_leaves_other_keys_alone(self, api, path, admin, patch):
+        answer = patch({"segment": None, "deep": {"b": 2.0}, "new": [None]})
+
+        merged = {"deep": {"a": 1, "b": 2.0}, "new": [None]}
+        assert answer.get_json()["data"]["meta_data"] == merged
+        assert answer.headers["ETag"] == '"2"'
+        assert api.get(path, token=admin).get_json() == answer.get_json()
+
+    def test_leaves_one_audit_row_or_none(self, api, admin, tenant, patch):
+        patch({"segment": "smb"})
+        patch({"segment": "large"})
+
+        (event,) = api.get("/v1/audit-events", token=admin).get_json()["data"]
+        assert event["action"] == "tenant.meta_data_patched"
+        assert (event["target_type"], event["target_id"]) == ("tenant", str(tenant.id))
+        assert event["after"] == {"meta_data": {"segment": "large", "deep": {"a": 1}}}
+
+    def test_checks_the_version_the_size_and_the_permission(self, api, tenant, path, patch):
+        viewer = create_member(tenant, role="viewer")[2]
+
+        stale = patch({"a": 1}, headers={"If-Match": '"7"'})
+        large = patch({"a": "x" * 32_768})
+        refused = api.patch(path, token=viewer, json={"patches": {}})
+        misspelt = api.patch(f"{path}?a=1", token=viewer, json={"patches": {}})
+
+        assert (stale.status_code, stale.get_json()["code"]) == (412, "stale_version")
+        assert large.get_json()["detail"][0]["loc"] == ["body", "patches"]
+        assert refused.status_code == misspelt.status_code == 403
+
+    def test_fifty_clients_patching_different_keys_lose_nothing(self, api, path, admin, patch):
+        answers = at_once([partial(patch, {f"k{n}": n}) for n in range(50)])
+
+        stored = api.get(path, token=admin).get_json()["data"]["meta_data"]
+        assert [answer.status_code for answer in answers] == [200] * 50
+        assert {f"k{n}": n for n in range(50)}.items() <= stored.items()
+
+    def test_is_checked_by_the_tenants_own_fields(self, tenant, patch):
+        create_field(tenant, entity_type="tenant", field_key="size", field_type="integer")
+        create_field(tenant, entity_type="tenant", field_key="segment", is_required=True)
+        create_field(tenant, entity_type="user", field_key="note", field_type="date")
+        create_field(create_tenant(), entity_type="tenant", field_key="note", field_type="date")
+
+        wrong = patch({"size": "x", "segment": None, "note": "free"})
+        right = patch({"size": 5, "note": "free"})
+
+        assert [(one["loc"], one["type"]) for one in wrong.get_json()["detail"]] == [
+            (["body", "patches", "size"], "int_type"),
+            (["body", "patches", "segment"], "missing"),
+        ]
+        assert right.status_code == 200
+
+
+class TestSearchIndex:
+    def test_is_built_kept_current_and_removed(self, app, api, tenant, admin, patch):
+        field = create_field(tenant, entity_type="tenant", field_key="segment", is_searchable=True)
+        state = f"/v1/custom-fields/{field.id}/index"
+
+        run_jobs(app)
+        built, shown = index_rows(field), api.get(state, token=admin).get_json()["data"]
+        patch({"segment": "large"})
+        patched = index_rows(field)
+        patch({"segment": None})
+        removed = index_rows(field)
+
+        assert [row[:3] for row in built] == [(tenant.id, 0, "smb")]
+        assert (shown["state"], shown["done"], shown["total"]) == ("ready", 1, 1)
+        assert [row[2] for row in patched] == ["large"]
+        assert removed == []
+
+    def test_is_checked_and_repaired(self, app, tenant):
+        create_tenant(meta_data={"segment": "smb"})
+        field = create_field(tenant, entity_type="tenant", field_key="segment", is_searchable=True)
+        build_index(app, field)
+        execute(
+            "UPDATE custom_field_index_rows SET text_key = 'x' WHERE field_id = :id", id=field.id
+        )
+        execute(
+            "INSERT INTO custom_field_index_rows (tenant_id, field_id, entity_id, ordinal, text_key)"
+            " VALUES (:tenant, :field, :field, 0, 'stray')",
+            tenant=tenant.id,
+            field=field.id,
+        )
+
+        assert findings(app, field) == (1, 2, 0)
+        assert findings(app, field, repair=True) == (1, 2, 2)
+        assert findings(app, field) == (1, 0, 0)
+
+    def test_is_described_by_a_json_schema(self, api, tenant, admin):
+        create_field(tenant, entity_type="tenant", field_key="segment", is_required=True)
+
+        answer = api.get("/v1/custom-fields/json-schema?entity_type=tenant", token=admin)
+
+        assert answer.get_json()["data"]["required"] == ["segment"]
+
+    def test_misses_no_patch_while_it_is_turned_on_and_off(self, app, api, tenant, admin, patch):
+        field = create_field(tenant, entity_type="tenant", field_key="key")
+
+        def toggle():
+            for searchable in (True, False, True):
+                api.patch(
+                    f"/v1/custom-fields/{field.id}",
+                    token=admin,
+                    json={"is_searchable": searchable},
+                )
+                build_index(app, field)
+
+        def write(worker):
+            for number in range(10):
+                assert patch({"key": f"{worker} {number}"}).status_code == 200
+
+        at_once([toggle, partial(write, 1), partial(write, 2)])
+
+        build_index(app, field)
+        assert findings(app, field) == (1, 0, 0)
+
+
+class TestCreateTenant:
+    def test_takes_metadata_within_its_limit(self, api):
+        token = platform_token()
+        body = {"idp_org_id": "o", "name": "Acme", "meta_data": {"segment": "smb"}}
+
+        over = api.post("/v1/tenants", token=token, json={**body, "meta_data": {"a": "x" * 32_768}})
+        created = api.post("/v1/tenants", token=token, json=body).get_json()["data"]
+
+        shown = api.get(f"/v1/tenants/{created['id']}/meta_data", token=token)
+        (fault,) = over.get_json()["detail"]
+        assert (over.status_code, fault["loc"]) == (422, ["body", "meta_data"])
+        assert "meta_data" not in created
+        assert shown.get_json()["data"]["meta_data"] == {"segment": "smb"}
+
+    def test_does_not_change_it_with_the_other_fields(self, api, tenant, admin):
+        answer = api.patch(f"/v1/tenants/{tenant.id}", token=admin, json={"meta_data": {}})
+
+        assert answer.get_json()["detail"][0]["type"] == "extra_forbidden"
