@@ -10,7 +10,7 @@ from app.audit.service import record, record_creation
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
-from app.core.db.bulk import update_rows
+from app.core.db.bulk import inserts_in_one_statement, update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.tenancy import narrow
@@ -21,6 +21,8 @@ from app.custom_fields.search_index import writer
 from app.custom_fields.values.check import check_patch
 from app.custom_fields.values.rules import remember, rules_column
 from app.memberships import owners
+from app.search import writer as terms
+from app.search.models import EntityType
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
 from app.users.models import User
@@ -95,7 +97,9 @@ def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Use
     )
     if meta_data:
         writer.refresh(tenant.id, ENTITY, user.id, {}, meta_data)
-    record_creation("user.created", user, actor=actor)
+    with inserts_in_one_statement():
+        record_creation("user.created", user, actor=actor)
+        terms.add(EntityType.USER, user)
     return user
 
 
@@ -129,7 +133,7 @@ def update(
         )
     user, change = queries.update_row(User, user, values, actor_id=actor.id, conflicts=CONFLICTS)
     if change is not None:
-        record("user.updated", user, change, actor=actor)
+        _record_update(user, change, actor=actor)
     return user
 
 
@@ -139,9 +143,10 @@ def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Act
     The caller has applied the rules for owners. Raises RowChanged if another transaction has
     changed one of the users since it was read.
     """
-    for user, change in update_rows(User, changes, actor_id=actor.id):
-        if change is not None:
-            record("user.updated", user, change, actor=actor)
+    with inserts_in_one_statement():
+        for user, change in update_rows(User, changes, actor_id=actor.id):
+            if change is not None:
+                _record_update(user, change, actor=actor)
 
 
 def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> User:
@@ -164,6 +169,12 @@ def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Act
         writer.refresh(user.tenant_id, ENTITY, user.id, before, after)
         record("user.meta_data_patched", user, change, actor=actor)
     return user
+
+
+def _record_update(user: User, change: queries.Change, *, actor: Actor) -> None:
+    with inserts_in_one_statement():
+        record("user.updated", user, change, actor=actor)
+        terms.follow(EntityType.USER, user, change)
 
 
 def _check(
