@@ -34,8 +34,8 @@ ROUNDS, WRITES = 15, 40  # each round has so many writes with and without upkeep
 QUERIES = (
     ("two letters of every user", "fi"),
     ("two letters of every tenant and user", "te"),
-    ("a word of every user", "example"),
-    ("two words of every user, apart", "example first"),
+    ("a word of every user", "tenant"),
+    ("two words of every user, apart", "tenant first"),
     ("a rare word", "last{number}"),
     ("a name", "first{number} last{number}"),
     ("a name, the other way round", "last{number} first{number}"),

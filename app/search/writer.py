@@ -21,14 +21,14 @@ def add(entity_type: EntityType, *rows: Any) -> None:
 
 
 def follow(entity_type: EntityType, row: Any, change: Change) -> None:
-    """Replace the terms of ``row``, which ``change`` has led to.
+    """Replace the terms that ``change``, whose result is ``row``, has made different.
 
     Nothing is sent where no searched field has changed.
     """
     if SOURCES[entity_type].columns.isdisjoint(change.after):
         return
     before, after = (keys(entity_type, one) for one in (row._replace(**change.before), row))
-    write_keys(SearchTerm, added=after, removed=before - after)
+    write_keys(SearchTerm, added=after - before, removed=before - after)
 
 
 def keys(entity_type: EntityType, row: Any) -> set[Key]:
