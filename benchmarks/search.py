@@ -24,7 +24,7 @@ from app import create_app
 from app.search import writer
 from benchmarks import tokens
 from benchmarks.calls import PLATFORM_SUBJECT, add_platform_admin, credential
-from benchmarks.dataset import USER, org_id, row_id, subject
+from benchmarks.dataset import USER, row_id, subject
 from benchmarks.servers import serving, tree_cpu_seconds
 from benchmarks.stage import Stage
 

@@ -103,11 +103,8 @@ def _run_batch(entity_type: EntityType) -> Progress:
 def _lock_next(entity_type: EntityType) -> Statement:
     source = SOURCES[entity_type]
     model = source.model
-    names = sorted(
-        {"id", *source.columns, *([source.tenant_column] if source.tenant_column else [])}
-    )
     clause = (
-        select(*(getattr(model, name) for name in names))
+        select(*(getattr(model, name) for name in source.needed))
         .where(model.id > bindparam("position"))
         .order_by(model.id)
         .limit(bindparam("limit"))

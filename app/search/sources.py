@@ -55,6 +55,11 @@ class Source:
         """The columns on which the terms depend."""
         return frozenset(name for field in self.fields for name in field.columns)
 
+    @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that :meth:`terms_of` and :meth:`tenant_id_of` need, and ``id``."""
+        return tuple(sorted({"id", self.tenant_column or "id", *self.columns}))
+
     @property
     def tenant_column(self) -> str | None:
         """The column with the tenant's id; None where rows belong to no tenant."""
