@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.core.db.tenancy import narrow
-from app.core.errors import Invalid
-from app.core.validation.messages import refused
+from app.core.errors import Invalid, value_error
 from app.search import candidates
 from app.search.models import EntityType
 from app.search.sources import SOURCES
@@ -48,8 +47,8 @@ def search(
     """
     phrase = fold(query)
     if len(phrase) < MIN_QUERY:
-        loc = ["query", "q"]
-        raise Invalid(refused("string_too_short", loc, query, min_length=MIN_QUERY))
+        reason = f"a search needs at least {MIN_QUERY} letters or digits"
+        raise Invalid(value_error(["query", "q"], reason, query))
     shown = narrow(tenant_id)
     wanted = [
         one

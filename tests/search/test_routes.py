@@ -133,7 +133,9 @@ class TestMatching:
 
         assert (found["id"], found["matched"]) == (str(jorg.id), matched)
 
-    @pytest.mark.parametrize("q", ["ockets", "65f3a", "eiss", "jorg nobody", "jorg weissberg", "%%aa"])
+    @pytest.mark.parametrize(
+        "q", ["ockets", "65f3a", "eiss", "jorg nobody", "jorg weissberg", "%%aa"]
+    )
     def test_does_not_find_the_middle_of_words_or_ids(self, jorg, find, q):
         assert find(q) == []
 
@@ -224,13 +226,22 @@ class TestLimits:
         answer = api.get("/v1/search?q=many&limit=51", token=platform_token())
         assert answer.status_code == 422
 
-    @pytest.mark.parametrize("q", ["", "a", "é", "a!", "...", "\u0301\u0301"])
-    def test_a_query_that_is_too_short_is_422(self, api, app, q):
+    @pytest.mark.parametrize(
+        ("q", "type_"),
+        [
+            ("", "string_too_short"),
+            ("é", "string_too_short"),
+            ("a!", "value_error"),
+            ("...", "value_error"),
+            ("e\u0301", "value_error"),
+        ],
+    )
+    def test_a_query_that_is_too_short_is_422(self, api, app, q, type_):
         answer = api.get("/v1/search", token=platform_token(), query_string={"q": q})
 
         (entry,) = answer.get_json()["detail"]
         assert answer.status_code == 422
-        assert (entry["type"], entry["loc"]) == ("string_too_short", ["query", "q"])
+        assert (entry["type"], entry["loc"]) == (type_, ["query", "q"])
 
     def test_a_query_that_is_missing_or_too_long_is_422(self, api, app):
         for query in ({}, {"q": "x" * 256}):
@@ -238,14 +249,13 @@ class TestLimits:
             assert answer.status_code == 422
 
     def test_an_unknown_type_is_422(self, api, app):
-        for types in ("people", "user,people", ""):
+        for types in ("people", "user,people", "user,", ""):
             answer = api.get(
                 "/v1/search", token=platform_token(), query_string={"q": "ada", "types": types}
             )
             (entry,) = answer.get_json()["detail"]
             assert answer.status_code == 422
-            assert (entry["type"], entry["loc"]) == ("enum", ["query", "types"])
-            assert entry["input"] == types
+            assert (entry["type"], entry["loc"]) == ("string_pattern_mismatch", ["query", "types"])
 
     def test_is_one_statement_after_authentication(self, acme, find):
         platform_token()
@@ -288,7 +298,7 @@ class TestVisibility:
         assert {one["type"] for one in narrowed} == {"tenant", "user", "subscription"}
 
     def test_types_are_narrowed(self, acme, others, find):
-        found = find("acme", types="tenant, email_message")
+        found = find("acme", types="tenant,email_message")
 
         assert {one["type"] for one in found} == {"tenant", "email_message"}
 
