@@ -31,9 +31,15 @@ DOMAINS = (
     "webhooks",
     "api_keys",
     "audit",
+    "search",
     "operations",
 )
-JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
+JOB_MODULES = (
+    "app.custom_fields.jobs",
+    "app.webhooks.jobs",
+    "app.search.jobs",
+    "app.operations.jobs",
+)
 
 
 def create_app(

@@ -32,7 +32,7 @@ CASES = (
 
 def report(stage: Stage) -> str:
     """Two totals and the files, for a tenant's owner and for a platform credential."""
-    _add_platform_admin(stage)
+    add_platform_admin(stage)
     with contextlib.redirect_stderr(io.StringIO()):  # the log
         client = create_app(stage.environment).test_client()
         return "\n\n".join(_case(stage, client, *case) for case in CASES)
@@ -84,7 +84,7 @@ def credential(stage: Stage, sub: str) -> dict[str, str]:
     return tokens.bearer(stage.environment, subject=sub, org_id=org_id(0))
 
 
-def _add_platform_admin(stage: Stage) -> None:
+def add_platform_admin(stage: Stage) -> None:
     with stage.connect() as session, session.cursor() as database:
         database.execute(
             "INSERT INTO platform_admins (subject, created_at) VALUES (%s, now())"

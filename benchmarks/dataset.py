@@ -1,5 +1,7 @@
 """The data: tenants, a hundred users each with a ten-key ``meta_data``, loaded by COPY.
 
+The search terms are those that the service would write.
+
 Every id follows from the row's number, so that the load needs to look nothing up.
 """
 
@@ -8,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,6 +18,9 @@ from typing import Any, TextIO
 from uuid import UUID
 
 from psycopg2.extensions import connection, cursor, get_wait_callback, set_wait_callback
+
+from app.search import writer
+from app.search.models import EntityType
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROLES = ("member", "viewer", "billing")
@@ -53,7 +59,7 @@ def fill(session: connection, *, tenants: int, users_per_tenant: int) -> None:
             )
             return
     with _loading(session), session, session.cursor() as database:
-        database.execute("TRUNCATE tenants, plan_presets CASCADE")
+        database.execute("TRUNCATE tenants, plan_presets, search_terms, search_builds CASCADE")
         _copy(database, "plan_presets", PRESET_COLUMNS, [preset_row()])
         for first in range(0, tenants, BATCH):
             batch = range(first, min(first + BATCH, tenants))
@@ -68,6 +74,12 @@ def fill(session: connection, *, tenants: int, users_per_tenant: int) -> None:
             _copy(
                 database, "custom_field_index_rows", VALUE_COLUMNS, _values(users, users_per_tenant)
             )
+            for searched in (
+                (EntityType.TENANT, TENANT_COLUMNS, map(tenant_row, batch)),
+                (EntityType.SUBSCRIPTION, SUBSCRIPTION_COLUMNS, map(subscription_row, batch)),
+                (EntityType.USER, USER_COLUMNS, _users(users, users_per_tenant)),
+            ):
+                _copy(database, "search_terms", TERM_COLUMNS, _terms(*searched))
 
 
 @contextmanager
@@ -185,6 +197,15 @@ def _values(users: Iterable[int], users_per_tenant: int) -> Iterator[Row]:
         tenant = user // users_per_tenant
         department = meta_data(user)["department"]
         yield row_id(TENANT, tenant), row_id(DEPARTMENT, tenant), row_id(USER, user), 0, department
+
+
+TERM_COLUMNS = "tenant_id entity_type term entity_id"
+
+
+def _terms(entity_type: EntityType, columns: str, rows: Iterable[Row]) -> Iterator[Row]:
+    make = namedtuple("Found", columns)._make  # type: ignore[misc]
+    for row in rows:
+        yield from writer.keys(entity_type, make(row))
 
 
 SUBSCRIPTION_COLUMNS = (

@@ -150,9 +150,17 @@ class TestUsers:
             "auth.authenticate_user",
             "users.lock",
             "users.update",
-            "audit_events.insert",
+            "audit_events_search_terms.insert_many",
             "COMMIT",
         ]
+
+    def test_a_change_of_no_searched_field_writes_no_terms(self, api, tenant, token):
+        path = f"/v1/users/{create_user(tenant).id}"
+
+        with sent_messages() as messages:
+            api.patch(path, token=token, json={"is_active": False})
+
+        assert messages[-3:] == ["users.update", "audit_events.insert", "COMMIT"]
 
     def test_a_change_to_the_same_value_sends_no_update(self, api, tenant, token):
         path = f"/v1/users/{create_user(tenant, first_name='Ada').id}"
@@ -185,6 +193,22 @@ class TestSubscriptions:
             "subscriptions.update",
             "tenants.set_plan",
             "audit_events.insert_many",
+            "COMMIT",
+        ]
+
+    def test_a_change_of_the_amount_updates_and_records(self, api, app):
+        path = f"/v1/billing/subscriptions/{create_subscription(create_tenant()).id}"
+        token = platform_token()
+
+        with sent_messages() as messages:
+            answer = api.patch(path, token=token, json={"per_cycle_billing_amount": 1})
+
+        assert answer.status_code == 200, answer.text
+        assert messages == [
+            "auth.authenticate_user",
+            "subscriptions.lock",
+            "subscriptions.update",
+            "audit_events.insert",
             "COMMIT",
         ]
 

@@ -285,10 +285,10 @@ class TestOtherTenants:
             if not one.takes_a_tenant or one.is_for_the_platform:
                 continue
             answer = send(api, one, other, tenant_id=first["tenant_id"])
-            is_empty_list = answer.status_code == 200 and answer.get_json() == {
-                "data": [],
-                "next_cursor": None,
-            }
+            is_empty_list = answer.status_code == 200 and answer.get_json() in (
+                {"data": [], "next_cursor": None},
+                {"data": []},
+            )
             if answer.status_code not in (403, 404) and not is_empty_list:
                 wrong.append(f"{one.name}: {answer.status_code} {answer.text[:100]}")
             named += 1

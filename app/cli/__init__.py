@@ -8,6 +8,7 @@ from app.cli.flags import flags
 from app.cli.jobs import jobs
 from app.cli.memberships import memberships
 from app.cli.platform_admins import platform_admins
+from app.cli.search import search
 from app.cli.subscriptions import subscriptions
 from app.cli.tenants import tenants
 from app.cli.tokens import tokens
@@ -23,6 +24,7 @@ COMMANDS = (
     jobs,
     memberships,
     platform_admins,
+    search,
     subscriptions,
     tenants,
     tokens,

@@ -15,6 +15,7 @@ import click
 import psycopg2
 from flask.cli import AppGroup
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -81,6 +82,18 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     Console(width=max(console.width, needed)).print(table)
 
 
+def progress_bar() -> Progress:
+    """A progress bar on standard error, which disappears at its end."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
 def _cell(value: Any) -> Text:
     """A value's text, without markup; control characters become spaces."""
     match value:
@@ -93,4 +106,13 @@ def _cell(value: Any) -> Text:
     return Text("".join(one if one.isprintable() else " " for one in text))
 
 
-__all__ = ["AppGroup", "F", "first_line", "json_option", "operator", "print_json", "print_rows"]
+__all__ = [
+    "AppGroup",
+    "F",
+    "first_line",
+    "json_option",
+    "operator",
+    "print_json",
+    "print_rows",
+    "progress_bar",
+]

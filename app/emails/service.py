@@ -20,6 +20,8 @@ from app.emails import suppressions
 from app.emails.events import STATES, EmailEvent, EmailKind
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.emails.suppressions import MAX_KEY, Said, normalized
+from app.search import writer as terms
+from app.search.models import EntityType
 
 EVENT_COLUMNS = tuple(EmailEventRecord.__table__.columns.keys())
 ADD_EVENTS = Statement(
@@ -57,7 +59,7 @@ ADD_TO_MESSAGES = Statement(
             "updated_at": _said.updated_at,
             "version": EmailMessage.version + 1,
         },
-    ),
+    ).returning(EmailMessage.id, EmailMessage.address, EmailMessage.message_id),
 )
 HAS_MESSAGE_ID = and_(
     func.left(EmailEventRecord.message_id, MAX_KEY) == bindparam("message_key"),
@@ -88,7 +90,9 @@ def record(
         if key[0]
     ]
     if messages:
-        ADD_TO_MESSAGES.execute(**as_arrays(messages))
+        new_ids = {message["id"] for message in messages}
+        stored = ADD_TO_MESSAGES.all(**as_arrays(messages))
+        terms.add(EntityType.EMAIL_MESSAGE, *(row for row in stored if row.id in new_ids))
     changes = [
         Said(normalized(event.recipient), change, event.occurred_at)
         for event in new

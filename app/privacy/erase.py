@@ -19,6 +19,7 @@ from app.core.clock import utcnow
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
+from app.emails.models import EmailMessage
 from app.memberships.models import Membership
 from app.privacy import mentions
 from app.privacy.identifiers import ERASED
@@ -33,6 +34,8 @@ from app.privacy.person import (
     of_subjects,
 )
 from app.privacy.redaction import redact_mails, redact_trail
+from app.privacy.terms import rewrite_terms
+from app.search.models import EntityType
 from app.users.models import User
 from app.webhooks.models import Status
 from app.webhooks.providers.payloads import digest
@@ -112,6 +115,9 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
     """Make users and memberships anonymous; delete rows that are only about the person."""
     subjects, users = sorted(person.subjects), person.user_ids
     addresses = sorted(person.identifiers.addresses)
+    messages = EmailMessage.__table__.c
+    to_person = func.lower(messages.address).in_(addresses)
+    message_ids = connection.scalars(select(messages.id).where(to_person)).all()
     for table, condition in (
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),
         (OBJECTS, of_subjects(subjects)),
@@ -123,6 +129,8 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
         values: dict[str, Any] = {"email": "", "email_key": "", "first_name": "", "last_name": ""}
         values |= {"meta_data": {}, "idp_user_id": f"erased:{user_id}", "is_active": False}
         _run(connection, _changed(USERS).where(USERS.c.id == user_id).values(values), done)
+    rewrite_terms(connection, EntityType.USER, users)
+    rewrite_terms(connection, EntityType.EMAIL_MESSAGE, message_ids)
     table = Membership.__table__
     ended = _changed(table).values(idp_membership_id="", is_active=False)
     _run(connection, ended.where(table.c.user_id.in_(users)), done)
@@ -143,8 +151,11 @@ def _clear_contacts(connection: Connection, person: Person, done: Counter[str]) 
     """Clear the contacts of companies that the person's address identifies."""
     for model, names in CONTACTS.items():
         table = model.__table__
+        of_person = is_contact(table, names[0], person)
+        ids = connection.scalars(select(table.c.id).where(of_person)).all()
         cleared = _changed(table).values(dict.fromkeys(names, ""))
-        _run(connection, cleared.where(is_contact(table, names[0], person)), done)
+        _run(connection, cleared.where(of_person), done)
+        rewrite_terms(connection, EntityType(table.name.removesuffix("s")), ids)
 
 
 def _changed(table: Any) -> Any:

@@ -30,6 +30,7 @@ from app.privacy.person import (
     is_contact,
     of_subjects,
 )
+from app.search.models import SearchTerm
 from app.tenants.models import Tenant
 
 Tables = Mapping[str, Callable[[], Iterable[Any]]]
@@ -61,6 +62,7 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         "custom_field_index_rows": _reader(
             connection, select(IndexRow.__table__).where(IndexRow.entity_id.in_(users))
         ),
+        "search_terms": _reader(connection, _terms(person)),
         "platform_admins": _reader(
             connection,
             select(PlatformAdmin.__table__).where(PlatformAdmin.subject.in_(person.subjects)),
@@ -94,6 +96,14 @@ def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Ta
         "webhook_events": lambda: mentions.inbox_rows(connection, who, progress),
         "idempotency_keys": lambda: mentions.answer_rows(connection, answers, progress),
     }
+
+
+def _terms(person: Person) -> Select[Any]:
+    table = SearchTerm.__table__
+    return select(table).where(
+        table.c.tenant_id.in_([tenant_id for tenant_id, _ in person.users]),
+        table.c.entity_id.in_(person.user_ids),
+    )
 
 
 def _trail(

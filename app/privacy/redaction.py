@@ -12,9 +12,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, update
 
+from app.emails.models import EmailMessage
 from app.privacy.identifiers import ERASED
 from app.privacy.mentions import AUDIT, MAILS, Progress, audit_rows, mail_rows
 from app.privacy.person import CONTACT_FIELDS, Person, contact_targets
+from app.privacy.terms import rewrite_terms
+from app.search.models import EntityType
 from app.webhooks.providers.payloads import digest
 
 PERSONAL = frozenset({"email", "first_name", "last_name", "meta_data", "idp_user_id"})
@@ -69,12 +72,15 @@ def redact_mails(
     """
     who = person.identifiers
     for table in MAILS:
-        for row in list(mail_rows(connection, table, who, progress, **bounds)):
+        rows = list(mail_rows(connection, table, who, progress, **bounds))
+        for row in rows:
             values = {name: who.redact(value) for name, value in row.items() if name != "id"}
             for name in values.keys() & {"message_id", "scope"}:
                 values[name] = digest(row[name].encode())
             connection.execute(update(table).where(table.c.id == row["id"]).values(values))
             done[table.name] += 1
+        if table is EmailMessage.__table__:
+            rewrite_terms(connection, EntityType.EMAIL_MESSAGE, [row["id"] for row in rows])
 
 
 def _redacted(row: Row, person: Person, targets: Targets) -> dict[str, Any]:

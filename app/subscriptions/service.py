@@ -19,6 +19,8 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, get_row, insert_row, lock_row, update_row
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, ProviderField
+from app.search import writer as terms
+from app.search.models import EntityType
 from app.subscriptions.models import Subscription
 from app.subscriptions.plans import DECIDING_FIELDS, follow_plan
 from app.subscriptions.statuses import CANCELED, StatusClass, class_of, is_ended, with_class
@@ -95,8 +97,10 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subsc
         {**with_class(values), "tenant_id": tenant_id},
         conflicts=CONFLICTS,
     )
-    audit.record_creation("subscription.created", subscription, actor=actor)
-    follow_plan(tenant_id, actor=actor)
+    with inserts_in_one_statement():
+        audit.record_creation("subscription.created", subscription, actor=actor)
+        terms.add(EntityType.SUBSCRIPTION, subscription)
+        follow_plan(tenant_id, actor=actor)
     return subscription
 
 
@@ -187,12 +191,11 @@ def _record(
     """Record a change in the audit trail, and set the tenant's plan if it may have changed."""
     if change is None:
         return
-    if DECIDING_FIELDS.isdisjoint(change.after):
+    with inserts_in_one_statement():  # the audit rows of the subscription and of the tenant
         audit.record(action, subscription, change, actor=actor)
-        return
-    with inserts_in_one_statement():  # one audit row of the subscription, one of the tenant
-        audit.record(action, subscription, change, actor=actor)
-        follow_plan(subscription.tenant_id, actor=actor)
+        terms.follow(EntityType.SUBSCRIPTION, subscription, change)
+        if not DECIDING_FIELDS.isdisjoint(change.after):
+            follow_plan(subscription.tenant_id, actor=actor)
 
 
 def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Any]) -> bool:

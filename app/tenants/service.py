@@ -11,12 +11,15 @@ from flask import current_app
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries, transactions
+from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import visible_id
 from app.core.errors import Conflict, ProviderField
 from app.custom_fields import metadata
 from app.custom_fields.entities import TENANT
 from app.custom_fields.search_index import tenant_query
+from app.search import writer as terms
+from app.search.models import EntityType
 from app.tenants import slugs
 from app.tenants.models import Tenant
 
@@ -116,24 +119,30 @@ def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> N
     if change is None:
         return
     fields = [name for name in change.after if name != "is_active"]
-    if fields:
-        record("tenant.updated", tenant, _part_of(change, fields), actor=actor)
-    if "is_active" in change.after:
-        action = _state_action(tenant.is_active)
-        record(action, tenant, _part_of(change, ["is_active"]), actor=actor)
+    with inserts_in_one_statement():
+        if fields:
+            record("tenant.updated", tenant, _part_of(change, fields), actor=actor)
+        if "is_active" in change.after:
+            action = _state_action(tenant.is_active)
+            record(action, tenant, _part_of(change, ["is_active"]), actor=actor)
+        terms.follow(EntityType.TENANT, tenant, change)
 
 
 def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:
     plan_name = current_app.extensions["config"].default_plan
     tenant = queries.insert_row(Tenant, {"plan_name": plan_name, **values}, conflicts=CONFLICTS)
-    record_creation("tenant.created", tenant, actor=actor)
+    with inserts_in_one_statement():
+        record_creation("tenant.created", tenant, actor=actor)
+        terms.add(EntityType.TENANT, tenant)
     return tenant
 
 
 def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor) -> Tenant:
     tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is not None:
-        record(action, tenant, change, actor=actor)
+        with inserts_in_one_statement():
+            record(action, tenant, change, actor=actor)
+            terms.follow(EntityType.TENANT, tenant, change)
     return tenant
 
 

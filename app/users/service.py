@@ -9,7 +9,7 @@ from uuid import UUID
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries
-from app.core.db.bulk import update_rows
+from app.core.db.bulk import inserts_in_one_statement, update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, check_precondition
 from app.core.db.tenancy import narrow
@@ -19,6 +19,8 @@ from app.custom_fields.entities import USER
 from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
 from app.memberships import owners
+from app.search import writer as terms
+from app.search.models import EntityType
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
 from app.users.emails import check_free, email_key
@@ -102,7 +104,9 @@ def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Use
     )
     if given:
         writer.refresh(tenant.id, USER.entity_type, user.id, {}, given)
-    record_creation("user.created", user, actor=actor, hidden=DERIVED)
+    with inserts_in_one_statement():
+        record_creation("user.created", user, actor=actor, hidden=DERIVED)
+        terms.add(EntityType.USER, user)
     return user
 
 
@@ -141,7 +145,7 @@ def update(
     if change is not None:
         if _claims_address(user, change):
             check_free(user)
-        record("user.updated", user, change, actor=actor)
+        _record_update(user, change, actor=actor)
     return user
 
 
@@ -151,14 +155,21 @@ def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Act
     The caller has applied the rules for owners. An e-mail address may be another user's. Raises
     RowChanged if another transaction has changed one of the users since it was read.
     """
-    for user, change in update_rows(User, changes, actor_id=actor.id, also=_with_key):
-        if change is not None:
-            record("user.updated", user, change, actor=actor)
+    with inserts_in_one_statement():
+        for user, change in update_rows(User, changes, actor_id=actor.id, also=_with_key):
+            if change is not None:
+                _record_update(user, change, actor=actor)
 
 
 def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> User:
     """Merge ``patch`` into the user's metadata, as :func:`app.custom_fields.metadata.patch`."""
     return metadata.patch(USER, user_id, patch, actor=actor)
+
+
+def _record_update(user: User, change: Change, *, actor: Actor) -> None:
+    with inserts_in_one_statement():
+        record("user.updated", user, change, actor=actor)
+        terms.follow(EntityType.USER, user, change)
 
 
 def _with_key(values: Mapping[str, Any]) -> dict[str, str]:

@@ -138,4 +138,5 @@ def unreadable_rows(world: World, document: Document) -> list[str]:
 
 
 def _whole(operation: Operation) -> dict[str, Any]:
-    return {"limit": "100"} if "limit" in operation.named("query") else {}
+    limit = operation.named("query").get("limit")
+    return {"limit": str(limit["maximum"])} if limit else {}

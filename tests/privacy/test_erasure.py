@@ -26,6 +26,8 @@ IMPERSONAL = {
     "identity_objects": "kind organization_id source",
     "memberships": "idp_org_id role",
     "plan_presets": "flags name",
+    "search_builds": "entity_type",
+    "search_terms": "entity_type",
     "subscriptions": (
         "billing_address_line_1 billing_city billing_country billing_cycle billing_state"
         " billing_zip bp_customer_id bp_plan_id bp_status bp_subscription_id cancel_reason"

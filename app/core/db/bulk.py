@@ -1,4 +1,4 @@
-"""Statements that write many rows: INSERT, also into several tables at once, and UPDATE.
+"""Statements that write many rows: INSERT and DELETE, also of several tables at once, and UPDATE.
 
 Each column is sent as one array. So the text of the statement does not depend on the number of
 rows, and the statement can be prepared.
@@ -6,21 +6,25 @@ rows, and the statement can be prepared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import ARRAY, Select, bindparam, cast, column, func, insert, select, update
+from sqlalchemy import ARRAY, Select, bindparam, cast, column, delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 
 from app.core.clock import utcnow
 from app.core.db.models import Attributed, Row
-from app.core.db.queries import COLLECTED_ROWS, Change
+from app.core.db.queries import COLLECTED_ROWS, Change, insert_row
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged, context
 from app.core.json_text import differs
 
 R = TypeVar("R", bound=Row)
+
+COLLECTED_KEYS = "collected_keys"
+Part = tuple[Callable[[Any], Any], Any]  # a function that makes a clause, and its model
 
 
 def rows_from_arrays(model: Any, names: Sequence[str], prefix: str = "") -> Select[Any]:
@@ -48,19 +52,41 @@ def inserts_in_one_statement() -> Iterator[None]:
     """Insert the rows of the block at its end, by one statement; none if the block raises.
 
     So no statement of the block sees them, and what violates a unique constraint raises
-    UniqueViolation at the end.
+    UniqueViolation at the end. A block inside another one belongs to that one.
     """
+    if COLLECTED_ROWS in context():
+        yield
+        return
     rows: dict[Any, list[dict[str, Any]]] = {}
-    context()[COLLECTED_ROWS] = rows
+    keys: dict[Any, dict[tuple[Any, ...], bool]] = {}
+    context().update({COLLECTED_ROWS: rows, COLLECTED_KEYS: keys})
     try:
         yield
     finally:
-        del context()[COLLECTED_ROWS]
-    if rows:
-        values: dict[str, list[Any]] = {}
-        for model in rows:
-            values |= as_arrays(rows[model], prefix=_prefix(model))
-        _insert(*sorted(rows, key=_prefix)).execute(**values)
+        del context()[COLLECTED_ROWS], context()[COLLECTED_KEYS]
+    if not keys and sum(map(len, rows.values())) == 1:
+        [(model, [row])] = rows.items()
+        insert_row(model, row)  # its statement is smaller
+    else:
+        _write(rows, keys)
+
+
+def write_keys(
+    model: Any, *, added: Iterable[tuple[Any, ...]], removed: Iterable[tuple[Any, ...]] = ()
+) -> None:
+    """Insert and delete rows of a table whose columns are all part of its primary key.
+
+    It is one statement, or in a block of :func:`inserts_in_one_statement` a part of its statement.
+    Rows to insert may exist already, and rows to delete may be missing. For a row that is added and
+    removed in one block, the last call counts.
+    """
+    collected: dict[Any, dict[tuple[Any, ...], bool]] | None = context().get(COLLECTED_KEYS)
+    keys = {} if collected is None else collected
+    wanted = dict.fromkeys(removed, False) | dict.fromkeys(added, True)
+    if wanted:
+        keys.setdefault(model, {}).update(wanted)
+    if collected is None:
+        _write({}, keys)
 
 
 def update_rows(
@@ -101,21 +127,56 @@ def update_rows(
     return results
 
 
+def _write(
+    rows: Mapping[Any, Sequence[Mapping[str, Any]]],
+    keys: Mapping[Any, Mapping[tuple[Any, ...], bool]],
+) -> None:
+    """Insert ``rows``, and insert or delete ``keys``, by one statement."""
+    parts: list[Part] = [(_insert, model) for model in rows]
+    values: dict[str, list[Any]] = {}
+    for model in rows:
+        values |= as_arrays(rows[model], prefix=_prefix(_insert, model))
+    for model, wanted in keys.items():
+        for make, is_wanted in ((_insert_missing, True), (_delete_keys, False)):
+            chosen = [key for key, is_added in wanted.items() if is_added is is_wanted]
+            if chosen:
+                parts.append((make, model))
+                names = (_prefix(make, model) + name for name in model.__table__.columns.keys())  # noqa: SIM118
+                values |= zip(names, map(list, zip(*chosen, strict=True)), strict=True)
+    if parts:
+        _statement(*sorted(parts, key=lambda part: _prefix(*part))).execute(**values)
+
+
 @lru_cache(maxsize=100)
-def _insert(*models: Any) -> Statement:
+def _statement(*parts: Part) -> Statement:
     """The tables' foreign keys may refer to one another: they are checked after all inserts."""
-    inserts = []
-    for model in models:
-        names = model.__table__.columns.keys()
-        new = rows_from_arrays(model, names, prefix=_prefix(model))
-        inserts.append(insert(model).from_select(names, new, include_defaults=False))
-    *others, last = inserts
-    tables = "_".join(model.__table__.name for model in models)
+    *others, last = (make(model) for make, model in parts)
+    tables = "_".join(dict.fromkeys(model.__table__.name for _, model in parts))
     return Statement(f"{tables}.insert_many", last.add_cte(*(each.cte() for each in others)))
 
 
-def _prefix(model: Any) -> str:
-    return f"{model.__table__.name}_"
+def _insert(model: Any) -> Any:
+    names = model.__table__.columns.keys()
+    new = rows_from_arrays(model, names, prefix=_prefix(_insert, model))
+    return insert(model).from_select(names, new, include_defaults=False)
+
+
+def _insert_missing(model: Any) -> Any:
+    names = model.__table__.columns.keys()
+    new = rows_from_arrays(model, names, prefix=_prefix(_insert_missing, model))
+    return insert(model).from_select(names, new).on_conflict_do_nothing()
+
+
+def _delete_keys(model: Any) -> Any:
+    columns = model.__table__.columns
+    gone = rows_from_arrays(model, columns.keys(), prefix=_prefix(_delete_keys, model))
+    same = gone.subquery("gone").c
+    return delete(model).where(*(column == same[column.name] for column in columns))
+
+
+def _prefix(make: Callable[[Any], Any], model: Any) -> str:
+    """What the names of the parameters of one part of a statement begin with."""
+    return f"{model.__table__.name}{make.__name__}_"
 
 
 @lru_cache(maxsize=100)

@@ -218,6 +218,8 @@ def _envelope(schema: type[ma.Schema], many: bool) -> type[ma.Schema]:
         item = ma.fields.Nested(schema, required=True)
         return ma.Schema.from_dict({"data": item}, name=f"{name}Answer")
     items = ma.fields.List(ma.fields.Nested(schema), required=True)
+    if not getattr(schema, "has_pages", True):
+        return ma.Schema.from_dict({"data": items}, name=f"{name}List")
     cursor = ma.fields.String(
         required=True,
         allow_none=True,

@@ -25,6 +25,9 @@ class Schema(ma.Schema):
     examples: ClassVar[Mapping[str, Any]] = {}
     """For the OpenAPI document: a field's name -> a valid value."""
 
+    has_pages: ClassVar[bool] = True
+    """Whether a list of them has a ``next_cursor``."""
+
     class Meta:
         unknown = ma.RAISE
 

@@ -7,10 +7,11 @@ from uuid import uuid4
 import pytest
 from psycopg2.errors import UniqueViolation
 
-from app.core.db.bulk import inserts_in_one_statement, update_rows
+from app.core.db.bulk import inserts_in_one_statement, update_rows, write_keys
 from app.core.db.queries import Change, insert_row
 from app.core.db.transactions import RowChanged
 from app.memberships.models import Membership
+from app.search.models import SearchTerm
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests import database
@@ -113,3 +114,50 @@ class TestInsertsInOneStatement:
 
         with pytest.raises(UniqueViolation), platform_transaction(), inserts_in_one_statement():
             insert_row(User, row)
+
+    def test_inside_another_block_inserts_at_the_end_of_the_outer_one(self, users):
+        row = users[0]._asdict() | {"id": uuid4(), "idp_user_id": "other"}
+
+        with platform_transaction(), sent_messages() as messages, inserts_in_one_statement():
+            with inserts_in_one_statement():
+                insert_row(User, row)
+            assert messages == []
+
+        assert messages == ["users.insert"]
+
+
+class TestWriteKeys:
+    @pytest.fixture
+    def key(self, users):
+        """Call it for the key of a term of the first user."""
+        return lambda term: (users[0].tenant_id, "user", term, users[0].id)
+
+    def test_inserts_and_deletes_by_one_statement_what_may_be_done_already(self, key):
+        with platform_transaction():
+            write_keys(SearchTerm, added=[key("a"), key("b")])
+
+        with platform_transaction(), sent_messages() as messages:
+            write_keys(SearchTerm, added=[key("b"), key("c")], removed=[key("a"), key("x")])
+
+        assert messages == ["search_terms.insert_many"]
+        assert terms() == ["b", "c"]
+
+    def test_of_nothing_sends_nothing(self, app):
+        with platform_transaction(), sent_messages() as messages:
+            write_keys(SearchTerm, added=[], removed=[])
+
+        assert messages == []
+
+    def test_in_a_block_the_last_call_counts_for_each_row(self, key):
+        with platform_transaction():
+            write_keys(SearchTerm, added=[key("a")])
+
+        with platform_transaction(), inserts_in_one_statement():
+            write_keys(SearchTerm, added=[key("b")], removed=[key("a")])
+            write_keys(SearchTerm, added=[key("a")], removed=[key("b")])
+
+        assert terms() == ["a"]
+
+
+def terms():
+    return sorted(row.term for row in database.rows(SearchTerm))

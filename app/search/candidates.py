@@ -1,0 +1,153 @@
+"""The statement that reads and ranks the candidates of a search.
+
+It reads at most :data:`CANDIDATES` index entries for each entity type and prefix, in the order of
+the terms, and at most :data:`CANDIDATES` rows. So its work does not depend on how many rows match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import array
+
+from app.core.db.statements import Statement
+from app.search.models import EntityType, SearchTerm
+from app.search.sources import SOURCES
+from app.tenants.models import Tenant
+
+CANDIDATES = 200
+AFTER_WORD = "!"  # sorts after the space, and before every other character of a term
+AFTER_ALL = "\U0010ffff"  # sorts after every character of a term
+EQUAL, WHOLE_WORDS, PREFIX, APART = range(4)
+
+
+def read(
+    entity_types: Sequence[EntityType],
+    phrase: str,
+    words: Sequence[str],
+    *,
+    tenant_id: UUID | None,
+    limit: int,
+) -> list[Any]:
+    """Rows that have a term with the prefix ``phrase``, then rows with the rarest of ``words``.
+
+    The best come first: a term is equal to the phrase, it begins with the phrase's words, it begins
+    with the phrase. Among equals active rows come before ended ones; then the order is that of the
+    titles, and the newest first. Each type gets an equal share of the candidates, as far as it has
+    so many. With ``tenant_id`` only that tenant's rows are read.
+    """
+    values: dict[str, Any] = {"limit": limit, "after_words": phrase + AFTER_WORD}
+    if tenant_id is not None:
+        values["tenant_id"] = tenant_id
+    for place, prefix in enumerate((phrase, *words)):
+        values |= {f"low_{place}": prefix, f"high_{place}": prefix + AFTER_ALL}
+    statement = _statement(tuple(entity_types), len(words), of_tenant=tenant_id is not None)
+    return statement.all(**values)
+
+
+@lru_cache(maxsize=200)
+def _statement(entity_types: tuple[EntityType, ...], words: int, *, of_tenant: bool) -> Statement:
+    found = union_all(
+        *(
+            _scan(entity_type, place, of_tenant=of_tenant)
+            for entity_type in entity_types
+            for place in range(1 + words)
+        )
+    ).cte("found")
+    entity = (found.c.entity_type, found.c.tenant_id, found.c.entity_id)
+    match = func.min(found.c.match)
+    chosen = (
+        select(*entity, match.label("match"))
+        .where(or_(found.c.place == 0, found.c.place == _rarest(found)))
+        .group_by(*entity)
+        .order_by(match == APART, func.min(found.c.number), *entity)
+        .limit(CANDIDATES)
+        .cte("chosen")
+    )
+    rows = union_all(*(_rows(one, chosen) for one in entity_types)).subquery("rows").c
+    order = (rows.match, rows.is_active.desc(), func.lower(rows.title), rows.id.desc())
+    best = select(*rows).order_by(*order).limit(bindparam("limit")).cte("best")
+    clause = (
+        select(best, Tenant.slug.label("tenant_slug"), Tenant.name.label("tenant_name"))
+        .outerjoin(Tenant, Tenant.id == best.c.tenant_id)
+        .order_by(best.c.match, best.c.is_active.desc(), func.lower(best.c.title), best.c.id.desc())
+    )
+    return Statement("search_terms.find_rows", clause)
+
+
+def _scan(entity_type: EntityType, place: int, *, of_tenant: bool) -> Select[Any]:
+    """The first index entries of one type whose term begins with the prefix number ``place``."""
+    term = SearchTerm.term
+    order = (term, SearchTerm.tenant_id, SearchTerm.entity_id)
+    match = case(
+        (term == bindparam("low_0"), EQUAL),
+        (term < bindparam("after_words"), WHOLE_WORDS),
+        else_=PREFIX,
+    )
+    clause = (
+        select(
+            literal_column(f"'{entity_type.value}'").label("entity_type"),
+            literal_column(str(place)).label("place"),
+            SearchTerm.tenant_id,
+            SearchTerm.entity_id,
+            func.row_number().over(order_by=order).label("number"),
+            (literal_column(str(APART)) if place else match).label("match"),
+        )
+        .where(
+            SearchTerm.entity_type == entity_type.value,
+            term >= bindparam(f"low_{place}"),
+            term < bindparam(f"high_{place}"),
+        )
+        .order_by(*order)
+        .limit(CANDIDATES)
+    )
+    return clause.where(SearchTerm.tenant_id == bindparam("tenant_id")) if of_tenant else clause
+
+
+def _rarest(found: CTE) -> ColumnElement[int]:
+    """The place of the word with the fewest entries; of several, the first."""
+    return (
+        select(found.c.place)
+        .where(found.c.place > 0)
+        .group_by(found.c.place)
+        .order_by(func.count(), found.c.place)
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+def _rows(entity_type: EntityType, chosen: CTE) -> Select[Any]:
+    """The rows of one type, with the texts of their searched fields."""
+    source = SOURCES[entity_type]
+    model = source.model
+    same = [model.id == chosen.c.entity_id]
+    if source.tenant_column is not None:
+        same.append(getattr(model, source.tenant_column) == chosen.c.tenant_id)
+    return (
+        select(
+            chosen,
+            model.id,
+            source.title.label("title"),
+            source.subtitle.label("subtitle"),
+            source.is_active.label("is_active"),
+            array([field.expression(model) for field in source.fields]).label("texts"),
+        )
+        .join(model, and_(*same))
+        .where(chosen.c.entity_type == entity_type.value)
+    )

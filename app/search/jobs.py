@@ -1,0 +1,55 @@
+"""Background work on search terms."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+from sqlalchemy import bindparam, select, update
+
+from app.core.clock import utcnow
+from app.core.db.models import Moment
+from app.core.db.statements import Statement
+from app.core.db.transactions import transaction
+from app.core.jobs.queues import Queue, job
+from app.search import builder
+from app.search.models import EntityType, SearchBuild
+
+TURN = 30.0  # seconds of work on one type, before the worker takes the next job of the queue
+STALLED = timedelta(seconds=20)
+
+_stalled = (
+    select(SearchBuild.entity_type)
+    .where(SearchBuild.is_settled.is_(False), SearchBuild.updated_at < bindparam("stalled_before"))
+    .with_for_update(skip_locked=True)
+    .cte("stalled")
+)
+TAKE_STALLED = Statement(
+    "search_builds.take_stalled",
+    update(SearchBuild)
+    .where(SearchBuild.entity_type == _stalled.c.entity_type)
+    .values(updated_at=bindparam("now", type_=Moment))
+    .returning(SearchBuild.entity_type),
+)
+
+
+@job(queue=Queue.INDEXES)
+def build_search_terms(entity_type: str) -> None:
+    """Build the terms of the rows of one type that have none yet.
+
+    It is harmless to run it twice, or again after it was killed.
+    """
+    deadline = time.monotonic() + TURN
+    for progress in builder.work(EntityType(entity_type)):
+        if not progress.is_settled and time.monotonic() > deadline:
+            build_search_terms.push(entity_type)
+            return
+
+
+@job(queue=Queue.INDEXES, every=10)
+def resume_search_builds() -> None:
+    """Queue the unfinished builds that no worker has worked on for 20 seconds."""
+    now = utcnow()
+    with transaction():
+        for entity_type in TAKE_STALLED.scalars(stalled_before=now - STALLED, now=now):
+            build_search_terms.push(entity_type)

@@ -1,0 +1,51 @@
+"""/v1/search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.guard import current_principal, requires
+from app.auth.permissions import Permission
+from app.core.http.blueprint import Blueprint
+from app.search import service
+from app.search.models import EntityType
+from app.search.schemas import SearchQuerySchema, SearchResultSchema
+from app.search.service import Result
+
+blp = Blueprint(
+    "search",
+    __name__,
+    url_prefix="/v1/search",
+    description="One search for tenants, people, subscriptions and e-mail messages.",
+)
+
+READ = {
+    EntityType.TENANT: Permission.TENANTS_READ,
+    EntityType.USER: Permission.USERS_READ,
+    EntityType.SUBSCRIPTION: Permission.BILLING_READ,
+    EntityType.EMAIL_MESSAGE: Permission.WEBHOOKS_READ,
+}
+"""The permission to read each type. No tenant's credential has that of e-mail messages."""
+
+
+@blp.get("")
+@requires(Permission.TENANTS_READ)
+@blp.arguments(SearchQuerySchema, location="query")
+@blp.response(200, SearchResultSchema(many=True))
+def search(query: dict[str, Any]) -> list[Result]:
+    """Find tenants, users, subscriptions and e-mail messages by the beginning of a word or an id.
+
+    The best matches come first: exact before prefix, active before ended. Users also need
+    `users:read`, subscriptions `billing:read`, e-mail messages `webhooks:read`; without it they are
+    left out.
+    """
+    principal = current_principal()
+    return service.search(
+        query["q"],
+        entity_types=[one for one in query.get("types", EntityType) if principal.has(READ[one])],
+        tenant_id=query.get("tenant_id"),
+        limit=query["limit"],
+    )
+
+
+BLUEPRINTS = (blp,)

@@ -1,0 +1,90 @@
+"""Requests and answers of /v1/search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.core.validation.fields import Choice, Int, Literal, Nested, Str, Uuid
+from app.core.validation.schemas import Schema
+from app.search.models import EntityType
+from app.search.service import DEFAULT_LIMIT, MAX_LIMIT, MIN_QUERY
+from app.search.sources import FIELD_NAMES
+
+MAX_QUERY = 255
+ANY_TYPE = "|".join(EntityType)
+
+EXAMPLES = {
+    "q": "ada",
+    "types": "user,tenant",
+    "title": "Ada Lovelace",
+    "subtitle": "ada@example.com",
+    "slug": "acme",
+    "name": "Acme",
+}
+
+
+class EntityTypes(Str):
+    """Some entity types, separated by commas; loaded as a set of members."""
+
+    def from_json(self, value: Any) -> frozenset[EntityType]:
+        return frozenset(map(EntityType, super().from_json(value).split(",")))
+
+
+class SearchQuerySchema(Schema):
+    """What is searched."""
+
+    examples = EXAMPLES
+
+    q = Str(
+        required=True,
+        min_length=MIN_QUERY,
+        max_length=MAX_QUERY,
+        metadata={
+            "description": "The beginnings of words, all of which must match; an id, and a text of"
+            " several words, may be copied as it is. Case and accents do not matter. At least two"
+            " letters or digits."
+        },
+    )
+    types = EntityTypes(
+        pattern=f"^({ANY_TYPE})(,({ANY_TYPE}))*$",
+        metadata={
+            "description": "Only these, separated by commas: "
+            + ", ".join(f"`{one.value}`" for one in EntityType)
+            + ". Types that the credential may not read are left out."
+        },
+    )
+    tenant_id = Uuid(metadata={"description": "One tenant's only, for platform credentials."})
+    limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
+
+
+class TenantNameSchema(Schema):
+    """The tenant of a result."""
+
+    examples = EXAMPLES
+
+    id = Uuid(required=True)
+    slug = Str(required=True)
+    name = Str(required=True)
+
+
+class SearchResultSchema(Schema):
+    """A row that was found."""
+
+    examples = EXAMPLES
+    has_pages = False
+
+    type = Choice(EntityType, required=True)
+    id = Uuid(required=True)
+    tenant = Nested(
+        TenantNameSchema,
+        required=True,
+        nullable=True,
+        metadata={"description": "null for an e-mail message, which belongs to no tenant."},
+    )
+    title = Str(required=True)
+    subtitle = Str(required=True)
+    matched = Literal(
+        *FIELD_NAMES,
+        required=True,
+        metadata={"description": "The field that the query, or its first word, was found in."},
+    )

@@ -1,0 +1,98 @@
+"""Search: find tenants, users, subscriptions and e-mail messages by the beginning of a word."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.core.db.tenancy import narrow
+from app.core.errors import Invalid, value_error
+from app.search import candidates
+from app.search.models import EntityType
+from app.search.sources import SOURCES
+from app.search.terms import MAX_TERM, fold
+
+MIN_QUERY = 2  # characters of the folded query
+MAX_SCANNED = 3  # words, the longest ones, that candidates are read for
+DEFAULT_LIMIT, MAX_LIMIT = 20, 50
+
+
+class Result(NamedTuple):
+    """One row that was found. ``tenant`` is None for an e-mail message, which belongs to none.
+
+    ``matched`` is the field that the query, or the first word of it, was found in.
+    """
+
+    type: EntityType
+    id: UUID
+    tenant: dict[str, Any] | None
+    title: str
+    subtitle: str
+    matched: str
+
+
+def search(
+    query: str,
+    *,
+    entity_types: Collection[EntityType] = tuple(EntityType),
+    tenant_id: UUID | None = None,
+    limit: int = DEFAULT_LIMIT,
+) -> list[Result]:
+    """The rows that match every word of ``query``, best first (see :func:`candidates.read`).
+
+    Words that stand together in the query may stand apart in the row, also in several fields.
+    Raises Invalid if the folded query is shorter than :data:`MIN_QUERY` characters.
+    """
+    phrase = fold(query)
+    if len(phrase) < MIN_QUERY:
+        reason = f"a search needs at least {MIN_QUERY} letters or digits"
+        raise Invalid(value_error(["query", "q"], reason, query))
+    shown = narrow(tenant_id)
+    wanted = [
+        one
+        for one in EntityType
+        if one in entity_types and (shown is None or SOURCES[one].tenant_column is not None)
+    ]
+    if not wanted:
+        return []
+    phrase = phrase[:MAX_TERM]
+    words = [word[:MAX_TERM] for word in dict.fromkeys(map(fold, query.split())) if word]
+    scanned = sorted(words, key=len, reverse=True)[:MAX_SCANNED] if len(words) > 1 else []
+    found = candidates.read(
+        wanted,
+        phrase,
+        scanned,
+        tenant_id=shown,
+        limit=candidates.CANDIDATES if scanned else limit,
+    )
+    results = (
+        _result(row, matched)
+        for row in found
+        if (matched := _matched_field(row, phrase, words)) is not None
+    )
+    return list(islice(results, limit))
+
+
+def _matched_field(row: Any, phrase: str, words: Sequence[str]) -> str | None:
+    """The field that the query, or its first word, was found in; None if not all words are."""
+    terms = [
+        (term, field.name)
+        for field, text in zip(SOURCES[row.entity_type].fields, row.texts, strict=True)
+        for term in field.terms_of(fold(text))
+    ]
+    together = [(term, name) for term, name in terms if term.startswith(phrase)]
+    if together:
+        return min(together)[1]
+    if all(any(term.startswith(word) for term, _ in terms) for word in words):
+        return next(name for term, name in terms if term.startswith(words[0]))
+    return None
+
+
+def _result(row: Any, matched: str) -> Result:
+    tenant = None
+    if row.tenant_slug is not None:
+        tenant = {"id": row.tenant_id, "slug": row.tenant_slug, "name": row.tenant_name}
+    type_ = EntityType(row.entity_type)
+    return Result(type_, row.id, tenant, row.title, row.subtitle, matched)
