@@ -29,11 +29,17 @@ DOMAINS = (
     "custom_fields",
     "emails",
     "webhooks",
+    "imports",
     "api_keys",
     "audit",
     "operations",
 )
-JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
+JOB_MODULES = (
+    "app.custom_fields.jobs",
+    "app.webhooks.jobs",
+    "app.imports.jobs",
+    "app.operations.jobs",
+)
 
 
 def create_app(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -97,10 +97,10 @@ def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> N
         return
     fields = [name for name in change.after if name != "is_active"]
     if fields:
-        record("tenant.updated", tenant, _part_of(change, fields), actor=actor)
+        record("tenant.updated", tenant, change.part(fields), actor=actor)
     if "is_active" in change.after:
         action = _state_action(tenant.is_active)
-        record(action, tenant, _part_of(change, ["is_active"]), actor=actor)
+        record(action, tenant, change.part(["is_active"]), actor=actor)
 
 
 def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:
@@ -119,9 +119,3 @@ def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor
 
 def _state_action(is_active: bool) -> str:
     return "tenant.activated" if is_active else "tenant.suspended"
-
-
-def _part_of(change: queries.Change, names: Sequence[str]) -> queries.Change:
-    return queries.Change(
-        {name: change.before[name] for name in names}, {name: change.after[name] for name in names}
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -80,8 +80,14 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
 
 def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> User:
     """Create a user as :func:`create` does, in a tenant that has been read already."""
-    meta_data = values.get("meta_data", {})
-    _check(tenant.id, meta_data, meta_data, loc=("body", "meta_data"))
+    user = insert_in(tenant, values, actor=actor)
+    index_meta_data([(user, {})])
+    return user
+
+
+def insert_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> User:
+    """Create a user as :func:`create_in` does; the caller calls :func:`index_meta_data`."""
+    check_meta_data(tenant.id, {}, values.get("meta_data", {}))
     user = queries.insert_row(
         User,
         {
@@ -93,10 +99,24 @@ def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Use
         },
         conflicts=CONFLICTS,
     )
-    if meta_data:
-        writer.refresh(tenant.id, ENTITY, user.id, {}, meta_data)
     record_creation("user.created", user, actor=actor)
     return user
+
+
+def check_meta_data(tenant_id: UUID, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise Invalid where all of a user's metadata cannot be replaced by ``after``."""
+    removed = dict.fromkeys(name for name in before if name not in after)
+    _check(tenant_id, {**removed, **after}, after, loc=("body", "meta_data"))
+
+
+def index_meta_data(users: Iterable[tuple[User, Mapping[str, Any]]]) -> None:
+    """Update the search index of users that are written, each given with its metadata before."""
+    entities: dict[UUID, list[writer.Entity]] = {}
+    for user, before in users:
+        if user.meta_data or before:
+            entities.setdefault(user.tenant_id, []).append((user.id, before, user.meta_data))
+    for tenant_id, changed in entities.items():
+        writer.refresh_many(tenant_id, ENTITY, changed)
 
 
 def update(
@@ -136,12 +156,20 @@ def update(
 def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor) -> None:
     """Change fields of users that this transaction has read, of any tenants, by one statement.
 
-    The caller has applied the rules for owners. Raises RowChanged if another transaction has
-    changed one of the users since it was read.
+    The caller has applied the rules for owners, and :func:`check_meta_data`. Raises RowChanged if
+    another transaction has changed one of the users since it was read.
     """
+    indexed: list[tuple[User, Mapping[str, Any]]] = []
     for user, change in update_rows(User, changes, actor_id=actor.id):
-        if change is not None:
-            record("user.updated", user, change, actor=actor)
+        if change is None:
+            continue
+        fields = change.part(name for name in change.after if name != "meta_data")
+        if fields.after:
+            record("user.updated", user, fields, actor=actor)
+        if "meta_data" in change.after:
+            indexed.append((user, change.before["meta_data"]))
+            record("user.meta_data_patched", user, change.part(["meta_data"]), actor=actor)
+    index_meta_data(indexed)
 
 
 def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> User:
