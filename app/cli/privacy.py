@@ -135,7 +135,7 @@ def _deactivate(person: Person, allow_ownerless: bool) -> None:
 
 def _write(tables: export.Tables, output: str) -> None:
     counts: Counter[str] = Counter()
-    with _opened(output) as file:
+    with opened(output) as file:
         file.write("{")
         for place, (name, rows) in enumerate(tables.items()):
             file.write(f'{"," if place else ""}\n"{name}": [')
@@ -149,7 +149,8 @@ def _write(tables: export.Tables, output: str) -> None:
 
 
 @contextmanager
-def _opened(output: str) -> Iterator[TextIO]:
+def opened(output: str) -> Iterator[TextIO]:
+    """The file that ``--output`` names, or standard output."""
     if output == "-":
         yield sys.stdout
         return

@@ -176,11 +176,11 @@ class _Set:
 
     def _apply_user(self, line: Line) -> Outcome:
         tenant, rows, values = self._rows.tenant_of(line), self._rows, _own(line)
-        key = tenant.id, values["idp_user_id"]
-        known = rows.users.get(key)
+        known = rows.users.get((tenant.id, values["idp_user_id"]))
         if known is None:
-            rows.users[key] = users.insert_in(tenant, values, actor=self._actor)
-            self._new_users.append(rows.users[key])
+            user = users.insert_in(tenant, values, actor=self._actor)
+            rows.add_user(user)
+            self._new_users.append(user)
             return Outcome.CREATED
         changes = _changes(known, values)
         if "meta_data" in changes:
@@ -194,7 +194,7 @@ class _Set:
             return Outcome.UNCHANGED
         user = _changed(known, changes)
         self._changed_users.append((known, changes))
-        self._rows.users[user.tenant_id, user.idp_user_id] = user
+        self._rows.add_user(user)
         self._rows.note_owner(self._rows.memberships.get((user.tenant_id, user.id)), user)
         return Outcome.UPDATED
 

@@ -40,6 +40,7 @@ class Rows:
         valid = [line for line in lines if not line.errors]
         self.tenants: dict[str, Tenant] = {}
         self.users: dict[tuple[UUID, str], User] = {}
+        self.users_by_id: dict[UUID, User] = {}
         self.memberships: dict[tuple[UUID, UUID], Membership] = {}
         self.memberships_by_id: dict[tuple[UUID, str], Membership] = {}
         self.subscriptions: dict[tuple[UUID, str], Subscription] = {}
@@ -51,8 +52,7 @@ class Rows:
                 self.tenants[tenant.idp_org_id] = tenant
         people = [line for line in valid if line.kind in (Kind.USER, Kind.MEMBERSHIP)]
         for user in self._find(FIND_USERS, "idp_user_id", people):
-            self.users[user.tenant_id, user.idp_user_id] = user
-        self.users_by_id = {user.id: user for user in self.users.values()}
+            self.add_user(user)
         self._read_memberships(people)
         billed = [line for line in valid if line.kind is Kind.SUBSCRIPTION]
         for one in self._find(FIND_SUBSCRIPTIONS, "bp_subscription_id", billed):
@@ -71,6 +71,11 @@ class Rows:
         if (tenant.id, user_id) not in self.users:
             raise unknown("idp_user_id", NO_USER, user_id)
         return self.users[tenant.id, user_id]
+
+    def add_user(self, user: User) -> None:
+        """Enter a user that the set adds or changes."""
+        self.users[user.tenant_id, user.idp_user_id] = user
+        self.users_by_id[user.id] = user
 
     def add_membership(self, membership: Membership) -> None:
         """Enter a membership that the set adds or changes."""
