@@ -6,9 +6,8 @@ example in the document changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from flask import Flask
@@ -20,6 +19,7 @@ from app.emails.models import Suppression
 from app.webhooks.models import Status, WebhookEvent
 from tests.document import Operation, find_row, operations
 from tests.factories import create_api_key, create_user, save
+from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
 # These read by POST.
 QUESTIONS = {
@@ -84,6 +84,10 @@ def fields_of(api, world):
 
 
 VALUES = {
+    "POST /v1/imports": lambda api, world: {
+        "data": as_file(tenant_line("imported")),
+        "headers": {"Content-Type": MEDIA_TYPE},
+    },
     "PATCH /v1/tenants/{tenant_id}": lambda api, world: {"json": {"name": "Renamed"}},
     "PATCH /v1/users/{user_id}": lambda api, world: {"json": {"first_name": "Renamed"}},
     "PATCH /v1/tenants/{tenant_id}/active": lambda api, world: {"query": {"is_active": "false"}},
@@ -138,11 +142,16 @@ def prepare(api: Any, world: dict[str, Any], operation: Operation) -> Callable[.
     row_id = given.get("row_id", "")
     if operation.names_a_row and not row_id:
         row_id = find_row(api, operation, world["tenant_id"], world["token"])
-    return partial(
-        api.request,
-        operation.method.upper(),
-        operation.path_of(row_id),
-        token=world["token"],
-        query_string=query,
-        json=given.get("json", operation.body),
-    )
+    body = {"data": given["data"]} if "data" in given else {}
+
+    def send(headers: Mapping[str, str] | None = None) -> TestResponse:
+        return api.request(
+            operation.method.upper(),
+            operation.path_of(row_id),
+            token=world["token"],
+            query_string=query,
+            headers={**given.get("headers", {}), **(headers or {})},
+            **(body or {"json": given.get("json", operation.body)}),
+        )
+
+    return send

@@ -99,7 +99,8 @@ def erase_user(
 
     USER is an id, an e-mail address or an idp_user_id. Anonymous rows and the structure of the
     audit trail remain. First delete the person at the identity provider. Otherwise its next event
-    about the person stores the data again. Backups are not changed.
+    about the person stores the data again. Backups are not changed. The files of failed imports
+    are removed, whoever they are about.
 
     Addresses are found in encoded texts too. Webhook bodies that are no JSON are removed, whoever
     they are about. Metadata and texts that others have in their own rows are not searched.
