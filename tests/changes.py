@@ -6,8 +6,9 @@ example in the document changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from flask import Flask
@@ -16,6 +17,7 @@ from werkzeug.test import TestResponse
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
+from app.imports.models import Import
 from app.webhooks.models import Status, WebhookEvent
 from tests.document import Operation, find_row, operations
 from tests.factories import create_api_key, create_user, save
@@ -74,6 +76,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         digest="",
         request_id="",
     )
+    save(Import, created_by_user_id="cli:root")
     return {**tenant, "token": demo["platform_token"], "newcomer": create_user(Named)}
 
 
@@ -86,7 +89,7 @@ def fields_of(api, world):
 VALUES = {
     "POST /v1/imports": lambda api, world: {
         "data": as_file(tenant_line("imported")),
-        "headers": {"Content-Type": MEDIA_TYPE},
+        "content_type": MEDIA_TYPE,
     },
     "PATCH /v1/tenants/{tenant_id}": lambda api, world: {"json": {"name": "Renamed"}},
     "PATCH /v1/users/{user_id}": lambda api, world: {"json": {"first_name": "Renamed"}},
@@ -142,16 +145,12 @@ def prepare(api: Any, world: dict[str, Any], operation: Operation) -> Callable[.
     row_id = given.get("row_id", "")
     if operation.names_a_row and not row_id:
         row_id = find_row(api, operation, world["tenant_id"], world["token"])
-    body = {"data": given["data"]} if "data" in given else {}
-
-    def send(headers: Mapping[str, str] | None = None) -> TestResponse:
-        return api.request(
-            operation.method.upper(),
-            operation.path_of(row_id),
-            token=world["token"],
-            query_string=query,
-            headers={**given.get("headers", {}), **(headers or {})},
-            **(body or {"json": given.get("json", operation.body)}),
-        )
-
-    return send
+    body = {name: given[name] for name in ("data", "content_type") if name in given}
+    return partial(
+        api.request,
+        operation.method.upper(),
+        operation.path_of(row_id),
+        token=world["token"],
+        query_string=query,
+        **(body or {"json": given.get("json", operation.body)}),
+    )
