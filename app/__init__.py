@@ -29,6 +29,7 @@ DOMAINS = (
     "custom_fields",
     "emails",
     "webhooks",
+    "imports",
     "api_keys",
     "audit",
     "search",
@@ -38,6 +39,7 @@ JOB_MODULES = (
     "app.custom_fields.jobs",
     "app.webhooks.jobs",
     "app.search.jobs",
+    "app.imports.jobs",
     "app.operations.jobs",
 )
 

@@ -26,7 +26,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=2, help="of each run of wrk")
     parser.add_argument("--tenants", type=int, default=1_000, help="with a hundred users each")
-    parser.add_argument("--users", type=int, default=1_000_000, help="of the search")
+    parser.add_argument(
+        "--users", type=int, default=1_000_000, help="of the search and of the imported file"
+    )
     parser.add_argument("--folder", type=Path, help="keep the engines' data here, to use it again")
     parser.add_argument("--publish", action="store_true", help="put the tables into README.md")
     return parser.parse_args()
@@ -78,6 +80,14 @@ def search(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def import_users(arguments: argparse.Namespace) -> None:
+    """Print how long an import of users with memberships takes, and its memory."""
+    from benchmarks.imports import report
+
+    with opened(arguments.folder, 1, 2) as ready:
+        print(report(ready, arguments.users))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -96,6 +106,7 @@ COMMANDS = {
     "layers": layers,
     "checks": checks,
     "search": search,
+    "import": import_users,
 }
 
 

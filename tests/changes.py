@@ -17,9 +17,11 @@ from werkzeug.test import TestResponse
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
+from app.imports.models import Import
 from app.webhooks.models import Status, WebhookEvent
 from tests.document import Operation, find_row, operations
 from tests.factories import create_api_key, create_user, save
+from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
 # These read by POST.
 QUESTIONS = {
@@ -74,6 +76,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         digest="",
         request_id="",
     )
+    save(Import, created_by_user_id="cli:root")
     return {**tenant, "token": demo["platform_token"], "newcomer": create_user(Named)}
 
 
@@ -84,6 +87,10 @@ def fields_of(api, world):
 
 
 VALUES = {
+    "POST /v1/imports": lambda api, world: {
+        "data": as_file(tenant_line("imported")),
+        "content_type": MEDIA_TYPE,
+    },
     "PATCH /v1/tenants/{tenant_id}": lambda api, world: {"json": {"name": "Renamed"}},
     "PATCH /v1/tenants/{tenant_id}/meta_data": lambda api, world: {
         "json": {"patches": {"segment": "Renamed"}}
@@ -141,11 +148,12 @@ def prepare(api: Any, world: dict[str, Any], operation: Operation) -> Callable[.
     row_id = given.get("row_id", "")
     if operation.names_a_row and not row_id:
         row_id = find_row(api, operation, world["tenant_id"], world["token"])
+    body = {name: given[name] for name in ("data", "content_type") if name in given}
     return partial(
         api.request,
         operation.method.upper(),
         operation.path_of(row_id),
         token=world["token"],
         query_string=query,
-        json=given.get("json", operation.body),
+        **(body or {"json": given.get("json", operation.body)}),
     )

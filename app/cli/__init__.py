@@ -5,6 +5,7 @@ from app.cli.custom_fields import custom_fields
 from app.cli.doctor import doctor
 from app.cli.emails import emails
 from app.cli.flags import flags
+from app.cli.imports import export_file, import_file, imports
 from app.cli.jobs import jobs
 from app.cli.memberships import memberships
 from app.cli.platform_admins import platform_admins
@@ -20,7 +21,10 @@ COMMANDS = (
     custom_fields,
     doctor,
     emails,
+    export_file,
     flags,
+    import_file,
+    imports,
     jobs,
     memberships,
     platform_admins,

@@ -30,17 +30,24 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def operator(command: F) -> F:
-    """Run a command in one transaction that sees every tenant.
+    """Run a command in one transaction that sees every tenant; errors as :func:`one_line_errors`."""
 
-    An error of the service or of PostgreSQL is printed as one line, with exit code 1.
-    """
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with transaction():
+            tenancy.enter(tenancy.PLATFORM)
+            return command(*args, **kwargs)
+
+    return one_line_errors(run)  # type: ignore[return-value]
+
+
+def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Print an error of the service or of PostgreSQL as one line, with exit code 1."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            with transaction():
-                tenancy.enter(tenancy.PLATFORM)
-                return command(*args, **kwargs)
+            return command(*args, **kwargs)
         except Invalid as refusal:
             raise click.ClickException(
                 "; ".join(f"{fault['loc'][-1]}: {fault['msg']}" for fault in refusal.errors)
@@ -54,7 +61,7 @@ def operator(command: F) -> F:
         except psycopg2.Error as fault:
             raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from None
 
-    return run  # type: ignore[return-value]
+    return run
 
 
 def first_line(fault: Exception) -> str:
@@ -111,6 +118,7 @@ __all__ = [
     "F",
     "first_line",
     "json_option",
+    "one_line_errors",
     "operator",
     "print_json",
     "print_rows",

@@ -99,7 +99,8 @@ def erase_user(
 
     USER is an id, an e-mail address or an idp_user_id. Anonymous rows and the structure of the
     audit trail remain. First delete the person at the identity provider. Otherwise its next event
-    about the person stores the data again. Backups are not changed.
+    about the person stores the data again. Backups are not changed. The files of failed imports
+    are removed, whoever they are about.
 
     Addresses are found in encoded texts too. Webhook bodies that are no JSON are removed, whoever
     they are about. Metadata and texts that others have in their own rows are not searched.
@@ -135,7 +136,7 @@ def _deactivate(person: Person, allow_ownerless: bool) -> None:
 
 def _write(tables: export.Tables, output: str) -> None:
     counts: Counter[str] = Counter()
-    with _opened(output) as file:
+    with opened(output) as file:
         file.write("{")
         for place, (name, rows) in enumerate(tables.items()):
             file.write(f'{"," if place else ""}\n"{name}": [')
@@ -149,7 +150,8 @@ def _write(tables: export.Tables, output: str) -> None:
 
 
 @contextmanager
-def _opened(output: str) -> Iterator[TextIO]:
+def opened(output: str) -> Iterator[TextIO]:
+    """The file that ``--output`` names, or standard output."""
     if output == "-":
         yield sys.stdout
         return

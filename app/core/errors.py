@@ -97,6 +97,12 @@ class TooLarge(AppError):
     status = 413
 
 
+class UnsupportedMediaType(AppError):
+    """415: the body is of another type than the endpoint takes."""
+
+    status = 415
+
+
 class PreconditionFailed(AppError):
     """412: ``If-Match`` names a version that is no longer current."""
 

@@ -60,6 +60,14 @@ def check(
     check_size(after, patches, loc=loc)
 
 
+def check_all(
+    entity: Entity[Any], tenant_id: UUID, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> None:
+    """Raise Invalid at ``meta_data`` where ``after`` cannot replace all metadata of a row."""
+    removed = dict.fromkeys(name for name in before if name not in after)
+    check(entity, tenant_id, {**removed, **after}, after, loc=("body", "meta_data"))
+
+
 def check_size(after: Mapping[str, Any], given: Mapping[str, Any], *, loc: Location) -> None:
     """Raise Invalid at ``loc``, where ``given`` was, if ``after`` is too large."""
     size = json_text.size(after)

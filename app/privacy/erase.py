@@ -20,10 +20,11 @@ from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
 from app.emails.models import EmailMessage
+from app.imports.models import Import
 from app.memberships.models import Membership
 from app.privacy import mentions
 from app.privacy.identifiers import ERASED
-from app.privacy.mentions import ANSWERS, EVENTS, MAILS, Progress
+from app.privacy.mentions import ANSWERS, EVENTS, FAULTS, IMPORTS, MAILS, PIECES, Progress
 from app.privacy.person import (
     CONTACTS,
     OBJECTS,
@@ -42,7 +43,7 @@ from app.webhooks.providers.payloads import digest
 
 MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when the erasure begins
 # A worker locks the row of the event that it applies, so it waits for this lock, or this for it.
-STOP_INBOX = text("LOCK TABLE webhook_events IN EXCLUSIVE MODE")
+STOP_INBOX = text("LOCK TABLE webhook_events, imports IN EXCLUSIVE MODE")
 
 
 def erase(
@@ -51,9 +52,9 @@ def erase(
     """Erase the person; the number of rows changed or deleted in each table.
 
     ``connection`` is that of the tables' owner. The large tables are searched first, without a
-    lock; then the inbox is locked, and the rows added since are searched. So nothing written
-    meanwhile is missed. Raises Conflict where the person has changed meanwhile, or events about
-    them are still to be applied.
+    lock; then the inbox and the imports are locked, and the rows added since are searched. So
+    nothing written meanwhile is missed. Raises Conflict where the person has changed meanwhile, or
+    events about them or any import are still to be applied.
     """
     done: Counter[str] = Counter()
     since = utcnow() - MARGIN
@@ -63,6 +64,7 @@ def erase(
     if not all(person.covers(get_person(connection, one)) for one in _subjects(connection, person)):
         raise Conflict("The person has changed meanwhile; try again.")
     _clear_mentions(connection, person, progress, done, since=since)
+    _clear_imports(connection, person, progress, done)
     _clear_contacts(connection, person, done)
     _clear_rows(connection, person, done)
     _record(connection, person, done, actor)
@@ -111,6 +113,22 @@ def _delete_answers(
         _run(connection, delete(ANSWERS).where(of_key), done)
 
 
+def _clear_imports(
+    connection: Connection, person: Person, progress: Progress, done: Counter[str]
+) -> None:
+    """Redact the faults that mention the person, and delete the files of all failed imports."""
+    unfinished = select(func.count()).where(IMPORTS.c.finished_at.is_(None))
+    if connection.scalar(unfinished):
+        raise Conflict("An import is still to be applied: wait until it has ended, and try again.")
+    who = person.identifiers
+    for row in list(mentions.fault_rows(connection, who, progress)):
+        errors = [{**who.redact(entry), "input": None} for entry in row.errors]
+        values = {"name": who.redact(row.name), "errors": errors}
+        of_line = (FAULTS.c.import_id == row.import_id) & (FAULTS.c.line == row.line)
+        _run(connection, update(FAULTS).where(of_line).values(values), done)
+    _run(connection, delete(PIECES), done)
+
+
 def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> None:
     """Make users and memberships anonymous; delete rows that are only about the person."""
     subjects, users = sorted(person.subjects), person.user_ids
@@ -140,8 +158,10 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
 def _redact_superadmin(connection: Connection, subjects: list[str], done: Counter[str]) -> None:
     """Replace ``platform:<subject>``, the actor in rows that the person created or changed."""
     names = [f"platform:{subject}" for subject in subjects]
-    for model in (User, Membership, ApiKey):
+    for model in (User, Membership, ApiKey, Import):
         for name in ("created_by_user_id", "updated_by_user_id"):
+            if name not in model.__table__.c:
+                continue
             column = model.__table__.c[name]
             values = {name: f"platform:{ERASED}"}
             _run(connection, update(model.__table__).where(column.in_(names)).values(values), done)

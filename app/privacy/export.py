@@ -74,6 +74,8 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         **_mails(connection, sorted(who.addresses)),
         "webhook_events": lambda: mentions.inbox_rows(connection, who, progress),
         "idempotency_keys": lambda: mentions.answer_rows(connection, person.in_answers, progress),
+        "imports": _reader(connection, select(mentions.IMPORTS).where(_made_by(person))),
+        **_imports(connection, who, progress),
         "audit_events": lambda: _trail(connection, person, targets, progress),
     }
 
@@ -95,6 +97,7 @@ def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Ta
         **_mails(connection, _addresses(tenant_id)),
         "webhook_events": lambda: mentions.inbox_rows(connection, who, progress),
         "idempotency_keys": lambda: mentions.answer_rows(connection, answers, progress),
+        **_imports(connection, who, progress),
     }
 
 
@@ -176,6 +179,21 @@ def _mails(connection: Connection, addresses: Any) -> dict[str, Callable[[], Ite
         )
         for table in mentions.MAILS
     }
+
+
+def _imports(
+    connection: Connection, who: Identifiers, progress: Progress
+) -> dict[str, Callable[[], Iterable[Any]]]:
+    return {
+        "import_faults": lambda: mentions.fault_rows(connection, who, progress),
+        "import_pieces": lambda: mentions.piece_rows(connection, who, progress),
+    }
+
+
+def _made_by(person: Person) -> Any:
+    """The condition on imports: the person started them as a platform superadmin."""
+    names = [f"platform:{subject}" for subject in person.subjects]
+    return mentions.IMPORTS.c.created_by_user_id.in_(names)
 
 
 def _reader(connection: Connection, statement: Select[Any]) -> Callable[[], Iterable[Any]]:

@@ -1,7 +1,7 @@
 """Rows that mention a person or an organization, where no index finds them.
 
-The tables are the audit trail, the webhook inbox, the stored answers of idempotency keys and the
-e-mail tables. They are read from one end to the other.
+The tables are the audit trail, the webhook inbox, the stored answers of idempotency keys, the
+e-mail tables, and the files and faults of imports. They are read from one end to the other.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row, Table, select
 from app.audit.models import AuditEvent
 from app.core.http.idempotency import IdempotencyKey
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
+from app.imports.models import Import, ImportFault, ImportPiece
 from app.privacy.identifiers import Identifiers
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers.payloads import Unreadable, parse
@@ -24,6 +25,7 @@ Progress = Callable[[str, int], None]
 
 AUDIT, EVENTS = AuditEvent.__table__, WebhookEvent.__table__
 ANSWERS = IdempotencyKey.__table__
+IMPORTS, FAULTS, PIECES = Import.__table__, ImportFault.__table__, ImportPiece.__table__
 MAILS: tuple[Table, ...] = tuple(
     model.__table__ for model in (EmailEventRecord, EmailMessage, Suppression)
 )
@@ -92,6 +94,20 @@ def mail_rows(
             values = {name: row._mapping[name] for name in names}
             if found := {name: value for name, value in values.items() if who.are_in(value)}:
                 yield {"id": row.id, **found}
+
+
+def fault_rows(connection: Connection, who: Identifiers, progress: Progress) -> Iterator[Row]:
+    """The faults of imports that mention ``who``."""
+    for row in _read(connection, FAULTS, "Faults of imports", progress, None):
+        if who.are_in([row.idp_org_id, row.name, row.errors]):
+            yield row
+
+
+def piece_rows(connection: Connection, who: Identifiers, progress: Progress) -> Iterator[Row]:
+    """The parts of imported files that mention ``who``."""
+    for row in _read(connection, PIECES, "Files of imports", progress, None):
+        if who.are_in_body(row.body):
+            yield row
 
 
 def has_own_key(row: Row, who: Identifiers) -> bool:

@@ -92,6 +92,13 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subsc
     Raises NotFound for an unknown tenant, and BpSubscriptionIdTaken if the tenant already has it.
     """
     get_row(Tenant, tenant_id)
+    subscription = insert_in(tenant_id, values, actor=actor)
+    follow_plan(tenant_id, actor=actor)
+    return subscription
+
+
+def insert_in(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:
+    """Create a subscription as :func:`create` does; the caller calls :func:`follow_plan`."""
     subscription = insert_row(
         Subscription,
         {**with_class(values), "tenant_id": tenant_id},
@@ -100,7 +107,6 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subsc
     with inserts_in_one_statement():
         audit.record_creation("subscription.created", subscription, actor=actor)
         terms.add(EntityType.SUBSCRIPTION, subscription)
-        follow_plan(tenant_id, actor=actor)
     return subscription
 
 
@@ -121,7 +127,7 @@ def update_subscription(
         get_subscription(subscription_id)  # an unknown one is 404, not 403
         require_provider(actor)
     subscription = lock_row(Subscription, subscription_id)
-    if source_timestamp is not None and not _is_newer(subscription, source_timestamp):
+    if source_timestamp is not None and not is_newer(subscription, source_timestamp):
         return subscription, False
     if _withdraws_cancellation(subscription, values):
         values = {**values, **NO_CANCELLATION}
@@ -209,6 +215,7 @@ def _ends_with_period(subscription: Subscription) -> bool:
     return subscription.cancel_at_period_end is True and not subscription.auto_renew
 
 
-def _is_newer(subscription: Subscription, source_timestamp: datetime) -> bool:
+def is_newer(subscription: Subscription, source_timestamp: datetime) -> bool:
+    """Whether values of that time are newer than those applied last."""
     applied = subscription.source_timestamp
     return applied is None or source_timestamp > applied

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from app.core.db.queries import visible_id
 from app.core.errors import Conflict, ProviderField
 from app.custom_fields import metadata
 from app.custom_fields.entities import TENANT
-from app.custom_fields.search_index import tenant_query
+from app.custom_fields.search_index import tenant_query, writer
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.tenants import slugs
@@ -112,20 +112,26 @@ def patch_meta_data(tenant_id: UUID | str, patch: Mapping[str, Any], *, actor: A
 def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> None:
     """Change fields and the state of a tenant that this transaction has read, by one statement.
 
-    The audit trail is that of :func:`update` and :func:`set_active`. Raises RowChanged if another
+    The audit trail is that of :func:`update`, :func:`set_active` and :func:`patch_meta_data`. The
+    caller has checked new metadata (:func:`metadata.check_all`). Raises RowChanged if another
     transaction has changed the tenant since it was read.
     """
     tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is None:
         return
-    fields = [name for name in change.after if name != "is_active"]
+    fields = [name for name in change.after if name not in ("is_active", "meta_data")]
     with inserts_in_one_statement():
         if fields:
-            record("tenant.updated", tenant, _part_of(change, fields), actor=actor)
+            record("tenant.updated", tenant, change.part(fields), actor=actor)
         if "is_active" in change.after:
             action = _state_action(tenant.is_active)
-            record(action, tenant, _part_of(change, ["is_active"]), actor=actor)
+            record(action, tenant, change.part(["is_active"]), actor=actor)
+        if "meta_data" in change.after:
+            record("tenant.meta_data_patched", tenant, change.part(["meta_data"]), actor=actor)
         terms.follow(EntityType.TENANT, tenant, change)
+    if "meta_data" in change.after:
+        values_before = change.before["meta_data"]
+        writer.refresh(tenant.id, TENANT.entity_type, tenant.id, values_before, tenant.meta_data)
 
 
 def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:
@@ -148,9 +154,3 @@ def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor
 
 def _state_action(is_active: bool) -> str:
     return "tenant.activated" if is_active else "tenant.suspended"
-
-
-def _part_of(change: queries.Change, names: Sequence[str]) -> queries.Change:
-    return queries.Change(
-        {name: change.before[name] for name in names}, {name: change.after[name] for name in names}
-    )

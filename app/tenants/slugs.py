@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sqlalchemy import bindparam, or_, select
 
@@ -50,9 +50,13 @@ def candidates(name: str) -> Iterator[str]:
     yield from _free(base)
 
 
-def find_free(name: str) -> str:
-    """The first of the :func:`candidates` that no tenant has; uses one statement."""
-    return next(_free(derive(name), with_base=True))
+def find_free(name: str, *, reserved: Collection[str] = ()) -> str:
+    """The first of the :func:`candidates` that no tenant has, and that is not ``reserved``.
+
+    It uses one statement.
+    """
+    found = _free(derive(name), with_base=True)
+    return next(slug for slug in found if slug not in reserved)
 
 
 def _free(base: str, *, with_base: bool = False) -> Iterator[str]:

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Sequence
 
 from sqlalchemy import bindparam, func, select
 
+from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.statements import Statement
 from app.core.errors import Conflict
 from app.users.models import User
 
 MAX_KEY = 2048  # bytes; an entry of a B-tree index has at most 2,704
 
+_claimed = rows_from_arrays(User, ("tenant_id", "email_key", "id")).subquery("claimed").c
+_claims = (
+    select(
+        func.email_is_taken(_claimed.tenant_id, _claimed.email_key, _claimed.id).label("is_taken")
+    )
+    .order_by(_claimed.tenant_id, _claimed.email_key)  # the same order in each transaction
+    .subquery("claims")
+)
+
 IS_TAKEN = Statement(
     "users.lock_email",
     select(
         func.email_is_taken(bindparam("tenant_id"), bindparam("email_key"), bindparam("user_id"))
     ),
+)
+
+
+ANY_IS_TAKEN = Statement(
+    "users.lock_emails", select(func.coalesce(func.bool_or(_claims.c.is_taken), False))
 )
 
 
@@ -48,3 +64,13 @@ def check_free(user: User) -> None:
     values = {"tenant_id": user.tenant_id, "email_key": user.email_key, "user_id": user.id}
     if user.email_key and IS_TAKEN.scalar(**values):
         raise EmailTaken
+
+
+def check_all_free(users: Sequence[User]) -> None:
+    """:func:`check_free` of each user, by one statement."""
+    claimed = [user for user in users if user.email_key and user.is_active]
+    if claimed:
+        names = ("tenant_id", "email_key", "id")
+        rows = [{name: getattr(user, name) for name in names} for user in claimed]
+        if ANY_IS_TAKEN.scalar(**as_arrays(rows)):
+            raise EmailTaken

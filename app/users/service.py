@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -63,7 +63,7 @@ def list_users(
     """
     shown = narrow(tenant_id)
     equal = {name: value for name, value in (filters or {}).items() if name != "email"}
-    equal |= _with_key(filters or {})
+    equal |= with_key(filters or {})
     conditions = []
     if meta_data:
         if shown is None:
@@ -88,13 +88,19 @@ def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Use
 
     The e-mail address may be another user's: the identity provider is the authority.
     """
-    given = values.get("meta_data", {})
-    metadata.check(USER, tenant.id, given, given, loc=("body", "meta_data"))
+    user = insert_in(tenant, values, actor=actor)
+    index_meta_data([(user, {})])
+    return user
+
+
+def insert_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> User:
+    """Create a user as :func:`create_in` does; the caller calls :func:`index_meta_data`."""
+    metadata.check_all(USER, tenant.id, {}, values.get("meta_data", {}))
     user = queries.insert_row(
         User,
         {
             **values,
-            **_with_key(values),
+            **with_key(values),
             "tenant_id": tenant.id,
             "idp_org_id": tenant.idp_org_id,
             "created_by_user_id": actor.id,
@@ -102,8 +108,6 @@ def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Use
         },
         conflicts=CONFLICTS,
     )
-    if given:
-        writer.refresh(tenant.id, USER.entity_type, user.id, {}, given)
     with inserts_in_one_statement():
         record_creation("user.created", user, actor=actor, hidden=DERIVED)
         terms.add(EntityType.USER, user)
@@ -139,11 +143,12 @@ def update(
             actor=actor,
             allow_ownerless=allow_ownerless,
         )
+    before = user
     user, change = queries.update_row(
-        User, user, values, actor_id=actor.id, also=_with_key(values), conflicts=CONFLICTS
+        User, before, values, actor_id=actor.id, also=with_key(values), conflicts=CONFLICTS
     )
     if change is not None:
-        if _claims_address(user, change):
+        if claims_address(before, user):
             check_free(user)
         _record_update(user, change, actor=actor)
     return user
@@ -152,13 +157,32 @@ def update(
 def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor) -> None:
     """Change fields of users that this transaction has read, of any tenants, by one statement.
 
-    The caller has applied the rules for owners. An e-mail address may be another user's. Raises
-    RowChanged if another transaction has changed one of the users since it was read.
+    The caller has applied the rules for owners, and :func:`metadata.check_all`. An e-mail address
+    may be another user's. Raises RowChanged if another transaction has changed one of the users
+    since it was read.
     """
+    indexed: list[tuple[User, Mapping[str, Any]]] = []
     with inserts_in_one_statement():
-        for user, change in update_rows(User, changes, actor_id=actor.id, also=_with_key):
-            if change is not None:
-                _record_update(user, change, actor=actor)
+        for user, change in update_rows(User, changes, actor_id=actor.id, also=with_key):
+            if change is None:
+                continue
+            fields = change.part(name for name in change.after if name != "meta_data")
+            if fields.after:
+                _record_update(user, fields, actor=actor)
+            if "meta_data" in change.after:
+                indexed.append((user, change.before["meta_data"]))
+                record("user.meta_data_patched", user, change.part(["meta_data"]), actor=actor)
+    index_meta_data(indexed)
+
+
+def index_meta_data(users: Iterable[tuple[User, Mapping[str, Any]]]) -> None:
+    """Update the search index of users that are written, each given with its metadata before."""
+    entities: dict[UUID, list[writer.Entity]] = {}
+    for user, before in users:
+        if user.meta_data or before:
+            entities.setdefault(user.tenant_id, []).append((user.id, before, user.meta_data))
+    for tenant_id, changed in entities.items():
+        writer.refresh_many(tenant_id, USER.entity_type, changed)
 
 
 def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> User:
@@ -172,13 +196,11 @@ def _record_update(user: User, change: Change, *, actor: Actor) -> None:
         terms.follow(EntityType.USER, user, change)
 
 
-def _with_key(values: Mapping[str, Any]) -> dict[str, str]:
+def with_key(values: Mapping[str, Any]) -> dict[str, str]:
     """The ``email_key`` that is written with these values; none without an e-mail address."""
     return {"email_key": email_key(values["email"])} if "email" in values else {}
 
 
-def _claims_address(user: User, change: Change) -> bool:
-    """Whether a change gave the user another address, but for its case, or activated the user."""
-    if "email" in change.after and email_key(change.before["email"]) != user.email_key:
-        return True
-    return change.after.get("is_active") is True
+def claims_address(before: User, after: User) -> bool:
+    """Whether a change gives the user another address, but for its case, or activates the user."""
+    return before.email_key != after.email_key or (after.is_active and not before.is_active)

@@ -6,7 +6,7 @@ from alembic import op
 from app.users.emails import email_key
 
 revision = "0012"
-down_revision = "0009"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 

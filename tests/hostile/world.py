@@ -16,6 +16,7 @@ from app.auth.permissions import PLATFORM_ONLY, Permission, Role
 from app.core.clock import utcnow
 from app.custom_fields.models import CustomField, FieldIndex
 from app.emails.models import Suppression
+from app.imports.models import Import
 from app.tenants.models import Tenant
 from app.webhooks.models import WebhookEvent
 from tests import factories
@@ -132,6 +133,7 @@ def create_world(app: Flask, document: Document) -> World:
         "override_id": factories.create_override(tenant, preset, FLAG, True),
         "field_id": _custom_field(tenant),
         "event_id": _webhook_event(),
+        "import_id": factories.save(Import, created_by_user_id="cli:root"),
     }
     _create_suppression()
     ids = {name: str(row.id) for name, row in rows.items()}

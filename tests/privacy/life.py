@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.core.clock import utcnow
+from app.imports.models import Import, ImportPiece
 from app.webhooks.providers import Receiver
 from tests.factories import (
     create_api_key,
@@ -12,7 +14,9 @@ from tests.factories import (
     create_subscription,
     create_tenant,
     platform_token,
+    save,
 )
+from tests.imports.files import as_file, finish, post
 from tests.webhooks.sending import Sender
 
 CANARY = "canarybird"
@@ -42,6 +46,7 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _as_contact(api, platform, first)
     _by_identity_events(sender, first, second)
     _by_mail(api, sender, platform)
+    _by_imports(app, api, first)
     return user_id
 
 
@@ -129,6 +134,17 @@ def _by_mail(api: Any, sender: Sender, platform: str) -> None:
         _post(sender, f"email.{kind}", data, receiver=Receiver.EMAIL)
     path = f"/v1/app-communications/suppressions/{mail('new')}"
     assert api.delete(path, token=platform).status_code == 204
+
+
+def _by_imports(app: Any, api: Any, tenant: Any) -> None:
+    """As a superadmin they have imported lines about themselves; one import has failed."""
+    token = platform_token(subject=SUBJECT)
+    user = {"type": "user", "idp_org_id": "unknown", "idp_user_id": SUBJECT, "email": word("no")}
+    answer = post(api, as_file(user, {"to": mail("new")}), token=token)
+    finish(app, answer.get_json()["data"]["id"])
+    failed = save(Import, created_by_user_id="cli:root", state="failed", finished_at=utcnow())
+    body = as_file({**user, "idp_org_id": tenant.idp_org_id, "email": mail("new")})
+    save(ImportPiece, import_id=failed.id, number=0, body=body)
 
 
 def _post(sender: Sender, event_type: str, data: dict[str, Any], **options: Any) -> None:

@@ -24,6 +24,8 @@ IMPERSONAL = {
     "feature_overrides": "flag_key flag_value",
     "idempotency_keys": "fingerprint headers scope",
     "identity_objects": "kind organization_id source",
+    "import_faults": "idp_org_id type",
+    "imports": "counts error state",
     "memberships": "idp_org_id role",
     "plan_presets": "flags name",
     "search_builds": "entity_type",

@@ -91,4 +91,4 @@ class TestCoverage:
         assert tables - set(of_person) == {
             "api_keys", "custom_fields", "custom_field_indexes", "feature_overrides",
         }  # fmt: skip
-        assert tables - set(of_tenant) == {"platform_admins"}
+        assert tables - set(of_tenant) == {"imports", "platform_admins"}

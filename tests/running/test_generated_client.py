@@ -18,6 +18,11 @@ from app.dev.demo.seed import seed_demo
 from tests.running.serving import HOST, web_server
 
 PACKAGE = "tenant_control_plane_client"
+SETTINGS = """
+post_hooks: []
+content_type_overrides:
+  application/x-ndjson: application/octet-stream
+"""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +31,7 @@ def package(app, tmp_path_factory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("generated")
     document = app.test_client().get("/openapi.json").get_json()
     (folder / "openapi.json").write_text(json.dumps(with_plain_headers(document)))
-    (folder / "settings.yaml").write_text("post_hooks: []\n")
+    (folder / "settings.yaml").write_text(SETTINGS)
     command = [sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning"]
     command += ["--path", "openapi.json", "--config", "settings.yaml", "--output-path", "client"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)

@@ -6,7 +6,7 @@ Rows are immutable; :func:`update_row` returns the new one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -38,6 +38,13 @@ class Change:
 
     before: dict[str, Any]
     after: dict[str, Any]
+
+    def part(self, names: Iterable[str]) -> Change:
+        """The change of those of these fields that differ."""
+        shown = [name for name in names if name in self.after]
+        return Change(
+            {name: self.before[name] for name in shown}, {name: self.after[name] for name in shown}
+        )
 
 
 def get_row(model: type[R], row_id: UUID | str) -> R:

@@ -167,12 +167,7 @@ def _of_parameter(entry: Entry, location: str) -> Entry:
 
 
 def _body(request: Request) -> Any:
-    """The parsed JSON body. Without a JSON Content-Type it is the text, which every schema refuses.
-
-    Raises Invalid for a syntax error. Raises BadRequest for bytes that cannot be decoded, for an
-    integer with too many digits, for nesting deeper than :data:`MAX_DEPTH`, and for more than
-    :data:`MAX_CONTAINERS` arrays and objects that are not empty.
-    """
+    """The parsed JSON body. Without a JSON Content-Type it is the text, which every schema refuses."""
     raw = request.get_data()
     if not raw:
         return _NO_BODY
@@ -181,6 +176,16 @@ def _body(request: Request) -> Any:
             return raw.decode()
         except UnicodeDecodeError:
             return None
+    return parse_json(raw)
+
+
+def parse_json(raw: bytes) -> Any:
+    """The JSON value, as a request's body is parsed.
+
+    Raises Invalid for a syntax error. Raises BadRequest for bytes that cannot be decoded, for an
+    integer with too many digits, for nesting deeper than :data:`MAX_DEPTH`, and for more than
+    :data:`MAX_CONTAINERS` arrays and objects that are not empty.
+    """
     try:
         body = json.loads(raw)
     except json.JSONDecodeError as fault:

@@ -33,6 +33,7 @@ class Queue(StrEnum):
 
     WEBHOOKS = "webhooks"
     INDEXES = "indexes"
+    IMPORTS = "imports"
     MAINTENANCE = "maintenance"
 
 

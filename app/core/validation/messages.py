@@ -46,19 +46,21 @@ def under(prefix: str | int, found: Iterable[Entry]) -> list[Entry]:
     return [{**entry, "loc": [prefix, *entry["loc"]]} for entry in found]
 
 
-def body(found: Iterable[Entry]) -> bytes:
-    """The JSON of a 422: the first entries, within MAX_ANSWER and the other limits.
+def body(
+    found: Iterable[Entry], *, max_bytes: int = MAX_ANSWER, max_input: int = MAX_INPUT
+) -> bytes:
+    """The JSON of a 422: the first entries, within these and the other limits.
 
     Entries often share an input (an object that lacks several fields), which is measured once.
     """
     opening, closing = b'{"detail":[', b"]}"
     inputs: dict[int, Any] = {}
     shown: list[bytes] = []
-    left = MAX_ANSWER - len(opening + closing)
+    left = max_bytes - len(opening + closing)
     for entry in found:
         key = id(entry["input"])
         if key not in inputs:
-            inputs[key] = _shown(entry["input"])
+            inputs[key] = _shown(entry["input"], max_input)
         text = to_json(_cut({**entry, "input": inputs[key]}), inf_nan_mode="null")
         left -= len(text) + 1
         if left < 0:
@@ -75,11 +77,11 @@ def _context(one: ErrorDetails) -> dict[str, Any] | None:
     return {k: {} if isinstance(v, Exception) else v for k, v in context.items()}
 
 
-def _shown(value: Any) -> Any:
-    if isinstance(value, str | list | dict) and len(value) > MAX_INPUT:
+def _shown(value: Any, max_input: int) -> Any:
+    if isinstance(value, str | list | dict) and len(value) > max_input:
         return None
     try:
-        return value if json_text.size(value) <= MAX_INPUT else None
+        return value if json_text.size(value) <= max_input else None
     except ValueError:  # a lone surrogate, or a value that JSON does not have
         return None
 

@@ -31,16 +31,19 @@ ON CONFLICT (tenant_id, field_id, entity_id, ordinal) DO UPDATE SET
 """),
 )
 
-DELETE_OF_ENTITY = Statement(
-    "custom_field_index_rows.delete_of_entity",
+DELETE_VALUES = Statement(
+    "custom_field_index_rows.delete_values",
     text("""
 DELETE FROM custom_field_index_rows
-WHERE tenant_id = :tenant_id AND entity_id = :entity_id
-    AND field_id = ANY (CAST(:field_ids AS uuid[]))
+USING unnest(CAST(:field_ids AS uuid[]), CAST(:entity_ids AS uuid[])) AS gone (field_id, entity_id)
+WHERE custom_field_index_rows.tenant_id = :tenant_id
+    AND custom_field_index_rows.field_id = gone.field_id
+    AND custom_field_index_rows.entity_id = gone.entity_id
 """),
 )
 
 IndexedValue = tuple[UUID, UUID, int, Entry]  # field, entity, ordinal, value columns
+Entity = tuple[UUID, Mapping[str, Any], Mapping[str, Any]]  # its id, the values before and after
 
 
 def refresh(
@@ -55,19 +58,25 @@ def refresh(
     It is part of the transaction that writes the values, and the caller has locked or created the
     entity. It sends at most two statements, and none where no searchable value differs.
     """
+    refresh_many(tenant_id, entity_type, [(entity_id, before, after)])
+
+
+def refresh_many(tenant_id: UUID, entity_type: str, entities: Iterable[Entity]) -> None:
+    """:func:`refresh` of each entity, by the same statements."""
     rows: list[IndexedValue] = []
-    shortened: list[UUID] = []
-    for rule in rules_of(tenant_id, entity_type):
-        if not rule.is_searchable:
-            continue
-        old = entries_of(rule.field_type, before.get(rule.key))
-        new = entries_of(rule.field_type, after.get(rule.key))
-        if new != old:
-            rows += rows_of(rule.field_id, entity_id, new)
-        if len(new) < len(old):
-            shortened.append(rule.field_id)
+    shortened: list[tuple[UUID, UUID]] = []
+    searchable = [rule for rule in rules_of(tenant_id, entity_type) if rule.is_searchable]
+    for entity_id, before, after in entities if searchable else ():
+        for rule in searchable:
+            old = entries_of(rule.field_type, before.get(rule.key))
+            new = entries_of(rule.field_type, after.get(rule.key))
+            if new != old:
+                rows += rows_of(rule.field_id, entity_id, new)
+            if len(new) < len(old):
+                shortened.append((rule.field_id, entity_id))
     if shortened:
-        DELETE_OF_ENTITY.execute(tenant_id=tenant_id, entity_id=entity_id, field_ids=shortened)
+        field_ids, entity_ids = map(list, zip(*shortened, strict=True))
+        DELETE_VALUES.execute(tenant_id=tenant_id, field_ids=field_ids, entity_ids=entity_ids)
     if rows:
         write(tenant_id, rows)
 

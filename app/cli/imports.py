@@ -1,0 +1,177 @@
+"""``flask import``, ``flask imports`` and ``flask export``."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+from uuid import UUID
+
+import click
+from flask.cli import with_appcontext
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from app.cli.base import (
+    AppGroup,
+    json_option,
+    one_line_errors,
+    operator,
+    print_json,
+    print_rows,
+)
+from app.cli.lookup import find_tenant
+from app.cli.privacy import opened, output_option
+from app.cli.records import paging_options, print_list
+from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import ListOrder, Paging
+from app.core.json_text import dumps_text
+from app.imports import dry_run, files, service
+from app.imports.apply import Outcome
+from app.imports.export import lines_of
+from app.imports.models import Import, ImportState
+from app.imports.schemas import ImportDetailSchema, ImportSchema
+from app.imports.work import MAX_FAULTS, Counts, add_counts, as_fault, work
+
+COLUMNS = ("id", "created_at", "state", "lines_total", "lines_done", "lines_failed", "error")
+COUNTS = ("type", *map(str, Outcome))
+FAULTS = ("line", "type", "idp_org_id", "name", "errors")
+
+imports = AppGroup("imports", help="List and show imports; `flask import` starts one.")
+
+
+@click.command("import")
+@click.argument("file", type=click.File("rb"), required=False)
+@click.option(
+    "--dry-run",
+    "is_dry",
+    is_flag=True,
+    help="Change nothing: each set of up to 500 lines is applied in a transaction that is rolled"
+    " back. Lines about what earlier lines would add are checked by their fields alone.",
+)
+@click.option("--resume", metavar="ID", help="Continue an import that was interrupted.")
+@json_option
+@with_appcontext
+def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_json: bool) -> None:
+    """Import tenants, users and more from JSON Lines; - is standard input.
+
+    The exit code is 1 if a line has faults. A worker continues the import if this command is
+    interrupted; --resume does it at once. docs/importing.md describes the lines.
+    """
+    if (file is None) == (resume is None) or (is_dry and file is None):
+        raise click.UsageError("Name a file, or an import with --resume.")
+    if file is not None and is_dry:
+        result = _check(file)
+    else:
+        result = _apply(_resume(resume) if file is None else _store(file))
+    _print(result, as_json)
+    if result["lines_failed"] or result["state"] == ImportState.FAILED:
+        raise SystemExit(1)
+
+
+@imports.command("list")
+@click.option(
+    "--state", type=click.Choice([state.value for state in ImportState]), help="Only these."
+)
+@paging_options(ListOrder.NEWEST_FIRST)
+@json_option
+@operator
+def list_imports(state: str | None, paging: Paging, as_json: bool) -> None:
+    """List imports."""
+    page = service.list_imports(paging, filters={"state": state} if state else None)
+    print_list(page.items, ImportSchema(), COLUMNS, as_json=as_json)
+
+
+@imports.command("show")
+@click.argument("import_id", metavar="ID")
+@json_option
+@operator
+def show(import_id: str, as_json: bool) -> None:
+    """Show an import with its counts and its first 1,000 faults."""
+    _print(ImportDetailSchema().dump(service.get_import(import_id)), as_json)
+
+
+@click.command("export")
+@click.option("--tenant", required=True, help="The tenant (slug or id).")
+@output_option
+@with_appcontext
+@operator
+def export_file(tenant: str, output: str) -> None:
+    """Write a tenant as the JSON Lines that `flask import` reads.
+
+    For everything that is stored about a tenant use `flask tenants export`.
+    """
+    found = find_tenant(tenant)
+    with opened(output) as file:
+        for line in lines_of(found):
+            file.write(f"{dumps_text(line)}\n")
+
+
+@operator
+def _store(file: IO[bytes]) -> Import:
+    return service.create_import(file, is_queued=False, actor=SYSTEM_CLI)
+
+
+@operator
+def _resume(import_id: str | None) -> Import:
+    return service.resume(import_id or "")
+
+
+@one_line_errors
+def _apply(current: Import) -> dict[str, Any]:
+    """Apply the import here; the import as the API shows it."""
+    click.echo(f"Import {current.id}", err=True)
+    with _bar() as bar:
+        task = bar.add_task("Lines", total=current.lines_total, completed=current.lines_done)
+        for step in work(current.id):
+            bar.update(task, completed=step.lines_done)
+    return _detail(current.id)
+
+
+@operator
+def _detail(import_id: UUID) -> dict[str, Any]:
+    shown: dict[str, Any] = ImportDetailSchema().dump(service.get_import(import_id))
+    return shown
+
+
+@one_line_errors
+def _check(file: IO[bytes]) -> dict[str, Any]:
+    """What an import of the file would show."""
+    counts: Counts = {}
+    faults: list[dict[str, Any]] = []
+    with _bar() as bar:
+        task = bar.add_task("Lines", total=None)
+        for last, results in dry_run.check(files.blocks_of(file), actor=SYSTEM_CLI):
+            bar.update(task, completed=last)
+            counts = add_counts(counts, results)
+            failed = [one for one in results if one.outcome is Outcome.FAILED]
+            faults += [as_fault(one) for one in failed[: MAX_FAULTS - len(faults)]]
+    number = sum(numbers[Outcome.FAILED] for numbers in counts.values())
+    return {"state": "checked", "lines_failed": number, "counts": counts, "faults": faults}
+
+
+def _print(result: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+        return
+    counts = [{"type": kind, **numbers} for kind, numbers in result["counts"].items()]
+    print_rows(counts, COUNTS, as_json=False)
+    if result["faults"]:
+        print_rows(map(_shown, result["faults"]), FAULTS, as_json=False)
+    if result.get("error"):
+        click.echo(result["error"], err=True)
+
+
+def _shown(fault: dict[str, Any]) -> dict[str, Any]:
+    """A fault with its errors as one text."""
+    texts = [f"{'.'.join(map(str, one['loc'][1:]))}: {one['msg']}" for one in fault["errors"]]
+    return {**fault, "errors": "; ".join(text.removeprefix(": ") for text in texts)}
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

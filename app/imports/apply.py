@@ -1,0 +1,313 @@
+"""Applying a set of lines: its rows and their audit rows are written by a few statements.
+
+Each line is applied or refused by itself. If PostgreSQL refuses the statement of a whole set, its
+lines are applied one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import psycopg2
+
+from app.auth.permissions import Role
+from app.core.actors import Actor
+from app.core.db.bulk import inserts_in_one_statement
+from app.core.db.queries import find_row
+from app.core.db.transactions import savepoint
+from app.core.errors import AppError, Conflict, Entry, Invalid, error, value_error
+from app.core.json_text import differs
+from app.custom_fields import metadata
+from app.custom_fields.entities import TENANT, USER
+from app.flags import overrides, presets
+from app.flags.models import FeatureOverride, PlanPreset
+from app.imports.line_schemas import Kind
+from app.imports.lines import Line
+from app.imports.rows import Rows, unknown
+from app.memberships import service as memberships
+from app.memberships.models import Membership
+from app.memberships.owners import LastOwner
+from app.memberships.service import IdpMembershipIdTaken
+from app.subscriptions import service as subscriptions
+from app.subscriptions.plans import follow_plan
+from app.tenants import service as tenants
+from app.tenants import slugs
+from app.tenants.models import Tenant
+from app.users import service as users
+from app.users.emails import check_all_free
+from app.users.models import User
+
+ATTEMPTS = 2  # the second one sees the rows that another transaction has just added
+CONFLICTS: Mapping[str, type[Conflict]] = {
+    **tenants.CONFLICTS,
+    **users.CONFLICTS,
+    **memberships.CONFLICTS,
+    **subscriptions.CONFLICTS,
+    **overrides.CONFLICTS,
+}
+REFUSED_BY_POSTGRES = (Conflict, psycopg2.IntegrityError, psycopg2.DataError)
+OF_ONE_LINE = (Invalid, LastOwner, overrides.TooManyOverrides)
+"""Errors that are raised before anything of the line is written."""
+
+
+class Outcome(StrEnum):
+    """What became of a line."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A line with its outcome, and the errors of one that has failed."""
+
+    line: Line
+    outcome: Outcome
+    errors: Sequence[Entry] = ()
+
+
+def apply_set(lines: Sequence[Line], *, actor: Actor) -> list[Result]:
+    """Apply the lines of a set in the current transaction, in the platform's scope."""
+    for _ in range(ATTEMPTS):
+        try:
+            with savepoint():
+                return _Set(lines, actor).apply()
+        except REFUSED_BY_POSTGRES:
+            continue
+    return [_apply_alone(line, actor) for line in lines]
+
+
+def _apply_alone(line: Line, actor: Actor) -> Result:
+    refusal: Exception | None = None
+    for _ in range(ATTEMPTS):
+        try:
+            with savepoint():
+                (result,) = _Set([line], actor).apply()
+                return result
+        except REFUSED_BY_POSTGRES as fault:
+            refusal = fault
+    return Result(line, Outcome.FAILED, _entries(refusal))
+
+
+Steps = Mapping[Kind, Callable[[Line], Outcome | None]]
+"""For each type of line what applies it; None: a later step does."""
+
+
+class _Set:
+    """One set of lines while it is applied.
+
+    New tenants, users, memberships and subscriptions are inserted by one statement at the end, and
+    changes of users and memberships are written by one statement per table. After that plans follow
+    the subscriptions, and then overrides are written.
+    """
+
+    def __init__(self, lines: Sequence[Line], actor: Actor) -> None:
+        self._lines = lines
+        self._actor = actor
+        self._rows = Rows(lines)
+        self._slugs: set[str] = set()
+        self._new_users: list[User] = []
+        self._claimants: list[User] = []  # of an e-mail address that no other user may have
+        self._changed_users: list[tuple[User, dict[str, Any]]] = []
+        self._changed_memberships: list[tuple[Membership, dict[str, Any]]] = []
+        self._replanned: dict[UUID, None] = {}
+
+    def apply(self) -> list[Result]:
+        """The results in the order of the lines.
+
+        Raises one of REFUSED_BY_POSTGRES where a line cannot be written with the others.
+        """
+        results = {
+            line.number: self._failed(line, line.errors) for line in self._lines if line.errors
+        }
+        first: Steps = {
+            Kind.TENANT: self._apply_tenant,
+            Kind.USER: self._apply_user,
+            Kind.MEMBERSHIP: self._apply_membership,
+            Kind.SUBSCRIPTION: self._create_subscription,
+        }
+        last: Steps = {
+            Kind.SUBSCRIPTION: self._update_subscription,
+            Kind.OVERRIDE: self._apply_override,
+        }
+        with inserts_in_one_statement():
+            self._run(first, results)
+        with inserts_in_one_statement():
+            users.update_many(self._changed_users, actor=self._actor)
+            memberships.update_many(self._changed_memberships, actor=self._actor)
+            for tenant_id in self._replanned:
+                follow_plan(tenant_id, actor=self._actor)
+        users.index_meta_data((user, {}) for user in self._new_users)
+        check_all_free(self._claimants)
+        self._run(last, results)
+        return [results[line.number] for line in self._lines]
+
+    def _run(self, steps: Steps, results: dict[int, Result]) -> None:
+        """Apply each line that has no result yet, if there is a step for its type."""
+        for line in self._lines:
+            step = steps.get(line.kind) if line.kind else None
+            if step is None or line.number in results:
+                continue
+            try:
+                outcome = step(line)
+            except OF_ONE_LINE as fault:
+                results[line.number] = self._failed(line, _entries(fault))
+            else:
+                if outcome is not None:
+                    results[line.number] = Result(line, outcome)
+
+    @staticmethod
+    def _failed(line: Line, errors: Sequence[Entry]) -> Result:
+        return Result(line, Outcome.FAILED, errors)
+
+    def _apply_tenant(self, line: Line) -> Outcome:
+        values, rows = line.values, self._rows
+        known = rows.tenants.get(values["idp_org_id"])
+        if known is not None:
+            if "meta_data" in values:
+                metadata.check_all(TENANT, known.id, known.meta_data, values["meta_data"])
+            tenants.update_read(known, values, actor=self._actor)
+            return Outcome.UPDATED if _changes(known, values) else Outcome.UNCHANGED
+        if "slug" not in values:
+            free = slugs.find_free(values["name"], reserved=self._slugs)
+            values = {**values, "slug": free}
+        self._slugs.add(values["slug"])
+        rows.tenants[values["idp_org_id"]] = tenants.create(values, actor=self._actor)
+        return Outcome.CREATED
+
+    def _apply_user(self, line: Line) -> Outcome:
+        tenant, rows, values = self._rows.tenant_of(line), self._rows, _own(line)
+        known = rows.users.get((tenant.id, values["idp_user_id"]))
+        if known is None:
+            user = users.insert_in(tenant, values, actor=self._actor)
+            rows.add_user(user)
+            self._new_users.append(user)
+            self._claimants.append(user)
+            return Outcome.CREATED
+        changes = _changes(known, values)
+        if "meta_data" in changes:
+            metadata.check_all(USER, tenant.id, known.meta_data, changes["meta_data"])
+        if changes.get("is_active") is False:
+            rows.lose_owner(tenant.id, known.id, actor=self._actor)
+        return self._change_user(known, changes)
+
+    def _change_user(self, known: User, changes: dict[str, Any]) -> Outcome:
+        if not changes:
+            return Outcome.UNCHANGED
+        user = _changed(known, {**changes, **users.with_key(changes)})
+        if users.claims_address(known, user):
+            self._claimants.append(user)
+        self._changed_users.append((known, changes))
+        self._rows.add_user(user)
+        self._rows.note_owner(self._rows.memberships.get((user.tenant_id, user.id)), user)
+        return Outcome.UPDATED
+
+    def _apply_membership(self, line: Line) -> Outcome:
+        tenant, rows, values = self._rows.tenant_of(line), self._rows, _own(line)
+        values["role"] = str(values["role"])
+        known = rows.memberships_by_id.get((tenant.id, values.get("idp_membership_id", "")))
+        if known is None or values.get("idp_user_id"):
+            user = rows.user_of(line, tenant)
+            if known is not None and known.user_id != user.id:
+                raise Invalid(*_entries(IdpMembershipIdTaken()))
+            known = rows.memberships.get((tenant.id, user.id))
+            if known is None:
+                return self._create_membership(user, values)
+        values.pop("idp_user_id", None)
+        changes = _changes(known, values)
+        if not changes:
+            return Outcome.UNCHANGED
+        membership = _changed(known, changes)
+        if known.role == Role.OWNER and not _is_owner(membership):
+            rows.lose_owner(tenant.id, known.user_id, actor=self._actor)
+        self._changed_memberships.append((known, changes))
+        rows.add_membership(membership)
+        rows.note_owner(membership, rows.users_by_id[known.user_id])
+        return Outcome.UPDATED
+
+    def _create_membership(self, user: User, values: dict[str, Any]) -> Outcome:
+        del values["idp_user_id"]
+        membership = memberships.create_for(user, values, actor=self._actor)
+        self._rows.add_membership(membership)
+        self._rows.note_owner(membership, user)
+        return Outcome.CREATED
+
+    def _create_subscription(self, line: Line) -> Outcome | None:
+        tenant, values = self._rows.tenant_of(line), _own(line)
+        if (tenant.id, values["bp_subscription_id"]) in self._rows.subscriptions:
+            return None
+        subscriptions.insert_in(tenant.id, values, actor=self._actor)
+        self._replanned[tenant.id] = None
+        return Outcome.CREATED
+
+    def _update_subscription(self, line: Line) -> Outcome:
+        values = _own(line)
+        tenant_id = self._rows.tenant_of(line).id
+        known = self._rows.subscriptions[tenant_id, values["bp_subscription_id"]]
+        if not _changes(known, values):
+            return Outcome.UNCHANGED
+        stamp = values.pop("source_timestamp", None)
+        updated, _ = subscriptions.update_subscription(
+            known.id, values, source_timestamp=stamp, actor=self._actor
+        )
+        return Outcome.UNCHANGED if updated.version == known.version else Outcome.UPDATED
+
+    def _apply_override(self, line: Line) -> Outcome:
+        tenant_id, values = self._rows.tenant_of(line).id, _own(line)
+        preset = self._preset_of(tenant_id, values.pop("preset_name", None))
+        place: dict[str, Any] = {"tenant_id": tenant_id, "plan_preset_id": preset.id}
+        known = find_row(FeatureOverride, **place, flag_key=values["flag_key"])
+        if known is None:
+            overrides.create_override(**place, **values, actor=self._actor)
+            return Outcome.CREATED
+        changes = _changes(known, values)
+        if not changes:
+            return Outcome.UNCHANGED
+        written = {"flag_value": known.flag_value, **changes}
+        overrides.update_override(known.id, written, is_superadmin=True, actor=self._actor)
+        return Outcome.UPDATED
+
+    def _preset_of(self, tenant_id: UUID, name: str | None) -> PlanPreset:
+        if name is None:  # the plan as it is now: a subscription of this set may have changed it
+            tenant = find_row(Tenant, id=tenant_id)
+            name = tenant.plan_name if tenant else ""
+        preset = presets.find_preset(name)
+        if preset is None:
+            raise unknown("preset_name", "there is no such preset", name)
+        return preset
+
+
+def _is_owner(membership: Membership) -> bool:
+    return membership.role == Role.OWNER and membership.is_active
+
+
+def _own(line: Line) -> dict[str, Any]:
+    """The line's values without its tenant."""
+    return {name: value for name, value in line.values.items() if name != "idp_org_id"}
+
+
+def _changes(row: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if differs(getattr(row, name), value)}
+
+
+def _changed(row: Any, changes: Mapping[str, Any]) -> Any:
+    """The row as it will be; the version stays, by which the old row is recognized."""
+    return row._replace(**changes)
+
+
+def _entries(fault: Exception | None) -> list[Entry]:
+    """The errors of a line, in the form of a 422; those of a conflict have its code as type."""
+    if isinstance(fault, Invalid):
+        return fault.errors
+    if isinstance(fault, psycopg2.Error):
+        name = fault.diag.constraint_name or ""
+        fault = CONFLICTS[name]() if name in CONFLICTS else None
+    if isinstance(fault, AppError) and fault.code:
+        return [error(["body"], fault.code, fault.detail)]
+    return [value_error(["body"], "the line cannot be stored")]

@@ -1,0 +1,40 @@
+"""The background jobs of imports."""
+
+from __future__ import annotations
+
+import time
+from uuid import UUID
+
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
+from app.core.jobs.queues import Queue, job
+from app.imports import service
+from app.imports.work import work
+
+TURN = 5.0  # seconds of work, before the worker takes the next job of all queues
+
+
+@job(queue=Queue.IMPORTS)
+def apply_import(import_id: str) -> None:
+    """Apply an import. It is harmless to run it twice, or again after it was killed."""
+    deadline = time.monotonic() + TURN
+    for current in work(UUID(import_id)):
+        if current.finished_at is None and time.monotonic() > deadline:
+            apply_import.push(import_id)
+            return
+
+
+@job(queue=Queue.IMPORTS, every=30)
+def resume_imports() -> None:
+    """Queue the unfinished imports whose job was lost."""
+    with transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        service.queue_stalled()
+
+
+@job(queue=Queue.MAINTENANCE, every=3600)
+def remove_old_imports() -> None:
+    """Remove the files and faults of imports after 7 days."""
+    with transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        service.remove_old()

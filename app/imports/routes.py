@@ -1,0 +1,92 @@
+"""/v1/imports."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import IO, Any
+
+from flask import Request, request
+from flask.blueprints import BlueprintSetupState
+
+from app.auth.guard import current_actor, requires
+from app.auth.permissions import Permission
+from app.core.db.pages import Page
+from app.core.errors import Invalid, UnsupportedMediaType
+from app.core.http.blueprint import Blueprint
+from app.core.http.body_limits import allow_body
+from app.core.validation.messages import refused
+from app.imports import service
+from app.imports.models import Import
+from app.imports.schemas import ImportDetailSchema, ImportQuerySchema, ImportSchema
+
+PATH = "/v1/imports"
+MEDIA_TYPE = "application/x-ndjson"
+MAX_BODY = 50 * 1024 * 1024
+EXAMPLE = (
+    '{"type": "tenant", "idp_org_id": "org_01JZ4K", "name": "Acme Ltd"}\n'
+    '{"type": "user", "idp_org_id": "org_01JZ4K", "idp_user_id": "user_01JZ4M",'
+    ' "email": "ada@example.com"}\n'
+    '{"type": "membership", "idp_org_id": "org_01JZ4K", "idp_user_id": "user_01JZ4M",'
+    ' "role": "owner"}\n'
+)
+BODY = {
+    "required": True,
+    "description": "JSON Lines, at most 50 MiB; docs/importing.md describes the lines.",
+    "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}, "example": EXAMPLE}},
+}
+
+blp = Blueprint(
+    "imports", __name__, url_prefix=PATH, description="Files of tenants, users and more."
+)
+
+
+@blp.record_once
+def _configure(_: BlueprintSetupState) -> None:
+    allow_body(PATH, MAX_BODY)
+
+
+@blp.get("")
+@requires(Permission.SUPERADMIN)
+@blp.arguments(ImportQuerySchema, location="query")
+@blp.response(200, ImportSchema(many=True))
+def list_imports(query: dict[str, Any]) -> Page:
+    """List imports."""
+    return service.list_imports(query.pop("paging"), filters=query)
+
+
+@blp.post("")
+@requires(Permission.SUPERADMIN)
+@blp.doc(requestBody=BODY)
+@blp.response(202, ImportSchema)
+@blp.alt_response(415, description=f"The Content-Type is not `{MEDIA_TYPE}`.")
+def create() -> tuple[Import, dict[str, str]]:
+    """Import tenants, users, memberships, subscriptions and overrides from JSON Lines.
+
+    A worker applies the lines in their order. Each line is applied, or reported among the faults of
+    the import. The same file again changes nothing.
+    """
+    made = service.create_import(_file(request), is_queued=True, actor=current_actor())
+    return made, {"Location": f"{PATH}/{made.id}"}
+
+
+@blp.get("/<import_id>")
+@requires(Permission.SUPERADMIN)
+@blp.response(200, ImportDetailSchema)
+def get(import_id: str) -> Any:
+    """Get an import with its progress and its first 1,000 faults."""
+    return service.get_import(import_id)
+
+
+def _file(request: Request) -> IO[bytes]:
+    """The body; only a request with an Idempotency-Key has it in memory, for the key's digest.
+
+    Raises UnsupportedMediaType, and Invalid for an empty body.
+    """
+    if request.mimetype != MEDIA_TYPE:
+        raise UnsupportedMediaType(f"The Content-Type must be {MEDIA_TYPE}.")
+    if not request.content_length:
+        raise Invalid(refused("missing", ["body"], None))
+    return BytesIO(request.get_data()) if "Idempotency-Key" in request.headers else request.stream
+
+
+BLUEPRINTS = (blp,)

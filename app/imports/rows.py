@@ -1,0 +1,131 @@
+"""The rows that a set of lines is about: those that exist, and those that the set adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from app.auth.permissions import Role
+from app.core.actors import Actor
+from app.core.db.bulk import as_arrays
+from app.core.db.statements import Statement
+from app.core.errors import Invalid, value_error
+from app.imports.line_schemas import Kind
+from app.imports.lines import Line
+from app.imports.statements import (
+    FIND_MEMBERSHIPS,
+    FIND_MEMBERSHIPS_OF_USERS,
+    FIND_SUBSCRIPTIONS,
+    FIND_TENANTS,
+    FIND_USERS,
+    FIND_USERS_BY_ID,
+    LOCK_OWNERS,
+)
+from app.memberships import owners
+from app.memberships.models import Membership
+from app.subscriptions.models import Subscription
+from app.tenants.models import Tenant
+from app.users.models import User
+
+NO_TENANT = "no tenant has this id"
+NO_USER = "no user of the tenant has this id"
+
+
+class Rows:
+    """The rows by the ids that lines use; a line's changes are entered as soon as it is checked."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        """Read what exists, with one statement for each table that lines name."""
+        valid = [line for line in lines if not line.errors]
+        self.tenants: dict[str, Tenant] = {}
+        self.users: dict[tuple[UUID, str], User] = {}
+        self.users_by_id: dict[UUID, User] = {}
+        self.memberships: dict[tuple[UUID, UUID], Membership] = {}
+        self.memberships_by_id: dict[tuple[UUID, str], Membership] = {}
+        self.subscriptions: dict[tuple[UUID, str], Subscription] = {}
+        self._owners: dict[UUID, set[UUID]] = {}
+        self._new_owners: dict[UUID, set[UUID]] = {}
+        org_ids = {line.values["idp_org_id"] for line in valid}
+        if org_ids:
+            for tenant in FIND_TENANTS.all(idp_org_ids=list(org_ids)):
+                self.tenants[tenant.idp_org_id] = tenant
+        people = [line for line in valid if line.kind in (Kind.USER, Kind.MEMBERSHIP)]
+        for user in self._find(FIND_USERS, "idp_user_id", people):
+            self.add_user(user)
+        self._read_memberships(people)
+        billed = [line for line in valid if line.kind is Kind.SUBSCRIPTION]
+        for one in self._find(FIND_SUBSCRIPTIONS, "bp_subscription_id", billed):
+            self.subscriptions[one.tenant_id, one.bp_subscription_id] = one
+
+    def tenant_of(self, line: Line) -> Tenant:
+        """The tenant that the line names; raises Invalid."""
+        org_id = line.values["idp_org_id"]
+        if org_id not in self.tenants:
+            raise unknown("idp_org_id", NO_TENANT, org_id)
+        return self.tenants[org_id]
+
+    def user_of(self, line: Line, tenant: Tenant) -> User:
+        """The user that a membership's line names; raises Invalid."""
+        user_id = line.values.get("idp_user_id", "")
+        if (tenant.id, user_id) not in self.users:
+            raise unknown("idp_user_id", NO_USER, user_id)
+        return self.users[tenant.id, user_id]
+
+    def add_user(self, user: User) -> None:
+        """Enter a user that the set adds or changes."""
+        self.users[user.tenant_id, user.idp_user_id] = user
+        self.users_by_id[user.id] = user
+
+    def add_membership(self, membership: Membership) -> None:
+        """Enter a membership that the set adds or changes."""
+        self._add_memberships([membership])
+
+    def note_owner(self, membership: Membership | None, user: User) -> None:
+        """Note a user who is an active owner, after a change of the user or the membership."""
+        if membership and membership.role == Role.OWNER and membership.is_active and user.is_active:
+            self._new_owners.setdefault(user.tenant_id, set()).add(user.id)
+
+    def lose_owner(self, tenant_id: UUID, user_id: UUID, *, actor: Actor) -> None:
+        """Take the user from the tenant's active owners; raises LastOwner. Locks the tenant."""
+        if tenant_id not in self._owners:
+            self._owners[tenant_id] = set(LOCK_OWNERS.scalars(tenant_id=tenant_id))
+        remaining = self._owners[tenant_id]
+        remaining |= self._new_owners.pop(tenant_id, set())
+        owners.check_one_remains(
+            remaining, user_id, tenant_id=tenant_id, actor=actor, allow_ownerless=False
+        )
+        remaining.discard(user_id)
+
+    def _find(self, statement: Statement, key: str, lines: Sequence[Line]) -> list[Any]:
+        wanted = {
+            (self.tenants[line.values["idp_org_id"]].id, line.values[key])
+            for line in lines
+            if line.values["idp_org_id"] in self.tenants and line.values.get(key)
+        }
+        rows = [{"tenant_id": tenant_id, key: value} for tenant_id, value in wanted]
+        return statement.all(**as_arrays(rows)) if rows else []
+
+    def _read_memberships(self, lines: Sequence[Line]) -> None:
+        """The memberships of the users, and those that lines name by id, with their users."""
+        named = self._find(FIND_MEMBERSHIPS, "idp_membership_id", lines)
+        self._add_memberships(named)
+        others = [one for one in named if one.user_id not in self.users_by_id]
+        if others:
+            keys = [{"tenant_id": one.tenant_id, "id": one.user_id} for one in others]
+            found = FIND_USERS_BY_ID.all(**as_arrays(keys))
+            self.users_by_id |= {user.id: user for user in found}
+        keys = [{"tenant_id": one.tenant_id, "user_id": one.id} for one in self.users.values()]
+        if keys:
+            self._add_memberships(FIND_MEMBERSHIPS_OF_USERS.all(**as_arrays(keys)))
+
+    def _add_memberships(self, found: Iterable[Membership]) -> None:
+        for one in found:
+            self.memberships[one.tenant_id, one.user_id] = one
+            if one.idp_membership_id:
+                self.memberships_by_id[one.tenant_id, one.idp_membership_id] = one
+
+
+def unknown(field: str, reason: str, value: str) -> Invalid:
+    """The error of a line that names something that does not exist."""
+    return Invalid(value_error(["body", field], reason, value))

@@ -1,0 +1,102 @@
+"""Answers of /v1/imports."""
+
+from __future__ import annotations
+
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import (
+    AnyJson,
+    AwareDateTime,
+    Choice,
+    Int,
+    JsonObject,
+    ListOf,
+    Nested,
+    Str,
+    Uuid,
+)
+from app.core.validation.schemas import Schema
+from app.imports.models import ImportState
+
+COUNTS = {"user": {"created": 100, "updated": 3, "unchanged": 0, "failed": 1}}
+EXAMPLES = {
+    "created_by_user_id": "platform:operator",
+    "state": "completed",
+    "size": 26_214,
+    "lines_total": 104,
+    "lines_done": 104,
+    "lines_failed": 1,
+    "counts": COUNTS,
+    "error": "",
+    "line": 17,
+    "type": "user",
+    "idp_org_id": "org_01JZ4K",
+    "name": "user_01JZ4M",
+    "errors": [
+        {"type": "missing", "loc": ["body", "email"], "msg": "Field required", "input": {}},
+    ],
+}
+
+
+class ImportSchema(Schema):
+    """An import."""
+
+    examples = EXAMPLES
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    created_by_user_id = Str(required=True)
+    state = Choice(
+        ImportState,
+        required=True,
+        metadata={
+            "description": "An import with faulty lines is `completed` too; `failed` means that it"
+            " ended early, see `error`."
+        },
+    )
+    size = Int(required=True, metadata={"description": "The bytes of the file."})
+    lines_total = Int(required=True)
+    lines_done = Int(required=True, metadata={"description": "Blank and faulty lines included."})
+    lines_failed = Int(required=True)
+    counts = JsonObject(
+        required=True,
+        metadata={"description": "The number of lines by type and outcome."},
+    )
+    error = Str(required=True)
+    finished_at = AwareDateTime(required=True, nullable=True)
+
+
+class ImportFaultSchema(Schema):
+    """A line that was not applied."""
+
+    examples = EXAMPLES
+
+    line = Int(required=True, metadata={"description": "Its number; the first line is 1."})
+    type = Str(required=True, metadata={"description": "Empty where it cannot be read."})
+    idp_org_id = Str(required=True)
+    name = Str(required=True, metadata={"description": "The id of what the line is about."})
+    errors = ListOf(
+        AnyJson(),
+        required=True,
+        metadata={"description": "The entries of the 422 that a request would be answered with."},
+    )
+
+
+class ImportDetailSchema(ImportSchema):
+    """An import with its faults."""
+
+    examples = EXAMPLES
+
+    faults = ListOf(
+        Nested(ImportFaultSchema),
+        required=True,
+        metadata={"description": "The first 1,000; none after 7 days."},
+    )
+
+
+class ImportQuerySchema(PageQuerySchema):
+    """Filters of the list of imports."""
+
+    examples = EXAMPLES
+
+    state = Choice(ImportState)

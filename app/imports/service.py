@@ -1,0 +1,173 @@
+"""Imports: store a file, find imports and their faults, end them, remove old files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from itertools import chain
+from types import SimpleNamespace
+from typing import IO, Any, cast
+from uuid import UUID
+
+from sqlalchemy import JSON, bindparam, delete, func, select, update
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from app.audit.service import record, record_creation
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.models import Moment
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
+from app.core.db.queries import Change, parse_id
+from app.core.db.statements import Statement
+from app.core.errors import Conflict, NotFound
+from app.core.jobs.queues import JOBS
+from app.imports import files
+from app.imports.models import Import, ImportFault, ImportPiece, ImportState
+
+APPLY_JOB = "app.imports.jobs.apply_import"
+LIFETIME = timedelta(days=7)
+"""After so long the file and the faults of an import are removed."""
+STALLED = timedelta(seconds=30)
+RESUMED_AT_ONCE = 20
+FAULT_COLUMNS = ("line", "type", "idp_org_id", "name", "errors")
+TOO_OLD = "It was not completed within 7 days."
+
+_imports = Import.__table__
+SET_SIZE = Statement(
+    "imports.set_size",
+    update(_imports)
+    .where(_imports.c.id == bindparam("import_id"))
+    .values(size=bindparam("size"), lines_total=bindparam("lines_total")),
+)
+_faults = (
+    select(
+        func.json_agg(
+            aggregate_order_by(
+                func.json_build_object(
+                    *chain.from_iterable(
+                        (name, ImportFault.__table__.c[name]) for name in FAULT_COLUMNS
+                    )
+                ),
+                ImportFault.line,
+            ),
+            type_=JSON,
+        )
+    )
+    .where(ImportFault.import_id == Import.id)
+    .scalar_subquery()
+)
+GET_WITH_FAULTS = Statement(
+    "imports.get_with_faults",
+    select(Import, _faults.label("faults")).where(Import.id == bindparam("import_id")),
+)
+_stalled = (
+    select(_imports.c.id)
+    .where(_imports.c.finished_at.is_(None), _imports.c.updated_at < bindparam("stalled_before"))
+    .order_by(_imports.c.updated_at)
+    .limit(RESUMED_AT_ONCE)
+    .with_for_update(skip_locked=True)
+    .cte("stalled")
+)
+TAKE_STALLED = Statement(
+    "imports.take_stalled",
+    update(_imports)
+    .where(_imports.c.id == _stalled.c.id)
+    .values(updated_at=bindparam("now", type_=Moment))
+    .returning(_imports.c.id),
+)
+LOCK_OLD = Statement(
+    "imports.lock_old",
+    select(Import)
+    .where(Import.finished_at.is_(None), Import.created_at < bindparam("before"))
+    .with_for_update(),
+)
+_old = select(_imports.c.id).where(_imports.c.created_at < bindparam("before"))
+REMOVE_OLD_FILES = Statement(
+    "import_pieces.remove_old", delete(ImportPiece).where(ImportPiece.import_id.in_(_old))
+)
+REMOVE_OLD_FAULTS = Statement(
+    "import_faults.remove_old", delete(ImportFault).where(ImportFault.import_id.in_(_old))
+)
+
+
+class ImportFinished(Conflict):
+    """The import is completed, or its file was removed."""
+
+    code = "import_finished"
+    detail = "This import is completed, or its file was removed."
+
+
+def create_import(file: IO[bytes], *, is_queued: bool, actor: Actor) -> Import:
+    """Store a file of JSON Lines; with ``is_queued`` a worker applies it."""
+    made = queries.insert_row(Import, {"created_by_user_id": actor.id})
+    size, lines_total = files.store(made.id, file)
+    SET_SIZE.execute(import_id=made.id, size=size, lines_total=lines_total)
+    stored: Import = cast("Any", made)._replace(size=size, lines_total=lines_total)
+    record_creation("import.created", stored, actor=actor)
+    if is_queued:
+        JOBS[APPLY_JOB].push(str(stored.id))
+    return stored
+
+
+def get_import(import_id: UUID | str) -> Any:
+    """The import's columns and its ``faults``; raises NotFound."""
+    found = GET_WITH_FAULTS.first(import_id=parse_id(import_id))
+    if found is None:
+        raise NotFound
+    return SimpleNamespace(**found[0]._asdict(), faults=found.faults or [])
+
+
+def list_imports(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:
+    """One page of imports; ``filters`` are values of columns."""
+    return paginate(Import, paging, equal=filters)
+
+
+def resume(import_id: UUID | str) -> Import:
+    """Let an import that has failed or was interrupted continue where it ended.
+
+    Raises NotFound, and ImportFinished where it is completed or its file was removed.
+    """
+    found = queries.lock_row(Import, import_id)
+    if found.finished_at is None:
+        return found
+    is_stored = next(files.read(found.id, found.position), None) is not None
+    if found.state != ImportState.FAILED or not is_stored:
+        raise ImportFinished
+    values = {"state": ImportState.RUNNING.value, "error": "", "finished_at": None}
+    resumed, _ = queries.update_row(Import, found, values)
+    return resumed
+
+
+def finish(running: Import, values: Mapping[str, Any], *, error: str = "") -> Import:
+    """End a locked import: completed, or failed where there is an ``error``.
+
+    ``values`` are further columns to write. Only the file of a failed import stays stored.
+    """
+    state = ImportState.FAILED if error else ImportState.COMPLETED
+    ended = {**values, "state": state.value, "error": error, "finished_at": utcnow()}
+    finished, _ = queries.update_row(Import, running, ended)
+    if not error:
+        files.REMOVE.execute(import_id=running.id)
+    shown = ("state", "lines_done", "lines_failed", "counts", "error")
+    change = Change({"state": running.state}, {name: getattr(finished, name) for name in shown})
+    record(f"import.{state}", finished, change, actor=Actor(running.created_by_user_id))
+    return finished
+
+
+def queue_stalled() -> int:
+    """Queue the unfinished imports that no worker has worked on for a while; their number."""
+    now = utcnow()
+    stalled = TAKE_STALLED.scalars(stalled_before=now - STALLED, now=now)
+    for import_id in stalled:
+        JOBS[APPLY_JOB].push(str(import_id))
+    return len(stalled)
+
+
+def remove_old() -> None:
+    """Remove the files and the faults of old imports; an unfinished one has failed."""
+    before = utcnow() - LIFETIME
+    for unfinished in LOCK_OLD.all(before=before):
+        finish(unfinished, {}, error=TOO_OLD)
+    REMOVE_OLD_FILES.execute(before=before)
+    REMOVE_OLD_FAULTS.execute(before=before)

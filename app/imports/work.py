@@ -1,0 +1,121 @@
+"""Applying imports set by set.
+
+Each set is one transaction, which also stores how far the import is. An import that is interrupted
+continues there. A set locks the import's row, so two workers of one import take turns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import psycopg2
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.core import json_text
+from app.core.actors import Actor
+from app.core.db import queries, tenancy, transactions
+from app.core.db.bulk import inserts_in_one_statement
+from app.core.db.transactions import RowChanged
+from app.core.errors import Entry, error
+from app.core.validation import messages
+from app.imports import files, lines, service
+from app.imports.apply import Outcome, Result, apply_set
+from app.imports.models import Import, ImportFault, ImportState
+
+MAX_FAULTS = 1000  # of one import
+MAX_FAULT = 8 * 1024  # bytes of a line's errors
+MAX_INPUT = 1024  # bytes of an error's input
+TOO_LONG = "The errors of this line are too long to be shown."
+RESUMABLE = (psycopg2.Error, PoolTimeout, RowChanged)
+
+Counts = dict[str, dict[str, int]]
+
+
+def work(import_id: UUID) -> Iterator[Import]:
+    """Apply an import until it is finished; its row after each set.
+
+    After an error of the database the work can be resumed; any other makes the import ``failed``.
+    """
+    while True:
+        try:
+            current = transactions.run(partial(_apply_next, import_id))
+        except RESUMABLE:
+            raise
+        except Exception as fault:
+            transactions.run(partial(_fail, import_id, type(fault).__name__))
+            raise
+        yield current
+        if current.finished_at is not None:
+            return
+
+
+def _apply_next(import_id: UUID) -> Import:
+    """Apply the next set of an import, unless it is finished."""
+    tenancy.enter(tenancy.PLATFORM)
+    current = queries.lock_row(Import, import_id)
+    if current.finished_at is not None:
+        return current
+    place = {"end": current.position, "number": current.lines_done}
+    raw = lines.split(files.read(current.id, current.position), **place)
+    following = next(lines.sets(raw, **place), None)
+    if following is None:
+        is_complete = current.position == current.size
+        return service.finish(current, {}, error="" if is_complete else "Its file was removed.")
+    results = apply_set(following.lines, actor=Actor(current.created_by_user_id))
+    failed = [one for one in results if one.outcome is Outcome.FAILED]
+    _store_faults(current.id, failed[: max(0, MAX_FAULTS - current.lines_failed)])
+    values = {
+        "state": ImportState.RUNNING.value,
+        "position": following.end,
+        "lines_done": following.last,
+        "lines_failed": current.lines_failed + len(failed),
+        "counts": add_counts(current.counts, results),
+    }
+    if following.end == current.size:
+        return service.finish(current, values)
+    return queries.update_row(Import, current, values)[0]
+
+
+def _fail(import_id: UUID, name: str) -> None:
+    tenancy.enter(tenancy.PLATFORM)
+    current = queries.lock_row(Import, import_id)
+    if current.finished_at is None:
+        service.finish(current, {}, error=f"It ended with an unexpected error ({name}).")
+
+
+def add_counts(counts: Counts, results: Iterable[Result]) -> Counts:
+    """``counts`` and the number of these lines, by type and outcome."""
+    found = Counter((str(one.line.kind or "unknown"), one.outcome) for one in results)
+    total: Counts = {kind: dict(numbers) for kind, numbers in counts.items()}
+    for (kind, outcome), number in found.items():
+        numbers = total.setdefault(kind, dict.fromkeys(map(str, Outcome), 0))
+        numbers[outcome.value] += number
+    return total
+
+
+def as_fault(result: Result) -> dict[str, Any]:
+    """What is shown of a line that has failed; the size is limited."""
+    line = result.line
+    return {
+        "line": line.number,
+        "type": str(line.kind or ""),
+        "idp_org_id": line.idp_org_id,
+        "name": line.name,
+        "errors": _shown(result.errors),
+    }
+
+
+def _store_faults(import_id: UUID, failed: Sequence[Result]) -> None:
+    with inserts_in_one_statement():
+        for one in failed:
+            queries.insert_row(ImportFault, {"import_id": import_id, **as_fault(one)})
+
+
+def _shown(errors: Sequence[Entry]) -> list[Entry]:
+    text = messages.body(errors, max_bytes=MAX_FAULT, max_input=MAX_INPUT)
+    shown: list[Entry] = json_text.loads(text.decode())["detail"]
+    return shown or [error(["body"], errors[0]["type"], TOO_LONG)]

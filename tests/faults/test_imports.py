@@ -1,0 +1,11 @@
+"""The short form of ``python -m tests.faults imports``."""
+
+from tests.faults import imports
+
+
+class TestKilledImportWorkers:
+    def test_apply_each_line_once(self, app, environment):
+        report = imports.prove(app, environment, kills=4, users=2000)
+
+        assert report.kills > 0
+        assert report.faults == 40

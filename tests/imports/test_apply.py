@@ -1,0 +1,322 @@
+"""What lines do to tenants, users, memberships, subscriptions and overrides."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.flags.models import FeatureOverride
+from app.imports import lines
+from app.memberships.models import Membership
+from app.subscriptions.models import Subscription
+from app.tenants.models import Tenant
+from app.users.models import User
+from tests.custom_fields.fields import create_field, index_rows
+from tests.database import row, rows
+from tests.factories import create_member, create_preset, create_tenant, create_user
+from tests.imports.files import (
+    bring_in,
+    member_line,
+    override_line,
+    subscription_line,
+    tenant_line,
+    user_line,
+)
+
+COMPANY = [
+    tenant_line(slug="acme", mailing_city="Oslo"),
+    subscription_line(),
+    user_line("ada", first_name="Ada", meta_data={"desk": 7}),
+    user_line("bob", is_active=False),
+    member_line("ada", "owner", idp_membership_id="om_1"),
+    member_line("bob", is_active=False),
+    override_line("seats", 7),
+]
+
+
+def outcomes(counts, outcome):
+    return {kind: numbers[outcome] for kind, numbers in counts.items() if numbers[outcome]}
+
+
+def fault_of(found):
+    """The line, and the type and place of the only error of the only fault."""
+    (fault,) = found
+    (entry,) = fault.errors
+    return fault.line, entry["type"], entry["loc"]
+
+
+@pytest.fixture
+def preset(app):
+    return create_preset("growth", seats=5)
+
+
+class TestNewRows:
+    def test_are_created_with_their_values(self, app, api, preset):
+        counts, faults = bring_in(app, api, *COMPANY)
+
+        tenant, ada, bob = row(Tenant), row(User, idp_user_id="ada"), row(User, idp_user_id="bob")
+        assert faults == []
+        assert outcomes(counts, "created") == {
+            "tenant": 1, "subscription": 1, "user": 2, "membership": 2, "override": 1,
+        }  # fmt: skip
+        assert (tenant.slug, tenant.mailing_city, tenant.plan_name) == ("acme", "Oslo", "growth")
+        assert (ada.first_name, ada.meta_data, ada.is_active) == ("Ada", {"desk": 7}, True)
+        assert (bob.is_active, row(Membership, user_id=bob.id).is_active) == (False, False)
+        assert row(Membership, user_id=ada.id).idp_membership_id == "om_1"
+        assert row(FeatureOverride).flag_value == 7
+        assert row(Subscription).status_class == "live"
+
+    def test_leave_the_audit_rows_of_requests(self, app, api, preset):
+        bring_in(app, api, *COMPANY)
+
+        actions = sorted(event.action for event in rows(AuditEvent))
+        assert actions == sorted(
+            [
+                *("import.created", "import.completed", "tenant.created", "tenant.plan_changed"),
+                *("subscription.created", "user.created", "user.created", "override.created"),
+                *("membership.created", "membership.created"),
+            ]
+        )
+        assert {event.actor for event in rows(AuditEvent)} == {"platform:platform-operator"}
+
+    def test_of_the_same_name_get_slugs_of_their_own(self, app, api):
+        create_tenant(slug="acme")
+
+        bring_in(app, api, *(tenant_line(f"new_{n}", name="Acme") for n in range(3)))
+
+        assert {one.slug for one in rows(Tenant)} == {"acme", "acme-2", "acme-3", "acme-4"}
+
+    def test_are_searchable_by_custom_fields(self, app, api):
+        tenant = create_tenant(idp_org_id="org")
+        field = create_field(tenant, field_key="desk", field_type="integer", is_searchable=True)
+
+        bring_in(app, api, user_line("ada", meta_data={"desk": 7}), user_line("bob"))
+
+        (indexed,) = index_rows(field)
+        assert indexed.number_value == 7
+
+
+class TestTheSameFileAgain:
+    def test_changes_nothing(self, app, api, preset):
+        bring_in(app, api, *COMPANY)
+        before = snapshot()
+        audited = len(rows(AuditEvent))
+
+        counts, faults = bring_in(app, api, *COMPANY)
+
+        assert faults == []
+        assert outcomes(counts, "unchanged") == {
+            "tenant": 1, "subscription": 1, "user": 2, "membership": 2, "override": 1,
+        }  # fmt: skip
+        assert snapshot() == before
+        assert len(rows(AuditEvent)) == audited + 2  # the import's own
+
+
+class TestChanges:
+    def test_are_written_and_audited(self, app, api, preset):
+        bring_in(app, api, *COMPANY)
+
+        counts, faults = bring_in(
+            app,
+            api,
+            tenant_line(mailing_city="Bergen", is_active=False),
+            user_line("ada", last_name="Lovelace", meta_data={"floor": 2}),
+            user_line("bob", is_active=True),
+            member_line("bob", "admin", is_active=True),
+            subscription_line(bp_status="canceled"),
+            override_line("seats", 8, preset_name="growth"),
+        )
+
+        tenant, ada, bob = row(Tenant), row(User, idp_user_id="ada"), row(User, idp_user_id="bob")
+        assert faults == []
+        assert outcomes(counts, "updated") == {
+            "tenant": 1, "subscription": 1, "user": 2, "membership": 1, "override": 1,
+        }  # fmt: skip
+        assert (tenant.is_active, tenant.plan_name) == (False, "free")
+        assert (ada.last_name, ada.meta_data) == ("Lovelace", {"floor": 2})
+        assert (bob.is_active, row(Membership, user_id=bob.id).role) == (True, "admin")
+        assert row(FeatureOverride).flag_value == 8
+        assert {
+            "tenant.updated", "tenant.suspended", "user.updated", "user.meta_data_patched",
+            "membership.updated", "subscription.updated", "override.updated",
+        } <= {event.action for event in rows(AuditEvent)}  # fmt: skip
+
+    def test_of_one_row_in_one_file_follow_their_order(self, app, api):
+        names = [f"Name {number}" for number in range(5)]
+
+        bring_in(app, api, tenant_line(), *(user_line("ada", first_name=name) for name in names))
+
+        assert row(User).first_name == "Name 4"
+        assert row(User).version == 5
+
+    def test_of_metadata_reach_the_search_index(self, app, api):
+        tenant = create_tenant(idp_org_id="org")
+        field = create_field(tenant, field_key="desk", field_type="integer", is_searchable=True)
+        bring_in(app, api, user_line("ada", meta_data={"desk": 7}))
+        bring_in(app, api, user_line("bob", meta_data={"desk": 8}))
+
+        bring_in(app, api, user_line("ada", meta_data={}), user_line("bob", meta_data={"desk": 9}))
+
+        assert [one.number_value for one in index_rows(field)] == [9]
+
+    def test_name_a_membership_by_its_own_id(self, app, api):
+        bring_in(app, api, *COMPANY[:1], *COMPANY[2:6], member_line("bob", "owner"))
+        line = {"type": "membership", "idp_org_id": "org", "idp_membership_id": "om_1"}
+
+        _, faults = bring_in(
+            app, api, user_line("bob", is_active=True), member_line("bob", "owner", is_active=True),
+            {**line, "role": "viewer"},
+        )  # fmt: skip
+
+        ada = row(User, idp_user_id="ada")
+        assert faults == []
+        assert row(Membership, user_id=ada.id).role == "viewer"
+
+    def test_older_than_the_last_update_of_a_subscription_are_ignored(self, app, api):
+        stamps = ["2026-02-02T00:00:00Z", "2026-02-01T00:00:00Z"]
+        bring_in(app, api, tenant_line(), subscription_line(source_timestamp=stamps[0]))
+
+        counts, _ = bring_in(
+            app, api, subscription_line(bp_status="unpaid", source_timestamp=stamps[1])
+        )
+
+        assert outcomes(counts, "unchanged") == {"subscription": 1}
+        assert row(Subscription).bp_status == "active"
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("line", "type_", "place"),
+        [
+            (b"no json", "json_invalid", ["body", 0]),
+            (b'{"type": "tenant"', "json_invalid", ["body", 17]),
+            (b"\xff\xfe\x00", "json_invalid", ["body"]),
+            (b"[" * 200 + b"]" * 200, "json_invalid", ["body"]),
+            (b"9" * 5000, "json_invalid", ["body"]),
+            (b"[]", "model_attributes_type", ["body"]),
+            (b"null", "model_attributes_type", ["body"]),
+            ({}, "missing", ["body", "type"]),
+            ({"type": "person"}, "literal_error", ["body", "type"]),
+            ({"type": ["user"]}, "literal_error", ["body", "type"]),
+            ({"type": "tenant", "idp_org_id": "x"}, "missing", ["body", "name"]),
+            (tenant_line("x", slug="Not A Slug"), "string_pattern_mismatch", ["body", "slug"]),
+            (tenant_line("x", slug="taken"), "slug_taken", ["body"]),
+            (tenant_line("x\0", name="x"), "string_unicode", ["body", "idp_org_id"]),
+            (b'{"type": "tenant", "idp_org_id": "\\ud800", "name": "x"}', "string_unicode",
+             ["body", "idp_org_id"]),
+            (user_line("eve", email="nobody"), "value_error", ["body", "email"]),
+            (user_line("eve", "unknown"), "value_error", ["body", "idp_org_id"]),
+            (user_line("eve", plan="x"), "extra_forbidden", ["body", "plan"]),
+            (user_line("eve", meta_data={"desk": "x"}), "int_type", ["body", "meta_data", "desk"]),
+            (user_line("eve", meta_data={"x": "x" * 33_000}), "value_error", ["body", "meta_data"]),
+            (member_line("nobody"), "value_error", ["body", "idp_user_id"]),
+            (member_line("ada", "king"), "enum", ["body", "role"]),
+            (member_line(""), "missing", ["body", "idp_user_id"]),
+            (member_line("ada", "member"), "last_owner", ["body"]),
+            (member_line("ada", "owner", is_active=False), "last_owner", ["body"]),
+            (user_line("ada", is_active=False), "last_owner", ["body"]),
+            (member_line("bob", "viewer", idp_membership_id="om_1"), "idp_membership_id_taken",
+             ["body"]),
+            (subscription_line(plan_name=""), "string_too_short", ["body", "plan_name"]),
+            (override_line("unknown", 1), "value_error", ["body", "flag_key"]),
+            (override_line("seats", "x"), "float_type", ["body", "flag_value"]),
+            (override_line("seats", 1, preset_name="none"), "value_error", ["body", "preset_name"]),
+            (override_line("seats", 1, expires_at="2001-01-01T00:00:00Z"), "value_error",
+             ["body", "expires_at"]),
+        ],
+    )  # fmt: skip
+    def test_are_reported_and_the_rest_goes_on(self, app, api, line, type_, place):
+        create_preset("free", seats=5)
+        create_tenant(slug="taken")
+        tenant = create_tenant(idp_org_id="org")
+        create_field(tenant, field_key="desk", field_type="integer")
+        create_member(tenant, "owner", idp_user_id="ada")
+        create_user(tenant, idp_user_id="bob")
+        known = member_line("ada", "owner", idp_membership_id="om_1")
+
+        counts, faults = bring_in(app, api, known, line, user_line("new"), member_line("new"))
+
+        assert fault_of(faults) == (2, type_, place)
+        assert row(User, idp_user_id="new").email == "new@example.com"
+        assert sum(numbers["failed"] for numbers in counts.values()) == 1
+
+    def test_say_what_the_line_is_about(self, app, api):
+        _, (user, member) = bring_in(app, api, user_line("ada", "gone"), member_line("ada"))
+
+        assert (user.type, user.idp_org_id, user.name) == ("user", "gone", "ada")
+        assert (member.type, member.idp_org_id, member.name) == ("membership", "org", "ada")
+
+    def test_of_a_line_that_is_too_long_are_reported(self, app, api):
+        long = tenant_line("long", name="x" * lines.MAX_LINE)
+
+        _, faults = bring_in(app, api, tenant_line("a"), long, tenant_line("b"))
+
+        assert fault_of(faults) == (2, "value_error", ["body"])
+        assert {one.idp_org_id for one in rows(Tenant)} == {"a", "b"}
+
+    def test_have_errors_of_limited_size(self, app, api):
+        strange = {"type": "user", **{f"{number:0200}": "x" * 5000 for number in range(150)}}
+
+        _, (fault,) = bring_in(app, api, strange)
+
+        assert 0 < len(json.dumps(fault.errors)) < 10_000
+        assert {entry["input"] for entry in fault.errors} == {None}
+
+    def test_of_unknown_parents_depend_on_the_order(self, app, api):
+        _, faults = bring_in(app, api, user_line("ada"), tenant_line(), user_line("bob"))
+
+        assert fault_of(faults) == (1, "value_error", ["body", "idp_org_id"])
+        assert [one.idp_user_id for one in rows(User)] == ["bob"]
+
+    def test_beyond_the_first_thousand_are_counted_only(self, app, api):
+        counts, faults = bring_in(app, api, *([b"x"] * 1100))
+
+        assert [fault.line for fault in faults] == list(range(1, 1001))
+        assert counts["unknown"]["failed"] == 1100
+
+
+class TestBlankLines:
+    def test_are_counted_and_ignored(self, app, api):
+        _, faults = bring_in(app, api, b"\xef\xbb\xbf", b"", b"  \r", tenant_line(), b"x", b"")
+
+        assert [fault.line for fault in faults] == [5]
+        assert len(rows(Tenant)) == 1
+
+
+class TestOwners:
+    def test_can_be_exchanged_in_one_file(self, app, api):
+        bring_in(app, api, *COMPANY[:1], *COMPANY[2:6])
+
+        _, faults = bring_in(
+            app,
+            api,
+            user_line("bob", is_active=True),
+            member_line("bob", "owner", is_active=True),
+            member_line("ada", "member"),
+        )
+
+        assert faults == []
+
+    def test_cannot_all_go_at_once(self, app, api):
+        tenant = create_tenant(idp_org_id="org")
+        for name in ("ada", "bob"):
+            create_member(tenant, "owner", idp_user_id=name)
+
+        _, faults = bring_in(app, api, member_line("ada"), user_line("bob", is_active=False))
+
+        assert fault_of(faults) == (2, "last_owner", ["body"])
+
+    def test_that_come_back_count(self, app, api):
+        tenant = create_tenant(idp_org_id="org")
+        create_member(tenant, "owner", idp_user_id="ada")
+        create_member(tenant, "owner", idp_user_id="bob", is_active=False)
+
+        _, faults = bring_in(app, api, user_line("bob", is_active=True), member_line("ada"))
+
+        assert faults == []
+
+
+def snapshot():
+    return [rows(model) for model in (Tenant, User, Membership, Subscription, FeatureOverride)]

@@ -1,0 +1,275 @@
+"""``flask import``, ``flask imports`` and ``flask export``."""
+
+from __future__ import annotations
+
+import json
+import stat
+from uuid import UUID
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.core.actors import SYSTEM_CLI
+from app.core.clock import utcnow
+from app.flags.models import FeatureOverride
+from app.imports.models import Import
+from app.imports.work import work
+from app.memberships.models import Membership
+from app.subscriptions.models import Subscription
+from app.tenants.models import Tenant
+from app.users.models import User
+from tests.database import execute, row, rows
+from tests.factories import create_override, create_preset
+from tests.imports.files import (
+    as_file,
+    bring_in,
+    member_line,
+    override_line,
+    post,
+    subscription_line,
+    tenant_line,
+    user_line,
+)
+
+COMPANY = [
+    tenant_line(slug="acme", primary_contact_email="ada@example.com"),
+    subscription_line(source_timestamp="2026-01-02T00:00:00Z", billing_email="ap@example.com"),
+    subscription_line(
+        "old",
+        bp_status="canceled",
+        plan_name="other",
+        canceled_at="2026-01-03T00:00:00Z",
+        cancel_at_period_end=False,
+        cancel_reason="moved",
+        auto_renew=False,
+    ),
+    user_line("ada", first_name="Ada", meta_data={"desk": {"floor": 2}, "none": None}),
+    user_line("bob", is_active=False),
+    member_line("ada", "owner", idp_membership_id="om_1"),
+    member_line("bob", is_active=False),
+    override_line("seats", 7),
+    override_line("theme", None, preset_name="growth", expires_at="2999-01-01T00:00:00Z"),
+]
+
+
+@pytest.fixture
+def run(app):
+    def invoke(*words, **options):
+        return app.test_cli_runner().invoke(args=[*map(str, words)], **options)
+
+    return invoke
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Call it with lines for the path of a file of them."""
+
+    def write(*lines):
+        path = tmp_path / "lines.jsonl"
+        path.write_bytes(as_file(*lines))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def presets(app):
+    return create_preset("growth", seats=5, theme=[]), create_preset("other", seats=1)
+
+
+class TestImport:
+    def test_applies_a_file(self, run, file):
+        ended = run("import", file(tenant_line(), user_line("ada")), "--json")
+
+        shown = json.loads(ended.stdout)
+        assert ended.exit_code == 0
+        assert (shown["state"], shown["lines_done"], shown["faults"]) == ("completed", 2, [])
+        assert row(User).created_by_user_id == SYSTEM_CLI.id
+
+    def test_reads_standard_input(self, run):
+        ended = run("import", "-", input=as_file(tenant_line()))
+
+        assert ended.exit_code == 0
+        assert "tenant" in ended.stdout
+        assert len(rows(Tenant)) == 1
+
+    def test_shows_faults_and_exits_with_1(self, run, file):
+        ended = run("import", file(b"x", tenant_line(), user_line("ada", email="x", age=5)))
+
+        assert ended.exit_code == 1
+        assert "JSON decode error" in ended.stdout
+        assert "email: value is not a valid email address" in ended.stdout
+        assert "age: Extra inputs are not permitted" in ended.stdout
+        assert len(rows(Tenant)) == 1
+
+    def test_an_empty_file_is_completed(self, run, file):
+        ended = run("import", file(), "--json")
+
+        assert (ended.exit_code, json.loads(ended.stdout)["state"]) == (0, "completed")
+
+    def test_resumes_an_import(self, run, app, api):
+        lines = [tenant_line(), *(user_line(f"u{number}") for number in range(600))]
+        import_id = post(api, as_file(*lines)).get_json()["data"]["id"]
+        with app.app_context():
+            next(work(UUID(import_id)))
+
+        ended = run("import", "--resume", import_id, "--json")
+
+        assert ended.exit_code == 0
+        assert json.loads(ended.stdout)["counts"]["user"]["created"] == 600
+
+    @pytest.mark.parametrize(
+        ("words", "code", "sentence"),
+        [
+            ((), 2, "Name a file, or an import with --resume."),
+            (("--resume", "x", "--dry-run"), 2, "Name a file, or an import with --resume."),
+            (("/nowhere",), 2, "No such file"),
+            (("--resume", "x"), 1, "Not Found"),
+        ],
+    )
+    def test_refuses_in_one_sentence(self, run, words, code, sentence):
+        ended = run("import", *words)
+
+        assert (ended.exit_code, ended.stdout) == (code, "")
+        assert sentence in ended.stderr
+
+    def test_does_not_resume_a_completed_one(self, run, file):
+        import_id = json.loads(run("import", file(tenant_line()), "--json").stdout)["id"]
+
+        ended = run("import", "--resume", import_id)
+
+        assert ended.exit_code == 1
+        assert "This import is completed" in ended.stderr
+
+
+class TestDryRun:
+    def test_changes_nothing(self, run, file, presets):
+        ended = run("import", file(*COMPANY), "--dry-run", "--json")
+
+        shown = json.loads(ended.stdout)
+        assert ended.exit_code == 0
+        assert shown["counts"]["user"]["created"] == 2
+        assert [rows(model) for model in (Tenant, User, Import, AuditEvent)] == [[], [], [], []]
+
+    def test_finds_the_faults_of_an_import(self, run, file, app, api):
+        bring_in(app, api, tenant_line(), user_line("ada"), member_line("ada", "owner"))
+        lines = [member_line("ada"), user_line("eve", "gone"), user_line("bob", email="x"), b"x"]
+
+        ended = run("import", file(*lines), "--dry-run", "--json")
+
+        faults = json.loads(ended.stdout)["faults"]
+        assert ended.exit_code == 1
+        assert [fault["line"] for fault in faults] == [1, 2, 3, 4]
+        assert faults[0]["errors"][0]["type"] == "last_owner"
+
+    def test_knows_the_parents_of_earlier_sets(self, run, file):
+        names = [f"u{number}" for number in range(600)]
+        lines = [tenant_line(), *map(user_line, names), *map(member_line, names)]
+
+        ended = run("import", file(*lines, member_line("nobody")), "--dry-run", "--json")
+
+        shown = json.loads(ended.stdout)
+        assert shown["counts"]["membership"]["created"] == 600
+        assert [fault["line"] for fault in shown["faults"]] == [len(lines) + 1]
+
+
+class TestImports:
+    def test_lists_and_shows(self, run, file):
+        import_id = json.loads(run("import", file(tenant_line(), b"x"), "--json").stdout)["id"]
+
+        listed = json.loads(run("imports", "list", "--state", "completed", "--json").stdout)
+        shown = json.loads(run("imports", "show", import_id, "--json").stdout)
+        table = run("imports", "show", import_id)
+
+        assert [one["id"] for one in listed] == [import_id]
+        assert [fault["line"] for fault in shown["faults"]] == [2]
+        assert "JSON decode error" in table.stdout
+
+
+class TestExport:
+    def test_into_the_same_database_changes_nothing(self, run, app, api, presets, tmp_path):
+        bring_in(app, api, *COMPANY)
+        before = snapshot()
+        path = tmp_path / "acme.jsonl"
+
+        exported = run("export", "--tenant", "acme", "--output", path)
+        ended = run("import", path, "--json")
+
+        assert (exported.exit_code, exported.stdout) == (0, "")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert (ended.exit_code, snapshot()) == (0, before)
+
+    def test_into_an_empty_database_gives_the_same_rows(self, run, app, api, presets, clean):
+        bring_in(app, api, *COMPANY)
+        exported = run("export", "--tenant", "acme")
+        before = content()
+        clean()
+        create_preset("growth", seats=5, theme=[])
+        create_preset("other", seats=1)
+
+        ended = run("import", "-", input=exported.stdout)
+
+        assert ended.exit_code == 0, ended.stdout
+        assert content() == before
+        assert run("export", "--tenant", "acme").stdout == exported.stdout
+
+    def test_reads_page_by_page(self, run, app, api, monkeypatch):
+        monkeypatch.setattr("app.imports.export.PAGE", 2)
+        names = [f"u{number}" for number in range(5)]
+        bring_in(
+            app, api, tenant_line(slug="acme"), *map(user_line, names), *map(member_line, names)
+        )
+
+        lines = [json.loads(line) for line in run("export", "--tenant", "acme").stdout.splitlines()]
+
+        assert [line["type"] for line in lines] == ["tenant", *["user"] * 5, *["membership"] * 5]
+        assert [line["idp_user_id"] for line in lines[6:]] == names
+
+    def test_leaves_out_overrides_that_have_expired(self, run, app, api, presets):
+        bring_in(app, api, *COMPANY[:2])
+        create_override(row(Tenant), presets[0], "seats", 9, expires_at=utcnow())
+
+        exported = run("export", "--tenant", "acme")
+
+        assert "override" not in exported.stdout
+
+    def test_of_an_unknown_tenant_writes_no_file(self, run, app, tmp_path):
+        ended = run("export", "--tenant", "nobody", "--output", tmp_path / "x")
+
+        assert ended.exit_code == 1
+        assert "There is no tenant nobody." in ended.stderr
+        assert not (tmp_path / "x").exists()
+
+
+class TestErasure:
+    def test_waits_for_imports(self, run, app, api):
+        bring_in(app, api, tenant_line(), user_line("ada"))
+        post(api, as_file(user_line("ada")))
+
+        refused = run("users", "erase", "ada", "--yes")
+        execute("UPDATE imports SET finished_at = now()")
+        erased = run("users", "erase", "ada", "--yes")
+
+        assert (refused.exit_code, erased.exit_code) == (1, 0)
+        assert "An import is still to be applied" in refused.stderr
+
+
+def snapshot():
+    return [rows(model) for model in (Tenant, User, Membership, Subscription, FeatureOverride)]
+
+
+def content():
+    """The values of all rows without what is new for each row."""
+    own = {"id", "tenant_id", "user_id", "plan_preset_id", "created_at", "updated_at", "version"}
+    own |= {"created_by_user_id", "updated_by_user_id"}
+    return [
+        sorted(
+            json.dumps(
+                {name: value for name, value in one._asdict().items() if name not in own},
+                default=str,
+                sort_keys=True,
+            )
+            for one in found
+        )
+        for found in snapshot()
+    ]

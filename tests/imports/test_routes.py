@@ -1,0 +1,143 @@
+"""/v1/imports."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.core.jobs.queues import Queue, connection, queue_named
+from app.imports.files import PIECE
+from app.imports.models import Import, ImportPiece
+from app.imports.routes import MAX_BODY
+from app.tenants.models import Tenant
+from tests.database import row, rows
+from tests.factories import create_api_key, create_member, create_tenant, platform_token
+from tests.imports.files import as_file, finish, post, tenant_line, user_line
+
+
+@pytest.fixture
+def large(app):
+    """A file of several pieces, whose lines are cut by their borders."""
+    return as_file(tenant_line(), *(tenant_line(f"o{n}", name="x" * 1000) for n in range(800)))
+
+
+class TestCreate:
+    def test_stores_the_file_and_queues_a_job(self, app, api, large):
+        answer = post(api, large)
+
+        shown = answer.get_json()["data"]
+        with app.app_context():
+            queued = queue_named(Queue.IMPORTS, connection()).count
+        assert (answer.status_code, queued) == (202, 1)
+        assert answer.headers["Location"] == f"/v1/imports/{shown['id']}"
+        assert (shown["state"], shown["size"]) == ("pending", len(large))
+        assert (shown["lines_total"], shown["lines_done"]) == (801, 0)
+        assert [len(one.body) for one in rows(ImportPiece)][:-1] == [PIECE] * 3
+        assert b"".join(one.body for one in rows(ImportPiece)) == large
+
+    def test_counts_a_last_line_without_an_end(self, api):
+        answer = post(api, as_file(tenant_line("a"), tenant_line("b")).rstrip())
+
+        assert answer.get_json()["data"]["lines_total"] == 2
+
+    def test_is_audited_at_its_start_and_its_end(self, app, api):
+        import_id = post(api, as_file(tenant_line("a"))).get_json()["data"]["id"]
+        finish(app, import_id)
+
+        events = rows(AuditEvent, target_type="import")
+        assert [event.action for event in events] == ["import.created", "import.completed"]
+        assert {event.target_id for event in events} == {import_id}
+        assert events[1].after["counts"]["tenant"]["created"] == 1
+
+    def test_with_an_idempotency_key_stores_one_file(self, api, large):
+        first, second = (post(api, large, headers={"Idempotency-Key": "k"}) for _ in range(2))
+
+        assert first.get_json() == second.get_json()
+        assert len(rows(Import)) == 1
+        assert b"".join(one.body for one in rows(ImportPiece)) == large
+
+    @pytest.mark.parametrize("media_type", ["application/json", "text/csv", ""])
+    def test_refuses_another_media_type(self, api, media_type):
+        answer = post(api, b"{}", headers={"Content-Type": media_type})
+
+        assert answer.status_code == 415
+        assert answer.get_json() == {"detail": "The Content-Type must be application/x-ndjson."}
+
+    def test_refuses_an_empty_body(self, api):
+        answer = post(api, b"")
+
+        (entry,) = answer.get_json()["detail"]
+        assert (answer.status_code, entry["loc"]) == (422, ["body"])
+
+    @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "k"}])
+    def test_refuses_more_than_50_mib_and_stores_nothing(self, api, headers):
+        answer = post(api, b"\n" * (MAX_BODY + 1), headers=headers)
+
+        assert answer.status_code == 413
+        assert rows(Import) == []
+
+    def test_is_for_the_platform(self, api):
+        _, _, owner = create_member(create_tenant(), "owner")
+        key = create_api_key(create_tenant(), ["tenants:write", "users:write"])
+
+        refused = [post(api, b"{}", token=token) for token in (owner, key)]
+
+        assert [answer.status_code for answer in refused] == [403, 403]
+
+
+class TestGet:
+    def test_shows_progress_counts_and_faults(self, app, api):
+        import_id = post(api, as_file(tenant_line(), user_line("ada", email=5))).get_json()["data"][
+            "id"
+        ]
+        finish(app, import_id)
+
+        answer = api.get(f"/v1/imports/{import_id}", token=platform_token())
+
+        shown = answer.get_json()["data"]
+        (fault,) = shown["faults"]
+        none = {"updated": 0, "unchanged": 0}
+        assert (shown["state"], shown["lines_done"], shown["lines_failed"]) == ("completed", 2, 1)
+        assert shown["counts"] == {
+            "tenant": {"created": 1, "failed": 0, **none},
+            "user": {"created": 0, "failed": 1, **none},
+        }
+        assert (fault["line"], fault["type"]) == (2, "user")
+        assert (fault["idp_org_id"], fault["name"]) == ("org", "ada")
+        assert fault["errors"] == [
+            {
+                "type": "string_type",
+                "loc": ["body", "email"],
+                "msg": "Input should be a valid string",
+                "input": 5,
+            }
+        ]
+        assert answer.headers["ETag"] == '"2"'
+
+    def test_knows_no_other_import(self, api):
+        assert api.get("/v1/imports/x", token=platform_token()).status_code == 404
+
+
+class TestList:
+    def test_shows_imports_by_state(self, app, api):
+        done, waiting = (
+            post(api, as_file(tenant_line(name))).get_json()["data"]["id"] for name in "ab"
+        )
+        finish(app, done)
+
+        def listed(state):
+            answer = api.get("/v1/imports", token=platform_token(), query_string={"state": state})
+            return [one["id"] for one in answer.get_json()["data"]]
+
+        assert (listed("completed"), listed("pending")) == ([done], [waiting])
+
+
+class TestPieces:
+    def test_are_applied_across_their_borders_and_removed(self, app, api, large):
+        import_id = post(api, large).get_json()["data"]["id"]
+
+        finish(app, import_id)
+
+        assert (row(Import).lines_done, row(Import).lines_failed) == (801, 0)
+        assert len(rows(Tenant)) == 801
+        assert rows(ImportPiece) == []
