@@ -191,7 +191,7 @@ class TestUpdateUser:
             "users.lock",
             "users.update",
             "users.lock_email",
-            "audit_events.insert",
+            "audit_events_search_terms.insert_many",
             "COMMIT",
         ]
 
