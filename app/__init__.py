@@ -31,9 +31,15 @@ DOMAINS = (
     "webhooks",
     "api_keys",
     "audit",
+    "privacy",
     "operations",
 )
-JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
+JOB_MODULES = (
+    "app.custom_fields.jobs",
+    "app.webhooks.jobs",
+    "app.operations.jobs",
+    "app.privacy.jobs",
+)
 
 
 def create_app(

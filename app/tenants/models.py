@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, Text, UniqueConstraint
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import Row
+from app.core.clock import utcnow
+from app.core.db.models import Moment, Row
+from app.extensions import db
 
 
 class Tenant(Row):
     """One customer organization. A tenant that is not active is suspended.
 
     ``plan_name`` is that of the current subscription, or the default plan. No request sets it.
+    ``deletes_at``: from then on the tenant is deleted; None while no deletion is requested.
     """
 
     __tablename__ = "tenants"
@@ -36,3 +44,44 @@ class Tenant(Row):
     mailing_zipcode: Mapped[str] = mapped_column(Text, default="")
     mailing_country: Mapped[str] = mapped_column(Text, default="")
     is_active: Mapped[bool] = mapped_column(default=True)
+    deletes_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class DeletionStage(StrEnum):
+    """How far the deletion of a tenant is."""
+
+    WAITING = "waiting"
+    PAYLOADS = "payloads"
+    PEOPLE = "people"
+    ANSWERS = "answers"
+    ROWS = "rows"
+
+
+class TenantDeletion(db.Model):  # type: ignore[name-defined]
+    """A requested deletion of a tenant, until the tenant is gone.
+
+    ``worked_at`` is when a worker last worked on it. ``last_moment`` and ``last_id`` are the last
+    row that the ``stage`` has visited. ``deleted_rows`` counts the rows deleted so far by table.
+    """
+
+    __tablename__ = "tenant_deletions"
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True
+    )
+    requested_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+    requested_by: Mapped[str] = mapped_column(Text)
+    worked_at: Mapped[datetime] = mapped_column(Moment, default=utcnow, index=True)
+    stage: Mapped[str] = mapped_column(Text, default=DeletionStage.WAITING.value)
+    last_moment: Mapped[datetime | None] = mapped_column(Moment)
+    last_id: Mapped[UUID | None]
+    deleted_rows: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+
+
+class DeletedOrganization(db.Model):  # type: ignore[name-defined]
+    """The ``idp_org_id`` of a deleted tenant: no tenant gets it until an operator frees it."""
+
+    __tablename__ = "deleted_organizations"
+
+    idp_org_id: Mapped[str] = mapped_column(Text, primary_key=True)
+    deleted_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
