@@ -26,6 +26,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=2, help="of each run of wrk")
     parser.add_argument("--tenants", type=int, default=1_000, help="with a hundred users each")
+    parser.add_argument("--users", type=int, default=100_000, help="of the tenant to delete")
     parser.add_argument("--folder", type=Path, help="keep the engines' data here, to use it again")
     parser.add_argument("--publish", action="store_true", help="put the tables into README.md")
     return parser.parse_args()
@@ -69,6 +70,14 @@ def checks(_: argparse.Namespace) -> None:
     print(report())
 
 
+def deleting(arguments: argparse.Namespace) -> None:
+    """Print what another tenant notices of the deletion of a large one."""
+    from benchmarks.deleting import report
+
+    with opened(arguments.folder, arguments.tenants, 100) as ready:
+        print(report(ready, arguments.users))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -81,7 +90,13 @@ def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator
         yield ready
 
 
-COMMANDS = {"compare": compare, "calls": calls, "layers": layers, "checks": checks}
+COMMANDS = {
+    "compare": compare,
+    "calls": calls,
+    "layers": layers,
+    "checks": checks,
+    "deleting": deleting,
+}
 
 
 if __name__ == "__main__":

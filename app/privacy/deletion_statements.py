@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select, text, update
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
+from app.webhooks.models import WebhookEvent
 
 SAVED = ("stage", "last_moment", "last_id", "deleted_rows", "worked_at")
 _deletions = TenantDeletion.__table__
@@ -58,9 +59,11 @@ NEXT_PAYLOADS = _statement(
     ORDER BY processed_at, id LIMIT :limit
     """,
 )
-READ_PAYLOADS = _statement(
+READ_PAYLOADS = Statement(
     "webhook_events.read_payloads",
-    "SELECT id, source, body FROM webhook_events WHERE id = ANY (CAST(:ids AS uuid[])) AND body IS NOT NULL",
+    select(WebhookEvent.id, WebhookEvent.source, WebhookEvent.body).where(
+        WebhookEvent.id == any_(bindparam("ids", type_=ARRAY(Uuid))), WebhookEvent.body.is_not(None)
+    ),
 )
 REMOVE_PAYLOADS = _statement(
     "webhook_events.remove_payloads_of_tenant",
