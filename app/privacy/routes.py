@@ -18,7 +18,7 @@ blp = Blueprint("privacy", __name__, url_prefix="/v1/users", description="Erasin
 @blp.response(202, UserErasureSchema)
 @blp.raises(OwnerOnly, LastOwner)
 def request_erasure(user_id: str) -> UserErasure:
-    """Erase a user; at once the user is deactivated, and a job erases.
+    """Erase a user, who is deactivated at once; a job does the rest.
 
     The user, the memberships and all that the tenant stores about the person are deleted or
     redacted. A user of the same person in another tenant is not changed. What the platform stores

@@ -273,7 +273,7 @@ class TestRights:
     def test_functions_find_no_tables_of_others(self, app, superuser):
         superuser.execute(
             "SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace"
-            " AND proconfig IS DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp']"
+            " AND ('search_path=pg_catalog, pg_temp' = ANY (proconfig)) IS NOT TRUE"
         )
 
         assert superuser.fetchall() == []
