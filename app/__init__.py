@@ -33,6 +33,7 @@ DOMAINS = (
     "api_keys",
     "audit",
     "search",
+    "privacy",
     "operations",
 )
 JOB_MODULES = (
@@ -41,6 +42,7 @@ JOB_MODULES = (
     "app.search.jobs",
     "app.imports.jobs",
     "app.operations.jobs",
+    "app.privacy.jobs",
 )
 
 

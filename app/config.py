@@ -235,6 +235,9 @@ class Config:
         30,
         "days until a processed or failed webhook's payload is deleted; its digest stays",
     )
+    tenant_grace_days: int = _setting(
+        _number(0, 3650), 30, "days between the request to delete a tenant and its deletion"
+    )
     default_plan: str = _setting(_text, "free", "plan_name of a tenant without a live subscription")
     ratelimit_enabled: bool = _setting(_flag, True, "rate limits on or off")
     ratelimit_default: str = _setting(

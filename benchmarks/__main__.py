@@ -27,7 +27,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=2, help="of each run of wrk")
     parser.add_argument("--tenants", type=int, default=1_000, help="with a hundred users each")
     parser.add_argument(
-        "--users", type=int, default=1_000_000, help="of the search and of the imported file"
+        "--users",
+        type=int,
+        default=1_000_000,
+        help="of the search, of the imported file, of the tenant to delete",
     )
     parser.add_argument("--folder", type=Path, help="keep the engines' data here, to use it again")
     parser.add_argument("--publish", action="store_true", help="put the tables into README.md")
@@ -88,6 +91,14 @@ def import_users(arguments: argparse.Namespace) -> None:
         print(report(ready, arguments.users))
 
 
+def deleting(arguments: argparse.Namespace) -> None:
+    """Print what another tenant notices of the deletion of a large one."""
+    from benchmarks.deleting import report
+
+    with opened(arguments.folder, arguments.tenants, 100) as ready:
+        print(report(ready, arguments.users))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -107,6 +118,7 @@ COMMANDS = {
     "checks": checks,
     "search": search,
     "import": import_users,
+    "deleting": deleting,
 }
 
 

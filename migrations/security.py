@@ -39,3 +39,9 @@ def isolate(table, privileges=ALL):
     op.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
     op.execute(POLICY.format(table=table))
     grant(table, privileges)
+
+
+def grant_function(signature):
+    """Let only the application's role, and the owner, call a function that runs as its owner."""
+    op.execute(f"REVOKE EXECUTE ON FUNCTION {signature} FROM PUBLIC")
+    op.execute(f"GRANT EXECUTE ON FUNCTION {signature} TO {application_role()}")

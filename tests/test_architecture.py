@@ -389,6 +389,7 @@ def tenant_owned() -> set[str]:
 GLOBAL = {
     "alembic_version",
     "api_keys",
+    "deleted_organizations",
     "email_events",
     "email_messages",
     "idempotency_keys",

@@ -21,7 +21,12 @@ FIELD_LIMITS = {
     "options_limit",
 }
 IMPOSSIBLE = {
-    ("patch", "/v1/tenants/{tenant_id}/active"): {"slug_taken", "idp_org_id_taken"},
+    ("patch", "/v1/tenants/{tenant_id}/active"): {
+        "slug_taken",
+        "idp_org_id_taken",
+        "idp_org_id_deleted",
+    },
+    ("delete", "/v1/users/{user_id}"): {"provider_field", "idp_user_id_taken"},
     ("patch", "/v1/memberships/tenant/{membership_id}/role"): {
         "membership_exists",
         "idp_membership_id_taken",

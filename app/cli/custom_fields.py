@@ -133,6 +133,15 @@ def archive(field_id: str, as_json: bool) -> None:
     print_one(service.archive(field_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)
 
 
+@custom_fields.command("delete")
+@click.argument("field_id")
+@click.confirmation_option(prompt="Delete this custom field?", help="Do not ask.")
+@operator
+def delete(field_id: str) -> None:
+    """Delete an archived custom field and its index; stored values remain in the metadata."""
+    service.delete(field_id, actor=SYSTEM_CLI)
+
+
 @custom_fields.command("restore")
 @click.argument("field_id")
 @json_option

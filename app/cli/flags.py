@@ -129,6 +129,15 @@ def set_preset(name: str, file: IO[str], as_json: bool) -> None:
     print_one(preset, PRESET, as_json=as_json)
 
 
+@flags.command("delete-preset")
+@click.argument("name")
+@click.confirmation_option(prompt="Delete this plan's preset?", help="Do not ask.")
+@operator
+def delete_preset(name: str) -> None:
+    """Delete the preset of a plan that no tenant, subscription or override uses."""
+    presets.delete_preset(_preset(name).id, actor=SYSTEM_CLI)
+
+
 @flags.command("overrides")
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @paging_options()

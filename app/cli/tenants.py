@@ -18,9 +18,10 @@ from app.cli.records import (
 )
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
-from app.tenants import service
+from app.tenants import deletion, service
 from app.tenants.schemas import (
     TenantCreateSchema,
+    TenantDeletionSchema,
     TenantMetaDataPatchSchema,
     TenantMetaDataSchema,
     TenantSchema,
@@ -29,9 +30,12 @@ from app.tenants.schemas import (
 
 COLUMNS = ("id", "slug", "name", "idp_org_id", "plan_name", "is_active", "created_at")
 
-tenants = AppGroup("tenants", help="List, create, change, suspend, activate and export tenants.")
-SHAPE = TenantSchema()
+tenants = AppGroup(
+    "tenants", help="List, create, change, suspend, activate, export and delete tenants."
+)
+SHAPE, DELETION = TenantSchema(), TenantDeletionSchema()
 META_DATA_SHAPE = TenantMetaDataSchema()
+DELETION_COLUMNS = ("tenant_id", "slug", "deletes_at", "stage", "requested_at", "requested_by")
 tenants.add_command(export_tenant)
 
 
@@ -124,3 +128,48 @@ def activate(tenant: str, as_json: bool) -> None:
     """Activate a suspended tenant."""
     row = service.set_active(find_tenant(tenant).id, True, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
+
+
+@tenants.command("delete")
+@click.argument("slug")
+@click.option("--now", "at_once", is_flag=True, help="Without waiting for TENANT_GRACE_DAYS.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@operator
+def delete(slug: str, at_once: bool, yes: bool, as_json: bool) -> None:
+    """Delete a suspended tenant with all its data, after TENANT_GRACE_DAYS.
+
+    Until then it can be restored. First run: flask tenants export SLUG.
+    """
+    tenant = find_tenant(slug)
+    if not yes:
+        when = "now, for good" if at_once else "after the days of TENANT_GRACE_DAYS"
+        click.confirm(f"Delete {tenant.slug} with all its data {when}?", abort=True, err=True)
+    row = deletion.request(tenant.id, tenant.slug, at_once=at_once, actor=SYSTEM_CLI)
+    print_one(row, DELETION, as_json=as_json)
+
+
+@tenants.command("restore")
+@click.argument("tenant")
+@json_option
+@operator
+def restore(tenant: str, as_json: bool) -> None:
+    """Withdraw the request to delete a tenant; it stays suspended."""
+    row = deletion.restore(find_tenant(tenant).id, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
+
+
+@tenants.command("deletions")
+@json_option
+@operator
+def list_deletions(as_json: bool) -> None:
+    """List the tenants that will be deleted, those that are due first, first."""
+    print_list(deletion.list_deletions(), DELETION, DELETION_COLUMNS, as_json=as_json)
+
+
+@tenants.command("free-idp-org-id")
+@click.argument("idp_org_id")
+@operator
+def free_idp_org_id(idp_org_id: str) -> None:
+    """Let a tenant have the idp_org_id of a deleted tenant again."""
+    deletion.free_idp_org_id(idp_org_id, actor=SYSTEM_CLI)

@@ -18,6 +18,8 @@ from app.cli.records import (
 )
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
+from app.privacy import erasure
+from app.privacy.schemas import UserErasureSchema
 from app.users import service
 from app.users.schemas import (
     UserCreateSchema,
@@ -29,7 +31,7 @@ from app.users.schemas import (
 COLUMNS = ("id", "email", "first_name", "last_name", "idp_user_id", "idp_org_id", "is_active")
 
 users = AppGroup(
-    "users", help="List, create, change, deactivate, activate, export and erase users."
+    "users", help="List, create, change, deactivate, activate, export, delete and erase users."
 )
 tenant_option = click.option("--tenant", help="Only in this tenant (slug or id).")
 SHAPE = UserSchema()
@@ -116,6 +118,21 @@ def activate(user: str, tenant: str | None, as_json: bool) -> None:
     """Activate a user."""
     row = service.update(find_user(user, tenant).id, {"is_active": True}, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
+
+
+@users.command("delete")
+@click.argument("user")
+@tenant_option
+@click.confirmation_option(prompt="Erase this user for good?", help="Do not ask.")
+@json_option
+@operator
+def delete(user: str, tenant: str | None, as_json: bool) -> None:
+    """Erase one user of one tenant in the background, as DELETE /v1/users/{id} does.
+
+    What the platform stores about the person is erased too, unless they are in another tenant.
+    """
+    row = erasure.request(find_user(user, tenant).id, actor=SYSTEM_CLI)
+    print_one(row, UserErasureSchema(), as_json=as_json)
 
 
 @users.command("patch-meta-data")

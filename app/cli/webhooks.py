@@ -17,6 +17,7 @@ from flask.cli import with_appcontext
 
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
 from app.cli.records import paging_options, print_list, print_one
+from app.cli.samples import delete_samples
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
 from app.webhooks import processing, service, verification
@@ -96,7 +97,7 @@ def stats(as_json: bool) -> None:
 
 
 @webhooks.command("send-test")
-@click.argument("preset", type=click.Choice(list(PRESETS)))
+@click.argument("preset", type=click.Choice(list(PRESETS)), required=False)
 @click.option(
     "--url", default="http://127.0.0.1:8000", show_default=True, help="The service's address."
 )
@@ -112,17 +113,29 @@ def stats(as_json: bool) -> None:
     help="The body to send. By default a harmless event in the provider's format.",
 )
 @click.option("--secret", help="The secret to sign with. By default the configured one.")
+@click.option("--clean", is_flag=True, help="Only delete what earlier tests have left.")
 @json_option
 @with_appcontext
 def send_test(
-    preset: str,
+    preset: str | None,
     url: str,
     receiver: str | None,
     path: Path | None,
     secret: str | None,
+    clean: bool,
     as_json: bool,
 ) -> None:
-    """Sign an event as a provider would and post it to the running service."""
+    """Sign an event as a provider would and post it to the running service.
+
+    The harmless event of an identity provider creates a tenant named Sample, whose idp_org_id
+    begins with sample_. With --clean nothing is sent: these tenants are deleted at once, with the
+    events that created them.
+    """
+    if clean:
+        print_rows([{"deleted": delete_samples()}], ["deleted"], as_json=as_json)
+        return
+    if preset is None:
+        raise click.UsageError("Name a preset, or give --clean.")
     target = Receiver(receiver) if receiver else _receiver_of(preset)
     provider = PRESETS[preset].provider or PROVIDERS[target][-1].name
     now = time.time()

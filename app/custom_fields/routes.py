@@ -29,7 +29,9 @@ from app.custom_fields.schemas import (
 )
 from app.custom_fields.search_index import index_state
 from app.custom_fields.service import (
+    CustomFieldActive,
     FieldKeyTaken,
+    IndexRowsLeft,
     OptionsTooLarge,
     TooManyEmailFields,
     TooManyFields,
@@ -124,6 +126,15 @@ def get(field_id: str) -> CustomField:
 def update(body: dict[str, Any], field_id: str) -> CustomField:
     """Change a custom field; values that are stored already stay as they are."""
     return service.update(field_id, body, actor=current_actor())
+
+
+@blp.delete("/<field_id>")
+@requires(Permission.CUSTOM_FIELDS_WRITE)
+@blp.response(204)
+@blp.raises(CustomFieldActive, IndexRowsLeft)
+def delete(field_id: str) -> None:
+    """Delete an archived custom field and its index; stored values remain in `meta_data`."""
+    service.delete(field_id, actor=current_actor())
 
 
 @blp.post("/<field_id>/archive")

@@ -21,7 +21,14 @@ from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, Entry, Invalid, NotFound, value_error
 from app.core.validation.messages import MAX_ENTRIES
 from app.custom_fields.models import CustomField, FieldType
-from app.custom_fields.search_index.index_state import is_indexed, lock_rules, rebuild
+from app.custom_fields.search_index.builder import delete_rows
+from app.custom_fields.search_index.index_state import (
+    delete_index,
+    is_indexed,
+    lock_index,
+    lock_rules,
+    rebuild,
+)
 from app.custom_fields.values.check import clean_options
 from app.tenants.models import Tenant
 
@@ -30,6 +37,8 @@ MAX_SEARCHABLE = 20
 MAX_EMAIL_FIELDS = 16  # the check of one international address takes a millisecond
 MAX_OPTIONS_BYTES = 32 * 1024
 MAX_ALL_OPTIONS_BYTES = 2 * 1024 * 1024
+DELETED_BATCHES = 4  # of index rows in one request
+DELETED_FIELDS = ("entity_type", "field_key", "label", "field_type", "options")
 
 _order = (CustomField.sort_order, CustomField.created_at, CustomField.id)
 _place = attrgetter(*(column.key for column in _order))
@@ -113,6 +122,20 @@ class TooManyEmailFields(Conflict):
     detail = f"A tenant has at most {MAX_EMAIL_FIELDS} custom fields of type email per entity type."
 
 
+class CustomFieldActive(Conflict):
+    """Only an archived field can be deleted."""
+
+    code = "custom_field_active"
+    detail = "This custom field is active; archive it first."
+
+
+class IndexRowsLeft(Conflict):
+    """An archived field still has more index rows than one request deletes."""
+
+    code = "index_rows_left"
+    detail = "The index of this field is still being deleted; try again in a moment."
+
+
 CONFLICTS = {"uq_custom_fields_tenant_id_entity_type_field_key": FieldKeyTaken}
 
 
@@ -194,6 +217,23 @@ def restore(field_id: UUID | str, *, actor: Actor) -> CustomField:
     """Restore an archived field; where it is searchable, the build of its index is queued."""
     field = queries.lock_row(CustomField, field_id)
     return _change(field, {"is_active": True}, "custom_field.restored", actor)
+
+
+def delete(field_id: UUID | str, *, actor: Actor) -> None:
+    """Delete an archived field with its index; the stored values remain in the entities.
+
+    Raises CustomFieldActive, and IndexRowsLeft while the job of the archiving still has much to do.
+    """
+    field = queries.lock_row(CustomField, field_id)
+    if field.is_active:
+        raise CustomFieldActive
+    if lock_index(field.tenant_id, field.id) is not None:
+        if not any(delete_rows(field.tenant_id, field.id) for _ in range(DELETED_BATCHES)):
+            raise IndexRowsLeft
+        delete_index(field.tenant_id, field.id)
+    before = {name: getattr(field, name) for name in DELETED_FIELDS}
+    record("custom_field.deleted", field, queries.Change(before, {}), actor=actor)
+    queries.delete_row(CustomField, field)
 
 
 def reorder(

@@ -13,7 +13,7 @@ from app.core.http.tenant_choice import target_id
 from app.flags import evaluation, ofrep, overrides, presets
 from app.flags.includes import CREATED_BY, EXPIRES_AT, PRESET
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
-from app.flags.presets import PresetNameTaken
+from app.flags.presets import PlanInUse, PresetNameTaken
 from app.flags.schemas import (
     EffectiveFlagSchema,
     FlagTenantQuerySchema,
@@ -84,6 +84,15 @@ def update_preset(body: dict[str, Any], preset_id: str) -> Any:
     or has another type.
     """
     return presets.update_preset(preset_id, body, actor=current_actor())
+
+
+@plans.delete("/<preset_id>")
+@requires(Permission.SUPERADMIN)
+@plans.response(204)
+@plans.raises(PlanInUse)
+def delete_preset(preset_id: str) -> None:
+    """Delete a plan preset that no tenant, live subscription or override uses."""
+    presets.delete_preset(preset_id, actor=current_actor())
 
 
 @flags.get("")

@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import insert
 from app.core.db.bulk import rows_from_arrays
 from app.core.db.statements import Statement
 from app.identity_sync.models import IdentityObject
-from app.tenants.models import Tenant
+from app.tenants.models import DeletedOrganization, Tenant
 
 USER = "user"  # the kind of users' objects
 
@@ -51,7 +51,12 @@ LOCK = Statement(
                 cast(func.pg_advisory_xact_lock_shared(_lock.c.space, _lock.c.bucket), Text),
             ),
             else_=cast(func.pg_advisory_xact_lock(_lock.c.space, _lock.c.bucket), Text),
-        )
+        ),
+        func.array(
+            select(DeletedOrganization.idp_org_id)
+            .where(DeletedOrganization.idp_org_id == any_(_list("organization_ids", Text)))
+            .scalar_subquery()
+        ).label("deleted_organization_ids"),
     ),
 )
 

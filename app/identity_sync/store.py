@@ -58,8 +58,11 @@ class Objects:
         self._waiting: set[Key] = set()
         self._changed: set[Key] = set()
 
-    def lock(self, keys: Iterable[Key]) -> None:
-        """Wait for the locks of the objects, which last until the transaction ends."""
+    def lock(self, keys: Iterable[Key], organization_ids: Collection[str] = ()) -> set[str]:
+        """Wait for the locks of the objects, which last until the transaction ends.
+
+        Returns those of ``organization_ids`` whose tenant was deleted.
+        """
         keys = list(keys)
         is_shared = all(key.kind is not Kind.ORGANIZATION for key in keys)
         places = {
@@ -74,7 +77,8 @@ class Objects:
                 for space, bucket in sorted(places)
             ),
         ]
-        LOCK.all(**as_arrays(locks))
+        row = LOCK.first(**as_arrays(locks), organization_ids=list(organization_ids))
+        return set(row.deleted_organization_ids)
 
     def load(
         self,

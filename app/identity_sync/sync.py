@@ -8,7 +8,7 @@ ends them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
@@ -46,10 +46,14 @@ KINDS: dict[type[IdentityEvent], Kind] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether a delivery changed a state, and whether a membership that it is about waits."""
+    """Whether a delivery changed a state, and whether a membership that it is about waits.
+
+    ``deleted``: nothing was applied, because the tenants that it is about were deleted.
+    """
 
     changed: bool
     waiting: bool
+    deleted: bool = False
 
 
 def apply(
@@ -64,9 +68,20 @@ def apply(
 
     ``event_id`` decides which of two events of the same moment counts. ``roles`` maps the
     provider's role names to ours. ``force`` writes all that the provider says about the objects.
+    Events of an organization whose tenant was deleted are not applied; if the delivery is about no
+    other organization, neither are its events of people.
     """
     objects = Objects(source)
-    _lock_and_load(objects, [p for e in events if (p := _named_pair(e))], map(key_of, events))
+    named = {id_ for event in events if (id_ := _organization_of(event)) is not None}
+    deleted = _lock_and_load(
+        objects,
+        [pair for event in events if (pair := _named_pair(event))],
+        map(key_of, events),
+        named,
+    )
+    if deleted and deleted == named:
+        return Outcome(changed=False, waiting=False, deleted=True)
+    events = [event for event in events if _organization_of(event) not in deleted]
     changed = [event for event in events if objects.now[key_of(event)].merge(event, event_id)]
     if not changed and not force:
         return Outcome(changed=False, waiting=False)
@@ -117,12 +132,21 @@ def key_of(event: IdentityEvent) -> Key:
     return Key(KINDS[type(event)], event.object_id)
 
 
-def _lock_and_load(objects: Objects, pairs: Iterable[Pair], keys: Iterable[Key] = ()) -> None:
-    """Lock and load the objects of an event: ``keys``, and what belongs to ``pairs``."""
+def _lock_and_load(
+    objects: Objects,
+    pairs: Iterable[Pair],
+    keys: Iterable[Key] = (),
+    organization_ids: Collection[str] = (),
+) -> set[str]:
+    """Lock and load the objects of an event: ``keys``, and what belongs to ``pairs``.
+
+    Returns those of ``organization_ids`` whose tenant was deleted.
+    """
     pairs, keys = list(pairs), list(keys)
     wanted = list(dict.fromkeys([*keys, *(Key(Kind.USER, pair.user_id) for pair in pairs)]))
-    objects.lock(wanted)
+    deleted = objects.lock(wanted, organization_ids)
     objects.load(wanted, pairs, with_connected=keys)
+    return deleted
 
 
 def _affected_pairs(objects: Objects, events: Sequence[IdentityEvent]) -> list[Pair]:
@@ -147,6 +171,16 @@ def _named_pair(event: IdentityEvent) -> Pair | None:
         event.organization_id and event.user_id
     ):
         return Pair(event.organization_id, event.user_id)
+    return None
+
+
+def _organization_of(event: IdentityEvent) -> str | None:
+    """The organization that the event names."""
+    match event:
+        case OrganizationEvent():
+            return event.object_id
+        case MembershipEvent() | RoleGrantEvent():
+            return event.organization_id
     return None
 
 

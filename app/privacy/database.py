@@ -14,7 +14,7 @@ from app.core.db.tenancy import SET_SCOPE
 from app.core.errors import AppError
 from app.core.json_text import dumps_text
 
-LOCK_SECONDS = 10
+LIMIT_LOCKS = text("SET LOCAL lock_timeout = '10s'")
 MAY_UPDATE_AUDIT = text("SELECT has_table_privilege('audit_events', 'UPDATE')")
 
 
@@ -32,6 +32,15 @@ def snapshot() -> Iterator[Connection]:
 
 
 @contextmanager
+def application() -> Iterator[Connection]:
+    """A transaction of the application's role. It waits at most ten seconds for a lock."""
+    config: Config = current_app.extensions["config"]
+    with _connection(config.database_url) as connection:
+        connection.execute(LIMIT_LOCKS)
+        yield connection
+
+
+@contextmanager
 def owner() -> Iterator[Connection]:
     """A transaction of the owner of the tables, the only role that may update the audit trail.
 
@@ -41,7 +50,7 @@ def owner() -> Iterator[Connection]:
     with _connection(config.migration_database_url) as connection:
         if not connection.scalar(MAY_UPDATE_AUDIT):
             raise NotOwner("Name the owner of the tables in MIGRATION_DATABASE_URL.")
-        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+        connection.execute(LIMIT_LOCKS)
         yield connection
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, text, update
+from sqlalchemy import ARRAY, Connection, Text, cast, delete, func, insert, select, text, update
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey, PlatformAdmin
@@ -19,7 +19,7 @@ from app.core.clock import utcnow
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
-from app.emails.models import EmailMessage
+from app.emails.models import EmailEventRecord, EmailMessage
 from app.imports.models import Import
 from app.memberships.models import Membership
 from app.privacy import mentions
@@ -33,14 +33,23 @@ from app.privacy.person import (
     get_person,
     is_contact,
     of_subjects,
+    tenant_column,
 )
 from app.privacy.redaction import redact_mails, redact_trail
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
-from app.users.models import User
+from app.tenants.models import TenantDeletion
+from app.users.models import User, UserErasure
 from app.webhooks.models import Status
 from app.webhooks.providers.payloads import digest
 
+ALL_ROWS = 2**31 - 1
+ACTORS: dict[Any, tuple[str, ...]] = {
+    **dict.fromkeys((User, Membership, ApiKey), ("created_by_user_id", "updated_by_user_id")),
+    Import: ("created_by_user_id",),
+    **dict.fromkeys((TenantDeletion, UserErasure), ("requested_by",)),
+}
+"""Columns that name the actor of a request."""
 MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when the erasure begins
 # A worker locks the row of the event that it applies, so it waits for this lock, or this for it.
 STOP_INBOX = text("LOCK TABLE webhook_events, imports IN EXCLUSIVE MODE")
@@ -51,7 +60,8 @@ def erase(
 ) -> Counter[str]:
     """Erase the person; the number of rows changed or deleted in each table.
 
-    ``connection`` is that of the tables' owner. The large tables are searched first, without a
+    ``connection`` is that of the tables' owner, or that of the application's role if an erasure of
+    the person is recorded (:mod:`app.privacy.erasure`). The large tables are searched first, without a
     lock; then the inbox and the imports are locked, and the rows added since are searched. So
     nothing written meanwhile is missed. Raises Conflict where the person has changed meanwhile, or
     events about them or any import are still to be applied.
@@ -61,7 +71,8 @@ def erase(
     _clear_mentions(connection, person, progress, done)
     connection.execute(STOP_INBOX)
     connection.execute(select(USERS.c.id).where(USERS.c.id.in_(person.user_ids)).with_for_update())
-    if not all(person.covers(get_person(connection, one)) for one in _subjects(connection, person)):
+    now = [get_person(connection, one, person.only_in) for one in _subjects(connection, person)]
+    if not all(map(person.covers, now)):
         raise Conflict("The person has changed meanwhile; try again.")
     _clear_mentions(connection, person, progress, done, since=since)
     _clear_imports(connection, person, progress, done)
@@ -75,7 +86,8 @@ def _clear_mentions(
     connection: Connection, person: Person, progress: Progress, done: Counter[str], **bounds: Any
 ) -> None:
     """Remove the person from the tables read completely; ``since`` limits this to newer rows."""
-    for clear in (_redact_events, redact_trail, redact_mails, _delete_answers):
+    of_platform = [] if person.only_in else [redact_mails]
+    for clear in (_redact_events, redact_trail, *of_platform, _delete_answers):
         clear(connection, person, progress, done, **bounds)
 
 
@@ -89,7 +101,8 @@ def _redact_events(
 ) -> None:
     """Remove the body of each event that is or may be about the person; its digest remains."""
     who = person.identifiers
-    for row in list(mentions.inbox_rows(connection, who, progress, or_unreadable=True, **bounds)):
+    bounds |= {"or_unreadable": person.only_in is None, "organization": person.organization}
+    for row in list(mentions.inbox_rows(connection, who, progress, **bounds)):
         if row.status == Status.PENDING.value:
             raise Conflict(
                 "Webhook events about this person are still to be applied: run a worker"
@@ -116,31 +129,31 @@ def _delete_answers(
 def _clear_imports(
     connection: Connection, person: Person, progress: Progress, done: Counter[str]
 ) -> None:
-    """Redact the faults that mention the person, and delete the files of all failed imports."""
+    """Redact the faults that mention the person, and delete the files of all failed imports.
+
+    In one tenant only its faults are redacted; the files go within a week.
+    """
     unfinished = select(func.count()).where(IMPORTS.c.finished_at.is_(None))
     if connection.scalar(unfinished):
         raise Conflict("An import is still to be applied: wait until it has ended, and try again.")
     who = person.identifiers
     for row in list(mentions.fault_rows(connection, who, progress)):
+        if person.only_in is not None and row.idp_org_id != person.organization:
+            continue
         errors = [{**who.redact(entry), "input": None} for entry in row.errors]
         values = {"name": who.redact(row.name), "errors": errors}
         of_line = (FAULTS.c.import_id == row.import_id) & (FAULTS.c.line == row.line)
         _run(connection, update(FAULTS).where(of_line).values(values), done)
-    _run(connection, delete(PIECES), done)
+    if person.only_in is None:
+        _run(connection, delete(PIECES), done)
 
 
 def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> None:
     """Make users and memberships anonymous; delete rows that are only about the person."""
     subjects, users = sorted(person.subjects), person.user_ids
-    addresses = sorted(person.identifiers.addresses)
-    messages = EmailMessage.__table__.c
-    to_person = func.lower(messages.address).in_(addresses)
-    message_ids = connection.scalars(select(messages.id).where(to_person)).all()
     for table, condition in (
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),
-        (OBJECTS, of_subjects(subjects)),
-        (PlatformAdmin.__table__, PlatformAdmin.subject.in_(subjects)),
-        *((table, func.lower(table.c.address).in_(addresses)) for table in MAILS),
+        (OBJECTS, of_subjects(subjects, person.organization)),
     ):
         _run(connection, delete(table).where(condition), done)
     for user_id in users:
@@ -148,20 +161,37 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
         values |= {"meta_data": {}, "idp_user_id": f"erased:{user_id}", "is_active": False}
         _run(connection, _changed(USERS).where(USERS.c.id == user_id).values(values), done)
     rewrite_terms(connection, EntityType.USER, users)
-    rewrite_terms(connection, EntityType.EMAIL_MESSAGE, message_ids)
     table = Membership.__table__
     ended = _changed(table).values(idp_membership_id="", is_active=False)
     _run(connection, ended.where(table.c.user_id.in_(users)), done)
+    if person.only_in is None:
+        _clear_platform(connection, person, done)
+
+
+def _clear_platform(connection: Connection, person: Person, done: Counter[str]) -> None:
+    """Delete what the platform stores about the person."""
+    subjects, addresses = sorted(person.subjects), sorted(person.identifiers.addresses)
+    messages = EmailMessage.__table__.c
+    to_person = func.lower(messages.address).in_(addresses)
+    message_ids = connection.scalars(select(messages.id).where(to_person)).all()
+    for table, condition in (
+        (PlatformAdmin.__table__, PlatformAdmin.subject.in_(subjects)),
+        *((table, func.lower(table.c.address).in_(addresses)) for table in MAILS),
+    ):
+        if table is not EmailEventRecord.__table__:
+            _run(connection, delete(table).where(condition), done)
+    rewrite_terms(connection, EntityType.EMAIL_MESSAGE, message_ids)
+    found = func.delete_email_events(None, cast(addresses, ARRAY(Text)), ALL_ROWS)
+    if count := connection.scalar(select(found)):
+        done["email_events"] += count
     _redact_superadmin(connection, subjects, done)
 
 
 def _redact_superadmin(connection: Connection, subjects: list[str], done: Counter[str]) -> None:
     """Replace ``platform:<subject>``, the actor in rows that the person created or changed."""
     names = [f"platform:{subject}" for subject in subjects]
-    for model in (User, Membership, ApiKey, Import):
-        for name in ("created_by_user_id", "updated_by_user_id"):
-            if name not in model.__table__.c:
-                continue
+    for model, columns in ACTORS.items():
+        for name in columns:
             column = model.__table__.c[name]
             values = {name: f"platform:{ERASED}"}
             _run(connection, update(model.__table__).where(column.in_(names)).values(values), done)
@@ -172,6 +202,8 @@ def _clear_contacts(connection: Connection, person: Person, done: Counter[str]) 
     for model, names in CONTACTS.items():
         table = model.__table__
         of_person = is_contact(table, names[0], person)
+        if person.only_in is not None:
+            of_person &= table.c[tenant_column(model)] == person.only_in
         ids = connection.scalars(select(table.c.id).where(of_person)).all()
         cleared = _changed(table).values(dict.fromkeys(names, ""))
         _run(connection, cleared.where(of_person), done)

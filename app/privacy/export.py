@@ -29,14 +29,16 @@ from app.privacy.person import (
     contact_targets,
     is_contact,
     of_subjects,
+    tenant_column,
 )
 from app.search.models import SearchTerm
 from app.tenants.models import Tenant
+from app.users.models import UserErasure
 
 Tables = Mapping[str, Callable[[], Iterable[Any]]]
 """For each table a function that reads its rows."""
 
-TENANTS = Tenant.__table__
+TENANTS, ERASURES = Tenant.__table__, UserErasure.__table__
 SECRET = frozenset({"digest", "replay_key"})
 """Columns that are not exported, because only an attacker could use them."""
 
@@ -59,6 +61,7 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         "memberships": _reader(
             connection, select(MEMBERSHIPS).where(MEMBERSHIPS.c.user_id.in_(users))
         ),
+        "user_erasures": _reader(connection, select(ERASURES).where(ERASURES.c.user_id.in_(users))),
         "custom_field_index_rows": _reader(
             connection, select(IndexRow.__table__).where(IndexRow.entity_id.in_(users))
         ),
@@ -144,7 +147,7 @@ def _addresses(tenant_id: UUID) -> Any:
         *(select(func.lower(side["email"].astext)).where(of_users) for side in _sides()),
         *(
             select(func.lower(model.__table__.c[names[0]])).where(
-                model.__table__.c[_tenant_column(model)] == tenant_id
+                model.__table__.c[tenant_column(model)] == tenant_id
             )
             for model, names in CONTACTS.items()
         ),
@@ -156,10 +159,6 @@ def _sides() -> list[Any]:
     return [
         cast(side, postgresql.JSON) for side in (mentions.AUDIT.c.before, mentions.AUDIT.c.after)
     ]
-
-
-def _tenant_column(model: type[Any]) -> str:
-    return "id" if model is Tenant else "tenant_id"
 
 
 def _of_organization(org_id: str) -> Any:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import Connection, Row, Table, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, select
 
 from app.audit.models import AuditEvent
 from app.core.http.idempotency import IdempotencyKey
@@ -40,10 +41,15 @@ def audit_rows(
     *,
     since: datetime | None = None,
     targets: Mapping[str, Sequence[str]] | None = None,
+    tenant_id: UUID | None = None,
 ) -> Iterator[Row]:
-    """The audit rows that mention ``who``, and all rows of ``targets`` (ids by type)."""
+    """The audit rows that mention ``who``, and all rows of ``targets`` (ids by type).
+
+    With ``tenant_id`` only those of this tenant.
+    """
     own = targets or {}
-    for row in _read(connection, AUDIT, "Audit rows", progress, since):
+    conditions = [] if tenant_id is None else [AUDIT.c.tenant_id == tenant_id]
+    for row in _read(connection, AUDIT, "Audit rows", progress, since, *conditions):
         if row.target_id in own.get(row.target_type, ()) or who.are_in(
             [row.before, row.after, row.target_id, row.actor, row.request_id]
         ):
@@ -57,13 +63,17 @@ def inbox_rows(
     *,
     since: datetime | None = None,
     or_unreadable: bool = False,
+    organization: str | None = None,
 ) -> Iterator[Row]:
     """The webhook events that mention ``who``.
 
-    With ``or_unreadable`` also those whose body is no JSON: it may mention anybody.
+    With ``or_unreadable`` also those whose body is no JSON: it may mention anybody. With an
+    ``organization`` only those that mention it too.
     """
+    place = Identifiers(frozenset({organization or ""}), frozenset())
     for row in _read(connection, EVENTS, "Webhook events", progress, since):
-        if (or_unreadable and _is_unreadable(row.body)) or _mentions(row, who):
+        is_meant = (or_unreadable and _is_unreadable(row.body)) or _mentions(row, who)
+        if is_meant and (organization is None or _mentions(row, place)):
             yield row
 
 
@@ -132,10 +142,15 @@ def _is_unreadable(body: bytes | None) -> bool:
 
 
 def _read(
-    connection: Connection, table: Table, title: str, progress: Progress, since: datetime | None
+    connection: Connection,
+    table: Table,
+    title: str,
+    progress: Progress,
+    since: datetime | None,
+    *conditions: ColumnElement[bool],
 ) -> Iterator[Row]:
-    """Each row of the table that was created at ``since`` or later."""
-    chosen = select(table)
+    """Each row of the table that was created at ``since`` or later and satisfies the conditions."""
+    chosen = select(table).where(*conditions)
     if since is not None:
         chosen = chosen.where(table.c.created_at >= since)
     for number, row in enumerate(streamed(connection, chosen), 1):

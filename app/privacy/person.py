@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Table, and_, func, or_, select
+from sqlalchemy import Connection, Row, Table, and_, func, or_, select, true
 
 from app.audit.models import AuditEvent
 from app.core.db.queries import parse_id
@@ -44,13 +44,16 @@ class PersonNotFound(AppError):
 class Person:
     """A person with their ``idp_user_id`` (``subjects``; several if it was changed).
 
-    ``users`` and ``memberships`` are pairs of a tenant's id and a row's id.
+    ``users`` and ``memberships`` are pairs of a tenant's id and a row's id. ``only_in``: only what
+    this tenant has is meant, and ``organization`` is its ``idp_org_id``.
     """
 
     subjects: frozenset[str]
     users: tuple[tuple[UUID, UUID], ...]
     memberships: tuple[tuple[UUID, UUID], ...]
     identifiers: Identifiers
+    only_in: UUID | None = None
+    organization: str | None = None
 
     @property
     def user_ids(self) -> list[UUID]:
@@ -67,8 +70,13 @@ class Person:
 
     @property
     def in_answers(self) -> Identifiers:
-        """What names the person in the service's own answers: also the ids of their rows."""
+        """What names the person in the service's own answers: also the ids of their rows.
+
+        Only these ids are of one tenant only.
+        """
         own = {str(row_id) for _, row_id in (*self.users, *self.memberships)}
+        if self.only_in is not None:
+            return Identifiers(frozenset(own), frozenset())
         return Identifiers(self.identifiers.ids | own, self.identifiers.addresses)
 
 
@@ -96,18 +104,18 @@ def find_subject(connection: Connection, named: str, tenant_id: UUID | None = No
     return str(found.pop())
 
 
-def get_person(connection: Connection, subject: str) -> Person:
-    """The person with everything that names them, now or earlier."""
-    users = connection.execute(
-        select(USERS).where(USERS.c.idp_user_id == subject).order_by(USERS.c.tenant_id)
-    ).all()
+def get_person(connection: Connection, subject: str, only_in: UUID | None = None) -> Person:
+    """The person with everything that names them, now or earlier; only in one tenant if given."""
+    named = select(USERS).where(USERS.c.idp_user_id == subject, _in_tenant(only_in))
+    users = connection.execute(named.order_by(USERS.c.tenant_id)).all()
+    organization = users[0].idp_org_id if users and only_in is not None else None
     keys = tuple((row.tenant_id, row.id) for row in users)
     memberships = connection.execute(
         select(MEMBERSHIPS).where(MEMBERSHIPS.c.user_id.in_([row.id for row in users]))
     ).all()
     changes = _history(connection, "user", [row.id for row in users])
     subjects = frozenset({subject, *_values(users, changes, "idp_user_id")})
-    objects = _objects(connection, subjects)
+    objects = _objects(connection, subjects, organization)
     reported = {row.email for row in objects if row.kind == Kind.USER.value}
     addresses = {one.lower() for one in reported | _values(users, changes, "email") if one}
     of_memberships = _history(connection, "membership", [row.id for row in memberships])
@@ -119,14 +127,21 @@ def get_person(connection: Connection, subject: str) -> Person:
         memberships=tuple((row.tenant_id, row.id) for row in memberships),
         identifiers=Identifiers(
             frozenset(subjects | {one for one in ids if one}),
-            frozenset(addresses - _of_others(connection, addresses, subjects)),
+            frozenset(addresses - _of_others(connection, addresses, subjects, only_in)),
         ),
+        only_in=only_in,
+        organization=organization,
     )
 
 
 def is_contact(table: Table, name: str, person: Person) -> Any:
     """The condition that the column contains one of the person's addresses."""
     return func.lower(table.c[name]).in_(sorted(person.identifiers.addresses))
+
+
+def tenant_column(model: type[Any]) -> str:
+    """The column of a model in :data:`CONTACTS` that has the tenant's id."""
+    return "id" if model is Tenant else "tenant_id"
 
 
 def contact_targets(connection: Connection, person: Person) -> dict[str, list[str]]:
@@ -140,16 +155,24 @@ def contact_targets(connection: Connection, person: Person) -> dict[str, list[st
     return found
 
 
-def _objects(connection: Connection, subjects: Iterable[str]) -> list[Row]:
+def _objects(
+    connection: Connection, subjects: Iterable[str], organization: str | None
+) -> list[Row]:
     chosen = select(OBJECTS.c.kind, OBJECTS.c.object_id, _attribute("email").label("email"))
-    return list(connection.execute(chosen.where(of_subjects(subjects))))
+    return list(connection.execute(chosen.where(of_subjects(subjects, organization))))
 
 
-def of_subjects(subjects: Iterable[str]) -> Any:
-    """The condition on identity objects: the person's own, and their memberships."""
+def of_subjects(subjects: Iterable[str], organization: str | None = None) -> Any:
+    """The condition on identity objects: the person's own, and their memberships.
+
+    With an ``organization`` only the memberships in it.
+    """
     names = list(subjects)
+    memberships = OBJECTS.c.user_id.in_(names)
+    if organization is not None:
+        return and_(memberships, OBJECTS.c.organization_id == organization)
     own = and_(OBJECTS.c.kind == Kind.USER.value, OBJECTS.c.object_id.in_(names))
-    return or_(own, OBJECTS.c.user_id.in_(names))
+    return or_(own, memberships)
 
 
 def _history(connection: Connection, kind: str, row_ids: Iterable[UUID]) -> list[Mapping[str, Any]]:
@@ -165,12 +188,24 @@ def _values(rows: Iterable[Row], changes: Iterable[Mapping[str, Any]], name: str
     return (recorded | {getattr(row, name) for row in rows}) - {ERASED}
 
 
-def _of_others(connection: Connection, addresses: set[str], subjects: Iterable[str]) -> set[str]:
+def _of_others(
+    connection: Connection,
+    addresses: set[str],
+    subjects: Iterable[str],
+    only_in: UUID | None,
+) -> set[str]:
     """Those of the addresses that another user has now."""
     others = select(func.lower(USERS.c.email)).where(
-        func.lower(USERS.c.email).in_(addresses), USERS.c.idp_user_id.not_in(list(subjects))
+        func.lower(USERS.c.email).in_(addresses),
+        USERS.c.idp_user_id.not_in(list(subjects)),
+        _in_tenant(only_in),
     )
     return set(connection.scalars(others))
+
+
+def _in_tenant(tenant_id: UUID | None) -> Any:
+    """The condition on users that they are in this tenant; always true without one."""
+    return true() if tenant_id is None else USERS.c.tenant_id == tenant_id
 
 
 def _attribute(name: str) -> Any:

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, update
+from sqlalchemy import JSON, Connection, Row, bindparam, func, select, update
 
-from app.emails.models import EmailMessage
+from app.emails.models import EmailEventRecord, EmailMessage
 from app.privacy.identifiers import ERASED
-from app.privacy.mentions import AUDIT, MAILS, Progress, audit_rows, mail_rows
+from app.privacy.mentions import MAILS, Progress, audit_rows, mail_rows
 from app.privacy.person import CONTACT_FIELDS, Person, contact_targets
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
@@ -24,15 +24,14 @@ PERSONAL = frozenset({"email", "first_name", "last_name", "meta_data", "idp_user
 
 Targets = Mapping[str, Sequence[str]]
 
-UPDATE = (
-    update(AUDIT)
-    .where(AUDIT.c.tenant_id == bindparam("of_tenant"), AUDIT.c.id == bindparam("of_id"))
-    .values(
-        {
-            name: bindparam(f"new_{name}", type_=AUDIT.c[name].type)
-            for name in ("before", "after", "actor", "target_id", "request_id")
-        }
+# Only the owner of the tables may update these two; the functions are the owner's.
+REDACT_AUDIT_EVENT = select(
+    func.redact_audit_event(
+        bindparam("tenant_id"), bindparam("id"), bindparam("redacted", type_=JSON)
     )
+)
+REDACT_EMAIL_EVENT = select(
+    func.redact_email_event(bindparam("id"), bindparam("redacted", type_=JSON))
 )
 
 
@@ -49,13 +48,14 @@ def redact_trail(
     """
     users = [str(user_id) for user_id in person.user_ids]
     targets = {"user": users, **contact_targets(connection, person)}
-    rows = audit_rows(connection, person.identifiers, progress, targets=targets, **bounds)
+    bounds |= {"targets": targets, "tenant_id": person.only_in}
+    rows = audit_rows(connection, person.identifiers, progress, **bounds)
     for row in list(rows):
         values = _redacted(row, person, targets)
         old = {name: getattr(row, name) for name in values}
         if values != old:
-            new = {f"new_{name}": value for name, value in values.items()}
-            connection.execute(UPDATE, {"of_tenant": row.tenant_id, "of_id": row.id, **new})
+            place = {"tenant_id": row.tenant_id, "id": row.id}
+            connection.execute(REDACT_AUDIT_EVENT, {**place, "redacted": values})
             done["audit_events"] += 1
 
 
@@ -77,7 +77,10 @@ def redact_mails(
             values = {name: who.redact(value) for name, value in row.items() if name != "id"}
             for name in values.keys() & {"message_id", "scope"}:
                 values[name] = digest(row[name].encode())
-            connection.execute(update(table).where(table.c.id == row["id"]).values(values))
+            if table is EmailEventRecord.__table__:
+                connection.execute(REDACT_EMAIL_EVENT, {"id": row["id"], "redacted": values})
+            else:
+                connection.execute(update(table).where(table.c.id == row["id"]).values(values))
             done[table.name] += 1
         if table is EmailMessage.__table__:
             rewrite_terms(connection, EntityType.EMAIL_MESSAGE, [row["id"] for row in rows])

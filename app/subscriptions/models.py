@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Moment, TenantRow, updated_index
@@ -60,4 +60,5 @@ class Subscription(TenantRow):
             # A customer id has any length. A hash index has no limit, a B-tree has one.
             Index(None, "bp_customer_id", postgresql_using="hash"),
             Index(None, "status_class", "created_at", "id"),
+            Index(None, "plan_name", postgresql_where=text("status_class <> 'ended'")),
         )

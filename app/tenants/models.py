@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import JSON, Index, Text, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import Row, updated_index
+from app.core.clock import utcnow
+from app.core.db.models import Moment, Row, updated_index
+from app.extensions import db
 
 
 class Tenant(Row):
@@ -15,6 +20,7 @@ class Tenant(Row):
 
     ``plan_name`` is that of the current subscription, or the default plan. No request sets it.
     ``meta_data`` is any JSON object, stored as it was sent.
+    ``deletes_at``: from then on the tenant is deleted; None while no deletion is requested.
     """
 
     __tablename__ = "tenants"
@@ -41,3 +47,44 @@ class Tenant(Row):
     mailing_country: Mapped[str] = mapped_column(Text, default="")
     is_active: Mapped[bool] = mapped_column(default=True)
     meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict, server_default="{}")
+    deletes_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class DeletionStage(StrEnum):
+    """How far the deletion of a tenant is."""
+
+    WAITING = "waiting"
+    PAYLOADS = "payloads"
+    PEOPLE = "people"
+    ANSWERS = "answers"
+    ROWS = "rows"
+
+
+class TenantDeletion(db.Model):  # type: ignore[name-defined]
+    """A requested deletion of a tenant, until the tenant is gone.
+
+    ``worked_at`` is when a worker last worked on it. ``last_moment`` and ``last_id`` are the last
+    row that the ``stage`` has visited. ``deleted_rows`` counts the rows deleted so far by table.
+    """
+
+    __tablename__ = "tenant_deletions"
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True
+    )
+    requested_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+    requested_by: Mapped[str] = mapped_column(Text)
+    worked_at: Mapped[datetime] = mapped_column(Moment, default=utcnow, index=True)
+    stage: Mapped[str] = mapped_column(Text, default=DeletionStage.WAITING.value)
+    last_moment: Mapped[datetime | None] = mapped_column(Moment)
+    last_id: Mapped[UUID | None]
+    deleted_rows: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+
+
+class DeletedOrganization(db.Model):  # type: ignore[name-defined]
+    """The ``idp_org_id`` of a deleted tenant: no tenant gets it until an operator frees it."""
+
+    __tablename__ = "deleted_organizations"
+
+    idp_org_id: Mapped[str] = mapped_column(Text, primary_key=True)
+    deleted_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)

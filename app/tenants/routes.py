@@ -12,19 +12,22 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.includes import HISTORY, TENANT
-from app.tenants import service
+from app.tenants import deletion, service
+from app.tenants.deletion import Deletion, DeletionStarted, TenantActive
 from app.tenants.includes import META_DATA
 from app.tenants.models import Tenant
 from app.tenants.schemas import (
     ActiveQuerySchema,
     TenantCreateSchema,
+    TenantDeletionRequestSchema,
+    TenantDeletionSchema,
     TenantMetaDataPatchSchema,
     TenantMetaDataSchema,
     TenantQuerySchema,
     TenantSchema,
     TenantUpdateSchema,
 )
-from app.tenants.service import IdpOrgIdTaken, SlugTaken
+from app.tenants.service import IdpOrgIdDeleted, IdpOrgIdTaken, SlugTaken, TenantDeleting
 
 blp = Blueprint(
     "tenants", __name__, url_prefix="/v1/tenants", description="Customer organizations."
@@ -47,7 +50,7 @@ def list_tenants(query: dict[str, Any]) -> Page:
 @requires(Permission.SUPERADMIN)
 @blp.arguments(TenantCreateSchema)
 @blp.response(201, TenantSchema)
-@blp.raises(IdpOrgIdTaken, SlugTaken)
+@blp.raises(IdpOrgIdTaken, IdpOrgIdDeleted, SlugTaken)
 def create(body: dict[str, Any]) -> Tenant:
     """Create a tenant."""
     return service.create(body, actor=current_actor())
@@ -65,7 +68,7 @@ def get(tenant_id: str) -> Tenant:
 @requires(Permission.TENANTS_WRITE)
 @blp.arguments(TenantUpdateSchema)
 @blp.response(200, TenantSchema)
-@blp.raises(ProviderField, IdpOrgIdTaken, SlugTaken)
+@blp.raises(ProviderField, IdpOrgIdTaken, IdpOrgIdDeleted, SlugTaken)
 def update(body: dict[str, Any], tenant_id: str) -> Tenant:
     """Change a tenant's fields."""
     return service.update(tenant_id, body, actor=current_actor())
@@ -92,10 +95,42 @@ def patch_meta_data(body: dict[str, Any], tenant_id: str) -> Tenant:
 @requires(Permission.SUPERADMIN)
 @blp.arguments(ActiveQuerySchema, location="query")
 @blp.response(200, TenantSchema)
+@blp.raises(TenantDeleting)
 @ignores_unknown_query
 def set_active(query: dict[str, Any], tenant_id: str) -> Tenant:
     """Activate or suspend a tenant."""
     return service.set_active(tenant_id, query["is_active"], actor=current_actor())
+
+
+@blp.delete("/<tenant_id>")
+@requires(Permission.SUPERADMIN)
+@blp.arguments(TenantDeletionRequestSchema)
+@blp.response(202, TenantDeletionSchema)
+@blp.raises(TenantActive)
+def request_deletion(body: dict[str, Any], tenant_id: str) -> Deletion:
+    """Delete a suspended tenant with all its data after `TENANT_GRACE_DAYS`.
+
+    Until then the tenant can be restored. A second request answers the date of the first. The
+    `idp_org_id` stays reserved after the deletion; the slug is free.
+    """
+    return deletion.request(tenant_id, body["slug"], actor=current_actor())
+
+
+@blp.get("/<tenant_id>/deletion")
+@requires(Permission.SUPERADMIN)
+@blp.response(200, TenantDeletionSchema)
+def get_deletion(tenant_id: str) -> Deletion:
+    """Tell when a tenant will be deleted; 404 if nobody has requested it."""
+    return deletion.get_deletion(tenant_id)
+
+
+@blp.post("/<tenant_id>/restore")
+@requires(Permission.SUPERADMIN)
+@blp.response(200, TenantSchema)
+@blp.raises(DeletionStarted)
+def restore(tenant_id: str) -> Tenant:
+    """Withdraw the request to delete a tenant; it stays suspended."""
+    return deletion.restore(tenant_id, actor=current_actor())
 
 
 BLUEPRINTS = (blp,)

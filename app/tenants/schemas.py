@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.validation.fields import AwareDateTime, Bool, Email, JsonObject, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Email, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
 from app.tenants import slugs
+from app.tenants.models import DeletionStage
 
 MAX_KEY = 255
 
@@ -131,6 +132,38 @@ class TenantQuerySchema(MetaDataQuerySchema):
     slug = Str()
     idp_org_id = Str()
     plan_name = Str()
+
+
+class TenantDeletionRequestSchema(Schema):
+    """The tenant's slug, as a confirmation."""
+
+    examples = EXAMPLES
+
+    slug = Str(required=True)
+
+
+class TenantDeletionSchema(Schema):
+    """A requested deletion of a tenant."""
+
+    examples = {
+        **EXAMPLES,
+        "requested_by": "platform:operator",
+        "deletes_at": "2026-02-28T12:00:00Z",
+        "stage": DeletionStage.WAITING.value,
+    }
+
+    tenant_id = Uuid(required=True)
+    slug = Str(required=True)
+    requested_at = AwareDateTime(required=True)
+    requested_by = Str(required=True)
+    deletes_at = AwareDateTime(
+        required=True, metadata={"description": "The tenant is deleted soon after this moment."}
+    )
+    stage = Choice(
+        DeletionStage,
+        required=True,
+        metadata={"description": "`waiting` until rows are deleted; then how far that is."},
+    )
 
 
 class ActiveQuerySchema(Schema):

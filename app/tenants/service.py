@@ -40,7 +40,25 @@ class IdpOrgIdTaken(Conflict):
     detail = "Another tenant has this idp_org_id."
 
 
-CONFLICTS = {"uq_tenants_slug": SlugTaken, "uq_tenants_idp_org_id": IdpOrgIdTaken}
+class IdpOrgIdDeleted(Conflict):
+    """The provider's id belonged to a tenant that was deleted, and no operator has freed it."""
+
+    code = "idp_org_id_deleted"
+    detail = "The tenant with this idp_org_id was deleted; an operator can free the id."
+
+
+class TenantDeleting(Conflict):
+    """The tenant's deletion is requested, so it cannot be activated."""
+
+    code = "tenant_deleting"
+    detail = "This tenant will be deleted; restore it first."
+
+
+CONFLICTS = {
+    "uq_tenants_slug": SlugTaken,
+    "uq_tenants_idp_org_id": IdpOrgIdTaken,
+    "tr_tenants_deleted_organization": IdpOrgIdDeleted,
+}
 
 
 def get_tenant(tenant_id: UUID | str) -> Tenant:
@@ -67,7 +85,8 @@ def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
     """Create an active tenant on the default plan.
 
     Without a ``slug``, one is derived from the name and made unique by ``-2``, ``-3`` …
-    Raises SlugTaken for a given slug, IdpOrgIdTaken, and Invalid for too large ``meta_data``.
+    Raises SlugTaken for a given slug, IdpOrgIdTaken, IdpOrgIdDeleted, and Invalid for too large
+    ``meta_data``.
     """
     given = values.get("meta_data", {})  # a new tenant has no custom fields
     metadata.check_size(given, given, loc=("body", "meta_data"))
@@ -86,7 +105,8 @@ def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) ->
     """Change a tenant's fields.
 
     Raises Invalid for a new slug that does not match :data:`slugs.PATTERN`; older ones may not.
-    Raises ProviderField if a tenant's actor changes ``idp_org_id``, SlugTaken or IdpOrgIdTaken.
+    Raises ProviderField if a tenant's actor changes ``idp_org_id``, SlugTaken, IdpOrgIdTaken or
+    IdpOrgIdDeleted.
     """
     wanted = visible_id(tenant_id)
     if "idp_org_id" in values and not actor.is_platform:
@@ -99,8 +119,13 @@ def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) ->
 
 
 def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenant:
-    """Activate or suspend a tenant. If it already has this state, nothing is changed or recorded."""
+    """Activate or suspend a tenant. If it already has this state, nothing is changed or recorded.
+
+    Raises TenantDeleting if a tenant whose deletion is requested would become active.
+    """
     tenant = queries.lock_row(Tenant, visible_id(tenant_id))
+    if is_active and tenant.deletes_at is not None:
+        raise TenantDeleting
     return _change(tenant, {"is_active": is_active}, _state_action(is_active), actor)
 
 
@@ -113,9 +138,12 @@ def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> N
     """Change fields and the state of a tenant that this transaction has read, by one statement.
 
     The audit trail is that of :func:`update`, :func:`set_active` and :func:`patch_meta_data`. The
-    caller has checked new metadata (:func:`metadata.check_all`). Raises RowChanged if another
-    transaction has changed the tenant since it was read.
+    caller has checked new metadata (:func:`metadata.check_all`). A tenant whose deletion is
+    requested stays suspended. Raises RowChanged if another transaction has changed the tenant since
+    it was read.
     """
+    if tenant.deletes_at is not None:
+        values = {**values, "is_active": False}
     tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is None:
         return

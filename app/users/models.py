@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import JSON, Index, Text, UniqueConstraint
+from sqlalchemy import JSON, ForeignKeyConstraint, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import Attributed, OrganizationRow, updated_index
+from app.core.clock import utcnow
+from app.core.db.models import Attributed, Moment, OrganizationRow, updated_index
+from app.extensions import db
 
 
 class User(Attributed, OrganizationRow):
@@ -39,3 +43,25 @@ class User(Attributed, OrganizationRow):
             Index(None, "created_at", "id"),
             updated_index(),
         )
+
+
+class UserErasure(db.Model):  # type: ignore[name-defined]
+    """A requested erasure of a user, until the user is gone.
+
+    ``is_everywhere``: a platform credential asked for it, so it may also erase what is stored about
+    the person outside the tenant. ``worked_at`` is when a worker last tried.
+    """
+
+    __tablename__ = "user_erasures"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id"], [User.tenant_id, User.id], ondelete="CASCADE"
+        ),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    requested_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+    requested_by: Mapped[str] = mapped_column(Text)
+    worked_at: Mapped[datetime] = mapped_column(Moment, default=utcnow, index=True)
+    is_everywhere: Mapped[bool]

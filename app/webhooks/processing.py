@@ -234,6 +234,8 @@ def _apply_identity(event: Any, events: Sequence[IdentityEvent]) -> tuple[Status
         roles=current_app.extensions["config"].idp_role_map,
         force=event.replays > 0,
     )
+    if outcome.deleted and not event.applied_parts:
+        return Status.IGNORED, "the tenant of this organization was deleted"
     if not outcome.changed and not event.applied_parts:
         return Status.IGNORED, "stale: something newer is known"
     if outcome.waiting:

@@ -6,7 +6,7 @@ from alembic import op
 from app.users.emails import email_key
 
 revision = "0012"
-down_revision = "0010"
+down_revision = "0011"
 branch_labels = None
 depends_on = None
 

@@ -13,12 +13,13 @@ from tests.webhooks.sending import all_rows
 
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
-    "dev", "export", "flags delete-override", "jobs scheduler", "jobs worker",
-    "platform-admins remove", "tenants export", "users export",
+    "custom-fields delete", "dev", "export", "flags delete-override", "flags delete-preset",
+    "jobs scheduler", "jobs worker", "platform-admins remove", "tenants export",
+    "tenants free-idp-org-id", "users export",
 }  # fmt: skip
 HARMFUL = {
-    "api-keys revoke", "flags delete-override", "platform-admins remove", "tenants suspend",
-    "users erase",
+    "api-keys revoke", "custom-fields delete", "flags delete-override", "flags delete-preset",
+    "platform-admins remove", "tenants delete", "tenants suspend", "users delete", "users erase",
 }  # fmt: skip
 
 

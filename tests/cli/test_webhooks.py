@@ -15,10 +15,14 @@ from app.audit.models import AuditEvent
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.jobs.queues import connection
+from app.identity_sync.models import IdentityObject
+from app.tenants.models import DeletedOrganization, Tenant
 from app.webhooks.providers import PROVIDERS, Receiver
 from app.webhooks.providers.payloads import Posted
 from app.webhooks.signatures.samples import sample
 from app.webhooks.verification import SCHEMES
+from tests.database import rows
+from tests.factories import create_tenant
 from tests.webhooks.sending import SECRETS, Sender, all_events, all_rows, work_off
 from tests.webhooks.test_processing import change_event, forget_queue, queued
 
@@ -165,6 +169,23 @@ class TestSendTest:
         run("send-test", "standard_webhooks", "--url", url, "--file", str(path))
 
         assert all_events()[0].body == b'{"type": "x"}'
+
+    def test_cleans_up_the_sample_tenants_only(self, app, run, sender, url):
+        kept = create_tenant(idp_org_id="sample_of_ours")
+        for preset in ("workos", "auth0"):
+            run("send-test", preset, "--url", url, "--secret", SECRETS[preset])
+        work_off(app)
+
+        cleaned = run("send-test", "--clean")
+
+        assert cleaned == [{"deleted": 2}]
+        assert [row.id for row in all_rows(Tenant)] == [kept.id]
+        assert all_rows(IdentityObject) == rows(DeletedOrganization) == []
+        assert {event.body for event in all_events()} == {None}
+        assert run("send-test", "--clean") == [{"deleted": 0}]
+
+    def test_wants_a_preset(self, app):
+        assert app.test_cli_runner().invoke(args=["webhooks", "send-test"]).exit_code == 2
 
     def test_fails_where_the_service_refuses(self, run, url, sender):
         sent = run("send-test", "workos", "--url", url, "--secret", "another", code=1)

@@ -11,13 +11,21 @@ from app.core.db.queries import insert_row
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.custom_fields import service
 from app.custom_fields.models import CustomField
+from app.custom_fields.search_index import builder
 from tests.concurrency import at_once
-from tests.custom_fields.fields import create_field, create_fields
+from tests.custom_fields.fields import (
+    build_index,
+    create_field,
+    create_fields,
+    create_users,
+    index_rows,
+)
 from tests.database import query
 from tests.factories import (
     create_api_key,
     create_member,
     create_tenant,
+    create_user,
     platform_token,
     platform_transaction,
 )
@@ -476,6 +484,64 @@ def wait_for_a_waiting_lock() -> None:
 
 
 DONE = ("created", "archived", "restored")
+
+
+class TestDelete:
+    def test_deletes_an_archived_field_with_its_index_and_leaves_the_values(self, app, api):
+        tenant = create_tenant()
+        user = create_user(tenant, meta_data={"team": "red"})
+        field = create_field(tenant, field_key="team", is_searchable=True)
+        build_index(app, field)
+        path, token = f"/v1/custom-fields/{field.id}", platform_token()
+        api.post(f"{path}/archive", token=token)
+
+        answer = api.delete(path, token=token)
+
+        left = query("SELECT count(*) AS number FROM custom_field_indexes")[0].number
+        assert answer.status_code == 204
+        assert api.get(path, token=token).status_code == 404
+        assert (index_rows(field), left) == ([], 0)
+        read = api.get(f"/v1/users/{user.id}", token=token).get_json()["data"]
+        assert read["meta_data"] == {"team": "red"}
+        assert actions(field.id)[-1] == "custom_field.deleted"
+        again = create_field(tenant, field_key="team", field_type="integer")
+        assert again.field_type == "integer"
+
+    def test_refuses_an_active_field(self, api):
+        field = create_field(create_tenant())
+
+        answer = api.delete(f"/v1/custom-fields/{field.id}", token=platform_token())
+
+        assert (answer.status_code, answer.get_json()["code"]) == (409, "custom_field_active")
+
+    def test_refuses_while_very_many_index_rows_are_left(self, app, api, monkeypatch):
+        tenant = create_tenant()
+        field = create_field(tenant, field_key="note", is_searchable=True)
+        create_users(tenant, 10)
+        build_index(app, field)
+        path, token = f"/v1/custom-fields/{field.id}", platform_token()
+        api.post(f"{path}/archive", token=token)
+        monkeypatch.setattr(builder, "DELETED_AT_ONCE", 2)
+
+        early = api.delete(path, token=token)
+        build_index(app, field)
+        later = api.delete(path, token=token)
+
+        assert (early.status_code, early.get_json()["code"]) == (409, "index_rows_left")
+        assert later.status_code == 204
+
+    def test_refuses_a_version_that_is_gone(self, api):
+        field = create_field(create_tenant())
+        path, token = f"/v1/custom-fields/{field.id}", platform_token()
+        api.post(f"{path}/archive", token=token)
+
+        assert api.delete(path, token=token, headers={"If-Match": '"1"'}).status_code == 412
+
+    def test_does_not_see_another_tenants_field(self, api):
+        _, _, token = create_member(create_tenant())
+        field = create_field(create_tenant())
+
+        assert api.delete(f"/v1/custom-fields/{field.id}", token=token).status_code == 404
 
 
 class TestReorder:

@@ -80,6 +80,16 @@ class TestPresetCommands:
         assert run("preset", "growth", "--json") == flags[1:]
         assert [one["name"] for one in run("presets", "--json")] == ["growth"]
 
+    def test_delete(self, run):
+        create_preset("growth")
+        create_preset("free")
+        create_tenant(plan_name="free")
+
+        run("delete-preset", "growth", "--yes")
+
+        assert "in use by tenants: 1" in run("delete-preset", "free", "--yes", ok=False).stderr
+        assert [one["name"] for one in run("presets", "--json")] == ["free"]
+
     def test_refuse_what_is_no_list_of_flags(self, run):
         twice = json.dumps([preset_flag("beta", True)] * 2)
 

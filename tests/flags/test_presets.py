@@ -6,11 +6,15 @@ import json
 
 import pytest
 
+from app.audit.models import AuditEvent
 from app.auth.permissions import Permission, Role
+from tests.database import rows
 from tests.factories import (
     create_api_key,
     create_member,
+    create_override,
     create_preset,
+    create_subscription,
     create_tenant,
     platform_token,
     preset_flag,
@@ -204,3 +208,51 @@ class TestUpdatePreset:
         _, _, token = create_member(create_tenant(), Role.OWNER)
 
         assert api.patch(f"{URL}/{preset.id}", token=token, json={}).status_code == 403
+
+
+class TestDeletePreset:
+    def test_deletes_it(self, api):
+        preset = create_preset("growth", seats=5)
+
+        answer = api.delete(f"{URL}/{preset.id}", token=platform_token())
+
+        (event,) = rows(AuditEvent, action="plan_preset.deleted")
+        assert (answer.status_code, answer.data) == (204, b"")
+        assert api.get(f"{URL}/{preset.id}", token=platform_token()).status_code == 404
+        assert (event.before["name"], event.after) == ("growth", {})
+
+    def test_refuses_one_in_use_with_the_numbers(self, api):
+        preset = create_preset("growth", seats=5)
+        other = create_tenant()
+        create_tenant(plan_name="growth")
+        create_subscription(other, plan_name="growth", bp_status="canceled")
+        create_subscription(other, plan_name="growth")
+        create_override(other, preset, "seats", 7)
+
+        answer = api.delete(f"{URL}/{preset.id}", token=platform_token())
+
+        assert (answer.status_code, answer.json["code"]) == (409, "plan_in_use")
+        assert answer.json["detail"] == (
+            "This plan is in use by tenants: 1, subscriptions that have not ended: 1, overrides: 1."
+        )
+
+    def test_of_an_ended_subscription_is_free(self, api):
+        preset = create_preset("growth")
+        create_subscription(create_tenant(), plan_name="growth", bp_status="canceled")
+
+        assert api.delete(f"{URL}/{preset.id}", token=platform_token()).status_code == 204
+
+    def test_refuses_a_version_that_is_gone(self, api):
+        preset = create_preset("growth")
+
+        answer = api.delete(
+            f"{URL}/{preset.id}", token=platform_token(), headers={"If-Match": '"7"'}
+        )
+
+        assert answer.status_code == 412
+
+    def test_refuses_a_tenants_owner(self, api):
+        preset = create_preset("growth")
+        _, _, token = create_member(create_tenant(), Role.OWNER)
+
+        assert api.delete(f"{URL}/{preset.id}", token=token).status_code == 403

@@ -13,6 +13,7 @@ from tests.factories import (
     create_preset,
     create_subscription,
     create_tenant,
+    create_user,
     platform_token,
     save,
 )
@@ -89,6 +90,10 @@ def _by_their_own_hand(api: Any, tenant: Any) -> None:
     assert made.status_code == 201
     member = {"user_id": made.get_json()["data"]["id"], "role": "member"}
     assert api.post("/v1/memberships/tenant", token=token, json=member).status_code == 201
+    ended = create_tenant(slug="ended", is_active=False)
+    body = {"slug": ended.slug}
+    assert api.delete(f"/v1/tenants/{ended.id}", token=token, json=body).status_code == 202
+    assert api.delete(f"/v1/users/{create_user(ended).id}", token=token).status_code == 202
     key = {"name": "made", "permissions": ["users:read"]}
     assert api.post("/v1/api-keys", token=token, json=key).status_code == 201
 

@@ -19,6 +19,7 @@ IMPERSONAL = {
     "audit_events": "action target_id target_type",
     "custom_field_indexes": "error state",
     "custom_fields": "entity_type field_key field_type idp_org_id label options",
+    "deleted_organizations": "idp_org_id",
     "email_events": "kind source",
     "email_messages": "source state",
     "feature_overrides": "flag_key flag_value",
@@ -36,6 +37,7 @@ IMPERSONAL = {
         " plan_name status_class"
     ),
     "suppressions": "cause scope source",
+    "tenant_deletions": "deleted_rows stage",
     "tenants": (
         "idp_org_id mailing_address_line_1 mailing_address_line_2 mailing_city mailing_country"
         " mailing_state mailing_zipcode meta_data name plan_name slug"

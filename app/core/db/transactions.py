@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 ATTEMPTS = 4
 IDLE = extensions.TRANSACTION_STATUS_IDLE
 STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its columns changed
-RETRIED = {"40001", "40P01", *STALE_PREPARED}  # serialization failure, deadlock
+# Serialization failure, deadlock, and a foreign key to a row that was deleted after it was read.
+RETRIED = {"40001", "40P01", "23503", *STALE_PREPARED}
 
 observers: list[Callable[[str, str], AbstractContextManager[Any]]] = []
 """Each gets a message's name and template; the message is sent inside the context it returns."""

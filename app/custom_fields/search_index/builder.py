@@ -110,6 +110,17 @@ def replace(field: CustomField, values: Sequence[tuple[UUID, Any]]) -> None:
         writer.write(field.tenant_id, rows)
 
 
+def delete_rows(tenant_id: UUID, field_id: UUID) -> bool:
+    """Delete the next :data:`DELETED_AT_ONCE` index rows of a field; whether no more are left."""
+    key = {"tenant_id": tenant_id, "field_id": field_id}
+    last = FIND_LAST_TO_DELETE.scalar(**key, number=DELETED_AT_ONCE - 1)
+    if last is None:
+        DELETE_ALL.execute(**key)
+    else:
+        DELETE_UP_TO.execute(**key, last_entity_id=last)
+    return last is None
+
+
 def find_field(tenant_id: UUID, field_id: UUID) -> CustomField:
     """The field as it is now."""
     field: CustomField = FIND_FIELD.first(tenant_id=tenant_id, field_id=field_id)
@@ -174,13 +185,7 @@ def _build(field: CustomField, index: FieldIndex) -> dict[str, Any]:
 
 def _delete(index: FieldIndex) -> dict[str, Any]:
     """Delete the next index rows; what changes about the state of the index."""
-    key = {"tenant_id": index.tenant_id, "field_id": index.field_id}
-    last = FIND_LAST_TO_DELETE.scalar(**key, number=DELETED_AT_ONCE - 1)
-    if last is None:
-        DELETE_ALL.execute(**key)
-    else:
-        DELETE_UP_TO.execute(**key, last_entity_id=last)
-    return {"is_settled": last is None}
+    return {"is_settled": delete_rows(index.tenant_id, index.field_id)}
 
 
 def _count(field: CustomField) -> int:

@@ -4,17 +4,24 @@ created, or a message was delivered to an address that does not exist."""
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from datetime import UTC, datetime
 from typing import Any
 
 MESSAGE = "sample-message"
 RECIPIENT = "nobody@example.com"
+SAMPLE_ID = re.compile(r"sample_[0-9a-f]{16}")
 
 
 def sample(provider: str, now: float) -> bytes:
     """The body of an event at ``now``, in seconds since 1970; KeyError for an unknown provider."""
     return json.dumps(_BODIES[provider](_id(), now)).encode()
+
+
+def is_sample(id_: str) -> bool:
+    """Whether an id is that of a sample's organization."""
+    return SAMPLE_ID.fullmatch(id_) is not None
 
 
 def _id() -> str:

@@ -10,8 +10,13 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INTR
 
 from app.auth.guard import current_principal
 from app.core.db import tenancy, transactions
+from app.core.db.queries import get_row, insert_row
 from app.core.db.transactions import on_commit, savepoint, transaction
+from app.core.errors import NotFound
 from app.extensions import db
+from app.tenants.models import Tenant, TenantDeletion
+from tests.database import execute
+from tests.factories import create_tenant
 
 
 class TestTransaction:
@@ -110,3 +115,22 @@ class TestConnections:
             cursor = opened.execute("SELECT '2026-01-01 00:00+01'::timestamptz")
 
             assert cursor.fetchone()[0].isoformat() == "2025-12-31T23:00:00+00:00"
+
+
+class TestRun:
+    def test_tries_again_when_a_row_it_refers_to_was_deleted_meanwhile(self, app):
+        tenant = create_tenant()
+        attempts = []
+
+        def work():
+            attempts.append(1)
+            tenancy.enter(tenancy.PLATFORM)
+            found = get_row(Tenant, tenant.id)
+            execute("DELETE FROM tenants WHERE id = :id", id=tenant.id)
+            values = {"tenant_id": found.id, "requested_by": "x"}
+            insert_row(TenantDeletion, values)
+
+        with app.app_context(), pytest.raises(NotFound):
+            transactions.run(work)
+
+        assert len(attempts) == 2

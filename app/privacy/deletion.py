@@ -1,0 +1,241 @@
+"""Deleting a tenant: every row that belongs to it, in batches.
+
+Each batch is a transaction of its own that also stores how far the deletion is. One that is killed
+continues there, and two workers take turns. A batch locks no row that another tenant needs.
+
+The stages are those of :class:`app.tenants.models.DeletionStage`. First the ``idp_org_id`` becomes
+a tombstone, so the identity provider's events add no rows. Then what global tables hold about the
+tenant and its people goes: payloads of webhooks, e-mail records, people set aside, stored answers.
+What is about people and addresses that another tenant has too stays. Last, the tenant's own rows
+go, in the order of the foreign keys. One audit row of the platform stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from itertools import accumulate
+from typing import Any
+from uuid import UUID
+
+from app.audit.service import add_event
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries, tenancy, transactions
+from app.core.db.pages import EPOCH, MAX_BYTES
+from app.core.db.queries import Change
+from app.emails.events import EmailEvent
+from app.emails.suppressions import normalized
+from app.extensions import db
+from app.identity_sync.events import UserEvent
+from app.privacy import deletion_statements as statements
+from app.privacy.identifiers import Identifiers
+from app.tenants.models import DeletionStage, Tenant, TenantDeletion
+from app.webhooks.providers import PROVIDERS, Receiver, get_provider
+from app.webhooks.providers.payloads import Unreadable, Unwanted
+from app.webhooks.signatures.samples import is_sample
+
+BATCH = 1000  # rows
+PEOPLE = 200
+PAYLOADS = 500
+BEFORE_ALL = UUID(int=0)
+SOURCES = [provider.name for provider in PROVIDERS[Receiver.IDENTITY]]
+
+
+def delete_batch(tenant_id: UUID) -> bool:
+    """Delete the next rows of a tenant whose time has come; False if there is nothing to do.
+
+    There is nothing to do for a tenant that is gone, was restored, or is worked on by another
+    worker at this moment.
+    """
+    return transactions.run(partial(_run_batch, tenant_id))
+
+
+def tables() -> Sequence[str]:
+    """The tables that have a ``tenant_id``, in the order in which their rows can be deleted.
+
+    The row of the deletion itself goes with the tenant.
+    """
+    return _tables()
+
+
+@cache
+def _tables() -> tuple[str, ...]:
+    return tuple(
+        table.name
+        for table in reversed(db.metadata.sorted_tables)
+        if "tenant_id" in table.c and table is not TenantDeletion.__table__
+    )
+
+
+def _run_batch(tenant_id: UUID) -> bool:
+    tenancy.enter(tenancy.PLATFORM)
+    found = statements.LOCK_DUE.first(tenant_id=tenant_id, now=utcnow())
+    if found is None:
+        return False
+    deletion, idp_org_id = found
+    after = STEPS[DeletionStage(deletion.stage)](deletion, idp_org_id)
+    if after is None:
+        return False
+    values = {name: getattr(after, name) for name in statements.SAVED}
+    statements.SAVE.execute(**values | {"worked_at": utcnow()}, of_tenant_id=tenant_id)
+    return True
+
+
+def _start(deletion: Any, idp_org_id: str) -> Any:
+    _bury(idp_org_id)
+    return _at(deletion, DeletionStage.PAYLOADS)
+
+
+def _bury(idp_org_id: str) -> None:
+    """Add the tombstone. That of a sample would be useless, because its id is never used again."""
+    if not is_sample(idp_org_id):
+        statements.BURY.execute(idp_org_id=idp_org_id, deleted_at=utcnow())
+
+
+def _remove_payloads(deletion: Any, idp_org_id: str) -> Any:
+    """Read the next stored payloads of webhooks, and remove those about the tenant's people."""
+    found = statements.NEXT_PAYLOADS.all(
+        last_moment=deletion.last_moment or EPOCH,
+        last_id=deletion.last_id or BEFORE_ALL,
+        limit=PAYLOADS,
+    )
+    if not found:
+        return _at(deletion, DeletionStage.PEOPLE)
+    sizes = list(accumulate(row.size for row in found))
+    chosen = found[: max(1, sum(size <= MAX_BYTES for size in sizes))]
+    events = statements.READ_PAYLOADS.all(ids=[row.id for row in chosen])
+    ids = list(_about_tenant(events, deletion.tenant_id, idp_org_id))
+    count = statements.REMOVE_PAYLOADS.execute(ids=ids) if ids else 0
+    last = {"last_moment": chosen[-1].processed_at, "last_id": chosen[-1].id}
+    return _counted(deletion, "webhook_events", count)._replace(**last)
+
+
+def _about_tenant(events: Sequence[Any], tenant_id: UUID, idp_org_id: str) -> Iterator[UUID]:
+    """The ids of the events that name the organization, or people that only this tenant has."""
+    organization = Identifiers(frozenset({idp_org_id}), frozenset())
+    people = {event.id: _people_of(event) for event in events}
+    named = [name for names in people.values() for name in names]
+    own: set[str] = set()
+    if named:
+        own |= set(statements.OWN_SUBJECTS.scalars(tenant_id=tenant_id, subjects=named))
+        own |= set(statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, addresses=named))
+    for event in events:
+        names_organization = idp_org_id.encode() in event.body  # quick; most events do not
+        if not own.isdisjoint(people[event.id]) or (
+            names_organization and organization.are_in_body(event.body)
+        ):
+            yield event.id
+
+
+def _people_of(event: Any) -> set[str]:
+    """The ids and addresses of the people that an event is about; none if it cannot be read."""
+    names: set[str] = set()
+    try:
+        parts = get_provider(event.source).adapt(event.body)
+    except (Unreadable, Unwanted):
+        return names
+    for part in parts:
+        if isinstance(part, UserEvent):
+            names.add(part.object_id)
+        elif isinstance(part, EmailEvent):
+            names |= {part.recipient, normalized(part.recipient)}
+    return names
+
+
+def _delete_people(deletion: Any, idp_org_id: str) -> Any:
+    """Delete the e-mail records and the provider's data of the next people of the tenant."""
+    tenant_id = deletion.tenant_id
+    people = statements.NEXT_PEOPLE.all(
+        tenant_id=tenant_id, last_id=deletion.last_id or BEFORE_ALL, limit=PEOPLE
+    )
+    if not people:
+        return _at(deletion, DeletionStage.ANSWERS)
+    emails = [person.email for person in people]
+    own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, addresses=emails)
+    addresses = [normalized(email) for email in own if email]
+    counts = {
+        table: statement.execute(addresses=addresses, limit=BATCH)
+        for table, statement in statements.DELETE_MAILS.items()
+    }
+    counts["email_events"] = statements.DELETE_EMAIL_EVENTS.scalar(
+        tenant_id=tenant_id, addresses=addresses, limit=BATCH
+    )
+    for table, count in counts.items():
+        deletion = _counted(deletion, table, count)
+    if BATCH in counts.values():  # there may be more
+        return deletion
+    named = [person.idp_user_id for person in people]
+    subjects = statements.OWN_SUBJECTS.scalars(tenant_id=tenant_id, subjects=named)
+    count = statements.DELETE_PEOPLE.execute(
+        sources=SOURCES, subjects=subjects, idp_org_id=idp_org_id
+    )
+    return _counted(deletion, "identity_objects", count)._replace(last_id=people[-1].id)
+
+
+def _delete_answers(deletion: Any, _: str) -> Any:
+    """Delete the next stored answers that contain the tenant's id."""
+    count = statements.DELETE_ANSWERS.execute(text=str(deletion.tenant_id), limit=BATCH)
+    deletion = _counted(deletion, "idempotency_keys", count)
+    return deletion if count == BATCH else _at(deletion, DeletionStage.ROWS)
+
+
+def _delete_rows(deletion: Any, idp_org_id: str) -> Any:
+    """Delete the tenant's next rows; the tenant itself, and None, if there are no more."""
+    deletion, left = _delete_at_most(BATCH, deletion, idp_org_id)
+    if left < BATCH:
+        return deletion
+    tenant = queries.lock_row(Tenant, deletion.tenant_id)  # waits for transactions that add rows
+    deletion, left = _delete_at_most(BATCH, deletion, tenant.idp_org_id)
+    if left == 0:
+        return deletion
+    _bury(tenant.idp_org_id)
+    queries.delete_row(Tenant, tenant)
+    add_event(
+        "tenant.deleted",
+        target_type="tenant",
+        target_id=str(tenant.id),
+        tenant_id=None,
+        change=Change(
+            {"idp_org_id": tenant.idp_org_id},
+            {"rows": _counted(deletion, "tenants", 1).deleted_rows},
+        ),
+        actor=Actor(deletion.requested_by),
+    )
+    return None
+
+
+def _delete_at_most(limit: int, deletion: Any, idp_org_id: str) -> tuple[Any, int]:
+    """Delete rows table by table; returns what is left of the limit."""
+    count = statements.DELETE_ORGANIZATION.execute(
+        sources=SOURCES, idp_org_id=idp_org_id, limit=limit
+    )
+    deletion, left = _counted(deletion, "identity_objects", count), limit - count
+    for table in tables():
+        if left > 0:
+            count = statements.DELETE_BATCH.scalar(
+                tenant_id=deletion.tenant_id, table=table, limit=left
+            )
+            deletion, left = _counted(deletion, table, count), max(left - count, 0)
+    return deletion, left
+
+
+def _at(deletion: Any, stage: DeletionStage) -> Any:
+    return deletion._replace(stage=stage.value, last_moment=None, last_id=None)
+
+
+def _counted(deletion: Any, table: str, count: int) -> Any:
+    """The deletion with ``count`` more deleted rows of the table."""
+    if count == 0:
+        return deletion
+    rows = deletion.deleted_rows
+    return deletion._replace(deleted_rows={**rows, table: rows.get(table, 0) + count})
+
+
+STEPS: dict[DeletionStage, Callable[[Any, str], Any]] = {
+    DeletionStage.WAITING: _start,
+    DeletionStage.PAYLOADS: _remove_payloads,
+    DeletionStage.PEOPLE: _delete_people,
+    DeletionStage.ANSWERS: _delete_answers,
+    DeletionStage.ROWS: _delete_rows,
+}

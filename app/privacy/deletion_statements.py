@@ -1,0 +1,147 @@
+"""The SQL statements of :mod:`app.privacy.deletion`."""
+
+from __future__ import annotations
+
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from app.core.db.models import Moment
+from app.core.db.statements import Statement
+from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
+from app.webhooks.models import WebhookEvent
+
+SAVED = ("stage", "last_moment", "last_id", "deleted_rows", "worked_at")
+_deletions = TenantDeletion.__table__
+
+
+def _statement(name: str, sql: str) -> Statement:
+    return Statement(name, text(sql), prepare=False)
+
+
+LOCK_DUE = Statement(
+    "tenant_deletions.lock_due",
+    select(TenantDeletion, Tenant.idp_org_id)
+    .join(Tenant, Tenant.id == TenantDeletion.tenant_id)
+    .where(
+        TenantDeletion.tenant_id == bindparam("tenant_id"),
+        Tenant.deletes_at <= bindparam("now", type_=Moment),
+    )
+    .with_for_update(of=TenantDeletion, skip_locked=True),
+)
+SAVE = Statement(
+    "tenant_deletions.save",
+    update(_deletions)
+    .where(_deletions.c.tenant_id == bindparam("of_tenant_id"))
+    .values({name: bindparam(name, type_=_deletions.c[name].type) for name in SAVED}),
+)
+TAKE_DUE = _statement(
+    "tenant_deletions.take_due",
+    """
+    UPDATE tenant_deletions SET worked_at = :now WHERE tenant_id IN (
+        SELECT d.tenant_id FROM tenant_deletions d JOIN tenants t ON t.id = d.tenant_id
+        WHERE t.deletes_at <= :now AND d.worked_at < :idle_since
+        ORDER BY d.worked_at LIMIT :limit FOR UPDATE OF d SKIP LOCKED
+    ) RETURNING tenant_id
+    """,
+)
+BURY = Statement(
+    "deleted_organizations.bury",
+    insert(DeletedOrganization)
+    .values(idp_org_id=bindparam("idp_org_id"), deleted_at=bindparam("deleted_at", type_=Moment))
+    .on_conflict_do_nothing(),
+)
+NEXT_PAYLOADS = _statement(
+    "webhook_events.next_payloads",
+    """
+    SELECT id, processed_at, octet_length(body) AS size FROM webhook_events
+    WHERE body IS NOT NULL AND processed_at >= :last_moment
+        AND (processed_at, id) > (:last_moment, :last_id)
+    ORDER BY processed_at, id LIMIT :limit
+    """,
+)
+READ_PAYLOADS = Statement(
+    "webhook_events.read_payloads",
+    select(WebhookEvent.id, WebhookEvent.source, WebhookEvent.body).where(
+        WebhookEvent.id == any_(bindparam("ids", type_=ARRAY(Uuid))), WebhookEvent.body.is_not(None)
+    ),
+)
+REMOVE_PAYLOADS = _statement(
+    "webhook_events.remove_payloads_of_tenant",
+    """
+    UPDATE webhook_events SET body = NULL, headers = '{}'
+    WHERE id = ANY (CAST(:ids AS uuid[])) AND processed_at IS NOT NULL
+    """,
+)
+# The people and the addresses of the tenant that no other tenant has.
+OWN_SUBJECTS = _statement(
+    "users.own_subjects",
+    """
+    SELECT u.idp_user_id FROM users u
+    WHERE u.tenant_id = :tenant_id AND u.idp_user_id = ANY (CAST(:subjects AS text[])) AND NOT EXISTS (
+        SELECT FROM users o WHERE o.idp_user_id = u.idp_user_id AND o.tenant_id <> u.tenant_id)
+    """,
+)
+OWN_ADDRESSES = _statement(
+    "users.own_addresses",
+    """
+    SELECT u.email FROM users u
+    WHERE u.tenant_id = :tenant_id AND u.email = ANY (CAST(:addresses AS text[])) AND NOT EXISTS (
+        SELECT FROM users o WHERE o.email = u.email AND o.tenant_id <> u.tenant_id)
+    """,
+)
+NEXT_PEOPLE = _statement(
+    "users.next_people",
+    """
+    SELECT id, idp_user_id, email FROM users
+    WHERE tenant_id = :tenant_id AND id > :last_id ORDER BY id LIMIT :limit
+    """,
+)
+DELETE_MAILS = {
+    table: _statement(
+        f"{table}.delete_of_tenant",
+        f"""
+        DELETE FROM {table} WHERE id IN (
+            SELECT id FROM {table} WHERE address = ANY (CAST(:addresses AS text[])) LIMIT :limit
+        )
+        """,  # noqa: S608
+    )
+    for table in ("email_messages", "suppressions")
+}
+DELETE_EMAIL_EVENTS = _statement(
+    "email_events.delete_of_tenant",
+    "SELECT delete_email_events(:tenant_id, CAST(:addresses AS text[]), :limit)",
+)
+DELETE_PEOPLE = _statement(
+    "identity_objects.delete_people",
+    """
+    DELETE FROM identity_objects p
+    WHERE p.source = ANY (CAST(:sources AS text[])) AND p.kind = 'user' AND p.object_id = ANY (CAST(:subjects AS text[]))
+        AND NOT EXISTS (
+            SELECT FROM identity_objects m
+            WHERE m.source = p.source AND m.user_id = p.object_id AND NOT m.is_deleted
+                AND m.organization_id <> :idp_org_id)
+    """,
+)
+DELETE_ORGANIZATION = _statement(
+    "identity_objects.delete_organization",
+    """
+    DELETE FROM identity_objects WHERE (source, kind, object_id) IN (
+        SELECT source, kind, object_id FROM identity_objects
+        WHERE source = ANY (CAST(:sources AS text[])) AND organization_id = :idp_org_id
+        UNION ALL
+        SELECT source, kind, object_id FROM identity_objects
+        WHERE source = ANY (CAST(:sources AS text[])) AND kind = 'organization' AND object_id = :idp_org_id
+        LIMIT :limit)
+    """,
+)
+DELETE_ANSWERS = _statement(
+    "idempotency_keys.delete_of_tenant",
+    """
+    DELETE FROM idempotency_keys WHERE (scope, key) IN (
+        SELECT scope, key FROM idempotency_keys
+        WHERE position(convert_to(:text, 'UTF8') IN body) > 0 LIMIT :limit)
+    """,
+)
+DELETE_BATCH = _statement(
+    "tenants.delete_batch", "SELECT delete_tenant_batch(:tenant_id, :table, :limit)"
+)

@@ -1,0 +1,58 @@
+"""The background jobs that delete tenants and erase users."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from uuid import UUID
+
+from app.core.clock import utcnow
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
+from app.core.jobs.queues import Queue, job
+from app.privacy import deletion, erasure
+from app.privacy.deletion_statements import TAKE_DUE
+
+TURN = 30.0  # seconds of work on one tenant, before the worker takes the next job of the queue
+PAUSE = 0.02  # seconds between two batches, which leaves the disk to others
+IDLE = timedelta(seconds=60)  # after which a deletion or an erasure has lost its job
+TAKEN_AT_ONCE = 100
+
+
+@job(queue=Queue.MAINTENANCE)
+def delete_tenant(tenant_id: str) -> None:
+    """Delete a tenant whose time has come.
+
+    It is harmless to run it twice, or again after it was killed.
+    """
+    deadline = time.monotonic() + TURN
+    while deletion.delete_batch(UUID(tenant_id)):
+        if time.monotonic() > deadline:
+            delete_tenant.push(tenant_id)
+            return
+        time.sleep(PAUSE)
+
+
+@job(queue=Queue.MAINTENANCE, every=60)
+def delete_due_tenants() -> None:
+    """Queue the deletions that are due and that no worker has worked on for a minute."""
+    now = utcnow()
+    with transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        for row in TAKE_DUE.all(now=now, idle_since=now - IDLE, limit=TAKEN_AT_ONCE):
+            delete_tenant.push(str(row.tenant_id))
+
+
+@job(queue=Queue.MAINTENANCE, timeout=3600)
+def erase_user(tenant_id: str, user_id: str) -> None:
+    """Erase a user whose erasure was requested; an erasure that was killed begins again."""
+    erasure.erase_requested(UUID(tenant_id), UUID(user_id))
+
+
+@job(queue=Queue.MAINTENANCE, every=60)
+def resume_erasures() -> None:
+    """Queue the requested erasures that no worker has tried for a minute."""
+    with transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        for row in erasure.take_idle(idle_since=utcnow() - IDLE, limit=TAKEN_AT_ONCE):
+            erase_user.push(str(row.tenant_id), str(row.user_id))

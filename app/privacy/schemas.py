@@ -1,0 +1,24 @@
+"""Answers of the requests to erase a user."""
+
+from __future__ import annotations
+
+from app.core.validation.fields import AwareDateTime, Bool, Str, Uuid
+from app.core.validation.schemas import Schema
+
+
+class UserErasureSchema(Schema):
+    """A requested erasure of a user."""
+
+    examples = {"requested_by": "platform:operator", "is_everywhere": True}
+
+    tenant_id = Uuid(required=True)
+    user_id = Uuid(required=True)
+    requested_at = AwareDateTime(required=True)
+    requested_by = Str(required=True)
+    is_everywhere = Bool(
+        required=True,
+        metadata={
+            "description": "Whether what the platform stores about the person is erased too, unless"
+            " they are in another tenant: true if a platform credential asked for it."
+        },
+    )

@@ -1,0 +1,148 @@
+"""Requests to delete a tenant. :mod:`app.privacy.deletion` deletes it when its time has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from flask import current_app
+from sqlalchemy import bindparam, delete, select
+
+from app.audit.service import add_event, record
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.errors import Conflict, Invalid, NotFound, value_error
+from app.tenants.models import DeletedOrganization, DeletionStage, Tenant, TenantDeletion
+
+LISTED = 1000
+
+_deletion = select(
+    TenantDeletion.tenant_id,
+    Tenant.slug,
+    TenantDeletion.requested_at,
+    TenantDeletion.requested_by,
+    Tenant.deletes_at,
+    TenantDeletion.stage,
+).join(Tenant, Tenant.id == TenantDeletion.tenant_id)
+FIND = Statement(
+    "tenant_deletions.find_of_tenant",
+    _deletion.where(TenantDeletion.tenant_id == bindparam("tenant_id")),
+)
+LIST = Statement(
+    "tenant_deletions.list", _deletion.order_by(Tenant.deletes_at, Tenant.id).limit(LISTED)
+)
+WITHDRAW = Statement(
+    "tenant_deletions.withdraw",
+    delete(TenantDeletion).where(
+        TenantDeletion.tenant_id == bindparam("tenant_id"),
+        TenantDeletion.stage == DeletionStage.WAITING.value,
+    ),
+)
+FREE = Statement(
+    "deleted_organizations.free",
+    delete(DeletedOrganization).where(DeletedOrganization.idp_org_id == bindparam("idp_org_id")),
+)
+
+
+class Deletion(NamedTuple):
+    """A requested deletion, as clients see it."""
+
+    tenant_id: UUID
+    slug: str
+    requested_at: datetime
+    requested_by: str
+    deletes_at: datetime
+    stage: str
+
+
+class TenantActive(Conflict):
+    """Only a suspended tenant can be deleted."""
+
+    code = "tenant_active"
+    detail = "This tenant is active; suspend it first."
+
+
+class DeletionStarted(Conflict):
+    """Rows of the tenant are deleted already."""
+
+    code = "deletion_started"
+    detail = "The deletion of this tenant has started, so it cannot be restored."
+
+
+def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: Actor) -> Deletion:
+    """Request the deletion of a suspended tenant after ``TENANT_GRACE_DAYS``, or ``at_once``.
+
+    A second request changes nothing, except that one ``at_once`` ends the waiting. Returns the
+    deletion. Raises NotFound, Invalid if ``slug`` is not the tenant's, and TenantActive.
+    """
+    tenant, _ = queries.lock_with(Tenant, queries.parse_id(tenant_id))
+    if slug != tenant.slug:
+        raise Invalid(value_error(["body", "slug"], "this is not the slug of the tenant", slug))
+    queries.check_precondition(tenant)
+    if tenant.is_active:
+        raise TenantActive
+    now = utcnow()
+    if tenant.deletes_at is None:
+        queries.insert_row(TenantDeletion, {"tenant_id": tenant.id, "requested_by": actor.id})
+        days = current_app.extensions["config"].tenant_grace_days
+        _set_date(tenant, now + timedelta(days=0 if at_once else days), actor)
+    elif at_once and tenant.deletes_at > now:
+        _set_date(tenant, now, actor)
+    return get_deletion(tenant.id)
+
+
+def get_deletion(tenant_id: UUID | str) -> Deletion:
+    """The requested deletion of a tenant; raises NotFound where none is requested."""
+    found: Deletion | None = FIND.first(tenant_id=queries.parse_id(tenant_id))
+    if found is None:
+        raise NotFound
+    return found
+
+
+def list_deletions() -> Sequence[Deletion]:
+    """The requested deletions, at most :data:`LISTED`; those that are due first, first."""
+    return LIST.all()
+
+
+def restore(tenant_id: UUID | str, *, actor: Actor) -> Tenant:
+    """Withdraw the request to delete a tenant, which stays suspended.
+
+    Changes nothing where no deletion is requested. Raises NotFound and DeletionStarted.
+    """
+    tenant = queries.lock_row(Tenant, tenant_id)
+    if tenant.deletes_at is None:
+        return tenant
+    if WITHDRAW.execute(tenant_id=tenant.id) == 0:
+        raise DeletionStarted
+    tenant, change = queries.update_row(Tenant, tenant, {"deletes_at": None})
+    if change is not None:
+        record("tenant.restored", tenant, change, actor=actor)
+    return tenant
+
+
+def free_idp_org_id(idp_org_id: str, *, actor: Actor) -> None:
+    """Let a tenant have the ``idp_org_id`` of a deleted one again.
+
+    Raises NotFound for an id that is not of a deleted tenant.
+    """
+    if FREE.execute(idp_org_id=idp_org_id) == 0:
+        raise NotFound("No deleted tenant had this idp_org_id.")
+    add_event(
+        "tenant.idp_org_id_freed",
+        target_type="tenant",
+        target_id=idp_org_id,
+        tenant_id=None,
+        change=Change({}, {}),
+        actor=actor,
+    )
+
+
+def _set_date(tenant: Tenant, deletes_at: datetime, actor: Actor) -> None:
+    tenant, change = queries.update_row(Tenant, tenant, {"deletes_at": deletes_at})
+    if change is not None:
+        record("tenant.deletion_requested", tenant, change, actor=actor)

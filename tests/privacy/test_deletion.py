@@ -1,0 +1,309 @@
+"""A tenant whose time has come: nothing of it is left, everything else is."""
+
+from __future__ import annotations
+
+import psycopg2
+import pytest
+
+from app.audit.models import AuditEvent
+from app.core.clock import utcnow
+from app.core.http.idempotency import IdempotencyKey
+from app.emails.models import EmailEventRecord, EmailMessage, Suppression
+from app.identity_sync.models import IdentityObject
+from app.privacy import deletion
+from app.privacy.jobs import delete_due_tenants, delete_tenant
+from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
+from app.users.models import User
+from app.webhooks.models import WebhookEvent
+from app.webhooks.providers import Receiver
+from tests import database
+from tests.custom_fields.fields import build_index, create_field, create_users
+from tests.database import platform_transaction
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_membership,
+    create_override,
+    create_preset,
+    create_subscription,
+    create_tenant,
+    create_user,
+    platform_token,
+    save,
+)
+
+TABLES = """
+    SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+        AND a.attname = 'tenant_id' AND NOT c.relispartition
+"""
+AT = "2026-01-05T09:45:05.123Z"
+
+
+def fill(app, api, sender, slug, preset):
+    """A tenant with rows in every table."""
+    tenant = create_tenant(slug=slug, idp_org_id=f"org_{slug}")
+    _, _, token = create_member(tenant, role="owner")
+    field = create_field(tenant, field_key="note", is_searchable=True)
+    build_index(app, field)
+    create_override(tenant, preset, "seats", 7)
+    create_subscription(tenant)
+    create_api_key(tenant, ["users:read"])
+    body = {"idp_user_id": f"by_api_{slug}", "email": f"{slug}@api.zz", "meta_data": {"note": "x"}}
+    keyed = {"Idempotency-Key": slug}
+    user = api.post("/v1/users", token=token, json=body, headers=keyed).get_json()["data"]
+    api.delete(f"/v1/users/{user['id']}", token=token)
+    organization = {"id": f"org_{slug}", "name": slug}
+    person = {"id": f"idp_{slug}", "email": f"{slug}@idp.zz", "first_name": slug}
+    pair = {"organization_id": f"org_{slug}", "user_id": f"idp_{slug}", "role": "member"}
+    for kind, data in (
+        ("organization.updated", organization),
+        ("user.created", person),
+        ("membership.created", pair),
+    ):
+        event = {"type": kind, "timestamp": AT, "data": data}
+        sender.deliver("standard_webhooks", event, message_id=f"{kind} {slug}")
+    data = {"recipient": f"{slug}@idp.zz", "message_id": slug, "bounce_type": "hard"}
+    event = {"type": "email.bounced", "timestamp": AT, "data": data}
+    sender.deliver("standard_webhooks", event, message_id=slug, receiver=Receiver.EMAIL)
+    return tenant
+
+
+def make_due(tenant):
+    """Suspend the tenant and request its deletion, as if the grace had passed."""
+    database.execute(
+        "UPDATE tenants SET is_active = false, deletes_at = :now WHERE id = :id",
+        id=tenant.id,
+        now=utcnow(),
+    )
+    save(TenantDeletion, tenant_id=tenant.id, requested_by="platform:operator")
+
+
+def delete(app, tenant):
+    with app.app_context():
+        delete_tenant(str(tenant.id))
+
+
+@pytest.fixture
+def preset(app):
+    return create_preset("free", seats=5)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Batches of a few rows."""
+    for name in ("BATCH", "PEOPLE", "PAYLOADS"):
+        monkeypatch.setattr(deletion, name, 2)
+
+
+class TestDeletion:
+    def test_leaves_nothing_but_a_tombstone_and_one_audit_row(
+        self, app, api, sender, preset, dump, small
+    ):
+        gone = fill(app, api, sender, "gone", preset)
+        make_due(gone)
+
+        delete(app, gone)
+
+        lines = [line for line in dump().splitlines() if not line.startswith("webhook_events ")]
+        left = sorted(line for line in lines if "gone" in line.lower() or str(gone.id) in line)
+        (event,) = database.rows(AuditEvent, action="tenant.deleted")
+        assert [line.split(" ")[0] for line in left] == ["audit_events", "deleted_organizations"]
+        assert {row.body for row in database.rows(WebhookEvent)} == {None}
+        assert event.target_id == str(gone.id)
+        assert event.actor == "platform:operator"
+        assert event.before == {"idp_org_id": "org_gone"}
+
+    def test_counts_the_rows_of_every_table_of_tenants(self, app, api, sender, preset, small):
+        gone = fill(app, api, sender, "gone", preset)
+        expected = {
+            name: database.query(
+                f'SELECT count(*) AS number FROM "{name}" WHERE tenant_id = :id', id=gone.id
+            )[0].number
+            for (name,) in database.query(TABLES)
+        }
+        assert {name for name, number in expected.items() if not number} == {"tenant_deletions"}
+        make_due(gone)
+
+        delete(app, gone)
+
+        (event,) = database.rows(AuditEvent, action="tenant.deleted")
+        counted = event.after["rows"]
+        assert {name: counted.get(name, 0) for name in expected} == expected
+        assert counted["tenants"] == counted["email_events"] == counted["suppressions"] == 1
+        assert counted["identity_objects"] == 3
+        assert counted["webhook_events"] == 4
+        assert counted["idempotency_keys"] == 1
+
+    def test_knows_every_table_of_tenants_in_the_catalogue(self, app):
+        known = {*deletion.tables(), "tenant_deletions"}
+
+        assert known == {name for (name,) in database.query(TABLES)}
+
+    def test_leaves_other_tenants_alone(self, app, api, sender, preset, dump):
+        gone = create_tenant()
+        create_users(gone, 3)
+        fill(app, api, sender, "kept", preset)
+        before = [line for line in dump().splitlines() if str(gone.id) not in line]
+        make_due(gone)
+
+        delete(app, gone)
+
+        after = set(dump().splitlines())
+        assert [line for line in before if line not in after] == []
+
+    def test_keeps_what_is_about_people_whom_another_tenant_has_too(self, app, api, sender, preset):
+        gone = fill(app, api, sender, "gone", preset)
+        other = create_tenant(idp_org_id="org_other")
+        create_user(other, idp_user_id="idp_gone", email="gone@idp.zz")
+        pair = {"organization_id": "org_other", "user_id": "idp_gone", "role": "member"}
+        event = {"type": "membership.created", "timestamp": AT, "data": pair}
+        sender.deliver("standard_webhooks", event, message_id="other")
+        make_due(gone)
+
+        delete(app, gone)
+
+        stored = {row.event_type for row in database.rows(WebhookEvent) if row.body is not None}
+        kept = {(row.kind, row.object_id) for row in database.rows(IdentityObject)}
+        assert stored == {"user.created", "email.bounced", "membership.created"}
+        assert kept == {("user", "idp_gone"), ("membership", "org_other idp_gone")}
+        for model in (EmailEventRecord, EmailMessage, Suppression):
+            assert len(database.rows(model)) == 1
+
+    def test_frees_the_slug_and_keeps_the_idp_org_id(self, app, api):
+        gone = create_tenant(slug="acme", idp_org_id="org_gone")
+        make_due(gone)
+
+        delete(app, gone)
+
+        body = {"idp_org_id": "org_new", "name": "Acme", "slug": "acme"}
+        made = api.post("/v1/tenants", token=platform_token(), json=body)
+        body = {"idp_org_id": "org_gone", "name": "Again"}
+        again = api.post("/v1/tenants", token=platform_token(), json=body)
+        assert made.status_code == 201
+        assert again.get_json()["code"] == "idp_org_id_deleted"
+
+    def test_waits_for_the_end_of_the_grace(self, app):
+        tenant = create_tenant(is_active=False, deletes_at=utcnow().replace(year=2999))
+        save(TenantDeletion, tenant_id=tenant.id, requested_by="x")
+
+        delete(app, tenant)
+
+        assert database.rows(DeletedOrganization) == []
+        assert len(database.rows(Tenant)) == 1
+
+    def test_continues_where_it_was_stopped(self, app, api, sender, preset, small):
+        gone = fill(app, api, sender, "gone", preset)
+        make_due(gone)
+
+        stages = []
+        with app.app_context():
+            while deletion.delete_batch(gone.id):
+                stages += [row.stage for row in database.rows(TenantDeletion)]
+
+        assert list(dict.fromkeys(stages)) == ["payloads", "people", "answers", "rows"]
+        assert len(stages) > 10
+        assert database.rows(Tenant) == []
+
+    def test_forgets_people_who_came_while_it_went_on(self, app, preset):
+        gone = create_tenant()
+        create_users(gone, 3)
+        make_due(gone)
+
+        with app.app_context():
+            while deletion.delete_batch(gone.id):
+                if database.rows(User) == []:
+                    create_membership(gone, create_user(gone))
+                    break
+            while deletion.delete_batch(gone.id):
+                pass
+
+        assert database.rows(User) == database.rows(Tenant) == []
+
+
+class TestRights:
+    """What the function of the database refuses, whoever asks."""
+
+    def call(self, tenant, table="users", limit=10):
+        with platform_transaction():
+            return deletion.statements.DELETE_BATCH.scalar(
+                tenant_id=tenant.id, table=table, limit=limit
+            )
+
+    def test_a_tenant_without_a_due_deletion(self, app):
+        waiting = create_tenant(is_active=False, deletes_at=utcnow().replace(year=2999))
+        save(TenantDeletion, tenant_id=waiting.id, requested_by="x")
+
+        for tenant in (create_tenant(), create_tenant(is_active=False), waiting):
+            with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                self.call(tenant)
+
+    def test_an_active_tenant(self, app):
+        tenant = create_tenant()
+        make_due(tenant)
+        database.execute("UPDATE tenants SET is_active = true")
+
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            self.call(tenant)
+
+    @pytest.mark.parametrize("table", ["tenants", "suppressions", "pg_class", "users; --", None])
+    def test_a_table_that_is_not_of_tenants(self, app, table):
+        tenant = create_tenant()
+        make_due(tenant)
+
+        with pytest.raises(psycopg2.errors.UndefinedTable):
+            self.call(tenant, table=table)
+
+    @pytest.mark.parametrize("limit", [0, 10_001, None])
+    def test_a_batch_without_bounds(self, app, limit):
+        tenant = create_tenant()
+        make_due(tenant)
+
+        with pytest.raises(psycopg2.errors.InvalidParameterValue):
+            self.call(tenant, limit=limit)
+
+    def test_other_roles(self, app, superuser):
+        superuser.execute(
+            "SELECT proname FROM pg_proc WHERE prosecdef AND has_function_privilege('public', oid,"
+            " 'EXECUTE') AND pronamespace = 'public'::regnamespace"
+        )
+
+        assert superuser.fetchall() == []
+
+    def test_functions_find_no_tables_of_others(self, app, superuser):
+        superuser.execute(
+            "SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace"
+            " AND ('search_path=pg_catalog, pg_temp' = ANY (proconfig)) IS NOT TRUE"
+        )
+
+        assert superuser.fetchall() == []
+
+
+class TestJobs:
+    def test_queues_what_is_due_and_idle(self, app, monkeypatch):
+        due, waiting = create_tenant(), create_tenant(is_active=False)
+        make_due(due)
+        save(TenantDeletion, tenant_id=waiting.id, requested_by="x")
+        database.execute("UPDATE tenant_deletions SET worked_at = now() - interval '2 minutes'")
+        pushed = []
+        monkeypatch.setattr(type(delete_tenant), "push", lambda job, *ids: pushed.append(ids))
+
+        with app.app_context():
+            delete_due_tenants()
+            delete_due_tenants()
+
+        assert pushed == [(str(due.id),)]
+
+    def test_of_a_request_for_a_row_that_is_deleted_meanwhile_is_404(self, app, api):
+        tenant = create_tenant(is_active=False)
+        make_due(tenant)
+        token = platform_token()
+        body = {"idp_user_id": "late", "email": "late@example.com"}
+
+        delete(app, tenant)
+
+        answer = api.post(
+            "/v1/users", token=token, json=body, query_string={"tenant_id": str(tenant.id)}
+        )
+        assert answer.status_code == 404
+        assert len(database.rows(IdempotencyKey)) == 0

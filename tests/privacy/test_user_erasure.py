@@ -1,0 +1,254 @@
+"""``DELETE /v1/users/{id}``: one user of one tenant is erased, nobody else."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg2
+import pytest
+from sqlalchemy import func, select
+
+from app.audit.models import AuditEvent
+from app.core.clock import utcnow
+from app.core.db.statements import Statement
+from app.core.jobs.queues import Queue
+from app.core.jobs.worker import make_worker
+from app.memberships.models import Membership
+from app.privacy.jobs import erase_user, resume_erasures
+from app.subscriptions.models import Subscription
+from app.tenants.models import Tenant
+from app.users.models import User, UserErasure
+from app.webhooks.providers import Receiver
+from tests import database
+from tests.custom_fields.fields import build_index, create_field
+from tests.database import platform_transaction
+from tests.factories import (
+    create_member,
+    create_subscription,
+    create_tenant,
+    create_user,
+    platform_token,
+    save,
+)
+
+AT = "2026-01-05T09:45:05.123Z"
+CANARY = "canarybird"
+
+
+def work(app):
+    make_worker(app, [Queue.MAINTENANCE]).work(burst=True, logging_level="WARNING")
+
+
+def run_job(app, user):
+    with app.app_context():
+        erase_user(str(user.tenant_id), str(user.id))
+
+
+def ask(api, user, token, **options):
+    return api.delete(f"/v1/users/{user.id}", token=token, **options)
+
+
+@pytest.fixture
+def tenant(app):
+    return create_tenant(idp_org_id="org_here")
+
+
+@pytest.fixture
+def owner(tenant):
+    return create_member(tenant, role="owner")[2]
+
+
+@pytest.fixture
+def person(app, api, tenant, owner, sender):
+    """A person with traces of every kind, whom the identity provider knows."""
+    build_index(app, create_field(tenant, field_key="note", is_searchable=True))
+    create_subscription(tenant, billing_email=f"{CANARY}@x.zz", billing_contact_name=CANARY)
+    for kind, data in (
+        ("user.created", {"id": CANARY, "email": f"{CANARY}@x.zz", "first_name": CANARY}),
+        (
+            "membership.created",
+            {"organization_id": "org_here", "user_id": CANARY, "role": "member", "name": CANARY},
+        ),
+    ):
+        event = {"type": kind, "timestamp": AT, "data": data}
+        sender.deliver("standard_webhooks", event, message_id=kind)
+    data = {"recipient": f"{CANARY}@x.zz", "message_id": "m", "bounce_type": "hard"}
+    event = {"type": "email.bounced", "timestamp": AT, "data": data}
+    sender.deliver("standard_webhooks", event, message_id="mail", receiver=Receiver.EMAIL)
+    user = database.row(User, idp_user_id=CANARY)
+    patches = {"patches": {"note": CANARY, "free": CANARY}}
+    patched = api.patch(
+        f"/v1/users/{user.id}/meta_data", token=owner, json=patches,
+        headers={"Idempotency-Key": "1"},
+    )  # fmt: skip
+    assert patched.status_code == 200
+    return database.row(User, id=user.id)
+
+
+class TestRequestErasure:
+    def test_deactivates_at_once_and_erases_soon(self, app, api, tenant, owner):
+        user, _, token = create_member(tenant)
+
+        answer = ask(api, user, owner)
+
+        refused = api.get("/v1/users", token=token)
+        waiting = api.get(f"/v1/users/{user.id}", token=owner)
+        work(app)
+        gone = api.get(f"/v1/users/{user.id}", token=owner)
+        data = answer.get_json()["data"]
+        assert answer.status_code == 202
+        assert (data["user_id"], data["is_everywhere"]) == (str(user.id), False)
+        assert (refused.status_code, refused.get_json()["code"]) == (403, "no_membership")
+        assert waiting.get_json()["data"]["is_active"] is False
+        assert gone.status_code == 404
+        assert database.rows(UserErasure) == database.rows(Membership, user_id=user.id) == []
+
+    def test_a_second_time_answers_the_same(self, api, tenant, owner):
+        user = create_user(tenant)
+
+        first, second = ask(api, user, owner), ask(api, user, owner)
+
+        assert (first.status_code, second.status_code) == (202, 202)
+        assert first.get_json() == second.get_json()
+        assert len(database.rows(AuditEvent, action="user.erasure_requested")) == 1
+
+    def test_keeps_the_last_owner(self, api, tenant):
+        user, _, token = create_member(tenant, role="owner")
+
+        answer = ask(api, user, token)
+
+        assert (answer.status_code, answer.get_json()["code"]) == (409, "last_owner")
+        assert database.rows(UserErasure) == []
+
+    def test_lets_only_owners_erase_an_owner(self, api, tenant, owner):
+        user, _, _ = create_member(tenant, role="owner")
+        _, _, admin = create_member(tenant, role="admin")
+
+        answer = ask(api, user, admin)
+
+        assert (answer.status_code, answer.get_json()["code"]) == (403, "owner_only")
+        assert ask(api, user, owner).status_code == 202
+
+    def test_refuses_a_version_that_is_not_current(self, api, tenant, owner):
+        user = create_user(tenant)
+
+        stale = ask(api, user, owner, headers={"If-Match": '"9"'})
+
+        assert stale.status_code == 412
+        assert database.row(User, id=user.id).is_active
+
+    def test_does_not_see_another_tenants_user(self, api, owner):
+        assert ask(api, create_user(create_tenant()), owner).status_code == 404
+
+    def test_by_command(self, app, tenant):
+        user = create_user(tenant)
+
+        result = app.test_cli_runner().invoke(
+            args=["users", "delete", user.email, "--yes", "--json"]
+        )
+        work(app)
+
+        assert json.loads(result.stdout)["user_id"] == str(user.id)
+        assert database.rows(User) == []
+
+
+class TestErasure:
+    def test_by_the_platform_leaves_nothing_of_somebody_who_is_nowhere_else(
+        self, app, api, person, dump
+    ):
+        assert dump().lower().count(CANARY) > 10
+
+        ask(api, person, platform_token())
+        run_job(app, person)
+
+        left = [line for line in dump().splitlines() if CANARY in line.lower()]
+        (event,) = database.rows(AuditEvent, action="user.erased")
+        assert left == []
+        assert event.target_id == str(person.id)
+        assert event.actor == "platform:platform-operator"
+
+    def test_by_the_tenant_leaves_nothing_of_theirs_in_the_tenant(
+        self, app, api, person, owner, dump
+    ):
+        ask(api, person, owner)
+        run_job(app, person)
+
+        left = {line.split(" ")[0] for line in dump().splitlines() if CANARY in line.lower()}
+        assert left == {
+            "email_events", "email_messages", "suppressions", "identity_objects", "webhook_events",
+        }  # fmt: skip
+        assert database.row(Subscription).billing_contact_name == ""
+
+    def test_changes_nothing_of_the_same_person_elsewhere(self, app, api, sender, person, dump):
+        other = create_tenant(idp_org_id="org_other", primary_contact_email=f"{CANARY}@x.zz")
+        pair = {"organization_id": "org_other", "user_id": CANARY, "role": "member"}
+        event = {"type": "membership.created", "timestamp": AT, "data": pair}
+        sender.deliver("standard_webhooks", event, message_id="other")
+        kept = [
+            line
+            for line in dump().splitlines()
+            if str(other.id) in line or line.startswith(("email", "suppr", "identity_objects"))
+        ]
+
+        ask(api, person, platform_token())
+        run_job(app, person)
+
+        after = set(dump().splitlines())
+        lost = [line for line in kept if line not in after]
+        (elsewhere,) = database.rows(User, idp_user_id=CANARY)
+        assert [line.split(" | ")[0] for line in lost] == ["identity_objects generic"]  # here
+        assert "org_here" in lost[0]
+        assert (elsewhere.tenant_id, elsewhere.is_active) == (other.id, True)
+        assert database.row(Tenant, id=other.id).primary_contact_email == f"{CANARY}@x.zz"
+
+    def test_waits_for_events_about_the_person(self, app, api, sender, person):
+        data = {"id": CANARY, "first_name": "Late"}
+        event = {"type": "user.updated", "timestamp": AT, "data": data}
+        sender.post("standard_webhooks", event)
+        ask(api, person, platform_token())
+
+        run_job(app, person)
+
+        assert len(database.rows(UserErasure)) == 1
+        assert database.row(User, id=person.id).email != ""
+
+    def test_that_lost_its_job_is_queued_again(self, app, api, tenant, owner):
+        user = create_user(tenant)
+        save(
+            UserErasure, tenant_id=tenant.id, user_id=user.id, requested_by="x",
+            is_everywhere=False, worked_at=utcnow().replace(year=2025),
+        )  # fmt: skip
+
+        with app.app_context():
+            resume_erasures()
+        work(app)
+
+        assert database.rows(User, id=user.id) == []
+
+
+class TestRights:
+    """What the functions of the database refuse without a requested erasure."""
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            func.redact_audit_event(None, None, None),
+            func.redact_email_event(None, None),
+            func.delete_email_events(None, None, 1),
+        ],
+        ids=str,
+    )
+    def test_to_the_applications_role(self, app, call):
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege), platform_transaction():
+            Statement("tests.call", select(call), prepare=False).first()
+
+    def test_another_tenants_trail(self, app, tenant):
+        user, other = create_user(tenant), create_tenant()
+        save(
+            UserErasure, tenant_id=tenant.id, user_id=user.id, requested_by="x",
+            is_everywhere=False,
+        )  # fmt: skip
+        call = select(func.redact_audit_event(other.id, user.id, None))
+
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege), platform_transaction():
+            Statement("tests.call", call, prepare=False).first()
