@@ -31,6 +31,7 @@ DOMAINS = (
     "webhooks",
     "api_keys",
     "audit",
+    "access",
     "operations",
 )
 JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")

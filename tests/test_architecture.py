@@ -33,7 +33,7 @@ LAYERS = (
     ("auth",),
     ("audit",),
     ("custom_fields",),
-    ("tenants", "platform_admins", "operations"),
+    ("tenants", "platform_admins", "operations", "access"),
     ("memberships",),
     ("users", "subscriptions", "flags", "emails", "api_keys"),
     ("identity_sync",),

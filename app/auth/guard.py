@@ -58,6 +58,10 @@ class Requires:
         facts["principal"] = principal
         facts["credential"] = principal.credential
         add_facts(tenant=str(principal.tenant_id or ""), principal=principal.credential)
+        self.check(principal)
+
+    def check(self, principal: Principal) -> None:
+        """Raise TenantSuspended or PermissionDenied where the endpoint refuses the principal."""
         if principal.is_suspended and not self.while_suspended:
             raise TenantSuspended
         if self.platform_only and not principal.is_platform:
