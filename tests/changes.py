@@ -10,16 +10,21 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from app.api_keys import service as api_keys
+from app.auth.permissions import Permission
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
 from app.webhooks.models import Status, WebhookEvent
+from tests.database import platform_transaction
 from tests.document import Operation, find_row, operations
-from tests.factories import create_api_key, create_user, save
+from tests.factories import create_user, save
 
 # These read by POST.
 QUESTIONS = {
@@ -53,7 +58,13 @@ def make_world(app: Flask) -> dict[str, Any]:
         id = tenant["tenant_id"]
         idp_org_id = tenant["idp_org_id"]
 
-    create_api_key(Named)
+    with platform_transaction():
+        api_keys.create(
+            name="deploy",
+            permissions=[Permission.USERS_READ],
+            tenant_id=UUID(Named.id),
+            actor=SYSTEM_CLI,
+        )
     save(
         Suppression,
         address="ada@example.com",

@@ -1,5 +1,6 @@
 """The operators' commands of ``flask …``, one file per group."""
 
+from app.cli.access import access
 from app.cli.api_keys import api_keys
 from app.cli.custom_fields import custom_fields
 from app.cli.doctor import doctor
@@ -15,6 +16,7 @@ from app.cli.users import users
 from app.cli.webhooks import webhooks
 
 COMMANDS = (
+    access,
     api_keys,
     custom_fields,
     doctor,

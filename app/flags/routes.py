@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
@@ -82,6 +83,9 @@ def update_preset(body: dict[str, Any], preset_id: str) -> Any:
     return presets.update_preset(preset_id, body, actor=current_actor())
 
 
+add_history(plans, "/<preset_id>", "plan_preset", presets.get_preset, platform_only=True)
+
+
 @flags.get("")
 @requires(Permission.FLAGS_READ)
 @flags.arguments(FlagTenantQuerySchema, location="query")
@@ -145,3 +149,6 @@ def update_override(body: dict[str, Any], override_id: str) -> Any:
 def delete_override(override_id: str) -> None:
     """Delete a feature flag override; the preset's value applies again."""
     overrides.delete_override(override_id, actor=current_actor())
+
+
+add_history(flags, "/overrides/<override_id>", "override", overrides.get_override)

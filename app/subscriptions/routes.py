@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.errors import ProviderField
@@ -110,3 +111,6 @@ def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:
     cancellation replaces it.
     """
     return service.cancel(subscription_id, **body, actor=current_actor())
+
+
+add_history(blp, "/<subscription_id>", "subscription", service.get_subscription)

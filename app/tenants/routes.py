@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.routes import add_history
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
@@ -72,5 +73,7 @@ def set_active(query: dict[str, Any], tenant_id: str) -> Tenant:
     """Activate or suspend a tenant."""
     return service.set_active(tenant_id, query["is_active"], actor=current_actor())
 
+
+add_history(blp, "/<tenant_id>", "tenant", service.get_tenant)
 
 BLUEPRINTS = (blp,)
