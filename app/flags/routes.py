@@ -12,10 +12,12 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.flags import evaluation, ofrep, overrides, presets
+from app.flags.explanation import FlagExplanation, explain
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.presets import PresetNameTaken
 from app.flags.schemas import (
     EffectiveFlagSchema,
+    FlagExplanationSchema,
     FlagTenantQuerySchema,
     OverrideCreateSchema,
     OverrideQuerySchema,
@@ -95,6 +97,16 @@ def list_flags(query: dict[str, Any]) -> Any:
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
     flags = evaluation.evaluate_all(tenant_id).flags.values()
     return Page(list(flags), None)
+
+
+@flags.get("/<key>/explain")
+@requires(Permission.AUDIT_READ)
+@flags.arguments(FlagTenantQuerySchema, location="query")
+@flags.response(200, FlagExplanationSchema)
+def explain_flag(query: dict[str, Any], key: str) -> FlagExplanation:
+    """Explain a tenant's flag: preset, override, expiry, lock and suspension, and what decided."""
+    tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
+    return explain(tenant_id, key)
 
 
 @flags.get("/overrides")
