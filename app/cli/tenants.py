@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import AppGroup, json_option, operator
+from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
 from app.cli.lookup import find_tenant
 from app.cli.privacy import export_tenant
 from app.cli.records import assignments, load, paging_options, print_list, print_one, set_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
+from app.subscriptions.plan_decision import decision
+from app.subscriptions.schemas import PlanDecisionSchema
 from app.tenants import service
 from app.tenants.schemas import TenantCreateSchema, TenantSchema, TenantUpdateSchema
 
@@ -18,6 +20,10 @@ COLUMNS = ("id", "slug", "name", "idp_org_id", "plan_name", "is_active", "create
 tenants = AppGroup("tenants", help="List, create, change, suspend, activate and export tenants.")
 SHAPE = TenantSchema()
 tenants.add_command(export_tenant)
+PLAN = PlanDecisionSchema()
+PLAN_COLUMNS = (
+    "decides", "source", "plan_name", "bp_subscription_id", "bp_status", "start_date", "because",
+)  # fmt: skip
 
 
 @tenants.command("list")
@@ -88,3 +94,22 @@ def activate(tenant: str, as_json: bool) -> None:
     """Activate a suspended tenant."""
     row = service.set_active(find_tenant(tenant).id, True, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
+
+
+@tenants.group("plan")
+def plan() -> None:
+    """Show what decides a tenant's plan."""
+
+
+@plan.command("show")
+@click.argument("tenant")
+@json_option
+@operator
+def show_plan(tenant: str, as_json: bool) -> None:
+    """Show a tenant's plan, the subscription that decides it, and why not the others."""
+    shown = PLAN.dump(decision(find_tenant(tenant).id))
+    if as_json:
+        print_json(shown)
+        return
+    print_rows(shown["candidates"], PLAN_COLUMNS, as_json=False)
+    click.echo(f"The tenant has the plan {shown['plan_name']}. {shown['because']}")

@@ -14,7 +14,9 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.subscriptions import service
+from app.subscriptions.plan_decision import PlanDecision, decision
 from app.subscriptions.schemas import (
+    PlanDecisionSchema,
     SourceHeadersSchema,
     SubscriptionCancelSchema,
     SubscriptionCreateSchema,
@@ -31,7 +33,8 @@ blp = Blueprint(
     url_prefix="/v1/billing/subscriptions",
     description="Copies of the billing provider's subscriptions.",
 )
-BLUEPRINTS = (blp,)
+tenant_plans = Blueprint("tenant_plans", __name__, url_prefix="/v1/tenants")
+BLUEPRINTS = (blp, tenant_plans)
 
 IGNORED = {"X-Update-Ignored": {"schema": {"type": "string", "enum": ["stale"]}}}
 
@@ -114,3 +117,11 @@ def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:
 
 
 add_history(blp, "/<subscription_id>", "subscription", service.get_subscription)
+
+
+@tenant_plans.get("/<tenant_id>/plan")
+@requires(Permission.BILLING_READ)
+@tenant_plans.response(200, PlanDecisionSchema)
+def explain_plan(tenant_id: str) -> PlanDecision:
+    """Explain a tenant's plan: which subscription decides it, and why not the others."""
+    return decision(tenant_id)
