@@ -29,6 +29,7 @@ DOMAINS = (
     "custom_fields",
     "emails",
     "webhooks",
+    "identity_sync",
     "api_keys",
     "audit",
     "access",

@@ -21,10 +21,11 @@ from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
+from app.users import service as users
 from app.webhooks.models import Status, WebhookEvent
 from tests.database import platform_transaction
 from tests.document import Operation, find_row, operations
-from tests.factories import create_user, save
+from tests.factories import save
 
 # These read by POST.
 QUESTIONS = {
@@ -54,16 +55,16 @@ def make_world(app: Flask) -> dict[str, Any]:
         demo = seed_demo()
     tenant = demo["tenants"][0]
 
-    class Named:
-        id = tenant["tenant_id"]
-        idp_org_id = tenant["idp_org_id"]
-
+    tenant_id = UUID(tenant["tenant_id"])
     with platform_transaction():
         api_keys.create(
             name="deploy",
             permissions=[Permission.USERS_READ],
-            tenant_id=UUID(Named.id),
+            tenant_id=tenant_id,
             actor=SYSTEM_CLI,
+        )
+        newcomer = users.create(
+            tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
         )
     save(
         Suppression,
@@ -85,7 +86,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         digest="",
         request_id="",
     )
-    return {**tenant, "token": demo["platform_token"], "newcomer": create_user(Named)}
+    return {**tenant, "token": demo["platform_token"], "newcomer": newcomer}
 
 
 def fields_of(api, world):

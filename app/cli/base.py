@@ -82,7 +82,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
 
 
 def _cell(value: Any) -> Text:
-    """A value's text, without markup; control characters become spaces."""
+    """A value's printable text, without markup."""
     match value:
         case None:
             text = ""
@@ -90,7 +90,15 @@ def _cell(value: Any) -> Text:
             text = dumps_text(value)
         case _:
             text = plain(value) if isinstance(value, datetime) else str(value)
-    return Text("".join(one if one.isprintable() else " " for one in text))
+    return Text(printable(text))
 
 
-__all__ = ["AppGroup", "F", "first_line", "json_option", "operator", "print_json", "print_rows"]
+def printable(text: str) -> str:
+    """The text with a space for each control character, which a terminal might obey."""
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
+__all__ = [
+    "AppGroup", "F", "first_line", "json_option", "operator", "print_json", "print_rows",
+    "printable",
+]  # fmt: skip

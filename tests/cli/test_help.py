@@ -15,7 +15,7 @@ from tests.webhooks.sending import all_rows
 
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
-    "dev", "flags delete-override", "jobs scheduler", "jobs worker",
+    "audit tail", "dev", "flags delete-override", "jobs scheduler", "jobs worker",
     "platform-admins remove", "tenants export", "users export",
 }  # fmt: skip
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
