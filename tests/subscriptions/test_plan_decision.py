@@ -122,6 +122,18 @@ class TestExplainPlan:
 
         assert [answer.status_code for answer in answers] == [404] * 3
 
+    def test_answers_304_while_nothing_has_changed(self, api):
+        tenant, token = create_tenant(), platform_token()
+        path = f"/v1/tenants/{tenant.id}/plan"
+        known = {"If-None-Match": api.get(path, token=token).headers["ETag"]}
+
+        same = api.get(path, token=token, headers=known)
+        create_subscription(tenant)
+        changed = api.get(path, token=token, headers=known)
+
+        assert (same.status_code, same.data) == (304, b"")
+        assert changed.status_code == 200
+
     def test_is_bounded(self, explain):
         tenant = create_tenant()
         for _ in range(101):

@@ -5,8 +5,9 @@ complete ``Response``, or None for an answer without a body. Around it, in this 
 transaction, authenticate and authorise, replay the answer of a known ``Idempotency-Key``, validate
 the arguments, run the view, serialize ``{"data": …}`` with an ``ETag``, commit.
 
-Conditional requests (RFC 9110 §13.1): the ``ETag`` is the row's version. ``If-None-Match`` is
-compared weakly. ``If-Match`` is optional and compared strongly under the row's lock
+Conditional requests (RFC 9110 §13.1): the ``ETag`` is the row's version, or a digest of the body if
+a GET answers something without a version. ``If-None-Match`` is compared weakly. ``If-Match`` is
+optional and compared strongly under the row's lock
 (:func:`app.core.db.queries.check_precondition`), so of many writers with one tag exactly one wins.
 """
 
@@ -59,6 +60,7 @@ class Blueprint(flask_smorest.Blueprint):
         endpoint_func._apidoc = {
             **getattr(view_func, "_apidoc", {}),
             "contract": (rule, access, raised, f"{self.name}_{view_func.__name__}"),
+            "answers_list": getattr(view_func, "answers_list", False),
         }
         endpoint_func.__doc__ = f"{view_func.__doc__}\n\n{getattr(access, 'description', '')}"
         super().add_url_rule(rule, endpoint, endpoint_func, *args, **options)
@@ -70,7 +72,13 @@ class Blueprint(flask_smorest.Blueprint):
         rule, access, raised, doc["operationId"] = doc_info["contract"]
         described = doc_info.get("manual_doc", {}).get("responses", ())
         return responses.complete(
-            doc, described, rule=rule, method=method, access=access, raised=raised
+            doc,
+            described,
+            has_tag=not doc_info["answers_list"] if method == "get" else "_id>" in rule,
+            rule=rule,
+            method=method,
+            access=access,
+            raised=raised,
         )
 
     @staticmethod
@@ -110,6 +118,7 @@ class Blueprint(flask_smorest.Blueprint):
                     return result
                 return _response(result, schema, status or status_code, headers, shown_once)
 
+            wrapper.answers_list = schema is not None and schema.many  # type: ignore[attr-defined]
             return wrapper
 
         return decorate
@@ -154,19 +163,29 @@ def _response(
         response.data = _list(result, schema)
         return response
     if hasattr(result, "version"):
-        tag = str(result.version)
-        response.set_etag(tag)
-        if request.method == "GET" and request.if_none_match.contains_weak(tag):
+        response.set_etag(str(result.version))
+        if _is_known(response):
             response.status_code = 304
             return response
     if status == 201:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
     data = schema.dump(result)
     response.data = json_text.dumps({"data": data})
+    if request.method == "GET" and not hasattr(result, "version"):
+        response.add_etag()
+        if _is_known(response):
+            response.status_code, response.data = 304, b""
     if shown_once:
         repeatable = {name: value for name, value in data.items() if name not in shown_once}
         idempotency.replay_as(json_text.dumps({"data": repeatable}))
     return response
+
+
+def _is_known(response: Response) -> bool:
+    """Whether a GET names the answer's version in ``If-None-Match``."""
+    tag, _ = response.get_etag()
+    is_get = request.method == "GET"
+    return is_get and tag is not None and request.if_none_match.contains_weak(tag)
 
 
 def _list(page: Page, schema: Schema) -> bytes:
