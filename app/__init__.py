@@ -34,6 +34,8 @@ DOMAINS = (
     "audit",
     "search",
     "privacy",
+    "identity_sync",
+    "access",
     "operations",
 )
 JOB_MODULES = (

@@ -10,17 +10,23 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from app.api_keys import service as api_keys
+from app.auth.permissions import Permission
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
 from app.imports.models import Import
+from app.users import service as users
 from app.webhooks.models import Status, WebhookEvent
+from tests.database import platform_transaction
 from tests.document import Operation, find_row, operations
-from tests.factories import create_api_key, create_user, save
+from tests.factories import save
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
 # These read by POST.
@@ -51,11 +57,17 @@ def make_world(app: Flask) -> dict[str, Any]:
         demo = seed_demo()
     tenant = demo["tenants"][0]
 
-    class Named:
-        id = tenant["tenant_id"]
-        idp_org_id = tenant["idp_org_id"]
-
-    create_api_key(Named)
+    tenant_id = UUID(tenant["tenant_id"])
+    with platform_transaction():
+        api_keys.create(
+            name="deploy",
+            permissions=[Permission.USERS_READ],
+            tenant_id=tenant_id,
+            actor=SYSTEM_CLI,
+        )
+        newcomer = users.create(
+            tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
+        )
     save(
         Suppression,
         address="ada@example.com",
@@ -77,7 +89,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         request_id="",
     )
     save(Import, created_by_user_id="cli:root")
-    return {**tenant, "token": demo["platform_token"], "newcomer": create_user(Named)}
+    return {**tenant, "token": demo["platform_token"], "newcomer": newcomer}
 
 
 def fields_of(api, world):

@@ -28,6 +28,10 @@ IGNORE_UNKNOWN_QUERY = {
 """The operations of /v1 that ignore query parameters that they do not have."""
 
 
+CHOICES = {"GET /v1/access/explain": ("subject",)}
+"""Of an operation that requires one of several parameters, one of them."""
+
+
 @dataclass(frozen=True)
 class Operation:
     """One operation of the document."""
@@ -71,11 +75,11 @@ class Operation:
 
     @cached_property
     def query(self) -> dict[str, Any]:
-        """An example of the required parameters."""
+        """An example of the required parameters, and of :data:`CHOICES`."""
         return {
             one["name"]: _text(example_of(one["schema"], self.document))
             for one in self._parameters("query")
-            if one.get("required")
+            if one.get("required") or one["name"] in CHOICES.get(self.name, ())
         }
 
     @cached_property
@@ -143,10 +147,10 @@ def find_row(api: Any, operation: Operation, tenant_id: str, token: str) -> str:
     """What names the newest row of that tenant in the operation's path."""
     if operation.collection == "/v1/tenants":
         return tenant_id
-    query = {"limit": "100"}
     listing = operation.document["paths"][operation.collection]["get"]
-    if Operation("get", operation.collection, listing, operation.document).takes_a_tenant:
-        query["tenant_id"] = tenant_id
+    taken = {one["name"] for one in listing["parameters"]}
+    known = {"limit": "100", "tenant_id": tenant_id}
+    query = {name: value for name, value in known.items() if name in taken}
     listed = api.get(operation.collection, token=token, query_string=query).get_json()["data"]
     assert listed, f"no row for {operation.name}"
     (name,) = re.findall(r"\{(\w+)\}", operation.path)

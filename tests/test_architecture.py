@@ -35,7 +35,7 @@ LAYERS = (
     ("audit",),
     ("search",),
     ("custom_fields",),
-    ("tenants", "platform_admins", "operations"),
+    ("tenants", "platform_admins", "operations", "access"),
     ("memberships",),
     ("users", "subscriptions", "flags", "emails", "api_keys"),
     ("identity_sync",),

@@ -318,4 +318,5 @@ def create_api_key_in(tenant: dict) -> None:
 
 
 def is_global(operation: Operation) -> bool:
-    return operation.collection == GLOBAL or operation.path.startswith(WHILE_SUSPENDED)
+    """Whether its path names a preset or a flag's key, which many tenants have."""
+    return operation.collection == GLOBAL or "{key}" in operation.path

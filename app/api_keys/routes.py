@@ -13,6 +13,7 @@ from app.api_keys.schemas import (
     KeyOwnerSchema,
 )
 from app.api_keys.service import PermissionBeyondOwn, TooManyKeys
+from app.audit.routes import add_history
 from app.auth.guard import current_principal, home_tenant_id, requires
 from app.auth.models import ApiKey
 from app.auth.permissions import Permission
@@ -72,5 +73,7 @@ def revoke(key_id: str) -> None:
     """Revoke an API key; it stays in the list, with `revoked_at`."""
     service.revoke(key_id, actor=current_principal().actor)
 
+
+add_history(blp, "/<key_id>", "api_key", service.get_key)
 
 BLUEPRINTS = (blp,)

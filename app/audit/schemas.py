@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.core.db.pages import ListOrder
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.http.pagination import PageQuerySchema
-from app.core.validation.fields import AwareDateTime, JsonObject, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Choice, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
 
 EXAMPLES = {
-    "actor": "platform:operator",
+    "actor": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+    "actor_name": "Ada Lovelace",
     "action": "user.updated",
     "target_type": "user",
     "target_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
@@ -59,3 +61,25 @@ class AuditQuerySchema(PageQuerySchema):
     target_id = Str()
     actor = Str(metadata={"description": "A user's id, `platform:…`, `key:…` or `system:…`."})
     action = Str(metadata={"description": "Such as `user.meta_data_patched`."})
+
+
+class HistoryEntrySchema(AuditEventSchema):
+    """One change of a resource, and the name of who made it."""
+
+    actor_name = Str(
+        required=True,
+        metadata={
+            "description": "The name or e-mail address of the tenant's user, or the name of the API "
+            "key; empty for every other actor."
+        },
+    )
+
+
+class HistoryQuerySchema(PageQuerySchema):
+    """The query of a history, which is newest first unless ``order`` says otherwise."""
+
+    order = Choice(
+        ListOrder,
+        load_default=ListOrder.NEWEST_FIRST,
+        metadata={"description": "`-created_at`: newest first; `created_at`: oldest first."},
+    )

@@ -58,17 +58,20 @@ class Requires:
         facts["principal"] = principal
         facts["credential"] = principal.credential
         add_facts(tenant=str(principal.tenant_id or ""), principal=principal.credential)
+        self.check(principal)
+
+    def check(self, principal: Principal) -> None:
+        """Raise TenantSuspended or PermissionDenied where the endpoint refuses the principal."""
         if principal.is_suspended and not self.while_suspended:
             raise TenantSuspended
         if self.platform_only and not principal.is_platform:
             raise PermissionDenied("This needs a platform credential.")
-        self.check(self.permission)
+        _check_permission(principal, self.permission)
 
     @staticmethod
-    def check(permission: Permission) -> None:
-        """Raise PermissionDenied where the request's principal lacks ``permission``."""
-        if not current_principal().has(permission):
-            raise PermissionDenied(f"This needs the permission {permission}.")
+    def require(permission: Permission) -> None:
+        """Raise PermissionDenied where the request's principal lacks a further permission."""
+        _check_permission(current_principal(), permission)
 
     @property
     def errors(self) -> tuple[type[AppError], ...]:
@@ -160,3 +163,8 @@ def home_tenant_id() -> UUID | None:
     """The tenant of a request without ``?tenant_id=``: the credential's own tenant, or None."""
     principal = current_principal()
     return principal.tenant_id or principal.home_tenant_id
+
+
+def _check_permission(principal: Principal, permission: Permission) -> None:
+    if not principal.has(permission):
+        raise PermissionDenied(f"This needs the permission {permission}.")

@@ -8,6 +8,7 @@ deactivation or a suspension has effect on the next request.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Text, Uuid, bindparam, column, func, select
@@ -80,8 +81,25 @@ def user_principal(claims: Claims) -> Principal:
     Raises NoMembership unless the organization, an active user and an active membership exist.
     """
     found = AUTHENTICATE_USER.first(subject=claims.subject, org_id=claims.org_id)
+    principal = principal_of_user(found, claims)
+    tenancy.note(tenancy.Scope(principal.tenant_id), found.server_process_id)
+    return principal
+
+
+def key_principal(secret: str) -> Principal:
+    """The principal of an API key; sets the transaction's tenant scope.
+
+    Raises Unauthenticated for an unknown, expired or revoked key.
+    """
+    found = AUTHENTICATE_KEY.first(digest=digest_of(secret))
+    principal = principal_of_key(found)
+    tenancy.note(tenancy.Scope(principal.tenant_id), found.server_process_id)
+    return principal
+
+
+def principal_of_user(found: Any, claims: Claims) -> Principal:
+    """The principal of what ``authenticate_user`` has found; raises NoMembership."""
     if found.is_superadmin:
-        tenancy.note(tenancy.PLATFORM, found.server_process_id)
         actor = Actor(f"platform:{claims.subject}")
         home = "" if found.tenant_id is None else f" {found.tenant_id}"
         return Principal(
@@ -94,7 +112,6 @@ def user_principal(claims: Claims) -> Principal:
         )
     if found.user_id is None:
         raise NoMembership
-    tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
     role = Role(found.role)
     user_id = str(found.user_id)
     return Principal(
@@ -106,15 +123,10 @@ def user_principal(claims: Claims) -> Principal:
     )
 
 
-def key_principal(secret: str) -> Principal:
-    """The principal of an API key; sets the transaction's tenant scope.
-
-    Raises Unauthenticated for an unknown, expired or revoked key.
-    """
-    found = AUTHENTICATE_KEY.first(digest=digest_of(secret))
+def principal_of_key(found: Any) -> Principal:
+    """The principal of what ``authenticate_key`` has found; raises Unauthenticated for None."""
     if found is None:
         raise Unauthenticated(reason="key_invalid")
-    tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
     granted = frozenset(Permission(name) for name in found.permissions)
     actor_id = f"key:{found.key_id}"
     if found.tenant_id is None:

@@ -1,6 +1,8 @@
 """The operators' commands of ``flask …``, one file per group."""
 
+from app.cli.access import access
 from app.cli.api_keys import api_keys
+from app.cli.audit import audit
 from app.cli.custom_fields import custom_fields
 from app.cli.doctor import doctor
 from app.cli.emails import emails
@@ -17,7 +19,9 @@ from app.cli.users import users
 from app.cli.webhooks import webhooks
 
 COMMANDS = (
+    access,
     api_keys,
+    audit,
     custom_fields,
     doctor,
     emails,

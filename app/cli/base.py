@@ -102,7 +102,7 @@ def progress_bar() -> Progress:
 
 
 def _cell(value: Any) -> Text:
-    """A value's text, without markup; control characters become spaces."""
+    """A value's printable text, without markup."""
     match value:
         case None:
             text = ""
@@ -110,17 +110,15 @@ def _cell(value: Any) -> Text:
             text = dumps_text(value)
         case _:
             text = plain(value) if isinstance(value, datetime) else str(value)
-    return Text("".join(one if one.isprintable() else " " for one in text))
+    return Text(printable(text))
+
+
+def printable(text: str) -> str:
+    """The text with a space for each control character, which a terminal might obey."""
+    return "".join(one if one.isprintable() else " " for one in text)
 
 
 __all__ = [
-    "AppGroup",
-    "F",
-    "first_line",
-    "json_option",
-    "one_line_errors",
-    "operator",
-    "print_json",
-    "print_rows",
-    "progress_bar",
-]
+    "AppGroup", "F", "first_line", "json_option", "one_line_errors", "operator", "print_json",
+    "print_rows", "printable", "progress_bar",
+]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import IO, Any
 
 import click
@@ -12,14 +13,14 @@ from app.cli.lookup import find_tenant
 from app.cli.records import checked, load, paging_options, print_list, print_one
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
-from app.core.errors import Invalid
-from app.core.validation.fields import AnyJson, AwareDateTime, Bool, Str
-from app.core.validation.schemas import Schema
+from app.core.validation.fields import Str
 from app.flags import evaluation, overrides, presets
-from app.flags.evaluation import EffectiveFlag, FlagSet, Layer
+from app.flags.evaluation import EffectiveFlag, FlagSet
+from app.flags.explanation import explanation_of
 from app.flags.models import PlanPreset
 from app.flags.schemas import (
     EffectiveFlagSchema,
+    FlagExplanationSchema,
     OverrideCreateSchema,
     OverrideSchema,
     OverrideUpdateSchema,
@@ -36,21 +37,10 @@ EFFECTIVE_COLUMNS = ("key", "type", "value", "source", "preset_value", "override
 OVERRIDE_COLUMNS = ("id", "tenant_id", "plan_preset_id", "flag_key", "flag_value")
 
 
-class ExplanationSchema(Schema):
-    """The value of one flag of a tenant, and the reason for it."""
+class ExplanationSchema(FlagExplanationSchema):
+    """The explanation of the API, and the tenant's slug."""
 
     tenant = Str()
-    plan_name = Str()
-    flag_key = Str()
-    flag_type = Str()
-    value = AnyJson()
-    decided_by = Str()
-    because = Str()
-    preset_value = AnyJson()
-    override_value = AnyJson()
-    override_id = Str(nullable=True)
-    expires_at = AwareDateTime(nullable=True)
-    is_locked = Bool()
 
 
 @flags.command("explain")
@@ -62,22 +52,8 @@ def explain(tenant: str, key: str, as_json: bool) -> None:
     """Show a tenant's flag and what decided its value: preset, override or suspension."""
     row = find_tenant(tenant)
     found = evaluation.evaluate(row.id, key)
-    flag = _flag(found, key)
-    explanation = {
-        "tenant": row.slug,
-        "plan_name": found.plan_name,
-        "flag_key": flag.key,
-        "flag_type": flag.type,
-        "value": flag.value,
-        "decided_by": flag.layer.value,
-        "because": _because(flag),
-        "preset_value": flag.preset_value,
-        "override_value": flag.override_value,
-        "override_id": flag.override_id,
-        "expires_at": flag.expires_at,
-        "is_locked": flag.is_locked,
-    }
-    print_one(explanation, ExplanationSchema(), as_json=as_json)
+    told = explanation_of(row.id, found, _flag(found, key))
+    print_one({**asdict(told), "tenant": row.slug}, ExplanationSchema(), as_json=as_json)
 
 
 @flags.command("list")
@@ -118,9 +94,6 @@ def set_preset(name: str, file: IO[str], as_json: bool) -> None:
     """Create a plan's preset or replace its flags by the JSON list in FILE (- is standard input)."""
     given = {"name": name, "flags": _json(file.read())}
     values = load(PlanPresetCreateSchema, given)
-    errors = list(PlanPresetCreateSchema().rules(values))
-    if errors:
-        raise Invalid(*errors)
     known = presets.find_preset(name)
     if known is None:
         preset = presets.create_preset(**values, actor=SYSTEM_CLI)
@@ -192,20 +165,6 @@ def _flag(found: FlagSet, key: str) -> EffectiveFlag:
         _preset(found.plan_name)
         raise click.ClickException(f"The plan {found.plan_name} has no flag {key}.")
     return found.flags[key]
-
-
-def _because(flag: EffectiveFlag) -> str:
-    match flag.layer:
-        case Layer.TENANT_SUSPENDED:
-            return "The tenant is suspended, so its flags are disabled and have the plan's values."
-        case Layer.OVERRIDE:
-            return "The tenant's override takes precedence over the plan's preset."
-        case Layer.OVERRIDE_EXPIRED:
-            return "The tenant's override has expired, so the plan's preset applies."
-        case Layer.OVERRIDE_OF_WRONG_TYPE:
-            return f"The tenant's override is not a {flag.type}, so the plan's preset applies."
-        case Layer.PRESET:
-            return "The tenant has no override, so the plan's preset applies."
 
 
 def _json(text: str) -> Any:

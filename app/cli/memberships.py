@@ -10,10 +10,15 @@ from app.cli.lookup import find_tenant, find_user
 from app.cli.records import load, paging_options, print_list, print_one
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
+from app.identity_sync import waiting
+from app.identity_sync.schemas import WaitingSchema
 from app.memberships import service
 from app.memberships.schemas import MembershipCreateSchema, TenantMembershipSchema
 
 COLUMNS = ("id", "idp_org_id", "user_id", "role", "is_active", "created_at")
+WAITING_COLUMNS = (
+    "kind", "source", "object_id", "organization_id", "user_id", "since", "missing",
+)  # fmt: skip
 ROLES = click.Choice([role.value for role in Role])
 
 memberships = AppGroup("memberships", help="List, create and end memberships; change roles.")
@@ -63,6 +68,19 @@ def create(tenant: str, user: str, role: str, idp_membership_id: str | None, as_
     values = load(MembershipCreateSchema, given)
     row = service.create(member.tenant_id, values, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
+
+
+@memberships.command("waiting")
+@paging_options()
+@json_option
+@operator
+def list_waiting(paging: Paging, as_json: bool) -> None:
+    """List what the identity provider sent whose counterpart has not come.
+
+    These are memberships without their organization or user, and people without a membership.
+    """
+    page = waiting.list_waiting(paging)
+    print_list(page.items, WaitingSchema(), WAITING_COLUMNS, as_json=as_json)
 
 
 @memberships.command("set-role")

@@ -54,12 +54,18 @@ def load(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Load all options by ``schema``, None too; raises UsageError for invalid values."""
+    """Load all options by ``schema``, None too; raises UsageError for invalid values.
+
+    Raises Invalid where the values do not satisfy the schema's rules.
+    """
     try:
         values: dict[str, Any] = schema().load(dict(given))
     except Invalid as refusal:
         faults = [f"{entry['loc'][0]}: {entry['msg']}" for entry in refusal.errors]
         raise click.UsageError("; ".join(faults)) from None
+    errors = list(schema().rules(values))
+    if errors:
+        raise Invalid(*errors)
     return values
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import AppGroup, json_option, operator
+from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
 from app.cli.lookup import find_tenant
 from app.cli.privacy import export_tenant
 from app.cli.records import (
@@ -18,6 +18,8 @@ from app.cli.records import (
 )
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
+from app.subscriptions.plan_decision import decision
+from app.subscriptions.schemas import PlanDecisionSchema
 from app.tenants import deletion, service
 from app.tenants.schemas import (
     TenantCreateSchema,
@@ -37,6 +39,10 @@ SHAPE, DELETION = TenantSchema(), TenantDeletionSchema()
 META_DATA_SHAPE = TenantMetaDataSchema()
 DELETION_COLUMNS = ("tenant_id", "slug", "deletes_at", "stage", "requested_at", "requested_by")
 tenants.add_command(export_tenant)
+PLAN = PlanDecisionSchema()
+PLAN_COLUMNS = (
+    "decides", "source", "plan_name", "bp_subscription_id", "bp_status", "start_date", "because",
+)  # fmt: skip
 
 
 @tenants.command("list")
@@ -173,3 +179,22 @@ def list_deletions(as_json: bool) -> None:
 def free_idp_org_id(idp_org_id: str) -> None:
     """Let a tenant have the idp_org_id of a deleted tenant again."""
     deletion.free_idp_org_id(idp_org_id, actor=SYSTEM_CLI)
+
+
+@tenants.group("plan")
+def plan() -> None:
+    """Show what decides a tenant's plan."""
+
+
+@plan.command("show")
+@click.argument("tenant")
+@json_option
+@operator
+def show_plan(tenant: str, as_json: bool) -> None:
+    """Show a tenant's plan, the subscription that decides it, and why not the others."""
+    shown = PLAN.dump(decision(find_tenant(tenant).id))
+    if as_json:
+        print_json(shown)
+        return
+    print_rows(shown["candidates"], PLAN_COLUMNS, as_json=False)
+    click.echo(f"The tenant has the plan {shown['plan_name']}. {shown['because']}")

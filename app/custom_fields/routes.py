@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
@@ -162,5 +163,7 @@ def get_index(field_id: str) -> FieldIndex:
     """Tell the state of a custom field's search index."""
     return index_state.get_index(field_id)
 
+
+add_history(blp, "/<field_id>", "custom_field", service.get_field)
 
 BLUEPRINTS = (blp,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
@@ -11,11 +12,13 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.flags import evaluation, ofrep, overrides, presets
+from app.flags.explanation import FlagExplanation, explain
 from app.flags.includes import CREATED_BY, EXPIRES_AT, PRESET
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.presets import PlanInUse, PresetNameTaken
 from app.flags.schemas import (
     EffectiveFlagSchema,
+    FlagExplanationSchema,
     FlagTenantQuerySchema,
     OverrideCreateSchema,
     OverrideQuerySchema,
@@ -95,6 +98,9 @@ def delete_preset(preset_id: str) -> None:
     presets.delete_preset(preset_id, actor=current_actor())
 
 
+add_history(plans, "/<preset_id>", "plan_preset", presets.get_preset, platform_only=True)
+
+
 @flags.get("")
 @requires(Permission.FLAGS_READ)
 @flags.arguments(FlagTenantQuerySchema, location="query")
@@ -104,6 +110,16 @@ def list_flags(query: dict[str, Any]) -> Any:
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
     flags = evaluation.evaluate_all(tenant_id).flags.values()
     return Page(list(flags), None)
+
+
+@flags.get("/<key>/explain")
+@requires(Permission.AUDIT_READ)
+@flags.arguments(FlagTenantQuerySchema, location="query")
+@flags.response(200, FlagExplanationSchema)
+def explain_flag(query: dict[str, Any], key: str) -> FlagExplanation:
+    """Explain a tenant's flag: preset, override, expiry, lock and suspension, and what decided."""
+    tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
+    return explain(tenant_id, key)
 
 
 @flags.get("/overrides")
@@ -158,3 +174,6 @@ def update_override(body: dict[str, Any], override_id: str) -> Any:
 def delete_override(override_id: str) -> None:
     """Delete a feature flag override; the preset's value applies again."""
     overrides.delete_override(override_id, actor=current_actor())
+
+
+add_history(flags, "/overrides/<override_id>", "override", overrides.get_override)

@@ -18,6 +18,7 @@ from app.core.validation.fields import (
     Uuid,
 )
 from app.core.validation.schemas import Schema
+from app.flags.evaluation import Layer
 from app.flags.flag_types import MAX_VALUE_BYTES, FlagType, is_too_long, type_errors
 
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
@@ -40,6 +41,11 @@ EXAMPLES = {
             "is_locked": False,
         }
     ],
+    "plan_name": "growth",
+    "flag_type": "boolean",
+    "is_suspended": False,
+    "decided_by": "override",
+    "because": "The tenant's override takes precedence over the plan's preset.",
     "key": "single-sign-on",
     "value": True,
     "source": "override",
@@ -196,6 +202,32 @@ class EffectiveFlagSchema(Schema):
     )
     expires_at = AwareDateTime(required=True, nullable=True)
     is_locked = Bool(required=True)
+
+
+class FlagExplanationSchema(Schema):
+    """Why a flag of a tenant has its value. The plan's preset has the name `plan_name`."""
+
+    examples = EXAMPLES
+
+    tenant_id = Uuid(required=True)
+    is_suspended = Bool(required=True)
+    plan_name = Str(required=True)
+    flag_key = Str(required=True)
+    flag_type = Choice(FlagType, required=True)
+    value = AnyJson(required=True, metadata={"description": "The value that applies now."})
+    decided_by = Choice(
+        Layer,
+        required=True,
+        metadata={"description": "Except with `override`, the value is the preset's."},
+    )
+    because = Str(required=True)
+    preset_value = AnyJson(required=True)
+    is_locked = Bool(required=True, metadata={"description": "Whether the preset locks the flag."})
+    override_id = Str(required=True, nullable=True)
+    override_value = AnyJson(
+        required=True, metadata={"description": "The override's value; null without an override."}
+    )
+    expires_at = AwareDateTime(required=True, nullable=True)
 
 
 def flag_errors(flags: list[dict[str, Any]]) -> Iterator[Entry]:

@@ -18,7 +18,8 @@ class IdentityObject(db.Model):  # type: ignore[name-defined]
 
     ``state`` is :class:`app.identity_sync.merge_state.State` as JSON. ``organization_id`` and
     ``user_id`` are those of a membership. The row of a deleted object stays, so that a late event
-    cannot create it again. ``is_waiting``: a membership whose organization or user is not known.
+    cannot create it again. ``is_waiting``: a membership whose organization or user is not known, or a
+    user of whom no membership is known.
     """
 
     __tablename__ = "identity_objects"
@@ -31,6 +32,9 @@ class IdentityObject(db.Model):  # type: ignore[name-defined]
         ),
         Index(None, "source", "user_id", postgresql_where=text("user_id IS NOT NULL")),
         Index("ix_identity_objects_waiting", "updated_at", postgresql_where=text("is_waiting")),
+        Index(
+            "ix_identity_objects_waiting_since", "created_at", postgresql_where=text("is_waiting")
+        ),
     )
 
     source: Mapped[str] = mapped_column(Text, primary_key=True)

@@ -125,13 +125,15 @@ class Objects:
         self._changed.add(key)
 
     def mark_waiting(self, pairs: Collection[Pair], waiting: Collection[Pair]) -> None:
-        """Record which memberships of ``pairs`` wait for their organization or user."""
+        """Record which memberships of ``pairs`` wait, and which loaded users have no membership."""
         connections = self.connections()
         for pair in pairs:
             for key in connections.get(pair, []):
-                if (key in self._waiting) is not (pair in waiting):
-                    self._changed.add(key)
-                    self._waiting ^= {key}
+                self._set_waiting(key, pair in waiting)
+        members = {pair.user_id for pair in connections}
+        for key, state in self.now.items():
+            if key.kind is Kind.USER:
+                self._set_waiting(key, state.exists and key.object_id not in members)
 
     def save(self) -> None:
         """Write the objects that changed, by one statement."""
@@ -153,6 +155,11 @@ class Objects:
             "created_at": now,
             "updated_at": now,
         }
+
+    def _set_waiting(self, key: Key, is_waiting: bool) -> None:
+        if (key in self._waiting) is not is_waiting:
+            self._changed.add(key)
+            self._waiting ^= {key}
 
     def _bucket(self, object_id: str) -> int:
         return zlib.crc32(f"{self.source} {object_id}".encode()) % BUCKETS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
@@ -83,5 +84,7 @@ def set_active(query: dict[str, Any], membership_id: str) -> Membership:
     """Activate or end a membership."""
     return service.set_active(membership_id, query["is_active"], actor=current_actor())
 
+
+add_history(blp, "/<membership_id>", "membership", service.get_membership)
 
 BLUEPRINTS = (blp,)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.errors import ProviderField
@@ -15,7 +16,9 @@ from app.core.http.tenant_choice import target_id
 from app.includes import HISTORY, TENANT
 from app.subscriptions import service
 from app.subscriptions.includes import CANCELLATION, SOURCE_TIMESTAMP, STATUS_CLASS
+from app.subscriptions.plan_decision import PlanDecision, decision
 from app.subscriptions.schemas import (
+    PlanDecisionSchema,
     SourceHeadersSchema,
     SubscriptionCancelSchema,
     SubscriptionCreateSchema,
@@ -32,7 +35,8 @@ blp = Blueprint(
     url_prefix="/v1/billing/subscriptions",
     description="Copies of the billing provider's subscriptions.",
 )
-BLUEPRINTS = (blp,)
+tenant_plans = Blueprint("tenant_plans", __name__, url_prefix="/v1/tenants")
+BLUEPRINTS = (blp, tenant_plans)
 
 IGNORED = {"X-Update-Ignored": {"schema": {"type": "string", "enum": ["stale"]}}}
 
@@ -115,3 +119,14 @@ def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:
     cancellation replaces it.
     """
     return service.cancel(subscription_id, **body, actor=current_actor())
+
+
+add_history(blp, "/<subscription_id>", "subscription", service.get_subscription)
+
+
+@tenant_plans.get("/<tenant_id>/plan")
+@requires(Permission.BILLING_READ)
+@tenant_plans.response(200, PlanDecisionSchema)
+def explain_plan(tenant_id: str) -> PlanDecision:
+    """Explain a tenant's plan: which subscription decides it, and why not the others."""
+    return decision(tenant_id)

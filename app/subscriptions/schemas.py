@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from app.core.http.pagination import PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Bool, Choice, Email, Int, Literal, Str, Uuid
+from app.core.validation.fields import (
+    AwareDateTime,
+    Bool,
+    Choice,
+    Email,
+    Int,
+    ListOf,
+    Literal,
+    Nested,
+    Str,
+    Uuid,
+)
 from app.core.validation.schemas import Schema
+from app.subscriptions.plan_decision import MAX_SUBSCRIPTIONS, PlanSource
 from app.subscriptions.statuses import StatusClass, vocabulary_text
 
 CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")
@@ -27,6 +39,8 @@ EXAMPLES = {
     "billing_contact_name": "Ada Lovelace",
     "send_invoice_days_before_due": 14,
     "reason": "too expensive",
+    "source": "subscription",
+    "because": "Of the subscriptions that have not ended, it has the latest start date and id.",
 }
 
 
@@ -170,5 +184,45 @@ class SubscriptionQuerySchema(PageQuerySchema):
         metadata={
             "description": f"The class of the provider's word: {vocabulary_text()}. All other words"
             " are `unknown`."
+        },
+    )
+
+
+class PlanCandidateSchema(Schema):
+    """One plan that the tenant could have."""
+
+    examples = EXAMPLES
+
+    source = Choice(PlanSource, required=True)
+    plan_name = Str(required=True)
+    decides = Bool(required=True)
+    because = Str(
+        required=True, metadata={"description": "Why it decides the plan, or why it does not."}
+    )
+    subscription_id = Uuid(required=True, nullable=True)
+    bp_subscription_id = Str(required=True)
+    bp_status = Str(required=True)
+    status_class = Str(required=True)
+    start_date = AwareDateTime(required=True, nullable=True)
+
+
+class PlanDecisionSchema(Schema):
+    """The plan of a tenant, and what decides it."""
+
+    examples = EXAMPLES
+
+    tenant_id = Uuid(required=True)
+    plan_name = Str(required=True, metadata={"description": "The plan that the tenant has."})
+    source = Choice(PlanSource, required=True)
+    subscription_id = Uuid(
+        required=True, nullable=True, metadata={"description": "The subscription that decides."}
+    )
+    because = Str(required=True)
+    candidates = ListOf(
+        Nested(PlanCandidateSchema),
+        required=True,
+        metadata={
+            "description": "In order of precedence, then those that have ended; at most "
+            f"{MAX_SUBSCRIPTIONS} subscriptions, and the default plan."
         },
     )

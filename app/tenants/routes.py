@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.routes import add_history
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
@@ -132,5 +133,7 @@ def restore(tenant_id: str) -> Tenant:
     """Withdraw the request to delete a tenant; it stays suspended."""
     return deletion.restore(tenant_id, actor=current_actor())
 
+
+add_history(blp, "/<tenant_id>", "tenant", service.get_tenant)
 
 BLUEPRINTS = (blp,)

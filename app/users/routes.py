@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
@@ -82,5 +83,7 @@ def patch_meta_data(body: dict[str, Any], user_id: str) -> User:
     """Merge-patch a user's metadata (RFC 7396)."""
     return service.patch_meta_data(user_id, body["patches"], actor=current_actor())
 
+
+add_history(blp, "/<user_id>", "user", service.get_user)
 
 BLUEPRINTS = (blp,)

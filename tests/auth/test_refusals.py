@@ -21,7 +21,8 @@ def refused(api, caplog):
     def send(method: str, path: str, **options) -> tuple[dict, str]:
         caplog.clear()
         api.request(method, path, **options)
-        (text,) = [line for line in caplog.text.splitlines() if '"event":"request"' in line]
+        # `api` may read the document of the endpoints afterwards.
+        text, *_ = [line for line in caplog.text.splitlines() if '"event":"request"' in line]
         names = ("status", "reason", "credential", "principal", "address")
         line = json.loads(text)
         return {name: line[name] for name in names if name in line}, caplog.text
@@ -94,6 +95,7 @@ class TestForbidden:
             "reason": "permission_denied",
             "credential": "user_token",
             "principal": f"user:{tenant.id}:{user.id}",
+            "address": "127.0.0.1",
         }
         assert token not in text
 
@@ -112,6 +114,7 @@ class TestForbidden:
             "reason": "provider_field",
             "credential": "api_key",
             "principal": "",
+            "address": "127.0.0.1",
         }
         assert secret not in text
 
@@ -124,5 +127,19 @@ class TestForbidden:
             "status": 403,
             "reason": "no_membership",
             "credential": "user_token",
+            "address": "127.0.0.1",
+        }
+
+    def test_names_the_user_of_a_suspended_tenant(self, refused):
+        tenant = create_tenant(is_active=False)
+        user, _, token = create_member(tenant)
+
+        told, _ = refused("GET", "/v1/users", token=token)
+
+        assert told == {
+            "status": 403,
+            "reason": "tenant_suspended",
+            "credential": "user_token",
+            "principal": f"user:{tenant.id}:{user.id}",
             "address": "127.0.0.1",
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 import pytest
 
@@ -13,10 +15,11 @@ from tests.webhooks.sending import all_rows
 
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
-    "custom-fields delete", "dev", "export", "flags delete-override", "flags delete-preset",
-    "jobs scheduler", "jobs worker", "platform-admins remove", "tenants export",
-    "tenants free-idp-org-id", "users export",
+    "audit tail", "custom-fields delete", "dev", "export", "flags delete-override",
+    "flags delete-preset", "jobs scheduler", "jobs worker", "platform-admins remove",
+    "tenants export", "tenants free-idp-org-id", "users export",
 }  # fmt: skip
+TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
     "api-keys revoke", "custom-fields delete", "flags delete-override", "flags delete-preset",
     "platform-admins remove", "tenants delete", "tenants suspend", "users delete", "users erase",
@@ -25,13 +28,16 @@ HARMFUL = {
 
 def commands() -> dict[str, click.Command]:
     """Every command by its words."""
-    found = {}
-    for command in (*COMMANDS, *DEVELOPMENT_COMMANDS):
-        if isinstance(command, click.Group):
-            found |= {f"{command.name} {one.name}": one for one in command.commands.values()}
-        else:
-            found[command.name] = command
-    return found
+    return {words: command for one in TOP for words, command in named(one)}
+
+
+def named(command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """The command, or all commands of the group, by their words."""
+    if not isinstance(command, click.Group):
+        yield command.name, command
+        return
+    for one in command.commands.values():
+        yield from ((f"{command.name} {words}", found) for words, found in named(one))
 
 
 def options(command: click.Command) -> set[str]:

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Uuid, bindparam, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Label, Select, Uuid, bindparam, func, or_, select, tuple_
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement, row_class
@@ -99,14 +99,17 @@ def paginate(
     equal: Mapping[str, Any] | None = None,
     tenant_id: UUID | None = None,
     without: tuple[str, ...] = (),
+    further: tuple[Label[Any], ...] = (),
 ) -> Page:
     """One page of at most ``paging.limit`` rows of ``model``, ``without`` some columns.
 
+    Each row also has the columns ``further``. Build these once, at import.
     ``equal`` gives columns and the values that they must have. All ``conditions`` must hold too.
     With ``tenant_id``, only rows of that tenant are in the list. Raises Invalid at
     ``["query", "cursor"]`` for a cursor that is not of this list and order.
     """
-    names = tuple(c.name for c in model.__table__.columns if c.name not in without)
+    columns = (*(c for c in model.__table__.columns if c.name not in without), *further)
+    names = tuple(column.name for column in columns)
     equal = equal or {}
     values: dict[str, Any] = {"limit": paging.limit + 1, **equal}
     conditions += tuple(_in_period(model, paging))
@@ -122,7 +125,7 @@ def paginate(
         values["tenant_id"] = tenant_id
     statement = _list(
         model,
-        names,
+        columns,
         tuple(equal),
         tuple(condition.clause for condition in conditions),
         of_tenant="tenant_id" in values and "tenant_id" not in equal,
@@ -176,7 +179,7 @@ def _before(column: Any) -> ColumnElement[bool]:
 @lru_cache(maxsize=500)
 def _list(
     model: Any,
-    names: tuple[str, ...],
+    columns: tuple[ColumnElement[Any], ...],
     equal: tuple[str, ...],
     clauses: tuple[ColumnElement[bool], ...],
     *,
@@ -189,7 +192,6 @@ def _list(
 
     ``prepare`` is False for a list whose best plan depends on the values of its filters.
     """
-    columns = [model.__table__.columns[name] for name in names]
     clause = select(*columns).order_by(*_sorted(model, order)).limit(bindparam("limit"))
     clause = clause.where(*(getattr(model, name) == bindparam(name) for name in equal), *clauses)
     if of_tenant:
@@ -198,6 +200,7 @@ def _list(
         place = tuple_(model.created_at, model.id)
         last = tuple_(bindparam("last_moment", type_=Moment), bindparam("last_id", type_=Uuid))
         clause = clause.where(place > last if order is ListOrder.OLDEST_FIRST else place < last)
+    names = tuple(clause.selected_columns.keys())
     return Statement(f"{model.__tablename__}.list", _bounded(clause, names, order), prepare=prepare)
 
 

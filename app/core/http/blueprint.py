@@ -5,8 +5,9 @@ complete ``Response``, or None for an answer without a body. Around it, in this 
 transaction, authenticate and authorise, replay the answer of a known ``Idempotency-Key``, validate
 the arguments, run the view, serialize ``{"data": …}`` with an ``ETag``, commit.
 
-Conditional requests (RFC 9110 §13.1): the ``ETag`` is the row's version. ``If-None-Match`` is
-compared weakly. ``If-Match`` is optional and compared strongly under the row's lock
+Conditional requests (RFC 9110 §13.1): the ``ETag`` is the row's version, or a digest of the body if
+a GET answers something without a version. ``If-None-Match`` is compared weakly. ``If-Match`` is
+optional and compared strongly under the row's lock
 (:func:`app.core.db.queries.check_precondition`), so of many writers with one tag exactly one wins.
 """
 
@@ -61,6 +62,7 @@ class Blueprint(flask_smorest.Blueprint):
         endpoint_func._apidoc = {
             **getattr(view_func, "_apidoc", {}),
             "contract": (rule, access, raised, offered, f"{self.name}_{view_func.__name__}"),
+            "answers_list": getattr(view_func, "answers_list", False),
         }
         endpoint_func.__doc__ = f"{view_func.__doc__}\n\n{getattr(access, 'description', '')}"
         super().add_url_rule(rule, endpoint, endpoint_func, *args, **options)
@@ -74,7 +76,13 @@ class Blueprint(flask_smorest.Blueprint):
             doc.setdefault("parameters", []).append(includes.parameter(offered))
         described = doc_info.get("manual_doc", {}).get("responses", ())
         return responses.complete(
-            doc, described, rule=rule, method=method, access=access, raised=raised
+            doc,
+            described,
+            has_tag=not doc_info["answers_list"] if method == "get" else "_id>" in rule,
+            rule=rule,
+            method=method,
+            access=access,
+            raised=raised,
         )
 
     @staticmethod
@@ -117,6 +125,7 @@ class Blueprint(flask_smorest.Blueprint):
                 return _response(result, schema, status or status_code, headers, shown_once)
 
             wrapper.includes = includes  # type: ignore[attr-defined]
+            wrapper.answers_list = schema is not None and schema.many  # type: ignore[attr-defined]
             return wrapper
 
         return decorate
@@ -161,7 +170,8 @@ def _response(
     if isinstance(result, Page):
         response.data = _list(result, schema)
         return response
-    if hasattr(result, "version") and not includes.has_any():
+    has_version = hasattr(result, "version") and not includes.has_any()
+    if has_version:
         response.set_etag(str(result.version))
         if _is_known(response):
             return response
@@ -170,7 +180,7 @@ def _response(
     data = schema.dump(result)
     includes.add_to([data], [result])
     response.data = json_text.dumps({"data": data})
-    if includes.has_any():
+    if request.method == "GET" and not has_version:
         response.add_etag()
         if _is_known(response):
             response.data = b""
@@ -181,9 +191,10 @@ def _response(
 
 
 def _is_known(response: Response) -> bool:
-    """Whether ``If-None-Match`` of a GET names the response's ETag; then its status is 304."""
+    """Whether ``If-None-Match`` of a GET names the answer's ETag; then its status is 304."""
     tag, _ = response.get_etag()
-    is_known = request.method == "GET" and request.if_none_match.contains_weak(tag or "")
+    is_get = request.method == "GET"
+    is_known = is_get and tag is not None and request.if_none_match.contains_weak(tag)
     if is_known:
         response.status_code = 304
     return is_known

@@ -53,14 +53,13 @@ def _app_error(error: AppError) -> Response:
 
 
 def _describe_refusal(error: Unauthenticated | Forbidden) -> None:
-    """Add to the request's log line why it is refused, the kind of credential, and who sent it.
+    """Add to the request's log line why it is refused, the kind of credential, and the address.
 
-    That is the principal, or the address where the credential has no principal.
+    The line names the principal as well, where the credential has one.
     """
     reason = error.reason if isinstance(error, Unauthenticated) else error.code
-    known = {"credential": "none", **current_facts()}
-    who = {} if "principal" in known else {"address": request.remote_addr or ""}
-    add_facts(reason=reason or "forbidden", credential=known["credential"], **who)
+    kind = current_facts().get("credential", "none")
+    add_facts(reason=reason or "forbidden", credential=kind, address=request.remote_addr or "")
 
 
 def _http_exception(error: HTTPException) -> Response:

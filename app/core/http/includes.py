@@ -62,7 +62,7 @@ def choose(view: Any, request: Request, values: Mapping[str, str]) -> None:
     chosen = [offered[name] for name in names]
     for include in chosen:
         if include.permission is not None:
-            view.access.check(include.permission)
+            view.access.require(include.permission)
     context()[CHOSEN] = chosen
 
 

@@ -136,6 +136,7 @@ def complete(
     doc: dict[str, Any],
     described: Collection[str],
     *,
+    has_tag: bool,
     rule: str,
     method: str,
     access: Any,
@@ -143,13 +144,14 @@ def complete(
 ) -> dict[str, Any]:
     """Add the common headers, error responses and security to an operation's documentation.
 
-    ``described``: the statuses that the endpoint documents itself; ``raised``: its own errors.
+    ``described``: the statuses that the endpoint documents itself; ``raised``: its own errors;
+    ``has_tag``: whether the operation answers or changes something that has an ETag.
     """
     guarded = getattr(access, "permission", None) is not None
     doc["security"] = [{"user_token": []}, {"api_key": []}] if guarded else []
     if guarded:
         doc["x-permission"] = str(access.permission)
-        doc.setdefault("parameters", []).extend(_headers(rule, method))
+        doc.setdefault("parameters", []).extend(_headers(has_tag, method))
     responses = doc.setdefault("responses", {})
     if guarded and (doc.get("parameters") or "requestBody" in doc or "<" in rule):
         responses.setdefault(422, INVALID)
@@ -158,35 +160,30 @@ def complete(
     for status in _error_statuses(doc, rule, method) if guarded else ():
         if str(status) not in described:
             responses.setdefault(str(status), _answer(DESCRIPTIONS[status], "Error"))
-    common = _common_errors(rule, method, access) if guarded else ()
+    common = _common_errors(has_tag, method, access) if guarded else ()
     errors = sorted({*common, *raised}, key=lambda error: (error.status, error.code or ""))
     for status, of_status in groupby(errors, key=lambda error: error.status):
         responses[str(status)] = _coded_answer(DESCRIPTIONS[status], list(of_status))
-    if guarded and method == "get" and _names_row(rule):
+    if guarded and method == "get" and has_tag:
         responses.setdefault("304", {"description": "`If-None-Match` names the current version."})
     return doc
 
 
-def _headers(rule: str, method: str) -> Iterator[dict[str, Any]]:
-    if _names_row(rule):
+def _headers(has_tag: bool, method: str) -> Iterator[dict[str, Any]]:
+    if has_tag:
         yield IF_NONE_MATCH if method == "get" else IF_MATCH
     if method.upper() in idempotency.METHODS:
         yield IDEMPOTENCY_KEY
 
 
-def _common_errors(rule: str, method: str, access: Any) -> Iterator[type[AppError]]:
+def _common_errors(has_tag: bool, method: str, access: Any) -> Iterator[type[AppError]]:
     """The errors with a code that guarded endpoints share."""
     yield from access.errors
     yield DatabaseUnavailable
     if method.upper() in idempotency.METHODS:
         yield idempotency.IdempotencyInProgress
-    if method != "get" and _names_row(rule):
+    if method != "get" and has_tag:
         yield PreconditionFailed
-
-
-def _names_row(rule: str) -> bool:
-    """Whether the path names a row by its id, so that it has a version."""
-    return "_id>" in rule
 
 
 def _error_statuses(doc: dict[str, Any], rule: str, method: str) -> Iterator[int]:

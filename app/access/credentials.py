@@ -1,0 +1,254 @@
+"""The two kinds of credentials whose access is explained, and the steps of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from uuid import UUID
+
+from app.access.steps import (
+    Outcome,
+    Step,
+    StepName,
+    failed,
+    passed,
+    platform_step,
+    role_permission_step,
+    skipped,
+    tenant_step,
+)
+from app.auth.models import ApiKey
+from app.auth.permissions import PLATFORM_ONLY, Permission, Role
+from app.auth.principals import Principal, principal_of_key, principal_of_user
+from app.auth.tokens import Claims
+from app.core.clock import rfc3339
+from app.memberships.models import Membership
+from app.tenants.models import Tenant
+from app.users.models import User
+
+ADD_SUPERADMIN = "Add the subject as a platform superadmin: flask platform-admins add."
+MEMBER_STEPS = (StepName.TENANT, StepName.USER, StepName.MEMBERSHIP, StepName.ROLE)
+
+
+class FoundUser(NamedTuple):
+    """A row of the database function ``authenticate_user``."""
+
+    is_superadmin: bool
+    tenant_id: UUID | None
+    tenant_is_active: bool | None
+    user_id: UUID | None
+    role: str | None
+
+
+class FoundKey(NamedTuple):
+    """A row of the database function ``authenticate_key``."""
+
+    key_id: UUID
+    tenant_id: UUID | None
+    permissions: list[str]
+    tenant_is_active: bool | None
+
+
+@dataclass(frozen=True)
+class Member:
+    """A user token, and the rows that exist for it.
+
+    ``is_superadmin`` is None where the caller may not know it.
+    """
+
+    claims: Claims
+    tenant: Tenant | None
+    user: User | None
+    membership: Membership | None
+    is_superadmin: bool | None
+
+    @property
+    def is_platform(self) -> bool:
+        """Whether this is a platform credential."""
+        return bool(self.is_superadmin)
+
+    @property
+    def granting_step(self) -> StepName:
+        """The step that gives the permissions."""
+        return StepName.PLATFORM if self.is_superadmin else StepName.PERMISSION
+
+    @property
+    def missing_step(self) -> StepName:
+        """The first step without an active row; of the tenant, any row counts."""
+        if self.tenant is None:
+            return StepName.TENANT
+        is_active = self.user is not None and self.user.is_active
+        return StepName.MEMBERSHIP if is_active else StepName.USER
+
+    def principal(self) -> Principal:
+        """The principal of a request; raises NoMembership."""
+        tenant, user, membership = self.tenant, self.user, self.membership
+        is_member = user and user.is_active and membership and membership.is_active
+        found = FoundUser(
+            is_superadmin=self.is_platform,
+            tenant_id=tenant.id if tenant else None,
+            tenant_is_active=tenant.is_active if tenant else None,
+            user_id=user.id if user and is_member else None,
+            role=membership.role if membership and is_member else None,
+        )
+        return principal_of_user(found, self.claims)
+
+    def steps(self, permission: Permission) -> list[Step]:
+        """The steps in their order; those of a member do not matter for a superadmin."""
+        steps = [
+            self._credential_step(),
+            self._tenant_step(),
+            self._user_step(),
+            self._membership_step(),
+            self._role_step(),
+            self._permission_step(permission),
+            self._platform_step(permission),
+        ]
+        if not self.is_superadmin:
+            return steps
+        return [
+            replace(step, outcome=Outcome.SKIPPED, change="") if step.step in MEMBER_STEPS else step
+            for step in steps
+        ]
+
+    def _credential_step(self) -> Step:
+        org_id = self.claims.org_id
+        place = "no organization" if org_id is None else f"the organization {org_id}"
+        found = f"A valid token has the subject {self.claims.subject} and {place}."
+        return passed(StepName.CREDENTIAL, found)
+
+    def _tenant_step(self) -> Step:
+        if self.tenant is not None:
+            return tenant_step(self.tenant)
+        if self.claims.org_id is None:
+            found, change = "The token names no organization.", "Use a token of an organization."
+        else:
+            found = "No tenant has this organization."
+            change = "Create the tenant with this idp_org_id, or correct that of the tenant."
+        return failed(StepName.TENANT, found, change)
+
+    def _user_step(self) -> Step:
+        user = self.user
+        if self.tenant is None:
+            return skipped(StepName.USER, "Without a tenant there is no user.")
+        if user is None:
+            found = "The tenant has no user with this subject as idp_user_id."
+            return failed(StepName.USER, found, "Create the user in this tenant.")
+        if not user.is_active:
+            found = f"The user {user.email} is not active."
+            return failed(StepName.USER, found, "Activate the user.", user.id)
+        return passed(StepName.USER, f"The user {user.email} is active.", user.id)
+
+    def _membership_step(self) -> Step:
+        row = self.membership
+        if self.user is None:
+            return skipped(StepName.MEMBERSHIP, "Without a user there is no membership.")
+        if row is None:
+            found = "The user has no membership."
+            return failed(StepName.MEMBERSHIP, found, "Make the user a member of the tenant.")
+        if not row.is_active:
+            found = "The membership is not active."
+            return failed(StepName.MEMBERSHIP, found, "Activate the membership.", row.id)
+        return passed(StepName.MEMBERSHIP, "The membership is active.", row.id)
+
+    def _role_step(self) -> Step:
+        if self.membership is None:
+            return skipped(StepName.ROLE, "Without a membership there is no role.")
+        return passed(StepName.ROLE, f"The membership has the role {self.membership.role}.")
+
+    def _permission_step(self, permission: Permission) -> Step:
+        if self.is_superadmin:
+            return passed(StepName.PERMISSION, "A platform superadmin has all permissions.")
+        if self.membership is None:
+            return skipped(StepName.PERMISSION, "Without a role there are no permissions.")
+        return role_permission_step(Role(self.membership.role), permission)
+
+    def _platform_step(self, permission: Permission) -> Step:
+        if self.is_superadmin:
+            return passed(StepName.PLATFORM, "The subject is a platform superadmin.")
+        if self.is_superadmin is None:
+            found = "A tenant's credential cannot see who is a platform superadmin."
+            return platform_step(permission, found, "Ask the platform's operator.")
+        found = "The subject is not a platform superadmin."
+        return platform_step(permission, found, ADD_SUPERADMIN)
+
+
+@dataclass(frozen=True)
+class Key:
+    """An API key; a platform key has no tenant."""
+
+    row: ApiKey
+    tenant: Tenant | None
+    is_expired: bool
+
+    @property
+    def is_platform(self) -> bool:
+        """Whether this is a platform credential."""
+        return self.tenant is None
+
+    @property
+    def granting_step(self) -> StepName:
+        """The step that gives the permissions."""
+        return StepName.PERMISSION
+
+    @property
+    def missing_step(self) -> StepName:
+        """A key has no membership, so no membership is missing."""
+        return StepName.CREDENTIAL
+
+    def principal(self) -> Principal:
+        """The principal of a request; raises Unauthenticated."""
+        is_usable = self.row.revoked_at is None and not self.is_expired
+        return principal_of_key(self._found() if is_usable else None)
+
+    def steps(self, permission: Permission) -> list[Step]:
+        """The steps in their order."""
+        return [
+            self._credential_step(),
+            self._tenant_step(),
+            skipped(StepName.USER, "An API key has no user."),
+            skipped(StepName.MEMBERSHIP, "An API key has no membership."),
+            self._role_step(),
+            self._permission_step(permission),
+            self._platform_step(permission),
+        ]
+
+    def _found(self) -> FoundKey:
+        row = self.row
+        is_active = self.tenant.is_active if self.tenant else None
+        return FoundKey(row.id, row.tenant_id, row.permissions, is_active)
+
+    def _credential_step(self) -> Step:
+        named = f"The API key {self.row.name} ({self.row.prefix}…)"
+        if self.row.revoked_at is not None:
+            found = f"{named} was revoked at {rfc3339(self.row.revoked_at)}."
+        elif self.is_expired and self.row.expires_at is not None:
+            found = f"{named} expired at {rfc3339(self.row.expires_at)}."
+        else:
+            return passed(StepName.CREDENTIAL, f"{named} can be used.", self.row.id)
+        return failed(StepName.CREDENTIAL, found, "Create another API key.", self.row.id)
+
+    def _tenant_step(self) -> Step:
+        if self.tenant is None:
+            return skipped(StepName.TENANT, "A platform key belongs to no tenant.")
+        return tenant_step(self.tenant)
+
+    def _role_step(self) -> Step:
+        if self.is_platform:
+            return skipped(StepName.ROLE, "Roles do not apply to platform credentials.")
+        found = "Where roles are compared, a tenant's API key counts as admin."
+        return skipped(StepName.ROLE, found)
+
+    def _permission_step(self, permission: Permission) -> Step:
+        if principal_of_key(self._found()).has(permission):
+            return passed(StepName.PERMISSION, f"The key has the permission {permission}.")
+        found = f"The key does not have the permission {permission}."
+        if permission in PLATFORM_ONLY and not self.is_platform:
+            return failed(StepName.PERMISSION, found, "No tenant's key can have it.")
+        return failed(StepName.PERMISSION, found, "Create an API key that has it.")
+
+    def _platform_step(self, permission: Permission) -> Step:
+        if self.is_platform:
+            return passed(StepName.PLATFORM, "The key is a platform key.")
+        found = "The key is a tenant's."
+        return platform_step(permission, found, "Use an API key without a tenant.")

@@ -1,0 +1,104 @@
+"""The request and the answer of /v1/access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.access.steps import Outcome, StepName
+from app.auth.permissions import Permission
+from app.core.errors import Entry, value_error
+from app.core.validation.fields import Bool, Choice, Int, ListOf, Nested, Str, Uuid
+from app.core.validation.schemas import Schema
+
+CREDENTIALS = ("subject", "user_id", "key_id")
+MAX_CLAIM = 255
+ONE_OF = "Exactly one of `subject`, `user_id` and `key_id` is needed."
+
+EXAMPLES = {
+    "permission": "billing:read",
+    "subject": "user_01JZ4M",
+    "org_id": "org_01JZ4K",
+    "allowed": False,
+    "status": 403,
+    "reason": "permission_denied",
+    "decided_by": "permission",
+    "step": "permission",
+    "outcome": "failed",
+    "found": "The role member does not have the permission billing:read.",
+    "change": "Give the member a role that has it: owner, admin, billing.",
+    "row_id": None,
+}
+
+
+class AccessQuerySchema(Schema):
+    """Whose access to what."""
+
+    examples = EXAMPLES
+
+    permission = Choice(Permission, required=True)
+    subject = Str(
+        min_length=1,
+        max_length=MAX_CLAIM,
+        metadata={"description": f"The subject of a user token. {ONE_OF}"},
+    )
+    user_id = Uuid(metadata={"description": "A user, as the subject of a token."})
+    key_id = Uuid(metadata={"description": "An API key."})
+    org_id = Str(
+        min_length=1,
+        max_length=MAX_CLAIM,
+        metadata={
+            "description": "The token's organization, an `idp_org_id`. Without it and `tenant_id` "
+            "it is the user's, or the tenant credential's own; else the token has none."
+        },
+    )
+    tenant_id = Uuid(metadata={"description": "A tenant, instead of its `org_id`."})
+
+    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
+        given = [name for name in CREDENTIALS if name in values]
+        if len(given) != 1:
+            reason = "give exactly one of subject, user_id and key_id"
+            yield value_error(["query", given[1] if given else "subject"], reason)
+        if "org_id" in values and "tenant_id" in values:
+            yield value_error(["query", "tenant_id"], "give either org_id or tenant_id")
+
+
+class StepSchema(Schema):
+    """One step of the decision."""
+
+    examples = EXAMPLES
+
+    step = Choice(StepName, required=True)
+    outcome = Choice(
+        Outcome,
+        required=True,
+        metadata={"description": "Skipped: the step does not matter to the decision."},
+    )
+    found = Str(required=True)
+    change = Str(
+        required=True, metadata={"description": "What would change a failed step; else empty."}
+    )
+    row_id = Uuid(
+        required=True,
+        nullable=True,
+        metadata={"description": "The tenant, user, membership or API key that was found."},
+    )
+
+
+class ExplanationSchema(Schema):
+    """The answer that a request would get, and the steps that lead to it."""
+
+    examples = EXAMPLES
+
+    permission = Choice(Permission, required=True)
+    allowed = Bool(required=True)
+    status = Int(
+        required=True, metadata={"description": "200, or the status of the refusal: 401 or 403."}
+    )
+    reason = Str(
+        required=True,
+        metadata={"description": "The refusal's code, as the log names it; empty where allowed."},
+    )
+    decided_by = Choice(StepName, required=True)
+    tenant_id = Uuid(required=True, nullable=True)
+    steps = ListOf(Nested(StepSchema), required=True)

@@ -1,0 +1,202 @@
+"""Why a credential may do something, or may not.
+
+The decision is the one of requests: what the statements here find is judged by
+:func:`principal_of_user` or :func:`principal_of_key`, then by :meth:`Requires.check`. The
+statements find the rows that the database functions ``authenticate_user`` and ``authenticate_key``
+find, and those that are not active too. They do not set the tenant scope or record a key's use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Text, Uuid, bindparam, case, cast, exists, func, null, or_, select
+
+from app.access.credentials import Key, Member
+from app.access.steps import Step, StepName
+from app.auth.guard import Requires, TenantSuspended
+from app.auth.models import ApiKey, PlatformAdmin
+from app.auth.permissions import PLATFORM_ONLY, Permission
+from app.auth.principals import NoMembership
+from app.auth.tokens import Claims
+from app.core.db.queries import visible_id
+from app.core.db.statements import Statement
+from app.core.db.tenancy import current_scope
+from app.core.errors import Forbidden, NotFound, Unauthenticated
+from app.memberships.models import Membership
+from app.tenants.models import Tenant
+from app.users.models import User
+
+_org_id = cast(bindparam("org_id"), Text)
+
+
+def _find_member(name: str, asked: Any) -> Statement:
+    """The statement for ``asked``, which selects a ``subject`` and its ``home``, a tenant's id.
+
+    The tenant is that of ``org_id`` or ``tenant_id``, else the ``home``.
+    """
+    person = asked.subquery("person")
+    home = case((_org_id.is_(None), person.c.home))
+    tenant_id = func.coalesce(cast(bindparam("tenant_id"), Uuid), home)
+    is_superadmin = exists().where(PlatformAdmin.subject == person.c.subject)
+    of_tenant = (User.tenant_id == Tenant.id) & (User.idp_user_id == person.c.subject)
+    of_user = (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
+    return Statement(
+        name,
+        select(person.c.subject, is_superadmin.label("is_superadmin"), Tenant, User, Membership)
+        .select_from(person)
+        .outerjoin(Tenant, or_(Tenant.idp_org_id == _org_id, Tenant.id == tenant_id))
+        .outerjoin(User, of_tenant)
+        .outerjoin(Membership, of_user),
+    )
+
+
+FIND_SUBJECT = _find_member(
+    "access.find_subject",
+    select(cast(bindparam("subject"), Text).label("subject"), cast(null(), Uuid).label("home")),
+)
+FIND_USER = _find_member(
+    "access.find_user",
+    select(User.idp_user_id.label("subject"), User.tenant_id.label("home")).where(
+        User.id == bindparam("user_id", type_=Uuid)
+    ),
+)
+FIND_KEY = Statement(
+    "access.find_key",
+    select(ApiKey, Tenant, (ApiKey.expires_at <= func.now()).label("is_expired"))
+    .outerjoin(Tenant, Tenant.id == ApiKey.tenant_id)
+    .where(ApiKey.id == bindparam("key_id", type_=Uuid)),
+)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answer to a request that needs ``permission``, and the steps to it.
+
+    ``status`` is 200 or that of the refusal. ``reason`` is the refusal's code, as the log names it.
+    """
+
+    permission: Permission
+    status: int
+    reason: str
+    decided_by: StepName
+    tenant_id: UUID | None
+    steps: list[Step]
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request is not refused."""
+        return self.status == 200
+
+
+def explain(
+    permission: Permission,
+    *,
+    subject: str | None = None,
+    user_id: UUID | None = None,
+    key_id: UUID | None = None,
+    org_id: str | None = None,
+    tenant_id: UUID | None = None,
+) -> Explanation:
+    """The answer to a request with the API key ``key_id``, or with a token of a person.
+
+    The person is the ``subject``, or that of the user ``user_id``. The token's organization is that
+    of ``org_id`` or ``tenant_id``, else the user's. Raises NotFound for an unknown user, key or
+    tenant, and for a key of another tenant than the given one.
+
+    In a tenant's scope, what is of another tenant is unknown too, and so is every organization but
+    the tenant's own. Nothing says there whether the person is a platform superadmin.
+    """
+    if tenant_id is not None:
+        visible_id(tenant_id)
+    credential: Key | Member
+    if key_id is not None:
+        credential = _find_key(key_id, org_id, tenant_id)
+    else:
+        credential = _find_person(subject, user_id, org_id, tenant_id)
+    refusal = _refusal(credential, permission)
+    reason = refusal.reason if isinstance(refusal, Unauthenticated) else refusal and refusal.code
+    return Explanation(
+        permission=permission,
+        status=refusal.status if refusal else 200,
+        reason=reason or "",
+        decided_by=_deciding_step(credential, permission, refusal),
+        tenant_id=credential.tenant.id if credential.tenant else None,
+        steps=credential.steps(permission),
+    )
+
+
+def _find_person(
+    subject: str | None, user_id: UUID | None, org_id: str | None, tenant_id: UUID | None
+) -> Member:
+    own = current_scope().tenant_id
+    place = {"org_id": org_id if own is None else None, "tenant_id": own or tenant_id}
+    if user_id is not None:
+        found = FIND_USER.first(user_id=user_id, **place)
+    else:
+        found = FIND_SUBJECT.first(subject=subject, **place)
+    if found is None:
+        raise NotFound
+    tenant = _existing(found.Tenant)
+    if not _is_named(tenant, org_id if own else None, tenant_id):
+        raise NotFound
+    return Member(
+        Claims(found.subject, tenant.idp_org_id if tenant else org_id),
+        tenant,
+        _existing(found.User),
+        _existing(found.Membership),
+        is_superadmin=found.is_superadmin if own is None else None,
+    )
+
+
+def _find_key(key_id: UUID, org_id: str | None, tenant_id: UUID | None) -> Key:
+    own = current_scope().tenant_id
+    found = FIND_KEY.first(key_id=key_id)
+    if found is None or own not in (None, found.ApiKey.tenant_id):
+        raise NotFound
+    tenant = _existing(found.Tenant)
+    if tenant is not None and not _is_named(tenant, org_id, tenant_id):
+        raise NotFound
+    return Key(found.ApiKey, tenant, is_expired=bool(found.is_expired))
+
+
+def _existing(row: Any) -> Any:
+    """The row; None where the outer join found none."""
+    return None if row.id is None else row
+
+
+def _is_named(tenant: Tenant | None, org_id: str | None, tenant_id: UUID | None) -> bool:
+    """Whether the tenant exists and has these ids, of which None is any."""
+    if tenant is None:
+        return org_id is None and tenant_id is None
+    return org_id in (None, tenant.idp_org_id) and tenant_id in (None, tenant.id)
+
+
+def _refusal(
+    credential: Key | Member, permission: Permission
+) -> Unauthenticated | Forbidden | None:
+    """The error that the request gets, or None."""
+    try:
+        Requires(permission).check(credential.principal())
+    except (Unauthenticated, Forbidden) as refusal:
+        return refusal
+    return None
+
+
+def _deciding_step(
+    credential: Key | Member, permission: Permission, refusal: Unauthenticated | Forbidden | None
+) -> StepName:
+    match refusal:
+        case None:
+            return credential.granting_step
+        case Unauthenticated():
+            return StepName.CREDENTIAL
+        case TenantSuspended():
+            return StepName.TENANT
+        case NoMembership():
+            return credential.missing_step
+    if permission in PLATFORM_ONLY and not credential.is_platform:
+        return StepName.PLATFORM
+    return StepName.PERMISSION

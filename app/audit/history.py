@@ -1,0 +1,66 @@
+"""The history of one row: its audit rows, with the names of those who made the changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    ColumnExpressionArgument,
+    Text,
+    Uuid,
+    case,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+)
+
+from app.audit.models import AuditEvent
+from app.auth.models import ApiKey
+from app.core.db.pages import Page, Paging, paginate
+from app.core.db.queries import parse_id
+from app.core.db.tenancy import narrow
+from app.users.models import User
+
+KEY = "key:"
+
+
+def _as_id(text: ColumnExpressionArgument[str]) -> ColumnElement[Any]:
+    """The id that a text column is; NULL for any other text."""
+    return case((func.pg_input_is_valid(text, "uuid"), cast(text, Uuid)))
+
+
+_full_name = func.trim(func.concat_ws(" ", User.first_name, User.last_name))
+_user_name = select(func.coalesce(func.nullif(_full_name, ""), User.email)).where(
+    User.tenant_id == AuditEvent.tenant_id, User.id == _as_id(AuditEvent.actor)
+)
+_actor_key_id = case(
+    (
+        AuditEvent.actor.startswith(KEY),
+        _as_id(func.substr(AuditEvent.actor, len(KEY) + 1, type_=Text)),
+    )
+)
+# The table of API keys has no row-level security: only the platform sees the names of its own.
+_is_platform = func.current_setting("app.platform", True) == "on"
+_key_name = select(ApiKey.name).where(
+    ApiKey.id == _actor_key_id, or_(ApiKey.tenant_id == AuditEvent.tenant_id, _is_platform)
+)
+ACTOR_NAME = func.coalesce(
+    _user_name.scalar_subquery(), _key_name.scalar_subquery(), literal("", Text)
+).label("actor_name")
+
+
+def list_history(target_type: str, row_id: str, paging: Paging) -> Page:
+    """One page of the audit rows of one row, each with ``actor_name``; empty for an unknown id.
+
+    Raises NotFound for an id that is no UUID.
+    """
+    return paginate(
+        AuditEvent,
+        paging,
+        equal={"target_type": target_type, "target_id": str(parse_id(row_id))},
+        tenant_id=narrow(None),
+        further=(ACTOR_NAME,),
+    )

@@ -1,0 +1,34 @@
+"""/v1/identity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.guard import requires
+from app.auth.permissions import Permission
+from app.core.db.pages import Page
+from app.core.http.blueprint import Blueprint
+from app.identity_sync import waiting
+from app.identity_sync.schemas import WaitingQuerySchema, WaitingSchema
+
+blp = Blueprint(
+    "identity",
+    __name__,
+    url_prefix="/v1/identity",
+    description="What the identity provider sent.",
+)
+
+
+@blp.get("/waiting")
+@requires(Permission.SUPERADMIN)
+@blp.arguments(WaitingQuerySchema, location="query")
+@blp.response(200, WaitingSchema(many=True))
+def list_waiting(query: dict[str, Any]) -> Page:
+    """List memberships that wait for their organization or user, and people without a membership.
+
+    The times of the query compare with `since`.
+    """
+    return waiting.list_waiting(query["paging"])
+
+
+BLUEPRINTS = (blp,)

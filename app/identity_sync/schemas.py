@@ -1,0 +1,43 @@
+"""Requests and answers of /v1/identity."""
+
+from __future__ import annotations
+
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import AwareDateTime, Choice, ListOf, Str
+from app.core.validation.schemas import Schema
+from app.identity_sync.store import Kind
+
+EXAMPLES = {
+    "kind": "membership",
+    "source": "workos",
+    "object_id": "om_01JZ4N",
+    "organization_id": "org_01JZ4K",
+    "user_id": "user_01JZ4M",
+    "missing": ["user"],
+}
+
+
+class WaitingSchema(Schema):
+    """A membership or a person whose counterpart the provider has not sent."""
+
+    examples = EXAMPLES
+
+    kind = Choice(Kind, required=True)
+    source = Str(required=True, metadata={"description": "The provider."})
+    object_id = Str(required=True, metadata={"description": "The provider's id."})
+    organization_id = Str(required=True)
+    user_id = Str(required=True)
+    since = AwareDateTime(
+        required=True,
+        attribute="created_at",
+        metadata={"description": "When the provider's first event of it was applied."},
+    )
+    missing = ListOf(
+        Choice(Kind),
+        required=True,
+        metadata={"description": "Empty where it has come; a job then applies the membership."},
+    )
+
+
+class WaitingQuerySchema(PageQuerySchema):
+    """The query of the list."""

@@ -1,0 +1,155 @@
+"""``flask audit``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.cli.audit import follow
+from app.core.clock import utcnow
+from tests.audit.test_history import add_row
+from tests.database import rows
+from tests.factories import create_tenant, create_user, save
+
+
+@pytest.fixture
+def run(app):
+    def invoke(*words, ok=True):
+        ended = app.test_cli_runner().invoke(args=["audit", *map(str, words)])
+        assert (ended.exit_code == 0) == ok, ended.output
+        return json.loads(ended.stdout) if ok and "--json" in words else ended
+
+    return invoke
+
+
+class TestList:
+    def test_shows_the_newest_first_and_filters(self, run):
+        tenant = create_tenant()
+        for actor in ("system:1", "system:2", "system:3"):
+            add_row(tenant, "x", actor=actor)
+        add_row(None, "y", action="plan_preset.created")
+        moments = [event.created_at.isoformat() for event in rows(AuditEvent, target_id="x")]
+
+        def actors(*words):
+            return [event["actor"] for event in run("list", *words, "--json")]
+
+        assert actors("--tenant", tenant.slug) == ["system:3", "system:2", "system:1"]
+        assert actors("--target-id", "x", "--limit", 1) == ["system:3"]
+        assert actors("--target-type", "user", "--order", "created_at")[0] == "system:1"
+        assert actors("--actor", "system:2", "--action", "user.updated") == ["system:2"]
+        assert actors("--after", moments[1], "--before", moments[2]) == ["system:2"]
+        assert "system:3" in run("list").stdout
+
+    def test_refuses_what_is_no_time(self, run):
+        assert "created_after" in run("list", "--after", "yesterday", ok=False).stderr
+
+
+class TestHistory:
+    def test_shows_one_row_with_the_actors_name(self, run):
+        tenant = create_tenant()
+        actor, user = create_user(tenant, first_name="Ada"), create_user(tenant)
+        add_row(tenant, user.id, actor=str(actor.id))
+        add_row(tenant, actor.id)
+
+        (found,) = run("history", "user", user.id, "--json")
+
+        assert (found["actor_name"], found["before"], found["after"]) == (
+            "Ada", {"a": 1}, {"a": 2},
+        )  # fmt: skip
+        assert "Ada" in run("history", "user", user.id).stdout
+
+    def test_fails_for_an_unknown_row(self, run):
+        unknown = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
+
+        assert "No change" in run("history", "user", unknown, ok=False).stderr
+
+
+class TestTail:
+    @pytest.fixture
+    def read(self, app):
+        def start(tenant_id=None, filters=None, lines=10):
+            return follow(tenant_id, filters or {}, lines, interval=0.01)
+
+        with app.app_context():
+            yield start
+
+    def test_shows_the_last_changes_then_each_new_one_once(self, read):
+        for target in "abc":
+            add_row(None, target)
+        events = read(lines=2)
+        first = [next(events).target_id for _ in range(2)]
+
+        for target in "def":
+            add_row(None, target)
+
+        assert first == ["b", "c"]
+        assert [next(events).target_id for _ in range(3)] == ["d", "e", "f"]
+
+    def test_shows_what_is_committed_late(self, read):
+        add_row(None, "a")
+        events = read()
+        next(events)
+        add_row(None, "b")
+        assert next(events).target_id == "b"
+
+        add_late(seconds=5, target_id="late")
+
+        assert next(events).target_id == "late"
+
+    def test_shows_more_than_one_page(self, read):
+        add_row(None, "first")
+        events = read(lines=1)
+        next(events)
+        for number in range(250):
+            add_row(None, number)
+
+        targets = [next(events).target_id for _ in range(250)]
+
+        assert targets == [str(number) for number in range(250)]
+
+    def test_filters(self, read):
+        tenant = create_tenant()
+        add_row(None, "a")
+        add_row(tenant, "b")
+        add_row(tenant, "c", action="user.created")
+
+        events = read(tenant_id=tenant.id, filters={"action": "user.created"})
+
+        assert next(events).target_id == "c"
+
+    def test_prints_a_line_for_each_and_ends_cleanly(self, app, environment):
+        add_row(None, "first\x1b[2J")
+        command = [sys.executable, "-m", "flask", "--app", "wsgi", "audit", "tail"]
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            shown = process.stdout.readline()
+            add_row(None, "second")
+            later = process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=20)
+
+        assert "user.updated  first [2J  by system:idp  (a)" in shown
+        assert "second" in later
+        assert (process.returncode, told.strip()) == (0, "")
+
+
+def add_late(*, seconds: int, target_id: str) -> None:
+    """A change that was made some seconds before its commit."""
+    save(
+        AuditEvent,
+        tenant_id="00000000-0000-0000-0000-000000000000",
+        created_at=utcnow() - timedelta(seconds=seconds),
+        actor="system:idp",
+        action="user.updated",
+        target_type="user",
+        target_id=target_id,
+        before={},
+        after={},
+    )

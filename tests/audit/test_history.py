@@ -1,0 +1,208 @@
+"""GET …/history: the audit rows of one row, with the names of the actors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.api_keys import service as api_keys
+from app.audit.service import add_event
+from app.auth.models import ApiKey
+from app.auth.permissions import Permission
+from app.core.actors import SYSTEM_CLI, Actor
+from app.core.db.queries import Change
+from tests.changes import make_world
+from tests.database import platform_transaction, row
+from tests.document import operations
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_override,
+    create_preset,
+    create_tenant,
+    create_user,
+    platform_token,
+)
+
+
+def add_row(tenant: Any, target_id: Any, *, actor: str = "system:idp", action="user.updated"):
+    with platform_transaction():
+        add_event(
+            action,
+            target_type=action.partition(".")[0],
+            target_id=str(target_id),
+            tenant_id=tenant and tenant.id,
+            change=Change({"a": 1}, {"a": 2}),
+            actor=Actor(actor),
+        )
+
+
+def entries(api, path, token, **query):
+    answer = api.get(f"{path}/history", token=token, query_string=query)
+    assert answer.status_code == 200, answer.text
+    return answer.get_json()["data"]
+
+
+@pytest.fixture
+def tenant(app):
+    return create_tenant()
+
+
+@pytest.fixture
+def token(tenant):
+    return create_member(tenant, role="owner")[2]
+
+
+class TestHistory:
+    def test_shows_the_changes_of_one_row_newest_first(self, api, tenant, token):
+        user, other = create_user(tenant), create_user(tenant)
+        for name in ("Ada", "Eva"):
+            api.patch(f"/v1/users/{user.id}", token=token, json={"first_name": name})
+        api.patch(f"/v1/users/{other.id}", token=token, json={"first_name": "Zoe"})
+
+        found = entries(api, f"/v1/users/{user.id}", token)
+
+        assert [(one["before"], one["after"]) for one in found] == [
+            ({"first_name": "Ada"}, {"first_name": "Eva"}),
+            ({"first_name": ""}, {"first_name": "Ada"}),
+        ]
+        assert list(found[0]) == [
+            "id", "created_at", "tenant_id", "actor", "action", "target_type", "target_id",
+            "before", "after", "request_id", "actor_name",
+        ]  # fmt: skip
+
+    def test_goes_page_by_page_in_both_orders(self, api, tenant, token):
+        user = create_user(tenant)
+        for number in range(5):
+            add_row(tenant, user.id, actor=f"system:{number}")
+        path = f"/v1/users/{user.id}/history"
+
+        first = api.get(f"{path}?limit=3", token=token).get_json()
+        last = api.get(f"{path}?limit=3&cursor={first['next_cursor']}", token=token).get_json()
+        oldest = api.get(f"{path}?order=created_at", token=token).get_json()["data"]
+
+        found = [*first["data"], *last["data"]]
+        assert [one["actor"] for one in found] == [f"system:{number}" for number in (4, 3, 2, 1, 0)]
+        assert last["next_cursor"] is None
+        assert oldest == found[::-1]
+
+    def test_of_a_row_without_changes_is_empty(self, api, tenant, token):
+        assert entries(api, f"/v1/users/{create_user(tenant).id}", token) == []
+
+    def test_goes_on_after_the_rows_deletion(self, api, tenant, token):
+        override = create_override(tenant, create_preset(beta=False), "beta", True)
+        path = f"/v1/billing/flags/overrides/{override.id}"
+        api.delete(path, token=platform_token())
+
+        (found,) = entries(api, path, token)
+
+        assert (found["action"], found["after"]) == ("override.deleted", {})
+
+    @pytest.mark.parametrize("row_id", ["x", "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"])
+    def test_of_an_unknown_row_is_404(self, api, token, row_id):
+        assert api.get(f"/v1/users/{row_id}/history", token=token).status_code == 404
+
+    def test_does_not_show_another_type_with_the_same_id(self, api, tenant, token):
+        user = create_user(tenant)
+        add_row(tenant, user.id, action="tenant.updated")
+
+        assert entries(api, f"/v1/users/{user.id}", token) == []
+
+    def test_of_another_tenants_row_is_404(self, api, tenant, token):
+        other = create_tenant()
+        user = create_user(other)
+        create_api_key(other)
+        rows = {
+            f"/v1/tenants/{other.id}": ("tenant.updated", other.id),
+            f"/v1/users/{user.id}": ("user.updated", user.id),
+            f"/v1/api-keys/{row(ApiKey).id}": ("api_key.revoked", row(ApiKey).id),
+        }
+        for action, target_id in rows.values():
+            add_row(other, target_id, action=action)
+
+        assert {api.get(f"{path}/history", token=token).status_code for path in rows} == {404}
+        assert all(len(entries(api, path, platform_token())) == 1 for path in rows)
+
+    def test_needs_to_read_the_audit_trail(self, api, tenant):
+        user, _, viewer = create_member(tenant, role="viewer")
+
+        assert api.get(f"/v1/users/{user.id}/history", token=viewer).status_code == 403
+
+    def test_of_a_preset_is_the_platforms(self, api, tenant, token):
+        path = f"/v1/billing/plans/{create_preset(beta=False).id}"
+        api.patch(path, token=platform_token(), json={"name": "growth"})
+
+        refused = api.get(f"{path}/history", token=token)
+
+        assert refused.status_code == 403
+        assert [one["action"] for one in entries(api, path, platform_token())] == [
+            "plan_preset.updated"
+        ]
+
+    def test_of_every_resource_shows_its_creation(self, app, api):
+        world = make_world(app)
+        document = app.test_client().get("/openapi.json").get_json()
+        histories = [one for one in operations(document) if one.path.endswith("/history")]
+        lists = {one.path.partition("/{")[0] for one in histories}
+
+        found = {}
+        for path in lists:
+            query = {} if path in ("/v1/tenants", "/v1/billing/plans") else world
+            listed = api.get(
+                path,
+                token=world["token"],
+                query_string={"tenant_id": query["tenant_id"]} if query else {},
+            )
+            row_id = listed.get_json()["data"][0]["id"]
+            found[path] = entries(api, f"{path}/{row_id}", world["token"])[-1]["action"]
+
+        assert found == {
+            "/v1/tenants": "tenant.created",
+            "/v1/users": "user.created",
+            "/v1/memberships/tenant": "membership.created",
+            "/v1/billing/subscriptions": "subscription.created",
+            "/v1/billing/plans": "plan_preset.created",
+            "/v1/billing/flags/overrides": "override.created",
+            "/v1/custom-fields": "custom_field.created",
+            "/v1/api-keys": "api_key.created",
+        }
+
+
+class TestActorName:
+    def names(self, api, tenant, token, *actors):
+        user = create_user(tenant)
+        for actor in actors:
+            add_row(tenant, user.id, actor=str(actor))
+        return [one["actor_name"] for one in entries(api, f"/v1/users/{user.id}", token)[::-1]]
+
+    def test_is_the_users_name_or_address(self, api, tenant, token):
+        named = create_user(tenant, first_name="Ada", last_name="Lovelace", email="ada@a.example")
+        half = create_user(tenant, last_name="Noether")
+        unnamed = create_user(tenant, email="emmy@a.example")
+
+        found = self.names(api, tenant, token, named.id, half.id, unnamed.id)
+
+        assert found == ["Ada Lovelace", "Noether", "emmy@a.example"]
+
+    def test_is_empty_for_others(self, api, tenant, token):
+        stranger = create_user(create_tenant(), first_name="Ada")
+        actors = ["system:idp", "platform:ops", stranger.id, "key:x", "key:", "", "x'--"]
+
+        for asking in (token, platform_token()):
+            assert self.names(api, tenant, asking, *actors) == [""] * len(actors)
+
+    def test_is_the_keys_name_where_the_caller_may_see_the_key(self, api, tenant, token):
+        keys = []
+        for of in (tenant.id, None, create_tenant().id):
+            with platform_transaction():
+                key, _ = api_keys.create(
+                    name=f"key {len(keys)}",
+                    permissions=[Permission.USERS_READ],
+                    tenant_id=of,
+                    actor=SYSTEM_CLI,
+                )
+            keys.append(f"key:{key.id}")
+
+        assert self.names(api, tenant, token, *keys) == ["key 0", "", ""]
+        assert self.names(api, tenant, platform_token(), *keys) == ["key 0", "key 1", "key 2"]

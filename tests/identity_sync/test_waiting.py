@@ -1,0 +1,167 @@
+"""GET /v1/identity/waiting and ``flask memberships waiting``."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+
+import pytest
+
+from tests import database, factories
+from tests.factories import create_api_key, create_member, create_tenant, platform_token
+from tests.identity_sync.test_sync import generic
+
+__all__ = ["generic"]
+PATH = "/v1/identity/waiting"
+
+
+@pytest.fixture
+def waiting(api):
+    """The list, without the times; the rest of the query as given."""
+
+    def ask(**query):
+        answer = api.get(PATH, token=platform_token(), query_string=query)
+        assert answer.status_code == 200, answer.text
+        return answer.get_json()["data"]
+
+    return ask
+
+
+def told(rows) -> list[tuple[str, str, list[str]]]:
+    return [(row["kind"], row["user_id"], row["missing"]) for row in rows]
+
+
+def join(generic, user_id="u1", at="09:00", **values):
+    generic("membership.created", at, organization_id="o1", user_id=user_id, **values)
+
+
+class TestListWaiting:
+    def test_shows_a_membership_and_what_is_missing(self, generic, waiting):
+        join(generic)
+
+        (row,) = waiting()
+
+        assert row.pop("since").endswith("Z")
+        assert row == {
+            "kind": "membership",
+            "source": "generic",
+            "object_id": "o1 u1",
+            "organization_id": "o1",
+            "user_id": "u1",
+            "missing": ["organization", "user"],
+        }
+
+    def test_follows_the_events_that_come(self, generic, waiting):
+        steps = []
+        for type_, values in (
+            ("user.created", {"id": "u1", "email": "ada@acme.example"}),
+            ("membership.created", {"organization_id": "o1", "user_id": "u1"}),
+            ("organization.created", {"id": "o1", "name": "Acme"}),
+        ):
+            generic(type_, "09:00", **values)
+            steps.append(told(waiting()))
+
+        assert steps == [
+            [("user", "u1", ["membership"])],
+            [("membership", "u1", ["organization"])],
+            [],
+        ]
+
+    def test_names_a_user_who_is_missing(self, generic, waiting):
+        create_tenant(idp_org_id="o1")
+        join(generic)
+
+        assert told(waiting()) == [("membership", "u1", ["user"])]
+
+    def test_names_nothing_once_the_tenant_is_made_by_hand(self, generic, waiting):
+        join(generic)
+        tenant = create_tenant(idp_org_id="o1")
+        factories.create_user(tenant, idp_user_id="u1")
+
+        assert told(waiting()) == [("membership", "u1", [])]
+
+    def test_leaves_out_who_was_deleted(self, generic, waiting):
+        generic("user.created", "09:00", id="u1", email="ada@acme.example")
+        join(generic, "u2")
+
+        generic("user.deleted", "09:10", id="u1")
+        generic("membership.deleted", "09:10", organization_id="o1", user_id="u2")
+
+        assert waiting() == []
+
+    def test_of_a_deleted_user_who_comes_back_shows_the_user(self, generic, waiting):
+        generic("user.deleted", "09:00", id="u1")
+        generic("user.created", "09:10", id="u1", email="ada@acme.example")
+
+        assert told(waiting()) == [("user", "u1", ["membership"])]
+
+    def test_shows_no_name_or_address(self, api, generic):
+        generic("user.created", "09:00", id="u1", email="ada@acme.example", name="Ada Lovelace")
+
+        text = api.get(PATH, token=platform_token()).text
+
+        assert "u1" in text
+        assert not any(word in text for word in ("ada@", "Ada"))
+
+    @pytest.mark.parametrize("order", ["created_at", "-created_at"])
+    def test_goes_page_by_page(self, api, generic, order):
+        for number in range(5):
+            generic("user.created", "09:00", id=f"u{number}", email=f"u{number}@acme.example")
+        found, cursor = [], None
+        for _ in range(3):
+            query = {"limit": 2, "order": order, **({"cursor": cursor} if cursor else {})}
+            page = api.get(PATH, token=platform_token(), query_string=query).get_json()
+            found += [row["user_id"] for row in page["data"]]
+            cursor = page["next_cursor"]
+
+        numbers = [f"u{number}" for number in range(5)]
+        assert found == (numbers if order == "created_at" else numbers[::-1])
+        assert cursor is None
+
+    def test_narrows_by_time(self, generic, waiting):
+        for user_id in ("u1", "u2", "u3"):
+            generic("user.created", "09:00", id=user_id, email=f"{user_id}@acme.example")
+        first, second, third = (row["since"] for row in waiting())
+
+        shown = told(waiting(created_after=second, created_before=third))
+
+        assert first < second
+        assert [user_id for _, user_id, _ in shown] == ["u2"]
+
+    def test_is_for_the_platform(self, api):
+        _, _, owner = create_member(create_tenant(), role="owner")
+
+        assert api.get(PATH, token=owner).status_code == 403
+        assert api.get(PATH, token=create_api_key(None, ["users:read"])).status_code == 403
+
+
+class TestCommand:
+    def test_lists_what_waits(self, app, generic):
+        join(generic)
+        run = app.test_cli_runner().invoke
+
+        table = run(args=["memberships", "waiting"])
+        listed = json.loads(run(args=["memberships", "waiting", "--json"]).stdout)
+
+        assert "o1 u1" in table.stdout
+        assert listed[0]["missing"] == ["organization", "user"]
+
+
+class TestUpgrade:
+    def test_marks_the_people_who_were_set_aside_before(self, generic, waiting):
+        generic("user.created", "09:00", id="u1", email="ada@acme.example")
+        generic("user.created", "09:00", id="u2", email="eva@acme.example")
+        generic("user.deleted", "09:10", id="u2")
+        generic("user.created", "09:00", id="u3", email="zoe@acme.example")
+        join(generic, "u3")
+        before = waiting()
+        database.execute("UPDATE identity_objects SET is_waiting = false WHERE kind = 'user'")
+
+        migration = import_module("migrations.versions.0013_waiting_people")
+        database.execute(migration.MARK_PEOPLE)
+
+        assert waiting() == before
+        assert told(before) == [
+            ("user", "u1", ["membership"]),
+            ("membership", "u3", ["organization"]),
+        ]
