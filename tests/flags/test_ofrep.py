@@ -139,8 +139,11 @@ class TestEvaluateFlag:
     def test_asks_for_a_credential_with_flags_read(self, api):
         tenant = create_tenant()
 
-        assert evaluate(api, None, "beta").status_code == 401
-        assert evaluate(api, create_api_key(tenant, []), "beta").status_code == 403
+        missing = evaluate(api, None, "beta")
+        powerless = evaluate(api, create_api_key(tenant, []), "beta")
+
+        assert (missing.status_code, powerless.status_code) == (401, 403)
+        assert missing.headers["WWW-Authenticate"] == "Bearer"
 
     def test_costs_one_statement_besides_authentication(self, app, api):
         preset, tenant = create_preset(beta=False), create_tenant()
