@@ -13,6 +13,7 @@ from app import create_app
 from app.auth.permissions import Permission, Role
 from app.core import json_text as app_json
 from app.core.http.body_limits import MAX_BODY
+from app.core.http.rate_limit import EXTENSION
 from app.flags import ofrep
 from tests.conftest import Api
 from tests.factories import (
@@ -36,6 +37,13 @@ def key_of(tenant):
 def evaluate(api, token, key=None, body=CONTEXT, **headers):
     path = URL if key is None else f"{URL}/{key}"
     return api.post(path, token=token, json=body, headers=headers)
+
+
+@pytest.fixture
+def limited(app, environment):
+    limited = create_app({**environment, "RATELIMIT_ENABLED": "1", "RATELIMIT_DEFAULT": "1/month"})
+    yield Api(limited)
+    limited.extensions[EXTENSION].counts.exchange()  # so that nothing is left for the next test
 
 
 def naming(name):
@@ -276,13 +284,11 @@ class TestRefusals:
             assert answer.json["errorCode"] == "GENERAL"
             assert isinstance(answer.json["errorDetails"], str)
 
-    def test_beyond_the_rate_limit_say_when_to_come_back(self, app, environment, key):
-        limits = {"RATELIMIT_ENABLED": "1", "RATELIMIT_DEFAULT": "1/month"}
-        api = Api(create_app({**environment, **limits}))
+    def test_beyond_the_rate_limit_say_when_to_come_back(self, limited, key):
         token = key_of(create_tenant(plan_name="none"))
 
-        evaluate(api, token, key)
-        answer = evaluate(api, token, key)
+        evaluate(limited, token, key)
+        answer = evaluate(limited, token, key)
 
         assert answer.status_code == 429
         assert answer.json["errorCode"] == "GENERAL"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from flask import Flask, Response, request
+from werkzeug.datastructures import HeaderSet
 
 PATHS = ("/v1/", "/ofrep/")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -48,8 +49,8 @@ def allow_origins(app: Flask, origins: Collection[str]) -> None:
         if not is_preflight or not request.path.startswith(PATHS) or request.origin not in origins:
             return None
         response = Response(status=204)
-        response.access_control_allow_methods.update(METHODS)
-        response.access_control_allow_headers.update(REQUEST_HEADERS)
+        response.access_control_allow_methods = HeaderSet(METHODS)
+        response.access_control_allow_headers = HeaderSet(REQUEST_HEADERS)
         response.access_control_max_age = PREFLIGHT_SECONDS
         return response
 
@@ -59,5 +60,5 @@ def allow_origins(app: Flask, origins: Collection[str]) -> None:
             response.vary.add("Origin")
             if request.origin in origins:
                 response.access_control_allow_origin = request.origin
-                response.access_control_expose_headers.update(RESPONSE_HEADERS)
+                response.access_control_expose_headers = HeaderSet(RESPONSE_HEADERS)
         return response
