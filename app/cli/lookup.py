@@ -6,25 +6,31 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import click
-from sqlalchemy import select
+from sqlalchemy import Uuid, bindparam, or_, select
 
+from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
-from app.tenants.lookup import find_tenants
 from app.tenants.models import Tenant
 from app.users.lookup import find_users
 from app.users.models import User
 
+FIND_TENANT = Statement(
+    "tenants.find_by_name",
+    select(Tenant).where(
+        or_(Tenant.slug == bindparam("slug"), Tenant.id == bindparam("id", type_=Uuid))
+    ),
+)
 LIST_TENANT_IDS = Statement(
     "tenants.list_ids", select(Tenant.id).order_by(Tenant.created_at, Tenant.id)
 )
 
 
 def find_tenant(named: str) -> Tenant:
-    """The tenant with this id, ``idp_org_id`` or slug; ClickException if there is none."""
-    found = find_tenants(named)
-    if not found:
+    """The tenant with this slug or id; ClickException if there is none."""
+    tenant: Tenant | None = FIND_TENANT.first(slug=named, id=id_or_none(named))
+    if tenant is None:
         raise click.ClickException(f"There is no tenant {named}.")
-    return found[0]
+    return tenant
 
 
 def list_tenant_ids() -> Sequence[UUID]:

@@ -26,7 +26,7 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.error_handlers import answer_errors
 from app.flags import ofrep_document
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate, evaluate_all, fingerprint
-from app.tenants.lookup import find_tenants
+from app.tenants.lookup import find_tenant_ids
 
 blp = Blueprint(
     "ofrep",
@@ -108,10 +108,10 @@ def _tenant_id(context: Mapping[str, Any]) -> UUID:
             "`tenant_id` must be the id, the idp_org_id or the slug of a tenant."
         )
     own = current_principal().tenant_id
-    found = [tenant.id for tenant in find_tenants(name) if own in (None, tenant.id)]
-    if not found:
-        raise _invalid_context("`tenant_id` names no tenant that the credential can see.")
-    return found[0]
+    for tenant_id in find_tenant_ids(name):
+        if own in (None, tenant_id):
+            return tenant_id
+    raise _invalid_context("`tenant_id` names no tenant that the credential can see.")
 
 
 def _invalid_context(details: str) -> EvaluationFailure:
@@ -134,7 +134,7 @@ def _answer(body: dict[str, Any]) -> Response:
 
 
 def _tagged(response: Response, tag: str) -> Response:
-    """The response with its ETag; a cache must ask again each time, and keep it from others."""
+    """The response with its ETag. Caches must revalidate it, and shared caches must not store it."""
     response.set_etag(tag)
     response.cache_control.private = True
     response.cache_control.no_cache = True

@@ -1,8 +1,9 @@
-"""Find a tenant by any of its three names: id, idp_org_id or slug."""
+"""Find tenants by a name that may be an id, an ``idp_org_id`` or a slug."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from sqlalchemy import Uuid, bindparam, or_, select
 
@@ -13,16 +14,16 @@ from app.tenants.models import Tenant
 _has_id = Tenant.id == bindparam("id", type_=Uuid)
 _has_idp_org_id = Tenant.idp_org_id == bindparam("name")
 FIND = Statement(
-    "tenants.find_by_name",
-    select(Tenant)
+    "tenants.find_named",
+    select(Tenant.id)
     .where(or_(_has_id, _has_idp_org_id, Tenant.slug == bindparam("name")))
     .order_by(_has_id.desc(), _has_idp_org_id.desc()),
 )
 
 
-def find_tenants(name: str) -> Sequence[Tenant]:
-    """The tenants with this id, this ``idp_org_id`` or this slug, in this order; at most three.
+def find_tenant_ids(name: str) -> Sequence[UUID]:
+    """The ids of the tenants with this id, ``idp_org_id`` or slug, in this order; at most three.
 
-    A slug is last because a tenant's admins choose it: theirs never hides another tenant's ids.
+    A slug comes last because a tenant's admins choose it, and must not hide another tenant's id.
     """
-    return FIND.all(id=id_or_none(name), name=name)
+    return FIND.scalars(id=id_or_none(name), name=name)

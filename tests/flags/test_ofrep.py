@@ -258,7 +258,7 @@ class TestTenantOfTheContext:
             evaluate(api, token, key, body)
 
         assert messages[1:-1] == [
-            "tenants.find_by_name",
+            "tenants.find_named",
             "flags.evaluate_all" if key is None else "flags.evaluate_one",
         ]
 

@@ -71,7 +71,7 @@ def _answer(write_body: WriteBody, error: Exception) -> Response:
 
 def _redirect_or_not_found(error: NotFound) -> Response:
     redirect = None
-    if request.routing_exception is error:
+    if request.routing_exception is error:  # not from a view
         redirect = redirect_to_slashless(
             request,
             current_app.create_url_adapter(request),
