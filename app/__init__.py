@@ -12,6 +12,7 @@ from app.auth.key_use import record_refused_uses
 from app.auth.tokens import TokenVerifier
 from app.config import load_config
 from app.core.db.engine import configure_engine, engine_options
+from app.core.http.cors import allow_origins
 from app.core.http.hooks import register_hooks
 from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
@@ -86,6 +87,7 @@ def create_app(
     telemetry.start(app, config)
     limits = app.extensions[EXTENSION] = RateLimits(config)
     register_hooks(app, limits)
+    allow_origins(app, config.cors_origins)
     record_refused_uses(app)
     if is_private:
         from app.dev.engines.sharing import run_engines_for

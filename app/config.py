@@ -26,6 +26,10 @@ SECONDS = {
     "month": 30 * 86_400,
     "year": 360 * 86_400,
 }
+# An origin as browsers send it: in lower case, without the scheme's own port.
+ORIGIN = re.compile(
+    r"(?!http:.*:80$|https:.*:443$)https?://([a-z0-9._-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?"
+)
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 REQUIRED = "required"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -122,6 +126,15 @@ def _http(value: str) -> str:
     if url.scheme not in {"http", "https"} or not url.hostname:
         raise ValueError("must be an http:// or https:// URL")
     return value.strip()
+
+
+def _origins(value: str) -> tuple[str, ...]:
+    origins = _words(value)
+    for origin in origins:
+        if not ORIGIN.fullmatch(origin):
+            example = "https://app.example.com"
+            raise ValueError(f"must be origins such as {example}, {origin!r} is none")
+    return origins
 
 
 def _dsn(value: str) -> str:
@@ -259,6 +272,12 @@ class Config:
         _number(0, 10),
         0,
         "number of proxies that set X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host",
+    )
+    cors_origins: tuple[str, ...] = _setting(
+        _origins,
+        (),
+        "origins of web applications that may call `/v1` and `/ofrep` from a browser, such as"
+        " `https://app.example.com`; none if unset",
     )
     metrics_token: str = _setting(
         _text, "", "bearer token that `/metrics` asks for; open to everybody if unset"

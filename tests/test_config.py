@@ -18,6 +18,7 @@ NEEDED = {
     "JWT_AUDIENCE": "controlplane",
     "JWT_JWKS_URL": "https://id.example.com/jwks",
 }
+EXAMPLE = "https://app.example.com"
 
 
 def loaded(**settings: str) -> Config:
@@ -55,6 +56,12 @@ class TestConfig:
             " JWT_AUDIENCE is not set; exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set."
         )
 
+    def test_reads_origins_with_commas_or_white_space(self):
+        origins = ("https://app.example.com", "http://localhost:5173", "http://[::1]:8080")
+
+        assert loaded(CORS_ORIGINS=", ".join(origins)).cors_origins == origins
+        assert loaded().cors_origins == ()
+
     @pytest.mark.parametrize(
         ("name", "value", "fault"),
         [
@@ -63,6 +70,21 @@ class TestConfig:
             ("DATABASE_URL", "postgresql://db:port/x", "is no URL that can be read"),
             ("REDIS_URL", "redis://cache:port", "is no URL that can be read"),
             ("JWT_JWKS_URL", "id.example.com/jwks", "must be an http:// or https:// URL"),
+            *(
+                ("CORS_ORIGINS", origin, f"must be origins such as {EXAMPLE}, {origin!r} is none")
+                for origin in (
+                    "*",
+                    "null",
+                    "app.example.com",
+                    "ftp://app.example.com",
+                    "https://app.example.com/",
+                    "https://App.example.com",
+                    "https://*.example.com",
+                    "https://user@app.example.com",
+                    "https://app.example.com:443",
+                    "http://localhost:80",
+                )
+            ),
             ("LOG_LEVEL", "loud", "must be one of DEBUG, INFO, WARNING, ERROR"),
             ("RATELIMIT_ENABLED", "perhaps", "must be 1 or 0"),
             ("RATELIMIT_DEFAULT", "often", "must be a rate such as 100/minute"),

@@ -63,7 +63,7 @@ def _default(setting: Field) -> str:
 
 def _shown(default: object) -> str:
     if isinstance(default, tuple):
-        return f"`{','.join(default)}`"
+        return f"`{','.join(default)}`" if default else ""
     if isinstance(default, bool):
         return f"`{int(default)}`"
     return f"`{default}`" if isinstance(default, int | float | str) and default != "" else ""

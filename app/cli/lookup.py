@@ -8,9 +8,10 @@ from uuid import UUID
 import click
 from sqlalchemy import Uuid, bindparam, or_, select
 
+from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.tenants.models import Tenant
-from app.users.lookup import find_users, id_or_none
+from app.users.lookup import find_users
 from app.users.models import User
 
 FIND_TENANT = Statement(

@@ -59,7 +59,7 @@ class EffectiveFlag:
 
 @dataclass(frozen=True, slots=True)
 class FlagSet:
-    """A tenant's flags at one moment; equal fingerprints mean equal flags."""
+    """A tenant's flags at one moment; equal fingerprints mean the same tenant and equal flags."""
 
     fingerprint: str
     plan_name: str
@@ -81,7 +81,9 @@ _versions = (
     .scalar_subquery()
 )
 _fingerprint = func.md5(
-    func.concat_ws("|", FORMAT, Tenant.is_active, PlanPreset.id, PlanPreset.version, _versions)
+    func.concat_ws(
+        "|", FORMAT, Tenant.id, Tenant.is_active, PlanPreset.id, PlanPreset.version, _versions
+    )
 ).label("fingerprint")
 
 

@@ -1,7 +1,8 @@
 """OpenFeature Remote Evaluation Protocol (OFREP) 0.3: flags for any OpenFeature SDK.
 
-The tenant comes from the credential. Its flags depend on nothing else, so a context and its
-``targetingKey`` are optional. Answers and errors have the protocol's own bodies. The reasons are:
+Flags depend on nothing but the tenant. It is the credential's; the evaluation context of a platform
+credential names it as ``tenant_id``. Answers and errors have the protocol's own bodies. The reasons
+are:
 
 - ``STATIC``: the preset's value
 - ``TARGETING_MATCH``: the tenant's override
@@ -10,19 +11,22 @@ The tenant comes from the credential. Its flags depend on nothing else, so a con
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 import orjson
 from flask import Response, request
 
-from app.auth.guard import home_tenant_id, requires
+from app.auth.guard import current_principal, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core import json_text
-from app.core.errors import AppError
+from app.core.errors import AppError, Invalid
 from app.core.http.blueprint import Blueprint
+from app.core.http.error_handlers import answer_errors
 from app.flags import ofrep_document
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate, evaluate_all, fingerprint
+from app.tenants.lookup import find_tenant_ids
 
 blp = Blueprint(
     "ofrep",
@@ -32,22 +36,16 @@ blp = Blueprint(
 )
 
 REASONS = {Layer.OVERRIDE: "TARGETING_MATCH", Layer.TENANT_SUSPENDED: "DISABLED"}
+MAX_TENANT_NAME = 255
 
 
 class EvaluationFailure(AppError):
-    """An error with OFREP's body; ``key`` is None for a bulk evaluation."""
+    """An error of the protocol's own, with its ``errorCode``."""
 
-    def __init__(
-        self, error_code: str, details: str, *, key: str | None, status: int = 400
-    ) -> None:
+    def __init__(self, error_code: str, details: str, *, status: int = 400) -> None:
         super().__init__(details)
-        self.code = error_code
+        self.error_code = error_code
         self.status = status
-        self.key = key
-
-    def body(self) -> dict[str, Any]:
-        named = {} if self.key is None else {"key": self.key}
-        return {**named, "errorCode": self.code, "errorDetails": self.detail}
 
 
 @blp.post("/flags/<key>")
@@ -55,12 +53,11 @@ class EvaluationFailure(AppError):
 @blp.doc(**ofrep_document.ONE)
 def evaluate_flag(key: str) -> Response:
     """Evaluate one flag (OFREP)."""
-    tenant_id = _tenant_of_request(key)
-    found = evaluate(tenant_id, key)
+    found = evaluate(_tenant_id(_context()), key)
     flag = found.flags.get(key)
     if flag is None:
         details = f"The plan {found.plan_name!r} has no flag {key!r}."
-        raise EvaluationFailure("FLAG_NOT_FOUND", details, key=key, status=404)
+        raise EvaluationFailure("FLAG_NOT_FOUND", details, status=404)
     return _answer(_success(flag, found.plan_name))
 
 
@@ -70,9 +67,9 @@ def evaluate_flag(key: str) -> Response:
 def evaluate_flags() -> Response:
     """Evaluate all flags (OFREP).
 
-    Answers 304 if `If-None-Match` has the ETag of an equal answer.
+    Answers 304 if `If-None-Match` has the ETag of an equal answer for the same tenant.
     """
-    tenant_id = _tenant_of_request()
+    tenant_id = _tenant_id(_context())
     if request.if_none_match:
         current = fingerprint(tenant_id)
         if request.if_none_match.contains_weak(current):
@@ -82,26 +79,43 @@ def evaluate_flags() -> Response:
     return _tagged(_answer({"flags": flags}), found.fingerprint)
 
 
-def _tenant_of_request(key: str | None = None) -> UUID:
-    """Check the request's body; returns the credential's tenant."""
-    _check_body(key)
-    tenant_id = home_tenant_id()
-    if tenant_id is None:
-        raise EvaluationFailure("INVALID_CONTEXT", "The credential has no tenant.", key=key)
-    return tenant_id
-
-
-def _check_body(key: str | None) -> None:
+def _context() -> Mapping[str, Any]:
+    """The evaluation context of the request's body; empty where the body has none."""
     try:
         body = orjson.loads(request.get_data())
     except orjson.JSONDecodeError as fault:
-        raise EvaluationFailure("PARSE_ERROR", f"The body is not JSON: {fault}.", key=key) from None
+        raise EvaluationFailure("PARSE_ERROR", f"The body is not JSON: {fault}.") from None
     context = body.get("context", {}) if isinstance(body, dict) else None
     if not isinstance(context, dict):
-        details = "The body must be an object, and its `context` an object."
-        raise EvaluationFailure("INVALID_CONTEXT", details, key=key)
+        raise _invalid_context("The body must be an object, and its `context` an object.")
     if not isinstance(context.get("targetingKey", ""), str):
-        raise EvaluationFailure("INVALID_CONTEXT", "`targetingKey` must be a string.", key=key)
+        raise _invalid_context("`targetingKey` must be a string.")
+    return context
+
+
+def _tenant_id(context: Mapping[str, Any]) -> UUID:
+    """The tenant that the context names, else the credential's.
+
+    A tenant's credential may name its own tenant only.
+    """
+    name, home = context.get("tenant_id"), home_tenant_id()
+    if home is not None and name in (None, str(home)):
+        return home
+    if name is None:
+        raise _invalid_context("The context needs the `tenant_id`: the credential has no tenant.")
+    if not isinstance(name, str) or len(name) > MAX_TENANT_NAME or "\0" in name:
+        raise _invalid_context(
+            "`tenant_id` must be the id, the idp_org_id or the slug of a tenant."
+        )
+    own = current_principal().tenant_id
+    for tenant_id in find_tenant_ids(name):
+        if own in (None, tenant_id):
+            return tenant_id
+    raise _invalid_context("`tenant_id` names no tenant that the credential can see.")
+
+
+def _invalid_context(details: str) -> EvaluationFailure:
+    return EvaluationFailure("INVALID_CONTEXT", details)
 
 
 def _success(flag: EffectiveFlag, plan_name: str) -> dict[str, Any]:
@@ -120,5 +134,23 @@ def _answer(body: dict[str, Any]) -> Response:
 
 
 def _tagged(response: Response, tag: str) -> Response:
+    """The response with its ETag. Caches must revalidate it, and shared caches must not store it."""
     response.set_etag(tag)
+    response.cache_control.private = True
+    response.cache_control.no_cache = True
+    response.vary.add("Authorization")
     return response
+
+
+def _write_failure(error: AppError) -> bytes:
+    """OFREP's body of any error; that of a single flag's evaluation has the flag's key."""
+    key = (request.view_args or {}).get("key")
+    code = error.error_code if isinstance(error, EvaluationFailure) else "GENERAL"
+    details = error.detail
+    if isinstance(error, Invalid):
+        details = "; ".join(entry["msg"] for entry in error.errors)
+    named = {} if key is None else {"key": key}
+    return json_text.dumps({**named, "errorCode": code, "errorDetails": details})
+
+
+answer_errors(blp, _write_failure)

@@ -1,16 +1,28 @@
-"""OFREP's requests and answers for the OpenAPI document. OFREP's bodies have no envelope."""
+"""OFREP's requests, answers and errors for the OpenAPI document; their bodies have no envelope."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from app.core.openapi.responses import IDEMPOTENCY_KEY
+from app.core.errors import DatabaseUnavailable
+from app.core.http.body_limits import TOO_LARGE
+from app.core.http.idempotency import IdempotencyInProgress, reused
+from app.core.openapi.responses import DESCRIPTIONS, IDEMPOTENCY_KEY
 
 CONTEXT = {
     "type": "object",
-    "properties": {"targetingKey": {"type": "string"}},
+    "properties": {
+        "targetingKey": {"type": "string"},
+        "tenant_id": {
+            "type": ["string", "null"],
+            "maxLength": 255,
+            "description": "The tenant: its id, `idp_org_id` or slug. A platform credential needs it"
+            " unless its token has an organization. A tenant's credential may name its own tenant.",
+        },
+    },
     "additionalProperties": True,
-    "description": "Optional and ignored: flags depend only on the credential's tenant.",
+    "description": "Optional. Only `tenant_id` has an effect: flags depend on nothing but the"
+    " tenant.",
     "examples": [{"targetingKey": "user-123"}],
 }
 REQUEST = {
@@ -52,12 +64,17 @@ FAILURE = {
         "key": {"type": "string", "examples": ["single-sign-on"]},
         "errorCode": {
             "type": "string",
-            "enum": ["PARSE_ERROR", "INVALID_CONTEXT", "FLAG_NOT_FOUND"],
+            "enum": ["PARSE_ERROR", "INVALID_CONTEXT", "FLAG_NOT_FOUND", "GENERAL"],
         },
-        "errorDetails": {"type": "string", "examples": ["The credential has no tenant."]},
+        "errorDetails": {"type": "string", "description": "One sentence for people."},
     },
 }
-ETAG = {"ETag": {"schema": {"type": "string"}, "description": "Equal answers have equal ETags."}}
+ETAG = {
+    "ETag": {
+        "schema": {"type": "string"},
+        "description": "Equal answers for the same tenant have equal ETags.",
+    }
+}
 
 
 def answer(description: str, schema: dict[str, Any], **options: Any) -> dict[str, Any]:
@@ -66,13 +83,49 @@ def answer(description: str, schema: dict[str, Any], **options: Any) -> dict[str
     return {"description": description, "content": content, **options}
 
 
-UNUSABLE = answer("The body is not valid, or the credential has no tenant.", FAILURE)
+def failure(description: str, error_code: str, details: str) -> dict[str, Any]:
+    """An error's response in the OpenAPI document, with an example."""
+    response = answer(description, FAILURE)
+    example = {"errorCode": error_code, "errorDetails": details}
+    response["content"]["application/json"]["example"] = example
+    return response
+
+
+FAILURES = {
+    "400": failure(
+        "The body cannot be parsed (`PARSE_ERROR`), or its context is not valid or names no tenant"
+        " that the credential can see (`INVALID_CONTEXT`).",
+        "INVALID_CONTEXT",
+        "`tenant_id` names no tenant that the credential can see.",
+    ),
+    "401": failure("No credential, or one that is not valid.", "GENERAL", "Not authenticated"),
+    "403": failure(
+        "The credential may not read flags.", "GENERAL", "This needs the permission flags:read."
+    ),
+    "409": failure(
+        "`Idempotency-Key`: the first request is still running.",
+        "GENERAL",
+        IdempotencyInProgress.detail,
+    ),
+    "413": failure("The body is too large.", "GENERAL", TOO_LARGE),
+    "422": failure(
+        "`Idempotency-Key`: it is not valid, or another request had it.",
+        "GENERAL",
+        reused("")["msg"],
+    ),
+    "429": failure(DESCRIPTIONS[429], "GENERAL", "Too Many Requests"),
+    "503": failure(DESCRIPTIONS[503], "GENERAL", DatabaseUnavailable.detail),
+}
 ONE = {
     "requestBody": REQUEST,
     "responses": {
         "200": answer("The flag's value.", EVALUATION),
-        "400": UNUSABLE,
-        "404": answer("The tenant's plan has no such flag.", FAILURE),
+        "404": failure(
+            "The tenant's plan has no such flag.",
+            "FLAG_NOT_FOUND",
+            "The plan 'growth' has no flag 'single-sign-on'.",
+        ),
+        **FAILURES,
     },
 }
 ALL = {
@@ -91,7 +144,7 @@ ALL = {
             "description": "The answer has not changed since the ETag in `If-None-Match`.",
             "headers": ETAG,
         },
-        "400": UNUSABLE,
+        **FAILURES,
     },
     "parameters": [
         IDEMPOTENCY_KEY,

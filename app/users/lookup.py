@@ -7,9 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import Uuid, bindparam, or_, select
 
-from app.core.db.queries import parse_id
+from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
-from app.core.errors import NotFound
 from app.users.emails import email_key
 from app.users.models import User
 
@@ -33,11 +32,3 @@ def find_users(named: str, tenant_id: UUID | None = None) -> Sequence[User]:
     if tenant_id is None:
         return FIND.all(**values)
     return FIND_IN_TENANT.all(**values, tenant_id=tenant_id)
-
-
-def id_or_none(named: str) -> UUID | None:
-    """The text as an id, or None if it is none."""
-    try:
-        return parse_id(named)
-    except NotFound:
-        return None

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
+from uuid import UUID
 
 import pytest
+from psycopg2 import OperationalError
 
+from app import create_app
 from app.auth.permissions import Permission, Role
 from app.core import json_text as app_json
+from app.core.http.body_limits import MAX_BODY
+from app.core.http.rate_limit import EXTENSION
+from app.flags import ofrep
+from tests.conftest import Api
 from tests.factories import (
     create_api_key,
     create_member,
@@ -29,6 +37,25 @@ def key_of(tenant):
 def evaluate(api, token, key=None, body=CONTEXT, **headers):
     path = URL if key is None else f"{URL}/{key}"
     return api.post(path, token=token, json=body, headers=headers)
+
+
+@pytest.fixture
+def limited(app, environment):
+    limited = create_app({**environment, "RATELIMIT_ENABLED": "1", "RATELIMIT_DEFAULT": "1/month"})
+    yield Api(limited)
+    limited.extensions[EXTENSION].counts.exchange()  # so that nothing is left for the next test
+
+
+def naming(name):
+    """A body whose context names a tenant."""
+    is_plain = name is None or isinstance(name, int)
+    return {"context": {"targetingKey": "user-1", "tenant_id": name if is_plain else str(name)}}
+
+
+def value_of(answer):
+    """The value of the only flag."""
+    assert answer.status_code == 200
+    return answer.json.get("flags", [answer.json])[0]["value"]
 
 
 class TestEvaluateFlag:
@@ -112,12 +139,6 @@ class TestEvaluateFlag:
 
         assert (answer.status_code, answer.json["errorCode"]) == (400, "INVALID_CONTEXT")
 
-    @pytest.mark.parametrize("key", [None, "beta"])
-    def test_needs_a_tenant_in_the_credential(self, api, key):
-        answer = evaluate(api, platform_token(), key)
-
-        assert (answer.status_code, answer.json["errorCode"]) == (400, "INVALID_CONTEXT")
-
     def test_takes_the_tenant_of_a_platform_tokens_organization(self, api):
         create_preset(beta=True)
 
@@ -139,8 +160,11 @@ class TestEvaluateFlag:
     def test_asks_for_a_credential_with_flags_read(self, api):
         tenant = create_tenant()
 
-        assert evaluate(api, None, "beta").status_code == 401
-        assert evaluate(api, create_api_key(tenant, []), "beta").status_code == 403
+        missing = evaluate(api, None, "beta")
+        powerless = evaluate(api, create_api_key(tenant, []), "beta")
+
+        assert (missing.status_code, powerless.status_code) == (401, 403)
+        assert missing.headers["WWW-Authenticate"] == "Bearer"
 
     def test_costs_one_statement_besides_authentication(self, app, api):
         preset, tenant = create_preset(beta=False), create_tenant()
@@ -151,6 +175,137 @@ class TestEvaluateFlag:
             evaluate(api, token, "beta")
 
         assert messages == ["auth.authenticate_key", "flags.evaluate_one", "COMMIT"]
+
+
+@pytest.mark.parametrize("key", [None, "beta"])
+class TestTenantOfTheContext:
+    """``tenant_id`` of the context, at both endpoints."""
+
+    @pytest.mark.parametrize("name", ["id", "slug", "idp_org_id"])
+    def test_is_the_one_that_a_platform_credential_names(self, api, key, name):
+        create_preset("free", beta=False)
+        create_preset("growth", beta=True)
+        tenant, other = create_tenant(plan_name="growth"), create_tenant(plan_name="free")
+        token = create_api_key(None, [Permission.FLAGS_READ])
+
+        for of, value in ((tenant, True), (other, False)):
+            answer = evaluate(api, token, key, naming(getattr(of, name)))
+
+            assert value_of(answer) is value
+
+    def test_goes_before_the_organization_of_a_platform_token(self, api, key):
+        create_preset("free", beta=False)
+        create_preset("growth", beta=True)
+        token = platform_token(tenant=create_tenant(plan_name="free"))
+
+        answer = evaluate(api, token, key, naming(create_tenant(plan_name="growth").slug))
+
+        assert value_of(answer) is True
+
+    def test_is_never_found_by_a_slug_that_is_another_tenants_id(self, api, key):
+        create_preset("free", beta=False)
+        create_preset("growth", beta=True)
+        tenant = create_tenant(plan_name="growth", idp_org_id="acme")
+        create_tenant(plan_name="free", slug="acme")
+        create_tenant(plan_name="free", slug=str(tenant.id))
+        token = create_api_key(None, [Permission.FLAGS_READ])
+
+        for name in ("acme", tenant.id):
+            assert value_of(evaluate(api, token, key, naming(name))) is True
+
+    def test_may_be_the_tenant_credentials_own(self, api, key):
+        create_preset(beta=True)
+        tenant = create_tenant(slug="acme")
+        create_tenant(idp_org_id="acme")
+
+        for name in (tenant.id, tenant.slug, tenant.idp_org_id, None):
+            answer = evaluate(api, key_of(tenant), key, naming(name))
+
+            assert answer.status_code == 200
+
+    def test_is_not_another_one_than_a_tenant_credentials(self, api, key):
+        tenant, other = create_tenant(), create_tenant()
+        refusals = [
+            evaluate(api, key_of(tenant), key, naming(name))
+            for name in (other.id, other.slug, other.idp_org_id, "unknown")
+        ]
+
+        assert {answer.status_code for answer in refusals} == {400}
+        assert {answer.json["errorCode"] for answer in refusals} == {"INVALID_CONTEXT"}
+        assert len({answer.data for answer in refusals}) == 1
+
+    @pytest.mark.parametrize("name", [None, "", "unknown", str(UUID(int=7)), "a\0", "x" * 256, 1])
+    def test_must_exist_for_a_platform_credential(self, api, key, name):
+        for body in (naming(name), CONTEXT):
+            answer = evaluate(api, create_api_key(None, [Permission.FLAGS_READ]), key, body)
+
+            assert (answer.status_code, answer.json["errorCode"]) == (400, "INVALID_CONTEXT")
+            assert ("key" in answer.json) == (key is not None)
+
+    def test_may_be_suspended(self, api, key):
+        preset, tenant = create_preset(beta=False), create_tenant(is_active=False)
+        create_override(tenant, preset, "beta", True)
+
+        answer = evaluate(api, platform_token(), key, naming(tenant.slug))
+
+        assert value_of(answer) is False
+
+    def test_costs_one_more_statement(self, api, key):
+        create_preset(beta=True)
+        token, body = create_api_key(None, [Permission.FLAGS_READ]), naming(create_tenant().slug)
+
+        with sent_messages() as messages:
+            evaluate(api, token, key, body)
+
+        assert messages[1:-1] == [
+            "tenants.find_named",
+            "flags.evaluate_all" if key is None else "flags.evaluate_one",
+        ]
+
+
+@pytest.mark.parametrize("key", [None, "beta"])
+class TestRefusals:
+    """Errors that every endpoint has, in OFREP's own form."""
+
+    def test_have_the_keys_of_a_failure(self, api, key):
+        tenant, own = create_tenant(), {"key", "errorCode", "errorDetails"}
+        expected = own if key else own - {"key"}
+        refusals = [
+            evaluate(api, None, key),
+            evaluate(api, "sk_unknown", key),
+            evaluate(api, create_api_key(tenant, []), key),
+            evaluate(api, key_of(tenant), key, **{"Idempotency-Key": ""}),
+            evaluate(api, key_of(tenant), key, {"context": {"a": "x" * MAX_BODY}}),
+        ]
+
+        assert [answer.status_code for answer in refusals] == [401, 401, 403, 422, 413]
+        for answer in refusals:
+            assert answer.json.keys() == expected
+            assert answer.json["errorCode"] == "GENERAL"
+            assert isinstance(answer.json["errorDetails"], str)
+
+    def test_beyond_the_rate_limit_say_when_to_come_back(self, limited, key):
+        token = key_of(create_tenant(plan_name="none"))
+
+        evaluate(limited, token, key)
+        answer = evaluate(limited, token, key)
+
+        assert answer.status_code == 429
+        assert answer.json["errorCode"] == "GENERAL"
+        assert int(answer.headers["Retry-After"]) > 0
+
+    def test_without_a_database_or_with_a_fault_tell_nothing(self, app, api, key, monkeypatch):
+        token = key_of(create_tenant())
+        answers = []
+        for fault in (OperationalError("host=secret"), RuntimeError("secret")):
+            raises = Mock(side_effect=fault)
+            monkeypatch.setattr(ofrep, "evaluate" if key else "evaluate_all", raises)
+            answers.append(evaluate(api, token, key))
+
+        assert [answer.status_code for answer in answers] == [503, 500]
+        assert answers[0].headers["Retry-After"]
+        assert [answer.json["errorCode"] for answer in answers] == ["GENERAL", "GENERAL"]
+        assert not any(b"secret" in answer.data for answer in answers)
 
 
 class TestEvaluateAll:
@@ -177,6 +332,41 @@ class TestEvaluateAll:
 
             assert (again.status_code, again.data) == (304, b"")
             assert again.headers["ETag"] == tag
+
+    def test_has_another_etag_for_another_tenant_with_equal_flags(self, api):
+        create_preset(beta=True)
+        one, two = create_tenant(), create_tenant()
+        token = create_api_key(None, [Permission.FLAGS_READ])
+
+        first = evaluate(api, token, body=naming(one.slug))
+        known = {"If-None-Match": first.headers["ETag"]}
+        second = evaluate(api, token, body=naming(two.slug), **known)
+        again = evaluate(api, token, body=naming(one.slug), **known)
+
+        assert (second.status_code, again.status_code) == (200, 304)
+        assert first.data == second.data
+        assert first.headers["ETag"] != second.headers["ETag"]
+
+    def test_has_the_etag_that_a_tenants_credential_gets_too(self, api):
+        create_preset(beta=True)
+        tenant = create_tenant()
+
+        own = evaluate(api, key_of(tenant))
+        named = evaluate(api, platform_token(), body=naming(tenant.id))
+
+        assert own.headers["ETag"] == named.headers["ETag"]
+
+    def test_is_not_for_shared_caches(self, api):
+        create_preset(beta=True)
+        token = key_of(create_tenant())
+
+        first = evaluate(api, token)
+        again = evaluate(api, token, **{"If-None-Match": first.headers["ETag"]})
+
+        assert again.status_code == 304
+        for answer in (first, again):
+            assert set(answer.cache_control) == {"private", "no-cache"}
+            assert "Authorization" in answer.vary
 
     def test_has_a_new_etag_after_every_change_that_counts(self, api):
         preset, tenant = create_preset(beta=False), create_tenant()

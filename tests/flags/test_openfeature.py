@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -11,37 +10,28 @@ from openfeature.contrib.provider.ofrep import OFREPProvider
 from openfeature.evaluation_context import EvaluationContext
 from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import Reason
-from werkzeug.serving import make_server
 
 from app.auth.permissions import Permission
 from tests.factories import create_api_key, create_override, create_preset, create_tenant
 
 CONTEXT = EvaluationContext(targeting_key="user-1", attributes={"country": "CA"})
 LIMITS = {"projects": 3, "ratio": 0.5, "tiers": ["a", {"b": None}]}
-
-
-@pytest.fixture(scope="module")
-def base_url(app):
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+FREE = {"beta": False, "theme": "plain", "seats": 5, "ratio": 0.5, "limits": LIMITS}
+GROWTH = {"beta": True, "theme": "rich", "seats": 50, "ratio": 2.0, "limits": [1, 2]}
 
 
 @pytest.fixture
 def client_of(base_url):
-    """Makes an SDK client with a tenant's key."""
+    """Makes an SDK client with a tenant's key; with a platform key for None."""
 
     def make(tenant):
         key = create_api_key(tenant, [Permission.FLAGS_READ])
         provider = OFREPProvider(
             base_url, headers_factory=lambda: {"Authorization": f"Bearer {key}"}
         )
-        openfeature.set_provider(provider, str(tenant.id))
-        return openfeature.get_client(str(tenant.id))
+        domain = "platform" if tenant is None else str(tenant.id)
+        openfeature.set_provider(provider, domain)
+        return openfeature.get_client(domain)
 
     yield make
     openfeature.clear_providers()
@@ -49,21 +39,21 @@ def client_of(base_url):
 
 @pytest.fixture
 def free():
-    return create_preset("free", beta=False, theme="plain", seats=5, ratio=0.5, limits=LIMITS)
+    return create_preset("free", **FREE)
 
 
 @pytest.fixture
 def growth():
-    return create_preset("growth", beta=True, theme="rich", seats=50, ratio=2.0, limits=[1, 2])
+    return create_preset("growth", **GROWTH)
 
 
-def resolve_all(client):
+def resolve_all(client, context=None):
     return {
-        "beta": client.get_boolean_value("beta", default_value=None),
-        "theme": client.get_string_value("theme", default_value="?"),
-        "seats": client.get_integer_value("seats", default_value=-1),
-        "ratio": client.get_float_value("ratio", default_value=-1.0),
-        "limits": client.get_object_value("limits", default_value={}),
+        "beta": client.get_boolean_value("beta", None, context),
+        "theme": client.get_string_value("theme", "?", context),
+        "seats": client.get_integer_value("seats", -1, context),
+        "ratio": client.get_float_value("ratio", -1.0, context),
+        "limits": client.get_object_value("limits", {}, context),
     }
 
 
@@ -73,20 +63,7 @@ class TestOpenFeatureClient:
 
         first, second = resolve_all(client_of(one)), resolve_all(client_of(two))
 
-        assert first == {
-            "beta": False,
-            "theme": "plain",
-            "seats": 5,
-            "ratio": 0.5,
-            "limits": LIMITS,
-        }
-        assert second == {
-            "beta": True,
-            "theme": "rich",
-            "seats": 50,
-            "ratio": 2.0,
-            "limits": [1, 2],
-        }
+        assert (first, second) == (FREE, GROWTH)
 
     def test_tells_why(self, client_of, free):
         client = client_of(create_tenant())
@@ -139,14 +116,23 @@ class TestOpenFeatureClient:
         assert (details.value, details.reason) == ("plain", Reason.DISABLED)
         assert details.error_code is None
 
-    def test_falls_back_without_a_tenant(self, base_url, free):
-        key = create_api_key(permissions=[Permission.FLAGS_READ])
-        provider = OFREPProvider(
-            base_url, headers_factory=lambda: {"Authorization": f"Bearer {key}"}
-        )
-        openfeature.set_provider(provider, "platform")
+    def test_of_one_back_end_resolves_every_tenants_flags_with_a_platform_key(
+        self, client_of, free, growth
+    ):
+        one, two = create_tenant(plan_name="free"), create_tenant(plan_name="growth")
+        client = client_of(None)
 
-        details = openfeature.get_client("platform").get_boolean_details("beta", True)
+        resolved = [
+            resolve_all(client, EvaluationContext("user-1", {"tenant_id": name}))
+            for name in (str(one.id), one.slug, two.slug, two.idp_org_id)
+        ]
+
+        assert resolved == [FREE, FREE, GROWTH, GROWTH]
+
+    @pytest.mark.parametrize("context", [{}, {"tenant_id": "unknown"}])
+    def test_of_one_back_end_falls_back_without_a_tenant(self, client_of, free, context):
+        details = client_of(None).get_boolean_details(
+            "beta", True, EvaluationContext("user-1", context)
+        )
 
         assert (details.value, details.error_code) == (True, ErrorCode.INVALID_CONTEXT)
-        openfeature.clear_providers()

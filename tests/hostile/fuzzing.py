@@ -169,8 +169,8 @@ def rule_beyond_schema(
             refused = json.loads(response.content)["detail"]
             if refused and all(_is_rule(entry) for entry in refused):
                 return "a rule between fields or rows"
-        if response.status_code == 400 and b"The credential has no tenant" in response.content:
-            return "OFREP needs a tenant's credential"
+        if response.status_code == 400 and b"INVALID_CONTEXT" in response.content:
+            return "OFREP needs a tenant that exists"
     if isinstance(failure, AcceptedNegativeData) and _is_lenient(case, document):
         return "a spelling that FastAPI reads as well"
     return None

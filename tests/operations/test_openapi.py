@@ -90,6 +90,8 @@ class TestDocument:
 
         assert example["detail"][0]["type"] == "idempotency_key_reused"
         for method, path, operation in operations:
+            if path.startswith("/ofrep"):
+                continue  # OFREP's own errors
             takes_key = "Idempotency-Key" in [p["name"] for p in operation.get("parameters", [])]
             refers = operation["responses"].get("422", {}).get("$ref") == name
             assert refers == takes_key, (method, path)

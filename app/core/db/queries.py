@@ -171,6 +171,11 @@ def parse_id(row_id: UUID | str) -> UUID:
     return UUID(row_id)
 
 
+def id_or_none(text: str) -> UUID | None:
+    """The text as an id, or None if it is none."""
+    return UUID(text) if CANONICAL.fullmatch(text) else None
+
+
 def visible_id(tenant_id: UUID | str) -> UUID:
     """The id of a tenant; raises NotFound for another tenant than the scope's."""
     wanted = parse_id(tenant_id)

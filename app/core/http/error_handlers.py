@@ -1,14 +1,18 @@
-"""Answers exceptions with the two error bodies; no stack trace, SQL text or secret is sent."""
+"""Answers exceptions with the two error bodies; no stack trace, SQL text or secret is sent.
+
+A blueprint of another protocol has its own error body, see :func:`answer_errors`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import psycopg2
-from flask import Flask, Response, current_app, request
+from flask import Blueprint, Flask, Response, current_app, request
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
@@ -18,6 +22,9 @@ from app.core.http.body_limits import TOO_LARGE
 from app.core.http.routing import allowed_methods, redirect_to_slashless
 from app.core.observability.logs import add_facts, current_facts
 from app.core.validation import messages
+
+WriteBody = Callable[[AppError], bytes]
+"""Writes the body of an error's answer."""
 
 _SENT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
@@ -29,15 +36,25 @@ def register_error_handlers(app: Flask) -> None:
     details.
     """
     app.log_exception = _log  # type: ignore[method-assign]
-    app.register_error_handler(AppError, _app_error)
-    app.register_error_handler(HTTPException, _http_exception)
-    for unavailable in (
+    answer_errors(app, _write_body)
+    app.register_error_handler(NotFound, _redirect_or_not_found)
+
+
+def answer_errors(target: Flask | Blueprint, write_body: WriteBody) -> None:
+    """Answer the errors of an application, or of the requests to one blueprint, with this body.
+
+    A blueprint's body takes precedence. Requests that no route matches have no blueprint.
+    """
+    answer = partial(_answer, write_body)
+    for kind in (
+        AppError,
+        HTTPException,
         psycopg2.OperationalError,
         psycopg2.InterfaceError,
         PoolTimeout,
         RowChanged,
     ):
-        app.register_error_handler(unavailable, _database_unavailable)
+        target.register_error_handler(kind, answer)
 
 
 def _log(exc_info: Any) -> None:
@@ -45,11 +62,38 @@ def _log(exc_info: Any) -> None:
     current_app.logger.error("request_failed", exc_info=exc_info)
 
 
-def _app_error(error: AppError) -> Response:
+def _answer(write_body: WriteBody, error: Exception) -> Response:
+    known = _known_error(error)
+    response = Response(write_body(known), known.status, content_type="application/json")
+    response.headers.update(known.headers)
+    return response
+
+
+def _redirect_or_not_found(error: NotFound) -> Response:
+    redirect = None
+    if request.routing_exception is error:  # not from a view
+        redirect = redirect_to_slashless(
+            request,
+            current_app.create_url_adapter(request),
+            current_app.config.get("PUBLIC_URL", ""),
+        )
+    return redirect or _answer(_write_body, error)
+
+
+def _write_body(error: AppError) -> bytes:
+    return messages.body(error.errors) if isinstance(error, Invalid) else _json(error.body())
+
+
+def _known_error(error: Exception) -> AppError:
+    """The error as one of ours; a refusal and a database that is away are logged."""
+    if isinstance(error, HTTPException):
+        return _http_error(error)
+    if not isinstance(error, AppError):
+        current_app.logger.warning("database_unavailable", extra={"reason": str(error)})
+        return DatabaseUnavailable()
     if isinstance(error, Unauthenticated | Forbidden):
         _describe_refusal(error)
-    body = messages.body(error.errors) if isinstance(error, Invalid) else _json(error.body())
-    return _answer(error.status, body, error.headers)
+    return error
 
 
 def _describe_refusal(error: Unauthenticated | Forbidden) -> None:
@@ -62,33 +106,15 @@ def _describe_refusal(error: Unauthenticated | Forbidden) -> None:
     add_facts(reason=reason or "forbidden", credential=kind, address=request.remote_addr or "")
 
 
-def _http_exception(error: HTTPException) -> Response:
-    if isinstance(error, NotFound) and request.routing_exception is error:  # not from a view
-        redirect = redirect_to_slashless(
-            request,
-            current_app.create_url_adapter(request),
-            current_app.config.get("PUBLIC_URL", ""),
-        )
-        if redirect is not None:
-            return redirect
+def _http_error(error: HTTPException) -> AppError:
     status = error.code or 500
-    detail = TOO_LARGE if status == 413 else HTTPStatus(status).phrase
     headers = {name: value for name, value in error.get_headers() if name in _SENT_HEADERS}
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)
-    return _answer(status, _json({"detail": detail}), headers)
-
-
-def _database_unavailable(error: Exception) -> Response:
-    current_app.logger.warning("database_unavailable", extra={"reason": str(error)})
-    return _app_error(DatabaseUnavailable())
+    known = AppError(TOO_LARGE if status == 413 else HTTPStatus(status).phrase, headers=headers)
+    known.status = status
+    return known
 
 
 def _json(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-
-
-def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Response:
-    response = Response(body, status=status, content_type="application/json")
-    response.headers.update(headers)
-    return response

@@ -158,14 +158,16 @@ def complete(
     if guarded and method.upper() in idempotency.METHODS:
         responses[422] = INVALID_OR_KEY_REUSED
     for status in _error_statuses(doc, rule, method) if guarded else ():
-        if str(status) not in described:
-            responses.setdefault(str(status), _answer(DESCRIPTIONS[status], "Error"))
+        responses.setdefault(str(status), _answer(DESCRIPTIONS[status], "Error"))
     common = _common_errors(has_tag, method, access) if guarded else ()
     errors = sorted({*common, *raised}, key=lambda error: (error.status, error.code or ""))
     for status, of_status in groupby(errors, key=lambda error: error.status):
         responses[str(status)] = _coded_answer(DESCRIPTIONS[status], list(of_status))
     if guarded and method == "get" and has_tag:
         responses.setdefault("304", {"description": "`If-None-Match` names the current version."})
+    doc["responses"] = {
+        status: answer for status, answer in responses.items() if str(status) not in described
+    }
     return doc
 
 

@@ -1,0 +1,64 @@
+"""Cross-origin requests: browsers' scripts of the ``CORS_ORIGINS`` may use /v1 and /ofrep.
+
+Credentials travel in the ``Authorization`` header and never in cookies, so no answer allows
+cookies, and no answer is for ``*``. A preflight needs no credential and is not counted for the rate
+limits. Error answers have the headers too, so a script can read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from flask import Flask, Response, request
+from werkzeug.datastructures import HeaderSet
+
+PATHS = ("/v1/", "/ofrep/")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+REQUEST_HEADERS = (
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "X-Request-Id",
+    "X-Source-Timestamp",
+)
+RESPONSE_HEADERS = (
+    "ETag",
+    "Idempotent-Replayed",
+    "Location",
+    "RateLimit-Limit",
+    "RateLimit-Remaining",
+    "RateLimit-Reset",
+    "Retry-After",
+    "X-Request-Id",
+    "X-Update-Ignored",
+)
+PREFLIGHT_SECONDS = 7200  # how long a browser may remember a preflight; the most of Chromium
+
+
+def allow_origins(app: Flask, origins: Collection[str]) -> None:
+    """Let scripts of these origins use the API; without any, no response differs."""
+    if not origins:
+        return
+
+    @app.before_request
+    def answer_preflight() -> Response | None:
+        """Answer a preflight of an allowed origin; any other OPTIONS request is 405."""
+        is_preflight = request.method == "OPTIONS" and request.access_control_request_method
+        if not is_preflight or not request.path.startswith(PATHS) or request.origin not in origins:
+            return None
+        response = Response(status=204)
+        response.access_control_allow_methods = HeaderSet(METHODS)
+        response.access_control_allow_headers = HeaderSet(REQUEST_HEADERS)
+        response.access_control_max_age = PREFLIGHT_SECONDS
+        return response
+
+    @app.after_request
+    def add_headers(response: Response) -> Response:
+        if request.path.startswith(PATHS):
+            response.vary.add("Origin")
+            if request.origin in origins:
+                response.access_control_allow_origin = request.origin
+                response.access_control_expose_headers = HeaderSet(RESPONSE_HEADERS)
+        return response

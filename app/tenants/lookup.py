@@ -1,0 +1,29 @@
+"""Find tenants by a name that may be an id, an ``idp_org_id`` or a slug."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import Uuid, bindparam, or_, select
+
+from app.core.db.queries import id_or_none
+from app.core.db.statements import Statement
+from app.tenants.models import Tenant
+
+_has_id = Tenant.id == bindparam("id", type_=Uuid)
+_has_idp_org_id = Tenant.idp_org_id == bindparam("name")
+FIND = Statement(
+    "tenants.find_named",
+    select(Tenant.id)
+    .where(or_(_has_id, _has_idp_org_id, Tenant.slug == bindparam("name")))
+    .order_by(_has_id.desc(), _has_idp_org_id.desc()),
+)
+
+
+def find_tenant_ids(name: str) -> Sequence[UUID]:
+    """The ids of the tenants with this id, ``idp_org_id`` or slug, in this order; at most three.
+
+    A slug comes last because a tenant's admins choose it, and must not hide another tenant's id.
+    """
+    return FIND.scalars(id=id_or_none(name), name=name)

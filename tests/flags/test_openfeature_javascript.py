@@ -1,0 +1,152 @@
+"""The flags as JavaScript sees them: the server and the web SDK with their OFREP providers.
+
+``tests/package-lock.json`` pins the packages. They are installed once, into pytest's cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from app.auth.permissions import Permission
+from tests.factories import create_api_key, create_override, create_preset, create_tenant
+
+SCRIPT = Path(__file__).with_name("openfeature.mjs")
+PACKAGES = [SCRIPT.parent.with_name(name) for name in ("package.json", "package-lock.json")]
+INSTALL = (
+    "ci",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--prefer-offline",
+    "--fetch-retries=0",
+    "--fetch-timeout=30000",
+)
+
+LIMITS = {"projects": 3, "tiers": ["a", {"b": None}]}
+FREE = {"beta": False, "theme": "plain", "seats": 5, "ratio": 0.5, "limits": LIMITS}
+GROWTH = {"beta": True, "theme": "rich", "seats": 50, "ratio": 2.0, "limits": [1, 2]}
+# Their types tell which function of the SDK resolves the flag.
+DEFAULTS = {"beta": True, "theme": "?", "seats": -1, "ratio": -1.5, "limits": {"default": True}}
+
+
+@pytest.fixture(scope="module")
+def script(request):
+    """Node and the script's arguments, with the packages beside the script."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("needs node and npm")
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in PACKAGES)).hexdigest()
+    folder = request.config.cache.mkdir(f"openfeature-{digest[:16]}")
+    if not (folder / "node_modules").exists():
+        install(npm, folder)
+    return [node, str(shutil.copy(SCRIPT, folder))]
+
+
+def install(npm, folder):
+    """Install the packages completely or not at all; skips the tests where npm cannot get them."""
+    with tempfile.TemporaryDirectory(dir=folder) as fresh:
+        for path in PACKAGES:
+            shutil.copy(path, fresh)
+        done = subprocess.run([npm, *INSTALL], cwd=fresh, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"npm cannot install the packages: {done.stderr.strip()[-300:]}")
+        Path(fresh, "node_modules").rename(folder / "node_modules")
+
+
+@pytest.fixture
+def run(script, base_url):
+    """Runs the script with a key and one context after the other."""
+
+    def run(kind, key, contexts, defaults=DEFAULTS):
+        job = {"baseUrl": base_url, "key": key, "contexts": contexts, "defaults": defaults}
+        done = subprocess.run(
+            [*script, kind, json.dumps(job)], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture
+def tenants():
+    """One tenant of each plan."""
+    create_preset("free", **FREE)
+    create_preset("growth", **GROWTH)
+    return create_tenant(plan_name="free"), create_tenant(plan_name="growth")
+
+
+def key_of(tenant):
+    return create_api_key(tenant, [Permission.FLAGS_READ])
+
+
+def values(resolved):
+    return {key: details["value"] for key, details in resolved.items()}
+
+
+@pytest.mark.parametrize("kind", ["server", "web"])
+class TestProviders:
+    def test_resolve_every_type_with_a_tenants_key(self, run, tenants, kind):
+        for tenant, expected in zip(tenants, (FREE, GROWTH), strict=True):
+            [resolved] = run(kind, key_of(tenant), [{"targetingKey": "user-1"}])["resolved"]
+
+            assert values(resolved) == expected
+            for details in resolved.values():
+                assert (details["reason"], details["variant"]) == ("STATIC", "preset")
+                assert details["plan"] == tenant.plan_name
+
+    def test_resolve_every_tenants_flags_with_a_platform_key(self, run, tenants, kind):
+        names = [tenants[0].slug, str(tenants[1].id), tenants[0].idp_org_id]
+        contexts = [{"targetingKey": "user-1", "tenant_id": name} for name in names]
+
+        resolved = run(kind, key_of(None), contexts)["resolved"]
+
+        assert [values(one) for one in resolved] == [FREE, GROWTH, FREE]
+
+    def test_tell_why(self, run, kind):
+        preset, suspended = create_preset(**FREE), create_tenant(is_active=False)
+        tenant = create_tenant()
+        create_override(tenant, preset, "theme", "own")
+        contexts = [{"tenant_id": one.slug} for one in (tenant, suspended)]
+        defaults = {"theme": "?", "seats": "text", "gamma": 7}
+
+        own, disabled = run(kind, key_of(None), contexts, defaults)["resolved"]
+
+        assert (own["theme"]["value"], own["theme"]["reason"]) == ("own", "TARGETING_MATCH")
+        assert (disabled["theme"]["value"], disabled["theme"]["reason"]) == ("plain", "DISABLED")
+        assert (own["seats"]["value"], own["seats"]["errorCode"]) == ("text", "TYPE_MISMATCH")
+        assert (own["gamma"]["value"], own["gamma"]["errorCode"]) == (7, "FLAG_NOT_FOUND")
+
+
+class TestServerProvider:
+    def test_falls_back_without_a_tenant_or_a_credential(self, run, tenants):
+        for key, error_code in ((key_of(None), "INVALID_CONTEXT"), ("sk_unknown", "GENERAL")):
+            [resolved] = run("server", key, [{}])["resolved"]
+
+            assert values(resolved) == DEFAULTS
+            assert {details["errorCode"] for details in resolved.values()} == {error_code}
+
+
+class TestWebProvider:
+    def test_asks_again_with_the_etag_and_is_never_told_304_for_another_tenant(self, run):
+        create_preset(**FREE)
+        one, two = create_tenant(), create_tenant()  # with equal flags
+        contexts = [
+            {"tenant_id": one.slug},
+            {"tenant_id": two.slug},
+            {"tenant_id": two.slug, "page": "start"},
+        ]
+
+        found = run("web", key_of(None), contexts)
+        first, second, third = found["requests"]
+
+        assert [values(resolved) for resolved in found["resolved"]] == [FREE, FREE, FREE]
+        assert [first["status"], second["status"], third["status"]] == [200, 200, 304]
+        assert first["etag"] != second["etag"] == third["etag"]
