@@ -74,19 +74,24 @@ def _statement(entity_types: tuple[EntityType, ...], words: int, *, of_tenant: b
     match = func.min(found.c.match)
     chosen = (
         select(*entity, match.label("match"))
-        .where(or_(found.c.place == 0, found.c.place == _rarest(found)))
+        .where(or_(found.c.place == 0, found.c.place == _rarest(found, words)))
         .group_by(*entity)
         .order_by(match == APART, func.min(found.c.number), *entity)
         .limit(CANDIDATES)
         .cte("chosen")
     )
     rows = union_all(*(_rows(one, chosen) for one in entity_types)).subquery("rows").c
-    order = (rows.match, rows.is_active.desc(), func.lower(rows.title), rows.id.desc())
+    order = (rows.match, rows.is_active.desc(), func.lower(rows.title).collate("C"), rows.id.desc())
     best = select(*rows).order_by(*order).limit(bindparam("limit")).cte("best")
     clause = (
         select(best, Tenant.slug.label("tenant_slug"), Tenant.name.label("tenant_name"))
         .outerjoin(Tenant, Tenant.id == best.c.tenant_id)
-        .order_by(best.c.match, best.c.is_active.desc(), func.lower(best.c.title), best.c.id.desc())
+        .order_by(
+            best.c.match,
+            best.c.is_active.desc(),
+            func.lower(best.c.title).collate("C"),
+            best.c.id.desc(),
+        )
     )
     return Statement("search_terms.find_rows", clause)
 
@@ -120,13 +125,23 @@ def _scan(entity_type: EntityType, place: int, *, of_tenant: bool) -> Select[Any
     return clause.where(SearchTerm.tenant_id == bindparam("tenant_id")) if of_tenant else clause
 
 
-def _rarest(found: CTE) -> ColumnElement[int]:
-    """The place of the word with the fewest entries; of several, the first."""
-    return (
-        select(found.c.place)
+def _rarest(found: CTE, words: int) -> ColumnElement[int]:
+    """The place of the word with the fewest entries; NULL where a word has none at all."""
+    counted = (
+        select(
+            found.c.place,
+            func.count().label("entries"),
+            func.count().over().label("words"),
+        )
         .where(found.c.place > 0)
         .group_by(found.c.place)
-        .order_by(func.count(), found.c.place)
+        .subquery()
+        .c
+    )
+    return (
+        select(counted.place)
+        .where(counted.words == words)
+        .order_by(counted.entries, counted.place)
         .limit(1)
         .scalar_subquery()
     )
