@@ -32,7 +32,17 @@ EXAMPLE = (
 BODY = {
     "required": True,
     "description": "JSON Lines, at most 50 MiB; docs/importing.md describes the lines.",
-    "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}, "example": EXAMPLE}},
+    "content": {
+        MEDIA_TYPE: {
+            "schema": {"type": "string", "format": "binary", "minLength": 1},
+            "example": EXAMPLE,
+        }
+    },
+}
+
+OTHER_TYPE = {
+    "description": f"The Content-Type is not `{MEDIA_TYPE}`.",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
 }
 
 blp = Blueprint(
@@ -56,9 +66,8 @@ def list_imports(query: dict[str, Any]) -> Page:
 
 @blp.post("")
 @requires(Permission.SUPERADMIN)
-@blp.doc(requestBody=BODY)
+@blp.doc(requestBody=BODY, responses={"415": OTHER_TYPE})
 @blp.response(202, ImportSchema)
-@blp.alt_response(415, description=f"The Content-Type is not `{MEDIA_TYPE}`.")
 def create() -> tuple[Import, dict[str, str]]:
     """Import tenants, users, memberships, subscriptions and overrides from JSON Lines.
 
