@@ -60,7 +60,7 @@ class Source:
         """The columns that :meth:`terms_of` and :meth:`tenant_id_of` need, and ``id``."""
         return tuple(sorted({"id", self.tenant_column or "id", *self.columns}))
 
-    @property
+    @cached_property
     def tenant_column(self) -> str | None:
         """The column with the tenant's id; None where rows belong to no tenant."""
         if self.model is Tenant:
@@ -69,9 +69,8 @@ class Source:
 
     def tenant_id_of(self, row: Any) -> UUID:
         """The ``tenant_id`` of a row's terms."""
-        return (
-            PLATFORM_TENANT_ID if self.tenant_column is None else getattr(row, self.tenant_column)
-        )
+        name = self.tenant_column
+        return PLATFORM_TENANT_ID if name is None else getattr(row, name)
 
     def terms_of(self, row: Any) -> Iterator[str]:
         """The terms of a row; one may occur twice."""
@@ -119,7 +118,9 @@ SOURCES = {
             _id("id"),
         ),
         title=func.coalesce(
-            func.nullif(_full_name, ""), func.nullif(_shown(User.email), ""), User.idp_user_id
+            func.nullif(_full_name, ""),
+            func.nullif(_shown(User.email), ""),
+            _shown(User.idp_user_id),
         ),
         subtitle=_shown(User.email),
         is_active=User.is_active,

@@ -38,6 +38,15 @@ def find(api):
     return search
 
 
+@pytest.fixture
+def few_candidates(monkeypatch):
+    """At most four rows are compared."""
+    monkeypatch.setattr(candidates, "CANDIDATES", 4)
+    candidates._statement.cache_clear()
+    yield
+    candidates._statement.cache_clear()
+
+
 def send_mail(recipient, message_id):
     event = EmailEvent(
         kind=EmailKind.DELIVERED,
@@ -163,16 +172,15 @@ class TestMatching:
             (found,) = find(q)
             assert (found["id"], found["matched"]) == (str(row.id), field)
 
-    def test_finds_words_far_apart_although_one_of_them_is_frequent(self, acme, find, monkeypatch):
-        monkeypatch.setattr(candidates, "CANDIDATES", 3)
-        candidates._statement.cache_clear()
+    def test_finds_words_far_apart_although_one_of_them_is_frequent(
+        self, acme, find, few_candidates
+    ):
         for number in range(8):
             create_user(acme, first_name="Maria", last_name=f"Abc{number}", email=f"{number}@x.y")
         wanted = create_user(acme, first_name="Maria", last_name="Zuse", email="rare@word.example")
 
         found = find("maria rare")
 
-        candidates._statement.cache_clear()
         assert [one["id"] for one in found] == [str(wanted.id)]
 
 
@@ -203,16 +211,13 @@ class TestOrder:
 
         assert found == [str(row.id) for row in (earlier, twin, later)]
 
-    def test_each_type_has_a_share_where_one_has_very_many(self, acme, find, monkeypatch):
-        monkeypatch.setattr(candidates, "CANDIDATES", 4)
-        candidates._statement.cache_clear()
+    def test_each_type_has_a_share_where_one_has_very_many(self, acme, find, few_candidates):
         for _ in range(6):
             create_user(acme, first_name="Zeta")
         create_tenant(name="Zeta Works")
 
         found = find("zeta")
 
-        candidates._statement.cache_clear()
         assert sorted(one["type"] for one in found) == ["tenant", "user", "user", "user"]
 
 
