@@ -15,6 +15,7 @@ import click
 import psycopg2
 from flask.cli import AppGroup
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -88,6 +89,18 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     Console(width=max(console.width, needed)).print(table)
 
 
+def progress_bar() -> Progress:
+    """A bar on standard error that shows how many of how many are done."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
 def _cell(value: Any) -> Text:
     """A value's text, without markup; control characters become spaces."""
     match value:
@@ -109,4 +122,5 @@ __all__ = [
     "operator",
     "print_json",
     "print_rows",
+    "progress_bar",
 ]

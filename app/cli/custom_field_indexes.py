@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 from flask.cli import with_appcontext
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 from sqlalchemy import bindparam, select
 
-from app.cli.base import json_option, operator, print_rows
+from app.cli.base import json_option, operator, print_rows, progress_bar
 from app.cli.lookup import find_tenant
 from app.core.db import queries
 from app.core.db.statements import Statement
@@ -43,7 +42,7 @@ def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
     A worker continues the work if this command is interrupted.
     """
     shown = []
-    with _bar() as bar:
+    with progress_bar() as bar:
         indexed = [field for field in _chosen(tenant, field_id) if index_state.is_indexed(field)]
         for field in bar.track(indexed, description="Fields"):
             _restart(field)
@@ -63,7 +62,7 @@ def check_index(tenant: str | None, field_id: str | None, repair: bool, as_json:
     An index that is being built or deleted is listed but not compared.
     """
     shown = []
-    with _bar() as bar:
+    with progress_bar() as bar:
         for field in bar.track(_chosen(tenant, field_id), description="Fields"):
             shown.append(_checked(field, bar, repair))
     print_rows(shown, COMPARISON, as_json=as_json)
@@ -123,14 +122,3 @@ def _row(field: CustomField, state: str, entities: int) -> dict[str, Any]:
         "state": str(state),
         "entities": entities,
     }
-
-
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
