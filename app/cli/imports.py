@@ -7,8 +7,6 @@ from uuid import UUID
 
 import click
 from flask.cli import with_appcontext
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from app.cli.base import (
     AppGroup,
@@ -17,6 +15,7 @@ from app.cli.base import (
     operator,
     print_json,
     print_rows,
+    progress_bar,
 )
 from app.cli.lookup import find_tenant
 from app.cli.privacy import opened, output_option
@@ -119,7 +118,7 @@ def _resume(import_id: str | None) -> Import:
 def _apply(current: Import) -> dict[str, Any]:
     """Apply the import here; the import as the API shows it."""
     click.echo(f"Import {current.id}", err=True)
-    with _bar() as bar:
+    with progress_bar() as bar:
         task = bar.add_task("Lines", total=current.lines_total, completed=current.lines_done)
         for step in work(current.id):
             bar.update(task, completed=step.lines_done)
@@ -137,7 +136,7 @@ def _check(file: IO[bytes]) -> dict[str, Any]:
     """What an import of the file would show."""
     counts: Counts = {}
     faults: list[dict[str, Any]] = []
-    with _bar() as bar:
+    with progress_bar() as bar:
         task = bar.add_task("Lines", total=None)
         for last, results in dry_run.check(files.blocks_of(file), actor=SYSTEM_CLI):
             bar.update(task, completed=last)
@@ -164,14 +163,3 @@ def _shown(fault: dict[str, Any]) -> dict[str, Any]:
     """A fault with its errors as one text."""
     texts = [f"{'.'.join(map(str, one['loc'][1:]))}: {one['msg']}" for one in fault["errors"]]
     return {**fault, "errors": "; ".join(text.removeprefix(": ") for text in texts)}
-
-
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
