@@ -30,6 +30,8 @@ from app.extensions import db
 from app.identity_sync.events import UserEvent
 from app.privacy import deletion_statements as statements
 from app.privacy.identifiers import Identifiers
+from app.search import writer as terms
+from app.search.models import EntityType
 from app.tenants.models import DeletionStage, Tenant, TenantDeletion
 from app.webhooks.providers import PROVIDERS, Receiver, get_provider
 from app.webhooks.providers.payloads import Unreadable, Unwanted
@@ -154,10 +156,12 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
     emails = [person.email for person in people]
     own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, addresses=emails)
     addresses = [normalized(email) for email in own if email]
-    counts = {
-        table: statement.execute(addresses=addresses, limit=BATCH)
+    deleted = {
+        table: statement.all(addresses=addresses, limit=BATCH)
         for table, statement in statements.DELETE_MAILS.items()
     }
+    terms.remove(EntityType.EMAIL_MESSAGE, *deleted["email_messages"])
+    counts = {table: len(rows) for table, rows in deleted.items()}
     counts["email_events"] = statements.DELETE_EMAIL_EVENTS.scalar(
         tenant_id=tenant_id, addresses=addresses, limit=BATCH
     )
@@ -173,8 +177,10 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
     return _counted(deletion, "identity_objects", count)._replace(last_id=people[-1].id)
 
 
-def _delete_answers(deletion: Any, _: str) -> Any:
-    """Delete the next stored answers that contain the tenant's id."""
+def _delete_answers(deletion: Any, idp_org_id: str) -> Any:
+    """Delete the faults of imports, and the next stored answers that contain the tenant's id."""
+    faults = statements.DELETE_FAULTS.execute(idp_org_id=idp_org_id)
+    deletion = _counted(deletion, "import_faults", faults)
     count = statements.DELETE_ANSWERS.execute(text=str(deletion.tenant_id), limit=BATCH)
     deletion = _counted(deletion, "idempotency_keys", count)
     return deletion if count == BATCH else _at(deletion, DeletionStage.ROWS)

@@ -102,7 +102,7 @@ DELETE_MAILS = {
         f"""
         DELETE FROM {table} WHERE id IN (
             SELECT id FROM {table} WHERE address = ANY (CAST(:addresses AS text[])) LIMIT :limit
-        )
+        ) RETURNING *
         """,  # noqa: S608
     )
     for table in ("email_messages", "suppressions")
@@ -133,6 +133,9 @@ DELETE_ORGANIZATION = _statement(
         WHERE source = ANY (CAST(:sources AS text[])) AND kind = 'organization' AND object_id = :idp_org_id
         LIMIT :limit)
     """,
+)
+DELETE_FAULTS = _statement(
+    "import_faults.delete_of_tenant", "DELETE FROM import_faults WHERE idp_org_id = :idp_org_id"
 )
 DELETE_ANSWERS = _statement(
     "idempotency_keys.delete_of_tenant",

@@ -31,6 +31,13 @@ def follow(entity_type: EntityType, row: Any, change: Change) -> None:
     write_keys(SearchTerm, added=after - before, removed=before - after)
 
 
+def remove(entity_type: EntityType, *rows: Any) -> None:
+    """Remove the terms of rows that are deleted."""
+    write_keys(
+        SearchTerm, added=(), removed=[key for row in rows for key in keys(entity_type, row)]
+    )
+
+
 def keys(entity_type: EntityType, row: Any) -> set[Key]:
     """The rows of ``search_terms`` for a row."""
     source = SOURCES[entity_type]

@@ -10,6 +10,7 @@ from app.core.clock import utcnow
 from app.core.http.idempotency import IdempotencyKey
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.identity_sync.models import IdentityObject
+from app.imports.models import Import, ImportFault
 from app.privacy import deletion
 from app.privacy.jobs import delete_due_tenants, delete_tenant
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
@@ -66,6 +67,9 @@ def fill(app, api, sender, slug, preset):
     data = {"recipient": f"{slug}@idp.zz", "message_id": slug, "bounce_type": "hard"}
     event = {"type": "email.bounced", "timestamp": AT, "data": data}
     sender.deliver("standard_webhooks", event, message_id=slug, receiver=Receiver.EMAIL)
+    made = save(Import, created_by_user_id="cli:root")
+    place = {"idp_org_id": f"org_{slug}", "name": slug}
+    save(ImportFault, import_id=made.id, line=1, type="user", errors=[], **place)
     return tenant
 
 
