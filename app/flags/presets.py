@@ -51,6 +51,7 @@ COUNT_USES = Statement(
         .scalar_subquery()
         .label("overrides"),
     ),
+    prepare=False,
 )
 
 

@@ -1,7 +1,7 @@
 """Deleting a tenant: every row that belongs to it, in batches.
 
 Each batch is a transaction of its own that also stores how far the deletion is. One that is killed
-continues there, and two workers take turns. A batch locks no row that another tenant needs.
+continues there. A second worker leaves the tenant to the first. No other tenant waits for a lock.
 
 The stages are those of :class:`app.tenants.models.DeletionStage`. First the ``idp_org_id`` becomes
 a tombstone, so the identity provider's events add no rows. Then what global tables hold about the

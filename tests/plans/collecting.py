@@ -83,6 +83,10 @@ INSERT INTO identity_objects (source, kind, object_id, organization_id, user_id,
     is_waiting, state, created_at, updated_at)
 SELECT 'workos', 'membership', id::text, idp_org_id, idp_user_id, false, false, '{}', created_at,
     updated_at FROM users;
+INSERT INTO tenant_deletions (tenant_id, requested_at, requested_by, worked_at, stage, deleted_rows)
+SELECT id, created_at, 'x', now(), 'waiting', '{}' FROM tenants;
+INSERT INTO user_erasures (tenant_id, user_id, requested_at, requested_by, worked_at, is_everywhere)
+SELECT tenant_id, id, created_at, 'x', now(), false FROM users;
 """
 
 
