@@ -109,17 +109,18 @@ def follow(
     interval: float = INTERVAL,
 ) -> Iterator[Any]:
     """Each change once: the last ``lines``, then the new ones. It does not end."""
-    started = utcnow()
-    seen = {one.id: one.created_at for one in _read_since(started - OVERLAP, tenant_id, filters)}
+    last_reading = utcnow()
+    since = last_reading - OVERLAP
+    seen = {one.id: one.created_at for one in _read_since(since, tenant_id, filters)}
     if lines:
         last = _read(Paging(lines, order=ListOrder.NEWEST_FIRST), tenant_id, filters)
         yield from last.items[::-1]
         seen |= {one.id: one.created_at for one in last.items}
     while True:
-        since = started - OVERLAP
+        since = last_reading - OVERLAP
         seen = {id_: moment for id_, moment in seen.items() if moment >= since}
         time.sleep(interval)
-        started = utcnow()
+        last_reading = utcnow()
         for event in _read_since(since, tenant_id, filters):
             if event.id not in seen:
                 seen[event.id] = event.created_at
