@@ -191,11 +191,6 @@ class Key:
         """The step that gives the permissions."""
         return StepName.PERMISSION
 
-    @property
-    def missing_step(self) -> StepName:
-        """A key has no membership, so no membership is missing."""
-        return StepName.CREDENTIAL
-
     def principal(self) -> Principal:
         """The principal of a request; raises Unauthenticated."""
         is_usable = self.row.revoked_at is None and not self.is_expired

@@ -24,8 +24,9 @@ def explain(query: dict[str, Any]) -> Explanation:
     """Explain whether a person or an API key has a permission, step by step.
 
     All steps are shown, also those after the one that decides. The token's signature, issuer,
-    audience and times are not part of it. A tenant's credential can ask about its own tenant only;
-    it does not learn who is a platform superadmin.
+    audience and times are not part of it. OFREP does not refuse a suspended tenant, every other
+    endpoint does. A tenant's credential can ask about its own tenant only, and it does not learn
+    who is a platform superadmin.
     """
     return service.explain(**query)
 

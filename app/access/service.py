@@ -195,7 +195,7 @@ def _deciding_step(
             return StepName.CREDENTIAL
         case TenantSuspended():
             return StepName.TENANT
-        case NoMembership():
+        case NoMembership() if isinstance(credential, Member):
             return credential.missing_step
     if permission in PLATFORM_ONLY and not credential.is_platform:
         return StepName.PLATFORM

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,14 +13,16 @@ import click
 
 from app.audit import history, service
 from app.audit.schemas import AuditEventSchema, AuditQuerySchema, HistoryEntrySchema
-from app.cli.base import AppGroup, json_option, operator, printable
+from app.cli.base import AppGroup, json_option, operator, print_json, print_rows, printable
 from app.cli.lookup import find_tenant
-from app.cli.records import load, paging_options, print_list
+from app.cli.records import load, paging_options
 from app.core.clock import rfc3339, utcnow
 from app.core.db.pages import MAX_LIMIT, ListOrder, Page, Paging
+from app.core.json_text import dumps_text
+from app.core.validation.schemas import Schema
 
-COLUMNS = ("created_at", "action", "target_id", "actor", "before", "after")
-HISTORY_COLUMNS = ("created_at", "action", "actor_name", "actor", "before", "after")
+COLUMNS = ("created_at", "action", "target_id", "actor", "changes")
+HISTORY_COLUMNS = ("created_at", "action", "actor_name", "actor", "changes")
 OVERLAP = timedelta(seconds=10)
 """The changes of this period are read again, because a change is visible only after its commit."""
 INTERVAL = 1.0  # seconds between two readings
@@ -56,7 +58,7 @@ def list_events(
         tenant_id=find_tenant(tenant).id if tenant else None,
         filters=_given(given),
     )
-    print_list(page.items, AuditEventSchema(), COLUMNS, as_json=as_json)
+    _print(page, AuditEventSchema(), COLUMNS, as_json=as_json)
 
 
 @audit.command("history")
@@ -73,7 +75,7 @@ def show_history(target_type: str, row_id: str, paging: Paging, as_json: bool) -
     page = history.list_history(target_type, row_id, paging)
     if not page.items:
         raise click.ClickException(f"No change of {target_type} {row_id} is recorded.")
-    print_list(page.items, HistoryEntrySchema(), HISTORY_COLUMNS, as_json=as_json)
+    _print(page, HistoryEntrySchema(), HISTORY_COLUMNS, as_json=as_json)
 
 
 @audit.command("tail")
@@ -107,17 +109,18 @@ def follow(
     interval: float = INTERVAL,
 ) -> Iterator[Any]:
     """Each change once: the last ``lines``, then the new ones. It does not end."""
-    started = utcnow()
-    seen = {one.id: one.created_at for one in _read_since(started - OVERLAP, tenant_id, filters)}
+    last_reading = utcnow()
+    since = last_reading - OVERLAP
+    seen = {one.id: one.created_at for one in _read_since(since, tenant_id, filters)}
     if lines:
         last = _read(Paging(lines, order=ListOrder.NEWEST_FIRST), tenant_id, filters)
         yield from last.items[::-1]
         seen |= {one.id: one.created_at for one in last.items}
     while True:
-        since = started - OVERLAP
+        since = last_reading - OVERLAP
         seen = {id_: moment for id_, moment in seen.items() if moment >= since}
         time.sleep(interval)
-        started = utcnow()
+        last_reading = utcnow()
         for event in _read_since(since, tenant_id, filters):
             if event.id not in seen:
                 seen[event.id] = event.created_at
@@ -149,6 +152,24 @@ def _tenant_id(tenant: str | None) -> UUID | None:
 
 def _given(filters: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in filters.items() if value is not None}
+
+
+def _print(page: Page, schema: Schema, columns: Sequence[str], *, as_json: bool) -> None:
+    """Print the events as JSON, or as a table with the values of the changed fields."""
+    shown = [schema.dump(event) for event in page.items]
+    if as_json:
+        print_json(shown)
+    else:
+        print_rows([{**one, "changes": _changes(one)} for one in shown], columns, as_json=False)
+
+
+def _changes(event: Mapping[str, Any]) -> str:
+    """The changed fields with both values; empty for a new or a deleted row, which has many."""
+    before, after = event["before"], event["after"]
+    both = [name for name in after if name in before]
+    return "; ".join(
+        f"{name}: {dumps_text(before[name])} → {dumps_text(after[name])}" for name in both
+    )
 
 
 def _line(event: Any) -> str:

@@ -18,7 +18,7 @@ from app.cli.records import (
 )
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
-from app.subscriptions.plan_decision import decision
+from app.subscriptions import plan_decision
 from app.subscriptions.schemas import PlanDecisionSchema
 from app.tenants import deletion, service
 from app.tenants.schemas import (
@@ -192,7 +192,7 @@ def plan() -> None:
 @operator
 def show_plan(tenant: str, as_json: bool) -> None:
     """Show a tenant's plan, the subscription that decides it, and why not the others."""
-    shown = PLAN.dump(decision(find_tenant(tenant).id))
+    shown = PLAN.dump(plan_decision.explain(find_tenant(tenant).id))
     if as_json:
         print_json(shown)
         return

@@ -68,7 +68,7 @@ class PlanDecision:
     candidates: list[Candidate]
 
 
-def decision(tenant_id: UUID | str) -> PlanDecision:
+def explain(tenant_id: UUID | str) -> PlanDecision:
     """What decides the tenant's plan; raises NotFound.
 
     The candidates include :data:`MAX_SUBSCRIPTIONS` subscriptions at most.

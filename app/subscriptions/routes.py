@@ -14,9 +14,9 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.includes import HISTORY, TENANT
-from app.subscriptions import service
+from app.subscriptions import plan_decision, service
 from app.subscriptions.includes import CANCELLATION, SOURCE_TIMESTAMP, STATUS_CLASS
-from app.subscriptions.plan_decision import PlanDecision, decision
+from app.subscriptions.plan_decision import PlanDecision
 from app.subscriptions.schemas import (
     PlanDecisionSchema,
     SourceHeadersSchema,
@@ -129,4 +129,4 @@ add_history(blp, "/<subscription_id>", "subscription", service.get_subscription)
 @tenant_plans.response(200, PlanDecisionSchema)
 def explain_plan(tenant_id: str) -> PlanDecision:
     """Explain a tenant's plan: which subscription decides it, and why not the others."""
-    return decision(tenant_id)
+    return plan_decision.explain(tenant_id)

@@ -62,7 +62,9 @@ class TestHistory:
         assert (found["actor_name"], found["before"], found["after"]) == (
             "Ada", {"a": 1}, {"a": 2},
         )  # fmt: skip
-        assert "Ada" in run("history", "user", user.id).stdout
+        table = run("history", "user", user.id).stdout
+        assert "Ada" in table
+        assert "a: 1 → 2" in table
 
     def test_fails_for_an_unknown_row(self, run):
         unknown = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"

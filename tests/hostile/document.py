@@ -12,6 +12,7 @@ import jsonschema_rs
 from flask import Flask
 
 from app.core.openapi.examples import example_of
+from tests.document import CHOICES
 from tests.hostile.wire import Answer
 
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options")
@@ -56,7 +57,8 @@ class Operation:
         return {
             one["name"]: as_text(example_of(one["schema"], self.document.content))
             for one in self.parameters
-            if one["in"] == "query" and one.get("required")
+            if one["in"] == "query"
+            and (one.get("required") or one["name"] in CHOICES.get(self.name, ()))
         }
 
     @cached_property

@@ -114,8 +114,8 @@ class World:
 
 def create_world(app: Flask, document: Document) -> World:
     """Make it; each call makes another tenant with rows of its own."""
-    tenant = factories.create_tenant()
-    preset = factories.create_preset(f"preset-{tenant.slug}", single_sign_on=False, seats=5)
+    preset = factories.create_preset(f"preset-{next(_numbers)}", single_sign_on=False, seats=5)
+    tenant = factories.create_tenant(plan_name=preset.name)
     factories.create_api_key(tenant)  # the first one listed, which may be revoked
     credentials = {role.value: factories.create_member(tenant, role)[2] for role in Role}
     owner = factories.create_user(tenant)
