@@ -26,6 +26,7 @@ DOMAINS = (
     "memberships",
     "subscriptions",
     "flags",
+    "usage",
     "custom_fields",
     "emails",
     "webhooks",
@@ -33,7 +34,12 @@ DOMAINS = (
     "audit",
     "operations",
 )
-JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
+JOB_MODULES = (
+    "app.custom_fields.jobs",
+    "app.webhooks.jobs",
+    "app.usage.jobs",
+    "app.operations.jobs",
+)
 
 
 def create_app(

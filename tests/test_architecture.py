@@ -37,6 +37,7 @@ LAYERS = (
     ("tenants", "platform_admins", "operations"),
     ("memberships",),
     ("users", "subscriptions", "flags", "emails", "api_keys"),
+    ("usage",),
     ("identity_sync",),
     ("webhooks",),
     ("privacy",),

@@ -11,6 +11,7 @@ from app.cli.platform_admins import platform_admins
 from app.cli.subscriptions import subscriptions
 from app.cli.tenants import tenants
 from app.cli.tokens import tokens
+from app.cli.usage import usage
 from app.cli.users import users
 from app.cli.webhooks import webhooks
 
@@ -26,6 +27,7 @@ COMMANDS = (
     subscriptions,
     tenants,
     tokens,
+    usage,
     users,
     webhooks,
 )

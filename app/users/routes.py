@@ -14,6 +14,7 @@ from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields.search_index.query import IndexNotReady
 from app.includes import HISTORY, TENANT
 from app.memberships.owners import LastOwner, OwnerOnly
+from app.memberships.seats import SeatLimit
 from app.users import service
 from app.users.includes import MEMBERSHIPS
 from app.users.models import User
@@ -66,7 +67,7 @@ def get(user_id: str) -> User:
 @requires(Permission.USERS_WRITE)
 @blp.arguments(UserUpdateSchema)
 @blp.response(200, UserSchema)
-@blp.raises(ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken)
+@blp.raises(ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken, SeatLimit)
 def update(body: dict[str, Any], user_id: str) -> User:
     """Change a user's fields, activate or deactivate the user."""
     return service.update(user_id, body, actor=current_actor())

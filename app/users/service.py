@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import case
+
 from app.audit.service import record, record_creation
 from app.core import json_text
 from app.core.actors import Actor
@@ -20,7 +22,7 @@ from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
 from app.custom_fields.values.check import check_patch
 from app.custom_fields.values.rules import remember, rules_column
-from app.memberships import owners
+from app.memberships import owners, seats
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
 from app.users.models import User
@@ -31,6 +33,7 @@ MAX_META_DATA = 32 * 1024
 RULES = rules_column(User.tenant_id, ENTITY)
 IS_OWNER = owners.is_owner(User)
 LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
+FREE_SEATS = case((~User.is_active, seats.seats_for_user(User.tenant_id, User.id)))
 
 
 class IdpUserIdTaken(Conflict):
@@ -108,11 +111,11 @@ def update(
 ) -> User:
     """Change a user's fields other than ``meta_data``.
 
-    Raises ProviderField if a tenant's actor changes ``idp_user_id``, OwnerOnly or IdpUserIdTaken,
-    and LastOwner unless ``allow_ownerless``.
+    Raises ProviderField if a tenant's actor changes ``idp_user_id``, OwnerOnly, IdpUserIdTaken or
+    SeatLimit, and LastOwner unless ``allow_ownerless``.
     """
-    deactivates = values.get("is_active") is False
-    further = [LOCKED_OWNERS] if deactivates else []
+    deactivates, activates = (values.get("is_active") is state for state in (False, True))
+    further = [LOCKED_OWNERS] if deactivates else [FREE_SEATS] if activates else []
     user, (touches_owner, *rest) = queries.lock_with(User, user_id, IS_OWNER, *further)
     if "idp_user_id" in values and not actor.is_platform:
         raise ProviderField("Only a platform credential can change idp_user_id.")
@@ -129,6 +132,8 @@ def update(
         )
     user, change = queries.update_row(User, user, values, actor_id=actor.id, conflicts=CONFLICTS)
     if change is not None:
+        if activates and "is_active" in change.after:
+            seats.check_is_free(rest[0])
         record("user.updated", user, change, actor=actor)
     return user
 
@@ -136,7 +141,7 @@ def update(
 def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor) -> None:
     """Change fields of users that this transaction has read, of any tenants, by one statement.
 
-    The caller has applied the rules for owners. Raises RowChanged if another transaction has
+    The caller has applied the rules for owners and seats. Raises RowChanged if another transaction has
     changed one of the users since it was read.
     """
     for user, change in update_rows(User, changes, actor_id=actor.id):
