@@ -20,6 +20,7 @@ from tests.factories import (
     platform_token,
 )
 from tests.messages import sent_messages
+from tests.usage.days import pass_days
 
 CONSUME = "/v1/usage/consume"
 CHECK = "/v1/usage/check"
@@ -238,10 +239,7 @@ class TestIdempotencyKey:
 
     def test_counts_once_over_a_periods_turn(self, send):
         send("unlimited", idempotency_key="a")
-        database.execute(
-            "UPDATE usage_counters SET period_start = period_start - interval '1 day',"
-            " period_end = period_end - interval '1 day'"
-        )
+        pass_days()
 
         send("unlimited", idempotency_key="a")
 
@@ -279,7 +277,9 @@ class TestEntries:
         assert used("calls") + used("projects") == [10, 2]
 
     def test_a_fault_in_one_refuses_all(self, api, key):
-        answer = self.send(api, key, {"feature": "calls"}, {"feature": "nope"}, {"feature": "seats"})
+        answer = self.send(
+            api, key, {"feature": "calls"}, {"feature": "nope"}, {"feature": "seats"}
+        )
 
         assert faults(answer) == [
             ("value_error", ["body", "entries", 1, "feature"], "nope"),
@@ -326,10 +326,7 @@ class TestThresholds:
 
     def test_are_recorded_again_in_the_next_period(self, send):
         send("calls", 10)
-        database.execute(
-            "UPDATE usage_counters SET period_start = period_start - interval '31 days',"
-            " period_end = period_start"
-        )
+        pass_days(31)
 
         send("calls", 10)
 
@@ -409,7 +406,9 @@ class TestWhoMay:
 
 
 class TestCheck:
-    @pytest.mark.parametrize(("amount", "allowed"), [(2, True), (3, False), (-8, True), (-9, False)])
+    @pytest.mark.parametrize(
+        ("amount", "allowed"), [(2, True), (3, False), (-8, True), (-9, False)]
+    )
     def test_answers_what_would_be_and_counts_nothing(self, api, key, send, amount, allowed):
         create_limits("pro", limit_flag("calls", 10))
         database.execute("UPDATE tenants SET plan_name = 'pro'")

@@ -15,6 +15,7 @@ from tests.factories import (
     limit_flag,
     platform_token,
 )
+from tests.usage.days import pass_days
 
 URL = "/v1/usage"
 FIELDS = [
@@ -48,15 +49,6 @@ def consume(api, key):
     )
 
 
-def pass_days(days):
-    """Move all counters into the past."""
-    database.execute(
-        "UPDATE usage_counters SET period_start = period_start - :days * interval '1 day',"
-        " period_end = period_end - :days * interval '1 day'",
-        days=days,
-    )
-
-
 class TestList:
     def test_shows_limits_of_which_nothing_was_used_and_seats(self, api, tenant, key):
         create_member(tenant)
@@ -72,7 +64,7 @@ class TestList:
     def test_shows_past_periods_after_the_current_one(self, api, key, consume):
         for amount in (3, 4):
             consume("calls", amount)
-            pass_days(1)
+            pass_days()
 
         found = api.get(URL, token=key, query_string={"feature": "calls"}).json["data"]
 
@@ -84,7 +76,7 @@ class TestList:
     def test_pages_show_each_row_once(self, api, key, consume):
         for amount in range(1, 6):
             consume("calls", amount)
-            pass_days(1)
+            pass_days()
 
         rows, cursor = [], {}
         while cursor is not None:
@@ -99,7 +91,7 @@ class TestList:
     def test_shows_periods_that_overlap_a_time(self, api, key, consume):
         for amount in (1, 2, 3):
             consume("calls", amount)
-            pass_days(1)
+            pass_days()
         ((start, end),) = database.query(
             "SELECT period_start, period_end FROM usage_counters WHERE used = 2"
         )
