@@ -83,6 +83,11 @@ INSERT INTO identity_objects (source, kind, object_id, organization_id, user_id,
     is_waiting, state, created_at, updated_at)
 SELECT 'workos', 'membership', id::text, idp_org_id, idp_user_id, false, false, '{}', created_at,
     updated_at FROM users;
+INSERT INTO usage_counters (tenant_id, feature, period_start, period_end, used, announced)
+SELECT tenant_id, 'limit-' || row_number() OVER (PARTITION BY tenant_id), created_at,
+    created_at + interval '1 month', 1, 0 FROM users;
+INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
+SELECT tenant_id, id, 1, now() FROM users;
 """
 
 
