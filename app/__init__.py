@@ -27,6 +27,7 @@ DOMAINS = (
     "memberships",
     "subscriptions",
     "flags",
+    "usage",
     "custom_fields",
     "emails",
     "webhooks",
@@ -44,6 +45,7 @@ JOB_MODULES = (
     "app.webhooks.jobs",
     "app.search.jobs",
     "app.imports.jobs",
+    "app.usage.jobs",
     "app.operations.jobs",
     "app.privacy.jobs",
 )

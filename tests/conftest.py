@@ -126,6 +126,7 @@ class Api:
 
     get = partialmethod(request, "GET")
     post = partialmethod(request, "POST")
+    put = partialmethod(request, "PUT")
     patch = partialmethod(request, "PATCH")
     delete = partialmethod(request, "DELETE")
 

@@ -162,6 +162,26 @@ def preset_flag(flag_key: str, default_value: Any, *, is_locked: bool = False) -
     }
 
 
+def limit_flag(
+    flag_key: str = "calls",
+    most: int = 100,
+    *,
+    period: str = "none",
+    policy: str = "hard",
+    warn_at: Sequence[int] = (80, 100),
+) -> dict[str, Any]:
+    return {
+        **preset_flag(flag_key, most, is_locked=True),
+        "flag_type": "limit",
+        "metering": {"period": period, "policy": policy, "warn_at": list(warn_at)},
+    }
+
+
+def create_limits(name: str = "free", *limits: dict[str, Any]) -> PlanPreset:
+    """A preset with these limits; by default one limit, ``calls``."""
+    return save(PlanPreset, name=name, flags=list(limits or [limit_flag()]))
+
+
 def create_override(
     tenant: Tenant, preset: PlanPreset, flag_key: str, flag_value: Any, **values: Any
 ) -> FeatureOverride:

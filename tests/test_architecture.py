@@ -38,6 +38,7 @@ LAYERS = (
     ("tenants", "platform_admins", "operations", "access"),
     ("memberships",),
     ("users", "subscriptions", "flags", "emails", "api_keys"),
+    ("usage",),
     ("identity_sync",),
     ("webhooks", "imports"),
     ("privacy",),

@@ -30,6 +30,7 @@ IMPOSSIBLE = {
     ("patch", "/v1/memberships/tenant/{membership_id}/role"): {
         "membership_exists",
         "idp_membership_id_taken",
+        "seat_limit",
     },
     ("patch", "/v1/memberships/tenant/{membership_id}/active"): {
         "membership_exists",

@@ -42,7 +42,7 @@ class TestTables:
         listed = [
             line
             for line in README.splitlines()
-            if line.startswith(("| GET", "| POST", "| PATCH", "| DELETE"))
+            if line.startswith(("| GET", "| POST", "| PUT", "| PATCH", "| DELETE"))
         ]
 
         assert listed == endpoint_rows(document)

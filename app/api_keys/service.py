@@ -14,7 +14,7 @@ from sqlalchemy import and_, bindparam, false, func, not_, or_, select
 from app.audit.service import record, record_creation
 from app.auth.keys import KEY_PREFIX, digest_of
 from app.auth.models import ApiKey
-from app.auth.permissions import ALL, PLATFORM_ONLY, Permission
+from app.auth.permissions import ALL, GRANTED_BY_PLATFORM, PLATFORM_ONLY, Permission
 from app.core.actors import Actor
 from app.core.clock import check_future, utcnow
 from app.core.db import queries
@@ -88,14 +88,16 @@ def create(
     """Create a key; returns it and its secret, which is not stored.
 
     ``tenant_id`` None makes a platform key. ``held`` are the creator's permissions. Raises
-    NotFound for an unknown tenant, PermissionBeyondOwn for permissions that the creator lacks, and
-    TooManyKeys at :data:`MAX_KEYS`. Raises Invalid for an ``expires_at`` in the past, and for
+    NotFound for an unknown tenant, PermissionBeyondOwn for permissions that the creator lacks or only
+    the platform can grant, and TooManyKeys at :data:`MAX_KEYS`. Raises Invalid for an ``expires_at`` in the past, and for
     permissions that a tenant's key cannot have.
     """
     check_future(expires_at, ["body", "expires_at"])
     if tenant_id is not None:
         queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a key
     wanted = sorted(set(permissions))
+    if not actor.is_platform:
+        held = set(held) - GRANTED_BY_PLATFORM
     _check_permissions(wanted, held, of_tenant=tenant_id is not None)
     if tenant_id is not None and COUNT_USABLE.scalar(tenant_id=tenant_id) >= MAX_KEYS:
         raise TooManyKeys

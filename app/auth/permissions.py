@@ -26,6 +26,8 @@ class Permission(StrEnum):
     AUDIT_WRITE = "audit:write"
     API_KEYS_READ = "api_keys:read"
     API_KEYS_WRITE = "api_keys:write"
+    USAGE_READ = "usage:read"
+    USAGE_WRITE = "usage:write"
     SUPERADMIN = "platform:superadmin"
 
 
@@ -50,6 +52,8 @@ PLATFORM_ONLY = frozenset(
     {Permission.WEBHOOKS_READ, Permission.WEBHOOKS_WRITE, Permission.SUPERADMIN}
 )
 TENANT = ALL - PLATFORM_ONLY
+# A tenant's API key can have these only if a platform credential created it. No role has them.
+GRANTED_BY_PLATFORM = frozenset({Permission.USAGE_WRITE})
 
 _READER = frozenset(
     {
@@ -58,11 +62,12 @@ _READER = frozenset(
         Permission.MEMBERSHIPS_READ,
         Permission.CUSTOM_FIELDS_READ,
         Permission.FLAGS_READ,
+        Permission.USAGE_READ,
     }
 )
 ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
-    Role.OWNER: TENANT,
-    Role.ADMIN: TENANT,
+    Role.OWNER: TENANT - GRANTED_BY_PLATFORM,
+    Role.ADMIN: TENANT - GRANTED_BY_PLATFORM,
     Role.BILLING: frozenset(
         {
             Permission.BILLING_READ,
@@ -71,6 +76,7 @@ ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
             Permission.USERS_READ,
             Permission.MEMBERSHIPS_READ,
             Permission.FLAGS_READ,
+            Permission.USAGE_READ,
         }
     ),
     Role.MEMBER: _READER,

@@ -15,6 +15,7 @@ from app.cli.search import search
 from app.cli.subscriptions import subscriptions
 from app.cli.tenants import tenants
 from app.cli.tokens import tokens
+from app.cli.usage import usage
 from app.cli.users import users
 from app.cli.webhooks import webhooks
 
@@ -36,6 +37,7 @@ COMMANDS = (
     subscriptions,
     tenants,
     tokens,
+    usage,
     users,
     webhooks,
 )

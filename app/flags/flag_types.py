@@ -9,26 +9,51 @@ from typing import Any
 from pydantic_core.core_schema import ErrorType
 
 from app.core import json_text
-from app.core.errors import Entry, Location
+from app.core.errors import Entry, Location, value_error
 from app.core.validation.messages import refused
 
 MAX_VALUE_BYTES = 20_000
 """The largest size of a flag's value, as compact UTF-8 JSON."""
 
+UNLIMITED = -1
+MAX_LIMIT = 10**15
+
 
 class FlagType(StrEnum):
-    """``json`` is any JSON value. Each other type is only that type of JSON value."""
+    """``json`` is any JSON value. Each other type is only that type of JSON value.
+
+    A ``limit`` is an integer up to :data:`MAX_LIMIT`, or :data:`UNLIMITED`; what tenants use of it
+    is counted.
+    """
 
     BOOLEAN = "boolean"
     STRING = "string"
     NUMBER = "number"
     JSON = "json"
+    LIMIT = "limit"
+
+
+class Period(StrEnum):
+    """When the count of a limit starts anew; ``none``: never."""
+
+    NONE = "none"
+    DAY = "day"
+    MONTH = "month"
+    BILLING_CYCLE = "billing_cycle"
+
+
+class Policy(StrEnum):
+    """Whether more than the limit is refused (``hard``) or counted (``soft``)."""
+
+    HARD = "hard"
+    SOFT = "soft"
 
 
 ERROR_TYPES: dict[FlagType, ErrorType] = {
     FlagType.BOOLEAN: "bool_type",
     FlagType.STRING: "string_type",
     FlagType.NUMBER: "float_type",
+    FlagType.LIMIT: "int_type",
 }
 
 
@@ -41,12 +66,19 @@ def fits(flag_type: str, value: Any) -> bool:
             return isinstance(value, str)
         case FlagType.NUMBER:
             return isinstance(value, int | float) and not isinstance(value, bool)
+        case FlagType.LIMIT:
+            return type(value) is int and UNLIMITED <= value <= MAX_LIMIT
     return True
 
 
 def type_errors(flag_type: FlagType, value: Any, loc: Location) -> Iterator[Entry]:
     """The entry of a 422 if the value does not have the type."""
-    if not fits(flag_type, value):
+    if fits(flag_type, value):
+        return
+    if flag_type is FlagType.LIMIT and type(value) is int:
+        reason = f"a limit is from 0 to {MAX_LIMIT}, or {UNLIMITED} for unlimited"
+        yield value_error(loc, reason, value)
+    else:
         yield refused(ERROR_TYPES[flag_type], loc, value)
 
 

@@ -15,8 +15,9 @@ from app.core.db.models import Moment, Row, TenantRow, updated_index
 class PlanPreset(Row):
     """The flags of the tenants whose plan has the preset's name.
 
-    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``. The list
-    is stored as it was sent, with its order and the notation of its numbers.
+    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``, and of a
+    limit ``metering``. The list is stored as it was sent, with its order and the notation of its
+    numbers. The database function ``tenant_limits`` reads the limits from it.
     """
 
     __tablename__ = "plan_presets"

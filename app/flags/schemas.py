@@ -12,15 +12,25 @@ from app.core.validation.fields import (
     AwareDateTime,
     Bool,
     Choice,
+    Int,
     ListOf,
     Nested,
     Str,
     Uuid,
 )
-from app.core.validation.schemas import Schema
+from app.core.validation.messages import refused
+from app.core.validation.schemas import Schema, SparseSchema
 from app.flags.evaluation import Layer
-from app.flags.flag_types import MAX_VALUE_BYTES, FlagType, is_too_long, type_errors
+from app.flags.flag_types import (
+    MAX_VALUE_BYTES,
+    FlagType,
+    Period,
+    Policy,
+    is_too_long,
+    type_errors,
+)
 
+MAX_THRESHOLDS = 10
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
 EXPIRY = {"description": "In the future; then the preset's value applies again. Null: no expiry."}
 TENANT = {"description": "The tenant; by default the credential's own."}
@@ -68,10 +78,43 @@ class FlagValue(AnyJson):
         return loaded
 
 
-class PresetFlagSchema(Schema):
-    """One flag of a preset."""
+class Thresholds(ListOf):
+    """Percentages of a limit."""
+
+    keywords = {"maxItems": MAX_THRESHOLDS, "examples": [[80, 100]]}
+
+    def from_json(self, value: Any) -> list[Any]:
+        loaded = super().from_json(value)
+        if len(loaded) > MAX_THRESHOLDS:
+            counts = {"max_length": MAX_THRESHOLDS, "actual_length": len(loaded)}
+            raise Invalid(refused("too_long", (), value, field_type="List", **counts))
+        return loaded
+
+
+class MeteringSchema(Schema):
+    """How the use of a limit is counted."""
+
+    period = Choice(
+        Period,
+        required=True,
+        metadata={
+            "description": "`none` never starts anew. Months and billing cycles start on the start "
+            "day of the current subscription, or on the day on which the tenant was created."
+        },
+    )
+    policy = Choice(Policy, load_default=Policy.HARD)
+    warn_at = Thresholds(
+        Int(ge=1, le=100),
+        load_default=lambda: [80, 100],
+        metadata={"description": "Percentages of the limit whose crossing is recorded."},
+    )
+
+
+class PresetFlagSchema(SparseSchema):
+    """One flag of a preset; only a limit has `metering`."""
 
     examples = EXAMPLES
+    sparse = ("metering",)
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_type = Choice(FlagType, required=True)
@@ -81,6 +124,7 @@ class PresetFlagSchema(Schema):
         load_default=False,
         metadata={"description": "Whether only a platform superadmin can change its overrides."},
     )
+    metering = Nested(MeteringSchema, metadata={"description": "Required for a limit."})
 
 
 class PlanPresetSchema(Schema):
@@ -237,9 +281,18 @@ def flag_errors(flags: list[dict[str, Any]]) -> Iterator[Entry]:
         loc: list[str | int] = ["body", "flags", index]
         yield from _repeated(flag["flag_key"], seen, [*loc, "flag_key"])
         yield from type_errors(flag["flag_type"], flag["default_value"], [*loc, "default_value"])
+        yield from _metering_errors(flag, [*loc, "metering"])
 
 
 def _repeated(flag_key: str, seen: set[str], loc: Location) -> Iterator[Entry]:
     if flag_key in seen:
         yield value_error(loc, "a preset can have each flag only once", flag_key)
     seen.add(flag_key)
+
+
+def _metering_errors(flag: dict[str, Any], loc: Location) -> Iterator[Entry]:
+    is_limit = flag["flag_type"] is FlagType.LIMIT
+    if is_limit and "metering" not in flag:
+        yield refused("missing", loc, flag)
+    if not is_limit and "metering" in flag:
+        yield refused("extra_forbidden", loc, flag["metering"])

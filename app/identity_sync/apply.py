@@ -6,6 +6,7 @@ difference. A missing row is created with all values, as soon as enough is known
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,7 @@ from app.core.actors import SYSTEM_IDP
 from app.core.db.statements import Statement
 from app.identity_sync.merge_state import membership_values, organization_values, user_values
 from app.identity_sync.store import Key, Kind, Objects, Pair
-from app.memberships import owners
+from app.memberships import owners, seats
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.tenants import service as tenants
@@ -42,6 +43,7 @@ MADE_BY_TENANT = or_(
 _user_ids = any_(bindparam("user_ids", type_=ARRAY(Text)))
 _inactive_user_ids = any_(bindparam("inactive_user_ids", type_=ARRAY(Text)))
 _can_end_owner = or_(Membership.role == Role.OWNER.value, User.idp_user_id == _inactive_user_ids)
+_is_first_of_tenant = func.row_number().over(partition_by=Tenant.id) == 1
 _tenant_ids = union(
     select(Tenant.id).where(
         Tenant.idp_org_id == any_(bindparam("organization_ids", type_=ARRAY(Text)))
@@ -58,6 +60,7 @@ FIND_ROWS = Statement(
         Membership,
         func.coalesce(MADE_BY_TENANT, False).label("made_by_tenant"),
         case((_can_end_owner, owners.locked_owners(Tenant.id))).label("owners"),
+        case((_is_first_of_tenant, seats.free_seats(Tenant.id))).label("free_seats"),
     )
     .outerjoin(User, and_(User.tenant_id == Tenant.id, User.idp_user_id == _user_ids))
     .outerjoin(
@@ -79,6 +82,8 @@ class Rows:
         self._users: dict[tuple[UUID, str], tuple[User, Membership | None]] = {}
         self._made_by_tenant: set[UUID] = set()
         self._owners: dict[UUID, set[UUID]] = {}
+        self._free_seats: dict[UUID, int] = {}
+        self._new_members: list[User] = []
         self._written: set[UUID] = set()
         self._changed_users: list[tuple[User, dict[str, Any]]] = []
         self._changed_memberships: list[tuple[Membership, dict[str, Any]]] = []
@@ -92,7 +97,7 @@ class Rows:
         """Read the tenants of organizations with the users and memberships of ``pairs`` in them.
 
         Of ``user_ids_everywhere`` the rows in all tenants are read. The tenants that may lose an
-        owner are locked, in the order of their ids.
+        owner, and those with a limit of seats, are locked, in the order of their ids.
         """
         user_ids = list({*(pair.user_id for pair in pairs), *user_ids_everywhere})
         found = FIND_ROWS.all(
@@ -101,8 +106,10 @@ class Rows:
             user_ids_everywhere=list(user_ids_everywhere),
             inactive_user_ids=[id_ for id_ in user_ids if self._is_inactive(id_)],
         )
-        for tenant, user, membership, is_made_by_tenant, active_owners in found:
+        for tenant, user, membership, is_made_by_tenant, active_owners, free in found:
             self._tenants[tenant.idp_org_id] = tenant
+            if free is not None:
+                self._free_seats[tenant.id] = free
             if user.id is None:  # the outer join found none
                 continue
             self._users[tenant.id, user.idp_user_id] = user, membership if membership.id else None
@@ -150,7 +157,14 @@ class Rows:
                 self._change_user(user, user_id, fields=fields)
 
     def write_changes(self) -> None:
-        """Write the changes that the other methods found in users and memberships."""
+        """Write the changes that the other methods found in users and memberships.
+
+        A tenant that has taken more seats than were free is recorded.
+        """
+        for tenant_id, taken in self._taken_seats().items():
+            seats.record_excess(
+                self._free_seats[tenant_id], taken, tenant_id=tenant_id, actor=SYSTEM_IDP
+            )
         users.update_many(self._changed_users, actor=SYSTEM_IDP)
         memberships.update_many(self._changed_memberships, actor=SYSTEM_IDP)
 
@@ -174,6 +188,8 @@ class Rows:
             self._change_user(user, pair.user_id, is_new=before is None)
         if membership is None:
             memberships.create_for(user, now, actor=SYSTEM_IDP)
+            if now["is_active"]:
+                self._new_members.append(user)
         elif changes := self._changes(before, now, membership):
             if changes.get("is_active") is False or "role" in changes:
                 self._end_owner(user)
@@ -200,6 +216,23 @@ class Rows:
             self._end_owner(user)
         if changes:
             self._changed_users.append((user, changes))
+
+    def _taken_seats(self) -> Counter[UUID]:
+        """How many more seats are taken after the changes, in each tenant with a limit of seats."""
+        user_changes, member_changes = (
+            {row.id: changes.get("is_active", row.is_active) for row, changes in changed}
+            for changed in (self._changed_users, self._changed_memberships)
+        )
+        taken: Counter[UUID] = Counter()
+        for user in self._new_members:
+            taken[user.tenant_id] += user_changes.get(user.id, user.is_active)
+        for user, member in self._users.values():
+            if member is not None:
+                is_active = user_changes.get(user.id, user.is_active)
+                is_member = member_changes.get(member.id, member.is_active)
+                taken[user.tenant_id] += is_active and is_member
+                taken[user.tenant_id] -= user.is_active and member.is_active
+        return Counter({one: count for one, count in taken.items() if one in self._free_seats})
 
     def _is_inactive(self, user_id: str) -> bool:
         values = user_values(self._objects.now[Key(Kind.USER, user_id)])

@@ -22,6 +22,7 @@ from app.memberships.schemas import (
     RoleQuerySchema,
     TenantMembershipSchema,
 )
+from app.memberships.seats import SeatLimit
 from app.memberships.service import IdpMembershipIdTaken, MembershipExists
 from app.tenants.schemas import ActiveQuerySchema
 
@@ -49,7 +50,7 @@ def list_memberships(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(MembershipCreateSchema)
 @blp.response(201, TenantMembershipSchema)
-@blp.raises(RoleAboveOwn, MembershipExists, IdpMembershipIdTaken)
+@blp.raises(RoleAboveOwn, MembershipExists, IdpMembershipIdTaken, SeatLimit)
 def create(query: dict[str, Any], body: dict[str, Any]) -> Membership:
     """Make a user a member of the tenant."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
@@ -79,7 +80,7 @@ def set_role(query: dict[str, Any], membership_id: str) -> Membership:
 @requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(ActiveQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
-@blp.raises(OwnerOnly, RoleAboveOwn, LastOwner)
+@blp.raises(OwnerOnly, RoleAboveOwn, LastOwner, SeatLimit)
 def set_active(query: dict[str, Any], membership_id: str) -> Membership:
     """Activate or end a membership."""
     return service.set_active(membership_id, query["is_active"], actor=current_actor())

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import bindparam, case, select
+
 from app.audit.service import record, record_creation
 from app.auth.permissions import Role
 from app.core.actors import Actor
@@ -13,13 +15,23 @@ from app.core.db import queries
 from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
+from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, NotFound
-from app.memberships import owners
+from app.memberships import owners, seats
 from app.memberships.models import Membership
 from app.users.models import User
 
 LOCKED_OWNERS = owners.locked_owners_of(Membership)
+FREE_SEATS = case(
+    (~Membership.is_active, seats.seats_for_member(Membership.tenant_id, Membership.user_id))
+)
+GET_USER_WITH_SEATS = Statement(
+    "users.get_with_seats",
+    select(User, seats.seats_for_member(User.tenant_id, User.id).label("free_seats")).where(
+        User.tenant_id == bindparam("tenant_id"), User.id == bindparam("id")
+    ),
+)
 
 
 class MembershipExists(Conflict):
@@ -63,14 +75,22 @@ def list_memberships(
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membership:
     """Create an active membership; ``values`` may have an ``idp_membership_id``.
 
-    Raises NotFound for a user that the tenant does not have, RoleAboveOwn, MembershipExists or
-    IdpMembershipIdTaken.
+    Raises NotFound for a user that the tenant does not have, RoleAboveOwn, MembershipExists,
+    IdpMembershipIdTaken or SeatLimit.
     """
-    return create_for(_user_of(tenant_id, values["user_id"]), values, actor=actor)
+    found = GET_USER_WITH_SEATS.first(tenant_id=tenant_id, id=values["user_id"])
+    if found is None:
+        raise NotFound
+    membership = create_for(found.User, values, actor=actor)
+    seats.check_is_free(found.free_seats)
+    return membership
 
 
 def create_for(user: User, values: Mapping[str, Any], *, actor: Actor) -> Membership:
-    """Create a membership as :func:`create` does, for a user that has been read already."""
+    """Create a membership as :func:`create` does, for a user that has been read already.
+
+    The limit of seats does not apply.
+    """
     owners.check_may_grant(values["role"], actor=actor)
     membership = queries.insert_row(
         Membership,
@@ -100,7 +120,7 @@ def set_role(membership_id: UUID | str, role: Role, *, actor: Actor) -> Membersh
 def set_active(membership_id: UUID | str, is_active: bool, *, actor: Actor) -> Membership:
     """Activate or end the membership; the same state records nothing.
 
-    Raises OwnerOnly or LastOwner.
+    Raises OwnerOnly, LastOwner or SeatLimit.
     """
     action = "membership.activated" if is_active else "membership.deactivated"
     return _change(membership_id, {"is_active": is_active}, action, actor)
@@ -109,8 +129,8 @@ def set_active(membership_id: UUID | str, is_active: bool, *, actor: Actor) -> M
 def update_many(changes: Sequence[tuple[Membership, Mapping[str, Any]]], *, actor: Actor) -> None:
     """Change memberships that this transaction has read, of any tenants, by one statement.
 
-    The caller has applied the rules for owners. Raises RowChanged if another transaction has
-    changed one of the memberships since it was read.
+    The caller has applied the rules for owners and seats. Raises RowChanged if another transaction
+    has changed one of the memberships since it was read.
     """
     for membership, change in update_rows(Membership, changes, actor_id=actor.id):
         if change is not None:
@@ -120,7 +140,10 @@ def update_many(changes: Sequence[tuple[Membership, Mapping[str, Any]]], *, acto
 def _change(
     membership_id: UUID | str, values: Mapping[str, Any], action: str, actor: Actor
 ) -> Membership:
-    membership, (active_owners,) = queries.lock_with(Membership, membership_id, LOCKED_OWNERS)
+    further = [FREE_SEATS] if values.get("is_active") else []
+    membership, (active_owners, *free) = queries.lock_with(
+        Membership, membership_id, LOCKED_OWNERS, *further
+    )
     if membership.role == Role.OWNER:
         owners.check_may_change_owner(actor=actor)
     owners.check_may_grant(values.get("role", Role.VIEWER), actor=actor)
@@ -135,12 +158,7 @@ def _change(
         )
     membership, changed = queries.update_row(Membership, membership, values, actor_id=actor.id)
     if changed is not None:
+        for free_seats in free:
+            seats.check_is_free(free_seats)
         record(action, membership, changed, actor=actor)
     return membership
-
-
-def _user_of(tenant_id: UUID, user_id: UUID) -> User:
-    user = queries.get_row(User, user_id)
-    if user.tenant_id != tenant_id:
-        raise NotFound
-    return user

@@ -15,6 +15,7 @@ from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.includes import HISTORY, TENANT
 from app.memberships.owners import LastOwner, OwnerOnly
+from app.memberships.seats import SeatLimit
 from app.users import service
 from app.users.emails import EmailTaken
 from app.users.includes import MEMBERSHIPS
@@ -68,7 +69,7 @@ def get(user_id: str) -> User:
 @requires(Permission.USERS_WRITE)
 @blp.arguments(UserUpdateSchema)
 @blp.response(200, UserSchema)
-@blp.raises(ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken, EmailTaken)
+@blp.raises(ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken, EmailTaken, SeatLimit)
 def update(body: dict[str, Any], user_id: str) -> User:
     """Change a user's fields, activate or deactivate the user."""
     return service.update(user_id, body, actor=current_actor())

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import case
+
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries
@@ -18,7 +20,7 @@ from app.custom_fields import metadata
 from app.custom_fields.entities import USER
 from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
-from app.memberships import owners
+from app.memberships import owners, seats
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.tenants import service as tenants
@@ -31,6 +33,7 @@ DERIVED = frozenset({"email_key"})
 
 IS_OWNER = owners.is_owner(User)
 LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
+FREE_SEATS = case((~User.is_active, seats.seats_for_user(User.tenant_id, User.id)))
 
 
 class IdpUserIdTaken(Conflict):
@@ -123,12 +126,12 @@ def update(
 ) -> User:
     """Change a user's fields other than ``meta_data``.
 
-    Raises ProviderField if a tenant's actor changes ``idp_user_id``, OwnerOnly or IdpUserIdTaken,
-    and LastOwner unless ``allow_ownerless``. Raises EmailTaken for the address of another active
-    user, unless the user has it already and stays as active as before.
+    Raises ProviderField if a tenant's actor changes ``idp_user_id``, OwnerOnly, IdpUserIdTaken or
+    SeatLimit, and LastOwner unless ``allow_ownerless``. Raises EmailTaken for the address of another
+    active user, unless the user has it already and stays as active as before.
     """
-    deactivates = values.get("is_active") is False
-    further = [LOCKED_OWNERS] if deactivates else []
+    deactivates, activates = (values.get("is_active") is state for state in (False, True))
+    further = [LOCKED_OWNERS] if deactivates else [FREE_SEATS] if activates else []
     user, (touches_owner, *rest) = queries.lock_with(User, user_id, IS_OWNER, *further)
     if "idp_user_id" in values and not actor.is_platform:
         raise ProviderField("Only a platform credential can change idp_user_id.")
@@ -148,6 +151,8 @@ def update(
         User, before, values, actor_id=actor.id, also=with_key(values), conflicts=CONFLICTS
     )
     if change is not None:
+        if activates and "is_active" in change.after:
+            seats.check_is_free(rest[0])
         if claims_address(before, user):
             check_free(user)
         _record_update(user, change, actor=actor)
@@ -157,9 +162,9 @@ def update(
 def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor) -> None:
     """Change fields of users that this transaction has read, of any tenants, by one statement.
 
-    The caller has applied the rules for owners, and :func:`metadata.check_all`. An e-mail address
-    may be another user's. Raises RowChanged if another transaction has changed one of the users
-    since it was read.
+    The caller has applied the rules for owners and seats, and :func:`metadata.check_all`. An e-mail
+    address may be another user's. Raises RowChanged if another transaction has changed one of the
+    users since it was read.
     """
     indexed: list[tuple[User, Mapping[str, Any]]] = []
     with inserts_in_one_statement():

@@ -8,7 +8,7 @@ import pytest
 from app.audit.models import AuditEvent
 from app.auth.keys import digest_of
 from app.auth.models import ApiKey
-from app.auth.permissions import PLATFORM_ONLY, Permission
+from app.auth.permissions import GRANTED_BY_PLATFORM, PLATFORM_ONLY, Permission
 from app.cli.tokens import issue_token
 from tests.concurrency import at_once
 from tests.database import execute, row, rows
@@ -106,7 +106,7 @@ class TestCreateKey:
         ]
 
         assert codes == [
-            403 if permission in PLATFORM_ONLY else 201,
+            403 if permission in PLATFORM_ONLY | GRANTED_BY_PLATFORM else 201,
             201 if permission in ("api_keys:write", "users:read") else 403,
             201 if permission in ("api_keys:write", "webhooks:read") else 403,
         ]

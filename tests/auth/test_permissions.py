@@ -6,11 +6,11 @@ import pytest
 
 from app.auth.permissions import ROLE_PERMISSIONS, TENANT, Permission, Role
 
-READERS = "tenants:read users:read memberships:read custom_fields:read flags:read"
+READERS = "tenants:read users:read memberships:read custom_fields:read flags:read usage:read"
 TABLE = {
-    Role.OWNER: " ".join(TENANT),
-    Role.ADMIN: " ".join(TENANT),
-    Role.BILLING: "billing:read billing:write tenants:read users:read memberships:read flags:read",
+    Role.OWNER: " ".join(TENANT - {"usage:write"}),
+    Role.ADMIN: " ".join(TENANT - {"usage:write"}),
+    Role.BILLING: "billing:read billing:write tenants:read users:read memberships:read flags:read usage:read",
     Role.MEMBER: READERS,
     Role.VIEWER: READERS,
 }

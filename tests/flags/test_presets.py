@@ -256,3 +256,92 @@ class TestDeletePreset:
         _, _, token = create_member(create_tenant(), Role.OWNER)
 
         assert api.delete(f"{URL}/{preset.id}", token=token).status_code == 403
+
+
+class TestLimits:
+    METERING = {"period": "month", "policy": "hard", "warn_at": [80, 100]}
+
+    def send(self, api, **flag):
+        flag = {"flag_key": "calls", "flag_type": "limit", "default_value": 5, **flag}
+        flag = {name: value for name, value in flag.items() if value is not ...}
+        return api.post(URL, token=platform_token(), json={"name": "x", "flags": [flag]})
+
+    def test_have_metering_and_can_be_sent_back(self, api):
+        made = self.send(api, metering=self.METERING).json["data"]
+
+        assert made["flags"][0]["metering"] == self.METERING
+        answer = api.patch(f"{URL}/{made['id']}", token=platform_token(), json=made)
+        assert (answer.status_code, answer.json["data"]) == (200, made)
+
+    def test_have_a_hard_policy_and_two_thresholds_by_default(self, api):
+        made = self.send(api, metering={"period": "none"}).json["data"]
+
+        wanted = {"period": "none", "policy": "hard", "warn_at": [80, 100]}
+        assert made["flags"][0]["metering"] == wanted
+
+    @pytest.mark.parametrize("value", [0, -1, 10**15])
+    def test_are_integers_or_unlimited(self, api, value):
+        answer = self.send(api, default_value=value, metering=self.METERING)
+
+        assert answer.json["data"]["flags"][0]["default_value"] == value
+
+    @pytest.mark.parametrize(
+        ("value", "type_"),
+        [
+            (-2, "value_error"),
+            (10**15 + 1, "value_error"),
+            (2**64, "value_error"),
+            (5.0, "int_type"),
+            ("5", "int_type"),
+            (True, "int_type"),
+            (None, "int_type"),
+        ],
+    )
+    def test_are_nothing_else(self, api, value, type_):
+        answer = self.send(api, default_value=value, metering=self.METERING)
+
+        assert faults(answer) == [(type_, ["body", "flags", 0, "default_value"])]
+
+    def test_need_metering_and_other_flags_refuse_it(self, api):
+        missing = self.send(api)
+        extra = self.send(api, flag_type="number", metering=self.METERING)
+
+        assert faults(missing) == [("missing", ["body", "flags", 0, "metering"])]
+        assert faults(extra) == [("extra_forbidden", ["body", "flags", 0, "metering"])]
+
+    @pytest.mark.parametrize(
+        "metering",
+        [
+            None,
+            {},
+            {"period": "year"},
+            {"period": "day", "policy": "x"},
+            {"period": "day", "warn_at": [0]},
+            {"period": "day", "warn_at": [101]},
+            {"period": "day", "warn_at": [1] * 11},
+            {"period": "day", "more": 1},
+        ],
+    )
+    def test_refuse_other_metering(self, api, metering):
+        answer = self.send(api, metering=metering)
+
+        assert answer.status_code == 422
+        assert answer.json["detail"][0]["loc"][:4] == ["body", "flags", 0, "metering"]
+
+    def test_are_shown_by_ofrep_as_their_number(self, api):
+        made = self.send(api, metering=self.METERING).json["data"]
+        tenant = create_tenant(plan_name="x")
+        key = create_api_key(tenant, ["flags:read"])
+        body = {"flag_key": "calls", "flag_value": -1}
+        query = {"tenant_id": str(tenant.id)}
+
+        before = api.post("/ofrep/v1/evaluate/flags/calls", token=key, json={})
+        overrides = "/v1/billing/flags/overrides"
+        made = api.post(overrides, token=platform_token(), json=body, query_string=query)
+        after = api.post("/ofrep/v1/evaluate/flags/calls", token=key, json={})
+
+        assert made.status_code == 201
+        assert (before.json["value"], after.json["value"]) == (5, -1)
+        refused = {"flag_key": "calls", "flag_value": -2}
+        answer = api.post(overrides, token=platform_token(), json=refused, query_string=query)
+        assert faults(answer) == [("value_error", ["body", "flag_value"])]

@@ -16,6 +16,7 @@ from app.auth.permissions import PLATFORM_ONLY, Permission, Role
 from app.core.clock import utcnow
 from app.custom_fields.models import CustomField, FieldIndex
 from app.emails.models import Suppression
+from app.flags.models import PlanPreset
 from app.imports.models import Import
 from app.tenants.models import Tenant
 from app.webhooks.models import WebhookEvent
@@ -24,6 +25,7 @@ from tests.hostile.document import Document, Operation, Place
 from tests.hostile.wire import Answer, send
 
 FLAG = "single-sign-on"
+LIMIT = "api-calls"
 ADDRESS = "bounced@example.com"
 MARK = "@@hostile@@"
 
@@ -114,8 +116,9 @@ class World:
 
 def create_world(app: Flask, document: Document) -> World:
     """Make it; each call makes another tenant with rows of its own."""
-    preset = factories.create_preset(f"preset-{next(_numbers)}", single_sign_on=False, seats=5)
-    tenant = factories.create_tenant(plan_name=preset.name)
+    tenant = factories.create_tenant(plan_name=f"plan-{next(_numbers)}")
+    flags = [factories.preset_flag(FLAG, False), factories.limit_flag(LIMIT, period="day")]
+    preset = factories.save(PlanPreset, name=tenant.plan_name, flags=flags)
     factories.create_api_key(tenant)  # the first one listed, which may be revoked
     credentials = {role.value: factories.create_member(tenant, role)[2] for role in Role}
     owner = factories.create_user(tenant)
@@ -137,7 +140,7 @@ def create_world(app: Flask, document: Document) -> World:
     }
     _create_suppression()
     ids = {name: str(row.id) for name, row in rows.items()}
-    ids |= {"key": FLAG, "address": ADDRESS}
+    ids |= {"key": FLAG, "address": ADDRESS, "feature": LIMIT}
     listed = _listed_ids(app, document, credentials["superadmin"])
     return World(app, document, tenant, credentials, listed | ids)
 

@@ -87,6 +87,11 @@ INSERT INTO tenant_deletions (tenant_id, requested_at, requested_by, worked_at, 
 SELECT id, created_at, 'x', now(), 'waiting', '{}' FROM tenants;
 INSERT INTO user_erasures (tenant_id, user_id, requested_at, requested_by, worked_at, is_everywhere)
 SELECT tenant_id, id, created_at, 'x', now(), false FROM users;
+INSERT INTO usage_counters (tenant_id, feature, period_start, period_end, used, announced)
+SELECT tenant_id, 'limit-' || row_number() OVER (PARTITION BY tenant_id), created_at,
+    created_at + interval '1 month', 1, 0 FROM users;
+INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
+SELECT tenant_id, id, 1, now() FROM users;
 """
 
 

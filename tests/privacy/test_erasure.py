@@ -42,6 +42,7 @@ IMPERSONAL = {
         "idp_org_id mailing_address_line_1 mailing_address_line_2 mailing_city mailing_country"
         " mailing_state mailing_zipcode meta_data name plan_name slug"
     ),
+    "usage_counters": "feature",
     "users": "idp_org_id",
     "webhook_events": "detail digest replay_key source status",
 }

@@ -91,5 +91,6 @@ class TestCoverage:
         assert tables - set(of_person) == {
             "api_keys", "custom_fields", "custom_field_indexes", "feature_overrides",
             "tenant_deletions",
+            "usage_counters", "usage_keys",
         }  # fmt: skip
         assert tables - set(of_tenant) == {"imports", "platform_admins"}

@@ -21,13 +21,13 @@ class TenantChoiceSchema(Schema):
     )
 
 
-def target_id(tenant_id: UUID | None, *, home: UUID | None) -> UUID:
+def target_id(tenant_id: UUID | None, *, home: UUID | None, source: str = "query") -> UUID:
     """``tenant_id``, or ``home`` if it is None; does not check that the tenant exists.
 
-    Raises Invalid (``missing`` at ``["query", "tenant_id"]``) if both are None, and NotFound for
+    Raises Invalid (``missing`` at ``[source, "tenant_id"]``) if both are None, and NotFound for
     another tenant than the scope's.
     """
     chosen = tenant_id or home
     if chosen is None:
-        raise Invalid(error(["query", "tenant_id"], "missing", "Field required"))
+        raise Invalid(error([source, "tenant_id"], "missing", "Field required"))
     return visible_id(chosen)

@@ -82,7 +82,7 @@ class TestSeed:
         assert {tenant["plan_name"] for tenant in tenants} == {preset["name"] for preset in presets}
         for preset in presets:
             types = {flag["flag_type"] for flag in preset["flags"]}
-            assert types == {"boolean", "string", "number", "json"}
+            assert types == {"boolean", "string", "number", "json", "limit"}
 
     def test_the_named_field_is_archived_and_searchable_and_none_is_required(self, api, acme):
         fields = api.get("/v1/custom-fields", token=token_of(acme, "owner")).json["data"]

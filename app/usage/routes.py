@@ -1,0 +1,131 @@
+"""/v1/usage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from flask import Response
+
+from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.permissions import Permission
+from app.core import json_text
+from app.core.db.pages import Page
+from app.core.http.blueprint import Blueprint
+from app.core.http.tenant_choice import TenantChoiceSchema, target_id
+from app.usage import service
+from app.usage.limits import BelowZero, Decision, LimitReached, Usage
+from app.usage.schemas import (
+    ConsumeSchema,
+    CorrectionSchema,
+    DecisionSchema,
+    UsageQuerySchema,
+    UsageSchema,
+)
+from app.usage.service import Request
+
+blp = Blueprint(
+    "usage", __name__, url_prefix="/v1/usage", description="What tenants use of their limits."
+)
+BLUEPRINTS = (blp,)
+
+ONE = {"feature": "api-calls", "amount": 1, "idempotency_key": "order-42"}
+DECIDED = {
+    "responses": {
+        "200": {
+            "description": "One object, or a list of them in the order of `entries`.",
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "type": "object",
+                        "required": ["data"],
+                        "properties": {
+                            "data": {
+                                "anyOf": [
+                                    DecisionSchema,
+                                    {"type": "array", "items": DecisionSchema},
+                                ]
+                            }
+                        },
+                    }
+                }
+            },
+        }
+    }
+}
+
+
+@blp.post("/consume")
+@requires(Permission.USAGE_WRITE)
+@blp.arguments(ConsumeSchema, example=ONE)
+@blp.doc(**DECIDED)
+@blp.raises(LimitReached, BelowZero)
+def consume(body: dict[str, Any]) -> Response:
+    """Count what a tenant uses of a limit; more than a hard limit is refused and not counted.
+
+    With `entries` the answer is always 200: each entry that fits is counted, and `allowed` tells
+    which. The amount is counted in PostgreSQL's current period.
+    """
+    tenant_id = _tenant_of(body)
+    if "entries" in body:
+        return _answer(service.consume_all(tenant_id, _entries(body), actor=current_actor()))
+    return _answer(service.consume(tenant_id, _single(body), actor=current_actor()))
+
+
+@blp.post("/check")
+@requires(Permission.USAGE_READ)
+@blp.arguments(ConsumeSchema, example=ONE)
+@blp.doc(**DECIDED)
+def check(body: dict[str, Any]) -> Response:
+    """Ask whether an amount would fit, without counting it.
+
+    The answer is always 200. Each of several `entries` is checked alone.
+    """
+    tenant_id = _tenant_of(body)
+    if "entries" in body:
+        return _answer(service.check_all(tenant_id, _entries(body)))
+    return _answer(service.check_all(tenant_id, [_single(body)])[0])
+
+
+@blp.get("")
+@requires(Permission.USAGE_READ)
+@blp.arguments(UsageQuerySchema, location="query")
+@blp.response(200, UsageSchema(many=True))
+def list_usage(query: dict[str, Any]) -> Page:
+    """List current and past periods of a tenant's limits, by limit, the newest first."""
+    tenant_id = query.pop("tenant_id", None) or target_id(None, home=home_tenant_id())
+    return service.list_usage(tenant_id, **query)
+
+
+@blp.put("/<feature>")
+@requires(Permission.USAGE_WRITE, platform_only=True)
+@blp.arguments(TenantChoiceSchema, location="query")
+@blp.arguments(CorrectionSchema)
+@blp.response(200, UsageSchema)
+def correct(query: dict[str, Any], body: dict[str, Any], feature: str) -> Usage:
+    """Correct what a tenant has used of a limit in the current period."""
+    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    return service.correct(tenant_id, feature, **body, actor=current_actor())
+
+
+def _tenant_of(body: dict[str, Any]) -> UUID:
+    return target_id(body.get("tenant_id"), home=home_tenant_id(), source="body")
+
+
+def _single(body: dict[str, Any]) -> Request:
+    return Request(**{name: value for name, value in body.items() if name != "tenant_id"})
+
+
+def _entries(body: dict[str, Any]) -> list[Request]:
+    entries = enumerate(body["entries"])
+    return [Request(**entry, loc=("body", "entries", place)) for place, entry in entries]
+
+
+def _answer(decided: Decision | Sequence[Decision]) -> Response:
+    data = (
+        decided.as_answer()
+        if isinstance(decided, Decision)
+        else [decision.as_answer() for decision in decided]
+    )
+    return Response(json_text.dumps({"data": data}), content_type="application/json")

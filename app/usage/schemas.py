@@ -1,0 +1,195 @@
+"""Requests and answers of /v1/usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
+from app.core.errors import Entry, Invalid
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str, Uuid
+from app.core.validation.messages import refused
+from app.core.validation.schemas import Schema, SparseSchema
+from app.flags.flag_types import Policy
+
+MAX_ENTRIES = 100
+MAX_AMOUNT = 10**15
+MAX_KEY = 255
+MAX_REASON = 500
+
+EXAMPLES = {
+    "feature": "api-calls",
+    "limit": 1000,
+    "used": 201,
+    "remaining": 799,
+    "resets_at": "2026-02-01T00:00:00Z",
+    "period_start": "2026-01-01T00:00:00Z",
+    "policy": "hard",
+    "over_by": 0,
+    "idempotency_key": "order-42",
+    "reason": "A faulty client counted twice.",
+}
+LIMIT = {"description": "-1: unlimited."}
+REMAINING = {"description": "Null: unlimited."}
+GIVE_BACK = "Negative to give back, only where the period is `none`."
+RESETS_AT = {"description": "When the count starts anew; null: never."}
+
+
+class EntrySchema(Schema):
+    """An amount to count."""
+
+    examples = EXAMPLES
+
+    feature = Str(required=True, metadata={"description": "The key of a limit of the plan."})
+    amount = Int(
+        ge=-MAX_AMOUNT,
+        le=MAX_AMOUNT,
+        load_default=1,
+        metadata={"description": GIVE_BACK},
+    )
+    idempotency_key = Str(
+        min_length=1,
+        max_length=MAX_KEY,
+        metadata={"description": "The same key of a feature counts once in 24 hours."},
+    )
+    at = AwareDateTime(
+        metadata={
+            "description": "A time in the current period; 422 if it is in another one.",
+            "examples": ["2026-01-31T12:00:00Z"],
+        }
+    )
+
+
+class Entries(ListOf):
+    """1 to :data:`MAX_ENTRIES` entries."""
+
+    keywords = {"minItems": 1, "maxItems": MAX_ENTRIES}
+
+    def from_json(self, value: Any) -> list[Any]:
+        if isinstance(value, list) and not 1 <= len(value) <= MAX_ENTRIES:
+            size = len(value)
+            if value:
+                counts = {"max_length": MAX_ENTRIES, "actual_length": size}
+                raise Invalid(refused("too_long", (), None, field_type="List", **counts))
+            counts = {"min_length": 1, "actual_length": size}
+            raise Invalid(refused("too_short", (), value, field_type="List", **counts))
+        return super().from_json(value)
+
+
+class ConsumeSchema(EntrySchema):
+    """One amount, or a list of `entries` instead."""
+
+    feature = Str(
+        metadata={"description": "The key of a limit of the plan. Required without `entries`."}
+    )
+    amount = Int(
+        ge=-MAX_AMOUNT, le=MAX_AMOUNT, metadata={"description": f"1 if absent. {GIVE_BACK}"}
+    )
+    tenant_id = Uuid(
+        metadata={
+            "description": "The tenant, for platform credentials. Without it, the tenant of the "
+            "token's organization."
+        }
+    )
+    entries = Entries(
+        Nested(EntrySchema),
+        metadata={"description": "Several amounts, which are counted in the order of their keys."},
+    )
+
+    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
+        if "entries" in values:
+            for name in ("feature", "amount", "idempotency_key", "at"):
+                if name in values:
+                    yield refused("extra_forbidden", ("body", name), values[name])
+        elif "feature" not in values:
+            yield refused("missing", ("body", "feature"), values)
+
+
+class DecisionSchema(SparseSchema):
+    """Whether the amount fits, and the limit's state."""
+
+    examples = EXAMPLES
+    sparse = ("over_by",)
+
+    allowed = Bool(required=True)
+    feature = Str(required=True)
+    limit = Int(required=True, metadata=LIMIT)
+    used = Int(required=True)
+    remaining = Int(required=True, nullable=True, metadata=REMAINING)
+    resets_at = AwareDateTime(required=True, nullable=True, metadata=RESETS_AT)
+    policy = Choice(Policy, required=True)
+    over_by = Int(
+        metadata={
+            "description": "How much more than the limit is used. Of a soft limit, and of a "
+            "hard one that is lower than what is used."
+        }
+    )
+
+
+class UsageSchema(Schema):
+    """What is used of a limit in one period."""
+
+    examples = EXAMPLES
+
+    feature = Str(required=True)
+    limit = Int(
+        required=True,
+        nullable=True,
+        metadata={"description": "-1: unlimited. Null for a period that is over."},
+    )
+    used = Int(required=True)
+    remaining = Int(
+        required=True,
+        nullable=True,
+        metadata={"description": "Null: unlimited, or the period is over."},
+    )
+    over_by = Int(required=True)
+    period_start = AwareDateTime(
+        required=True, nullable=True, metadata={"description": "Null: the count has no period."}
+    )
+    resets_at = AwareDateTime(
+        required=True, nullable=True, metadata={"description": "The end of the period, or null."}
+    )
+    policy = Choice(
+        Policy,
+        required=True,
+        nullable=True,
+        metadata={"description": "Null for a period that is over."},
+    )
+    is_current = Bool(required=True)
+
+
+class CorrectionSchema(Schema):
+    """What is used in the current period."""
+
+    examples = EXAMPLES
+
+    used = Int(required=True, ge=0, le=MAX_AMOUNT)
+    reason = Str(required=True, min_length=1, max_length=MAX_REASON)
+
+
+class UsageQuerySchema(Schema):
+    """The tenant, and which of its limits and periods are listed."""
+
+    examples = EXAMPLES
+
+    tenant_id = Uuid(
+        metadata={
+            "description": "The tenant, for platform credentials. Without it, the tenant of the "
+            "token's organization; 422 `missing` if no tenant has it."
+        }
+    )
+    feature = Str(metadata={"description": "Only of this limit."})
+    since = AwareDateTime(
+        data_key="from", metadata={"description": "Only periods that end after this time."}
+    )
+    until = AwareDateTime(
+        data_key="to", metadata={"description": "Only periods that start before this time."}
+    )
+    limit = Int(
+        ge=1,
+        le=MAX_LIMIT,
+        load_default=DEFAULT_LIMIT,
+        metadata={"description": "The most rows of a page.", "examples": [50]},
+    )
+    cursor = Str(metadata={"description": "`next_cursor` of the page before."})

@@ -1,0 +1,222 @@
+"""Usage of limits: consume, check, list, correct.
+
+Counting is one statement. PostgreSQL locks the counter, finds the limit and the period, and decides
+there, so the count is exact whatever happens to a request. PostgreSQL's clock decides the period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from prometheus_client import Counter
+
+from app.audit import service as audit
+from app.auth.guard import TenantSuspended
+from app.core.actors import Actor
+from app.core.db import tenancy
+from app.core.db.pages import Page
+from app.core.db.queries import Change
+from app.core.db.transactions import on_commit
+from app.core.errors import Entry, Invalid, Location, NotFound, error, value_error
+from app.memberships.seats import SEATS
+from app.usage import cursors
+from app.usage.limits import BelowZero, Decision, LimitReached, Usage
+from app.usage.statements import CONSUME, DELETE_OLD_KEYS, LIST, LOCK, SET
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # the start of the period `none`
+EARLIEST, LATEST = EPOCH, datetime(9999, 1, 1, tzinfo=UTC)
+OLD_KEYS = 10_000  # deleted by one statement
+
+CROSSED = Counter("limits_crossed_total", "Thresholds of limits that were crossed.", ["event"])
+
+SUSPENDED = "suspended"
+FAULTS = {
+    "unknown": ("feature", "the tenant's plan has no such limit"),
+    "seats": ("feature", "seats are counted from the memberships"),
+    "negative": ("amount", "only a limit of the period none takes a negative amount"),
+    "too_large": ("amount", "the count would be too large"),
+    "at": ("at", "must be in the current period"),
+    "reused": ("idempotency_key", "this key was used with another amount"),
+}
+"""The faults that the database function names: the field and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """An amount to count; ``loc`` is its place in the HTTP request's body."""
+
+    feature: str
+    amount: int = 1
+    idempotency_key: str | None = None
+    at: datetime | None = None
+    loc: Location = ("body",)
+
+    @property
+    def digest(self) -> UUID | None:
+        """What is stored of the idempotency key: a digest of it and the feature."""
+        if self.idempotency_key is None:
+            return None
+        key = f"{self.feature}\0{self.idempotency_key}".encode()
+        return UUID(bytes=sha256(key).digest()[:16])
+
+
+def consume(tenant_id: UUID, request: Request, *, actor: Actor) -> Decision:
+    """Count an amount. Raises what :func:`consume_all` does, LimitReached and BelowZero."""
+    (decision,) = consume_all(tenant_id, [request], actor=actor)
+    if decision.allowed:
+        return decision
+    raise (BelowZero if request.amount < 0 else LimitReached)(decision)
+
+
+def consume_all(tenant_id: UUID, requests: Sequence[Request], *, actor: Actor) -> list[Decision]:
+    """Count the amounts that fit, in the order of their features, all by one statement.
+
+    An ``idempotency_key`` counts once in 24 hours. Raises NotFound for an unknown tenant,
+    TenantSuspended, and Invalid for an unknown feature, seats, a negative amount of a limit that
+    starts anew, an ``at`` outside the current period, and a key that was used with another amount.
+    """
+    found = _decide(tenant_id, requests, is_counted=True)
+    for row in found:
+        for percent in row.crossed:
+            _announce(tenant_id, row, percent, actor)
+    return [_decision(row) for row in found]
+
+
+def check_all(tenant_id: UUID, requests: Sequence[Request]) -> list[Decision]:
+    """Whether each amount alone would fit now. Raises what :func:`consume_all` does."""
+    return [_decision(row) for row in _decide(tenant_id, requests, is_counted=False)]
+
+
+def list_usage(
+    tenant_id: UUID,
+    *,
+    feature: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page:
+    """One page of the periods of a tenant's limits, by feature, the newest first.
+
+    The current period of each limit is there, also where nothing was counted. With ``since`` and
+    ``until``, only periods that overlap this time. Another tenant than the scope's has none.
+    """
+    own = tenancy.current_scope().tenant_id
+    if own not in (None, tenant_id):
+        return Page([], None)
+    last_feature, last_start = (None, None) if cursor is None else cursors.read(cursor)
+    found = LIST.all(
+        tenant_id=tenant_id,
+        feature=feature,
+        since=since or EARLIEST,
+        until=until or LATEST,
+        last_feature=last_feature,
+        last_start=last_start,
+        limit=limit + 1,
+    )
+    page = found[:limit]
+    has_more = len(found) > limit
+    next_cursor = cursors.make(page[-1].feature, page[-1].starts) if has_more else None
+    return Page([_usage(row) for row in page], next_cursor)
+
+
+def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Actor) -> Usage:
+    """Set what is used in the current period.
+
+    Raises NotFound for an unknown tenant or limit, and Invalid for seats.
+    """
+    if feature == SEATS:
+        raise Invalid(value_error(["path", "feature"], FAULTS["seats"][1], feature))
+    row = LOCK.first(tenant_id=tenant_id, feature=feature)
+    if row is None:
+        raise NotFound
+    if row.used != used:
+        SET.execute(of_tenant_id=tenant_id, of_feature=feature, of_start=row.starts, new_used=used)
+        audit.add_event(
+            "usage.corrected",
+            target_type="usage",
+            target_id=feature,
+            tenant_id=tenant_id,
+            change=Change({"used": row.used}, {"used": used, "reason": reason}),
+            actor=actor,
+        )
+    return _usage(row._replace(used=used))
+
+
+def forget_old_keys() -> bool:
+    """Delete some idempotency keys that count no more; returns whether there are others."""
+    return DELETE_OLD_KEYS.execute(count=OLD_KEYS) == OLD_KEYS
+
+
+def _decide(tenant_id: UUID, requests: Sequence[Request], *, is_counted: bool) -> list[Any]:
+    found = CONSUME.all(
+        tenant_id=tenant_id,
+        features=[request.feature for request in requests],
+        amounts=[request.amount for request in requests],
+        moments=[request.at for request in requests],
+        digests=[request.digest for request in requests],
+        is_counted=is_counted,
+    )
+    if not found:
+        raise NotFound
+    errors = [
+        _fault(row.fault, request)
+        for row, request in zip(found, requests, strict=True)
+        if row.fault not in (None, SUSPENDED)
+    ]
+    if errors:
+        raise Invalid(*errors)
+    if any(row.fault == SUSPENDED for row in found):
+        raise TenantSuspended
+    return found
+
+
+def _fault(fault: str, request: Request) -> Entry:
+    field, reason = FAULTS[fault]
+    value = getattr(request, field)
+    loc = [*request.loc, field]
+    if fault == "reused":
+        return error(loc, "idempotency_key_reused", reason.capitalize(), value)
+    return value_error(loc, reason, value)
+
+
+def _announce(tenant_id: UUID, row: Any, percent: int, actor: Actor) -> None:
+    """Record that ``percent`` of the limit are used."""
+    event = "limit.reached" if percent >= 100 else "limit.warning"
+    audit.add_event(
+        event,
+        target_type="limit",
+        target_id=row.feature,
+        tenant_id=tenant_id,
+        change=Change({}, {"used": row.used, "limit": row.most, "percent": percent}),
+        actor=actor,
+    )
+    on_commit(CROSSED.labels(event).inc)
+
+
+def _decision(row: Any) -> Decision:
+    usage = Usage(
+        feature=row.feature,
+        limit=row.most,
+        used=row.used,
+        policy=row.policy,
+        resets_at=row.ends,
+    )
+    return Decision(row.is_allowed, usage)
+
+
+def _usage(row: Any) -> Usage:
+    return Usage(
+        feature=row.feature,
+        limit=row.most,
+        used=row.used,
+        policy=row.policy,
+        period_start=None if row.starts == EPOCH else row.starts,
+        resets_at=row.ends,
+        is_current=row.is_current,
+    )

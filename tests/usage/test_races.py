@@ -1,0 +1,132 @@
+"""Counting is exact: with threads, killed connections, retries and keys that are sent twice."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from functools import partial
+from itertools import chain
+from uuid import uuid4
+
+import pytest
+
+from app.usage.models import UsageCounter
+from tests import database
+from tests.concurrency import at_once
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_override,
+    create_subscription,
+    create_tenant,
+    limit_flag,
+)
+
+THREADS = 16
+
+
+@pytest.fixture
+def tenant(app):
+    create_limits("free", limit_flag("calls", 700, period="month"), limit_flag("other", 700))
+    return create_tenant()
+
+
+@pytest.fixture
+def consume(api, tenant):
+    key = create_api_key(tenant, ["usage:write"])
+    return lambda **body: api.post("/v1/usage/consume", token=key, json=body)
+
+
+def used(feature="calls"):
+    return database.row(UsageCounter, feature=feature).used
+
+
+class TestThreads:
+    def test_get_exactly_what_the_limit_allows(self, consume):
+        def take(count):
+            return [consume(feature="calls").status_code for _ in range(count)]
+
+        counts = [1000 // THREADS + (place < 1000 % THREADS) for place in range(THREADS)]
+        answers = Counter(chain(*at_once([partial(take, count) for count in counts])))
+
+        assert answers == {200: 700, 409: 300}
+        assert used() == 700
+
+    def test_create_one_counter(self, consume, tenant):
+        starts = [f"2026-01-{day:02}T00:00:00Z" for day in range(1, 9)]
+        actions = [partial(consume, feature="calls") for _ in range(8)]
+        actions += [partial(create_subscription, tenant, start_date=start) for start in starts]
+
+        at_once(actions)
+
+        assert used() == 8
+
+    def test_count_a_key_once(self, consume):
+        for number in range(10):
+            send = partial(consume, feature="calls", idempotency_key=str(number))
+            assert {answer.status_code for answer in at_once([send] * 8)} == {200}
+
+        assert used() == 10
+
+    def test_with_entries_in_any_order_do_not_stop_one_another(self, consume):
+        entries = [
+            {"feature": feature, "idempotency_key": key}
+            for feature in ("calls", "other")
+            for key in "abcd"
+        ]
+        shuffled = [random.sample(entries, len(entries)) for _ in range(8)]
+
+        answers = at_once([partial(consume, entries=one) for one in shuffled])
+
+        assert {answer.status_code for answer in answers} == {200}
+        assert used("calls") == used("other") == 4
+
+    def test_count_against_the_limit_that_changes_meanwhile(self, consume, tenant):
+        preset = database.query("SELECT id FROM plan_presets")[0]
+        override = create_override(tenant, preset, "calls", 50)
+        change = "UPDATE feature_overrides SET flag_value = '{}' WHERE id = CAST(:id AS uuid)"
+
+        def toggle():
+            for _ in range(20):
+                for most in (30, 50):
+                    database.execute(change.format(most), id=str(override.id))
+            return []
+
+        def take():
+            return [consume(feature="calls").status_code for _ in range(20)]
+
+        answers = Counter(chain(*at_once([*[take] * 7, toggle])))
+
+        assert used() == answers[200] == 50
+
+
+class TestKills:
+    def test_lose_and_double_nothing(self, consume):
+        """Connections are killed; clients send again, with the same key, until they know."""
+        stopped, results = threading.Event(), Counter()
+
+        def kill():
+            while not stopped.wait(0.05):
+                database.query(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE usename = current_user AND pid <> pg_backend_pid()"
+                    " AND query LIKE '%consume%' ORDER BY random() LIMIT 2"
+                )
+
+        def take():
+            for _ in range(60):
+                key = str(uuid4())
+                status = 503
+                while status == 503:
+                    status = consume(feature="calls", idempotency_key=key).status_code
+                    results[status] += 1
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        at_once([take] * 6)
+        stopped.set()
+        killer.join()
+
+        assert set(results) <= {200, 503}
+        assert used() == results[200] == 360

@@ -1,0 +1,189 @@
+"""GET /v1/usage and PUT /v1/usage/{feature}."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.usage.models import UsageCounter
+from tests import database
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_member,
+    create_tenant,
+    limit_flag,
+    platform_token,
+)
+from tests.usage.days import pass_days
+
+URL = "/v1/usage"
+FIELDS = [
+    "feature",
+    "limit",
+    "used",
+    "remaining",
+    "over_by",
+    "period_start",
+    "resets_at",
+    "policy",
+    "is_current",
+]
+
+
+@pytest.fixture
+def tenant(app):
+    create_limits("free", limit_flag("calls", 10, period="day"), limit_flag("seats", 3))
+    return create_tenant()
+
+
+@pytest.fixture
+def key(tenant):
+    return create_api_key(tenant, ["usage:read", "usage:write"])
+
+
+@pytest.fixture
+def consume(api, key):
+    return lambda feature, amount: api.post(
+        f"{URL}/consume", token=key, json={"feature": feature, "amount": amount}
+    )
+
+
+class TestList:
+    def test_shows_limits_of_which_nothing_was_used_and_seats(self, api, tenant, key):
+        create_member(tenant)
+
+        calls, seats = api.get(URL, token=key).json["data"]
+
+        assert list(calls) == FIELDS
+        assert (calls["feature"], calls["used"], calls["remaining"]) == ("calls", 0, 10)
+        assert calls["is_current"] is True
+        assert (seats["feature"], seats["used"], seats["period_start"]) == ("seats", 1, None)
+        assert seats["resets_at"] is None
+
+    def test_shows_past_periods_after_the_current_one(self, api, key, consume):
+        for amount in (3, 4):
+            consume("calls", amount)
+            pass_days()
+
+        found = api.get(URL, token=key, query_string={"feature": "calls"}).json["data"]
+
+        assert [row["used"] for row in found] == [0, 4, 3]
+        assert [row["limit"] for row in found] == [10, None, None]
+        assert [row["is_current"] for row in found] == [True, False, False]
+        assert [row["resets_at"] for row in found[1:]] == [row["period_start"] for row in found[:2]]
+
+    def test_pages_show_each_row_once(self, api, key, consume):
+        for amount in range(1, 6):
+            consume("calls", amount)
+            pass_days()
+
+        rows, cursor = [], {}
+        while cursor is not None:
+            answer = api.get(URL, token=key, query_string={"limit": 2, **cursor})
+            rows += answer.json["data"]
+            following = answer.json["next_cursor"]
+            cursor = {"cursor": following} if following else None
+
+        assert [row["used"] for row in rows] == [0, 5, 4, 3, 2, 1, 0]
+        assert rows == api.get(URL, token=key).json["data"]
+
+    def test_shows_periods_that_overlap_a_time(self, api, key, consume):
+        for amount in (1, 2, 3):
+            consume("calls", amount)
+            pass_days()
+        ((start, end),) = database.query(
+            "SELECT period_start, period_end FROM usage_counters WHERE used = 2"
+        )
+
+        query = {"feature": "calls", "from": start.isoformat(), "to": end.isoformat()}
+        found = api.get(URL, token=key, query_string=query).json["data"]
+
+        assert [row["used"] for row in found] == [2]
+
+    @pytest.mark.parametrize("cursor", ["x", "W10=", "WyJhIiwgMV0=", "é", "[1]", "bnVsbA=="])
+    def test_refuses_other_cursors(self, api, key, cursor):
+        answer = api.get(URL, token=key, query_string={"cursor": cursor})
+
+        assert answer.status_code == 422
+        assert answer.json["detail"][0]["loc"] == ["query", "cursor"]
+
+    def test_shows_nothing_of_another_tenant(self, api, key):
+        other = create_tenant()
+
+        answer = api.get(URL, token=key, query_string={"tenant_id": str(other.id)})
+
+        assert answer.json == {"data": [], "next_cursor": None}
+
+    def test_needs_the_platform_to_name_a_tenant(self, api, tenant):
+        token = platform_token()
+
+        unnamed = api.get(URL, token=token)
+        named = api.get(URL, token=token, query_string={"tenant_id": str(tenant.id)})
+
+        assert unnamed.json["detail"][0]["loc"] == ["query", "tenant_id"]
+        assert len(named.json["data"]) == 2
+
+
+class TestCorrect:
+    @pytest.fixture
+    def correct(self, api, tenant):
+        return lambda feature, **body: api.put(
+            f"{URL}/{feature}",
+            token=platform_token(),
+            query_string={"tenant_id": str(tenant.id)},
+            json=body,
+        )
+
+    def test_sets_what_is_used_and_audits_it(self, correct, consume):
+        consume("calls", 7)
+
+        answer = correct("calls", used=2, reason="A test")
+
+        assert list(answer.json["data"]) == FIELDS
+        assert (answer.json["data"]["used"], answer.json["data"]["remaining"]) == (2, 8)
+        event = database.row(AuditEvent, action="usage.corrected")
+        assert (event.target_type, event.target_id) == ("usage", "calls")
+        assert (event.before, event.after) == ({"used": 7}, {"used": 2, "reason": "A test"})
+        assert consume("calls", 1).json["data"]["used"] == 3
+
+    def test_can_exceed_the_limit(self, correct):
+        assert correct("calls", used=12, reason="x").json["data"]["over_by"] == 2
+
+    def test_of_the_same_value_records_nothing(self, correct):
+        assert correct("calls", used=0, reason="x").status_code == 200
+        assert database.rows(AuditEvent) == []
+
+    def test_refuses_unknown_limits_and_seats(self, correct):
+        assert correct("nope", used=1, reason="x").status_code == 404
+        assert correct("seats", used=1, reason="x").status_code == 422
+
+    @pytest.mark.parametrize("body", [{}, {"used": 1}, {"used": -1, "reason": "x"}, {"reason": ""}])
+    def test_refuses_what_is_no_correction(self, correct, body):
+        assert correct("calls", **body).status_code == 422
+
+    def test_is_for_the_platform(self, api, key):
+        answer = api.put(f"{URL}/calls", token=key, json={"used": 1, "reason": "x"})
+
+        assert (answer.status_code, answer.json["code"]) == (403, "permission_denied")
+
+
+class TestCommands:
+    def run(self, app, *words):
+        return app.test_cli_runner().invoke(args=["usage", *words])
+
+    def test_show_set_and_reset(self, app, tenant):
+        slug = tenant.slug
+
+        assert self.run(app, "set", slug, "calls", "4", "--reason", "x").exit_code == 0
+        shown = self.run(app, "show", slug, "--feature", "calls", "--json")
+        assert '"used": 4' in shown.stdout
+        assert self.run(app, "reset", slug, "calls").exit_code == 0
+
+        assert database.row(UsageCounter).used == 0
+        assert len(database.rows(AuditEvent, action="usage.corrected")) == 2
+
+    def test_refuse_what_is_not_there(self, app, tenant):
+        assert self.run(app, "reset", tenant.slug, "nope").exit_code == 1
+        assert self.run(app, "set", tenant.slug, "calls", "x", "--reason", "x").exit_code == 2
+        assert self.run(app, "show", "nobody").exit_code == 1
