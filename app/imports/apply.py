@@ -28,6 +28,7 @@ from app.flags.models import FeatureOverride, PlanPreset
 from app.imports.line_schemas import Kind
 from app.imports.lines import Line
 from app.imports.rows import Rows, unknown
+from app.memberships import seats
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.memberships.owners import LastOwner
@@ -116,6 +117,7 @@ class _Set:
         self._claimants: list[User] = []  # of an e-mail address that no other user may have
         self._changed_users: list[tuple[User, dict[str, Any]]] = []
         self._changed_memberships: list[tuple[Membership, dict[str, Any]]] = []
+        self._joined: set[UUID] = set()  # tenants that may have more active members
         self._replanned: dict[UUID, None] = {}
 
     def apply(self) -> list[Result]:
@@ -145,6 +147,7 @@ class _Set:
                 follow_plan(tenant_id, actor=self._actor)
         users.index_meta_data((user, {}) for user in self._new_users)
         check_all_free(self._claimants)
+        seats.check_within_limits(self._joined)
         self._run(last, results)
         return [results[line.number] for line in self._lines]
 
@@ -203,6 +206,8 @@ class _Set:
         user = _changed(known, {**changes, **users.with_key(changes)})
         if users.claims_address(known, user):
             self._claimants.append(user)
+        if changes.get("is_active"):
+            self._joined.add(user.tenant_id)
         self._changed_users.append((known, changes))
         self._rows.add_user(user)
         self._rows.note_owner(self._rows.memberships.get((user.tenant_id, user.id)), user)
@@ -226,6 +231,8 @@ class _Set:
         membership = _changed(known, changes)
         if known.role == Role.OWNER and not _is_owner(membership):
             rows.lose_owner(tenant.id, known.user_id, actor=self._actor)
+        if changes.get("is_active"):
+            self._joined.add(tenant.id)
         self._changed_memberships.append((known, changes))
         rows.add_membership(membership)
         rows.note_owner(membership, rows.users_by_id[known.user_id])
@@ -234,6 +241,7 @@ class _Set:
     def _create_membership(self, user: User, values: dict[str, Any]) -> Outcome:
         del values["idp_user_id"]
         membership = memberships.create_for(user, values, actor=self._actor)
+        self._joined.add(user.tenant_id)
         self._rows.add_membership(membership)
         self._rows.note_owner(membership, user)
         return Outcome.CREATED

@@ -6,14 +6,26 @@ counts. So the second of two concurrent changes sees the result of the first.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, ColumnExpressionArgument, Uuid, cast, func, null
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    ColumnExpressionArgument,
+    Uuid,
+    bindparam,
+    cast,
+    func,
+    null,
+    select,
+)
 
 from app.audit.service import add_event
 from app.core.actors import Actor
 from app.core.db.queries import Change
+from app.core.db.statements import Statement
 from app.core.errors import Conflict
 
 SEATS = "seats"
@@ -50,6 +62,23 @@ def seats_for_user(
 def free_seats(tenant_id: ColumnExpressionArgument[UUID]) -> ColumnElement[Any]:
     """A column: the free seats, negative beyond the limit; None without a limit."""
     return func.lock_seats(tenant_id, NOBODY, NOBODY)
+
+
+_tenants = func.unnest(bindparam("tenant_ids", type_=ARRAY(Uuid)))
+_tenant_ids = _tenants.table_valued("id").render_derived()
+_free = select(free_seats(_tenant_ids.c.id).label("free")).order_by(_tenant_ids.c.id).subquery()
+FEWEST_FREE = Statement("tenants.lock_fewest_free_seats", select(func.min(_free.c.free)))
+
+
+def check_within_limits(tenant_ids: Collection[UUID]) -> None:
+    """Raise SeatLimit if one of the tenants has more active members than its plan allows.
+
+    Call it after the members are written.
+    """
+    if tenant_ids:
+        fewest = FEWEST_FREE.scalar(tenant_ids=sorted(tenant_ids))
+        if fewest is not None and fewest < 0:
+            raise SeatLimit
 
 
 def check_is_free(free: int | None) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from app.audit.models import AuditEvent
-from app.flags.models import FeatureOverride
+from app.flags.models import FeatureOverride, PlanPreset
 from app.imports import lines
 from app.memberships.models import Membership
 from app.subscriptions.models import Subscription
@@ -15,7 +15,14 @@ from app.tenants.models import Tenant
 from app.users.models import User
 from tests.custom_fields.fields import create_field, index_rows
 from tests.database import row, rows
-from tests.factories import create_member, create_preset, create_tenant, create_user
+from tests.factories import (
+    create_member,
+    create_preset,
+    create_tenant,
+    create_user,
+    limit_flag,
+    save,
+)
 from tests.imports.files import (
     bring_in,
     member_line,
@@ -320,3 +327,57 @@ class TestOwners:
 
 def snapshot():
     return [rows(model) for model in (Tenant, User, Membership, Subscription, FeatureOverride)]
+
+
+class TestAddresses:
+    def test_of_other_active_users_are_refused_in_whatever_case(self, app, api):
+        _, faults = bring_in(
+            app,
+            api,
+            tenant_line(),
+            user_line("ada", email="ada@example.com"),
+            user_line("other", email="ADA@example.com"),
+            user_line("gone", email="Ada@Example.com", is_active=False),
+        )
+
+        assert [(one.line, one.errors[0]["type"]) for one in faults] == [(3, "email_taken")]
+        assert {user.idp_user_id for user in rows(User)} == {"ada", "gone"}
+
+
+class TestTenantMetadata:
+    def test_is_checked_and_replaced(self, app, api):
+        bring_in(app, api, tenant_line(meta_data={"segment": "small", "note": "x"}))
+        create_field(row(Tenant), entity_type="tenant", field_key="segment", field_type="integer")
+
+        _, faults = bring_in(
+            app,
+            api,
+            tenant_line(meta_data={"segment": "large"}),
+            tenant_line(meta_data={"segment": 5}),
+        )
+
+        assert [(one.line, one.errors[0]["loc"]) for one in faults] == [
+            (1, ["body", "meta_data", "segment"])
+        ]
+        assert row(Tenant).meta_data == {"segment": 5}
+        assert rows(AuditEvent, action="tenant.meta_data_patched")
+
+
+class TestSeats:
+    def test_beyond_the_limit_are_refused_line_by_line(self, app, api):
+        save(PlanPreset, name="free", flags=[limit_flag("seats", 2)])
+        people = ["ada", "bob", "eve", "joe"]
+
+        _, faults = bring_in(
+            app,
+            api,
+            tenant_line(),
+            *(user_line(name) for name in people),
+            *(member_line(name, role="owner") for name in people),
+        )
+
+        assert [(one.line, one.errors[0]["type"]) for one in faults] == [
+            (8, "seat_limit"),
+            (9, "seat_limit"),
+        ]
+        assert len(rows(Membership)) == 2
