@@ -69,6 +69,16 @@ def checks(_: argparse.Namespace) -> None:
     print(report())
 
 
+def usage(arguments: argparse.Namespace) -> None:
+    """Print how fast usage is counted, and how large the counters are."""
+    from benchmarks.usage import report
+
+    with opened(arguments.folder, arguments.tenants, 2) as ready:
+        for connections in arguments.connections:
+            print(f"{connections} connections, {arguments.seconds} s each")
+            print(report(ready, connections=connections, seconds=arguments.seconds))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -81,7 +91,7 @@ def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator
         yield ready
 
 
-COMMANDS = {"compare": compare, "calls": calls, "layers": layers, "checks": checks}
+COMMANDS = {"compare": compare, "calls": calls, "layers": layers, "checks": checks, "usage": usage}
 
 
 if __name__ == "__main__":
