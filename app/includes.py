@@ -40,7 +40,7 @@ class TenantSummarySchema(Schema):
     is_active = Bool(required=True)
 
 
-class HistoryEntrySchema(Schema):
+class ChangeSchema(Schema):
     """One of the row's last changes."""
 
     examples = {
@@ -129,7 +129,7 @@ TENANT = Include(
 HISTORY = Include(
     "history",
     ListOf(
-        Nested(HistoryEntrySchema),
+        Nested(ChangeSchema),
         metadata={"description": f"The last {CHANGES_SHOWN} changes, newest first."},
     ),
     _changes,

@@ -99,6 +99,16 @@ def deleting(arguments: argparse.Namespace) -> None:
         print(report(ready, arguments.users))
 
 
+def usage(arguments: argparse.Namespace) -> None:
+    """Print how fast usage is counted, and how large the counters are."""
+    from benchmarks.usage import report
+
+    with opened(arguments.folder, arguments.tenants, 2) as ready:
+        for connections in arguments.connections:
+            print(f"{connections} connections, {arguments.seconds} s each")
+            print(report(ready, connections=connections, seconds=arguments.seconds))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -119,6 +129,7 @@ COMMANDS = {
     "search": search,
     "import": import_users,
     "deleting": deleting,
+    "usage": usage,
 }
 
 

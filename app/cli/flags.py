@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from app.cli.base import AppGroup, json_option, operator, print_rows
+from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
 from app.cli.lookup import find_tenant
 from app.cli.records import checked, load, paging_options, print_list, print_one
 from app.core.actors import SYSTEM_CLI
@@ -82,7 +82,11 @@ def list_presets(paging: Paging, as_json: bool) -> None:
 @operator
 def show_preset(name: str, as_json: bool) -> None:
     """Show the flags of a plan's preset. set-preset accepts the JSON output."""
-    print_rows(_preset(name).flags, FLAG_COLUMNS, as_json=as_json)
+    found = _preset(name).flags
+    if as_json:
+        print_json(found)
+    else:
+        print_rows(found, FLAG_COLUMNS, as_json=False)
 
 
 @flags.command("set-preset")

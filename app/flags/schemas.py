@@ -19,7 +19,7 @@ from app.core.validation.fields import (
     Uuid,
 )
 from app.core.validation.messages import refused
-from app.core.validation.schemas import Schema, SparseSchema
+from app.core.validation.schemas import Schema
 from app.flags.evaluation import Layer
 from app.flags.flag_types import (
     MAX_VALUE_BYTES,
@@ -110,11 +110,10 @@ class MeteringSchema(Schema):
     )
 
 
-class PresetFlagSchema(SparseSchema):
+class PresetFlagSchema(Schema):
     """One flag of a preset; only a limit has `metering`."""
 
     examples = EXAMPLES
-    sparse = ("metering",)
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_type = Choice(FlagType, required=True)
@@ -125,6 +124,12 @@ class PresetFlagSchema(SparseSchema):
         metadata={"description": "Whether only a platform superadmin can change its overrides."},
     )
     metering = Nested(MeteringSchema, metadata={"description": "Required for a limit."})
+
+    def _dump_one(self, row: dict[str, Any]) -> dict[str, Any]:
+        written = super()._dump_one({"metering": None, **row})
+        if written["metering"] is None:
+            del written["metering"]
+        return written
 
 
 class PlanPresetSchema(Schema):

@@ -31,35 +31,25 @@ blp = Blueprint(
 BLUEPRINTS = (blp,)
 
 ONE = {"feature": "api-calls", "amount": 1, "idempotency_key": "order-42"}
-DECIDED = {
-    "responses": {
-        "200": {
-            "description": "One object, or a list of them in the order of `entries`.",
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "type": "object",
-                        "required": ["data"],
-                        "properties": {
-                            "data": {
-                                "anyOf": [
-                                    DecisionSchema,
-                                    {"type": "array", "items": DecisionSchema},
-                                ]
-                            }
-                        },
-                    }
-                }
-            },
-        }
-    }
+DECISION = {"anyOf": [DecisionSchema, {"type": "array", "items": DecisionSchema}]}
+DECIDED = {"type": "object", "required": ["data"], "properties": {"data": DECISION}}
+ERROR = {"$ref": "#/components/schemas/Error"}
+ANSWERS = {
+    "200": {
+        "description": "One object, or a list of them in the order of `entries`.",
+        "content": {"application/json": {"schema": DECIDED}},
+    },
+    "404": {
+        "description": "No such tenant, or none that this credential can see.",
+        "content": {"application/json": {"schema": ERROR}},
+    },
 }
 
 
 @blp.post("/consume")
 @requires(Permission.USAGE_WRITE)
 @blp.arguments(ConsumeSchema, example=ONE)
-@blp.doc(**DECIDED)
+@blp.doc(responses=ANSWERS)
 @blp.raises(LimitReached, BelowZero)
 def consume(body: dict[str, Any]) -> Response:
     """Count what a tenant uses of a limit; more than a hard limit is refused and not counted.
@@ -76,7 +66,7 @@ def consume(body: dict[str, Any]) -> Response:
 @blp.post("/check")
 @requires(Permission.USAGE_READ)
 @blp.arguments(ConsumeSchema, example=ONE)
-@blp.doc(**DECIDED)
+@blp.doc(responses=ANSWERS)
 def check(body: dict[str, Any]) -> Response:
     """Ask whether an amount would fit, without counting it.
 

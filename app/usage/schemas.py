@@ -9,7 +9,7 @@ from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
 from app.core.errors import Entry, Invalid
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str, Uuid
 from app.core.validation.messages import refused
-from app.core.validation.schemas import Schema, SparseSchema
+from app.core.validation.schemas import Schema
 from app.flags.flag_types import Policy
 
 MAX_ENTRIES = 100
@@ -105,11 +105,10 @@ class ConsumeSchema(EntrySchema):
             yield refused("missing", ("body", "feature"), values)
 
 
-class DecisionSchema(SparseSchema):
+class DecisionSchema(Schema):
     """Whether the amount fits, and the limit's state."""
 
     examples = EXAMPLES
-    sparse = ("over_by",)
 
     allowed = Bool(required=True)
     feature = Str(required=True)

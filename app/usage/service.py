@@ -82,7 +82,7 @@ def consume_all(tenant_id: UUID, requests: Sequence[Request], *, actor: Actor) -
     """
     found = _decide(tenant_id, requests, is_counted=True)
     for row in found:
-        for percent in row.crossed:
+        for percent in sorted(row.crossed):
             _announce(tenant_id, row, percent, actor)
     return [_decision(row) for row in found]
 

@@ -174,6 +174,8 @@ DECLARE
     is_active boolean;
     is_new boolean;
     stored_amount bigint;
+    percent smallint;
+    announced_now smallint;
 BEGIN
     SELECT t.is_active INTO is_active FROM tenants t WHERE t.id = wanted_tenant_id;
     IF NOT FOUND THEN
@@ -234,15 +236,18 @@ BEGIN
         END;
         IF is_counted AND is_allowed AND is_new AND fault IS NULL THEN
             used := used + entry.amount;
-            crossed := ARRAY(
-                SELECT DISTINCT percent FROM unnest(granted.warn_at) percent
-                WHERE most > -1 AND entry.amount > 0 AND percent > counter.announced
+            announced_now := counter.announced;
+            FOREACH percent IN ARRAY granted.warn_at LOOP
+                IF most > -1 AND entry.amount > 0 AND percent > counter.announced
                     AND 100 * used::numeric >= percent * most::numeric
-                ORDER BY percent
-            );
+                    AND percent <> ALL (crossed)
+                THEN
+                    crossed := crossed || percent;
+                    announced_now := greatest(announced_now, percent);
+                END IF;
+            END LOOP;
             UPDATE usage_counters c
-                SET used = c.used + entry.amount,
-                    announced = greatest(c.announced, crossed[cardinality(crossed)])
+                SET used = c.used + entry.amount, announced = announced_now
                 WHERE c.tenant_id = wanted_tenant_id AND c.feature = entry.feature
                     AND c.period_start = counter.starts;
         END IF;

@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.factories import create_override, create_preset, create_tenant, preset_flag
+from tests.factories import (
+    create_limits,
+    create_override,
+    create_preset,
+    create_tenant,
+    limit_flag,
+    preset_flag,
+)
 
 
 @pytest.fixture
@@ -78,6 +85,14 @@ class TestPresetCommands:
 
         assert (made["name"], shown) == ("growth", flags)
         assert run("preset", "growth", "--json") == flags[1:]
+
+    def test_accepts_limits_as_they_are_printed(self, run):
+        create_limits("growth")
+        shown = run("preset", "growth", "--json")
+
+        run("set-preset", "growth", "-", input=json.dumps(shown))
+
+        assert run("preset", "growth", "--json") == shown == [limit_flag()]
         assert [one["name"] for one in run("presets", "--json")] == ["growth"]
 
     def test_delete(self, run):

@@ -183,17 +183,23 @@ def rule_beyond_schema(
     return None
 
 
+FIELDS_OF_ONE = [["body", name] for name in ("feature", "amount", "at", "idempotency_key")]
+
+
 def _is_rule(entry: Mapping[str, Any]) -> bool:
     loc = entry["loc"]
     if (entry["type"], entry["loc"]) == ("string_pattern_mismatch", ["body", "slug"]):
         return True  # a stored slug of another form passes unchanged, so PATCH has no pattern
-    if entry["type"] == "value_error":
+    if entry["type"] in ("value_error", "idempotency_key_reused"):
         return True
     if len(loc) > 2 and loc[1] in ("meta_data", "patches", "values"):
         return True  # the tenant's custom fields
     if loc[-1] in ("flag_value", "default_value"):
-        return entry["type"] in ("bool_type", "string_type", "float_type")  # the flag's own type
-    if loc == ["query", "tenant_id"]:
+        own_types = ("bool_type", "string_type", "float_type", "int_type")
+        return entry["type"] in own_types  # the flag's own type
+    if loc[-1] == "metering" or loc in FIELDS_OF_ONE:
+        return entry["type"] in ("missing", "extra_forbidden")  # of a limit; one without `entries`
+    if loc in (["query", "tenant_id"], ["body", "tenant_id"]):
         return entry["type"] == "missing"  # of a credential without an organization
     is_unchanged = loc[-1] in ("id", "created_at", "updated_at")
     return is_unchanged and entry["type"] == "extra_forbidden"  # what was read may be sent back

@@ -117,19 +117,6 @@ class Schema(ma.Schema):
         ]
 
 
-class SparseSchema(Schema):
-    """A schema whose answers lack the fields in ``sparse`` where a row, a dict, lacks them."""
-
-    sparse: ClassVar[tuple[str, ...]] = ()
-
-    def _dump_one(self, row: dict[str, Any]) -> dict[str, Any]:
-        absent = [name for name in self.sparse if name not in row]
-        written = super()._dump_one({**row, **dict.fromkeys(absent)})
-        for name in absent:
-            del written[name]
-        return written
-
-
 def _extra(key: str, value: Any) -> Entry:
     if not is_unicode(key):  # it could not be shown in a loc
         return refused("string_unicode", (), key)

@@ -1,0 +1,166 @@
+"""Consuming: one hot counter and many tenants, beside the bare statement; and the size of a counter.
+
+The clients are threads of this process, so no other program is needed.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+from psycopg2.extensions import connection
+
+from benchmarks.dataset import TENANT, row_id
+from benchmarks.servers import Server, serving
+from benchmarks.stage import Stage
+
+FEATURE = "api-calls"
+LIMIT = {
+    "flag_key": FEATURE,
+    "flag_type": "limit",
+    "default_value": 10**15,
+    "description": "",
+    "is_locked": True,
+    "metering": {"period": "month", "policy": "hard", "warn_at": [80, 100]},
+}
+CREATE_KEY = """
+    INSERT INTO api_keys (id, created_at, updated_at, version, tenant_id, name, digest, prefix,
+        permissions, created_by_user_id, updated_by_user_id)
+    VALUES (gen_random_uuid(), now(), now(), 1, %s, 'benchmark', %s, 'sk_', '{usage:write}', '', '')
+    ON CONFLICT (digest) DO NOTHING
+"""
+BARE = """
+    INSERT INTO usage_counters AS c (tenant_id, feature, period_start, used, announced)
+    VALUES (%s, 'bare', 'epoch', 1, 0)
+    ON CONFLICT (tenant_id, feature, period_start) DO UPDATE SET used = c.used + 1
+    WHERE c.used + 1 <= 1000000000000000 RETURNING used
+"""
+COUNTERS = 100_000  # from which the size of ten million is extrapolated
+FILL = """
+    INSERT INTO usage_counters (tenant_id, feature, period_start, period_end, used, announced)
+    SELECT t.id, 'feature-' || n, date_trunc('month', now()), now() + interval '1 month', 1, 0
+    FROM (SELECT id FROM tenants ORDER BY id LIMIT 1000) t, generate_series(1, %s) n
+    ORDER BY random()
+"""
+
+Send = Callable[[int], bool]
+
+
+def report(stage: Stage, *, connections: int, seconds: float) -> str:
+    """The figures as text."""
+    lines = [f"{'':24} {'requests/s':>10} {'bare statement/s':>17}"]
+    tenants = [row_id(TENANT, number) for number in range(stage.tenants)]
+    with closing(stage.connect()) as session, serving(stage, "service") as server:
+        _prepare(session, tenants)
+        for name, chosen in (("one hot counter", tenants[:1]), ("many tenants", tenants)):
+            answered = _rate(_requests(server, chosen), connections, seconds)
+            bare = _rate(_statements(stage, chosen), connections, seconds)
+            lines.append(f"{name:24} {answered:10.0f} {bare:17.0f}")
+        size = _bytes_per_counter(session, stage.tenants)
+    lines.append(f"{size:.0f} bytes a counter, its index entry included;")
+    lines.append(f"ten million have {size * 1e7 / 2**30:.2f} GiB")
+    return "\n".join(lines)
+
+
+def _prepare(session: connection, tenants: Sequence[Any]) -> None:
+    """Add a limit to the plan, and a key for each tenant."""
+    with session, session.cursor() as database:
+        database.execute("SELECT id, flags FROM plan_presets")
+        for preset_id, flags in database.fetchall():
+            others = [flag for flag in flags if flag["flag_key"] != FEATURE]
+            database.execute(
+                "UPDATE plan_presets SET flags = %s WHERE id = %s",
+                [json.dumps([*others, LIMIT]), preset_id],
+            )
+        for tenant in tenants:
+            digest = sha256(_secret(tenant).encode()).hexdigest()
+            database.execute(CREATE_KEY, [str(tenant), digest])
+
+
+def _secret(tenant: Any) -> str:
+    return f"sk_benchmark_{tenant}"
+
+
+def _rate(opened: Callable[[], Any], connections: int, seconds: float) -> float:
+    """How many calls succeed in a second, over ``connections`` threads; all must succeed."""
+    numbers, done = count(), [0] * connections
+    failed: list[int] = []
+    with ExitStack() as stack:
+        senders = [stack.enter_context(opened()) for _ in range(connections)]
+        ends = time.monotonic() + seconds
+
+        def run(place: int, send: Send) -> None:
+            while time.monotonic() < ends:
+                if not send(next(numbers)):
+                    failed.append(place)
+                    return
+                done[place] += 1
+
+        started = time.monotonic()
+        threads = [threading.Thread(target=run, args=each) for each in enumerate(senders)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        took = time.monotonic() - started
+    if failed:
+        raise SystemExit("a request was refused, or a statement failed")
+    return sum(done) / took
+
+
+def _requests(server: Server, tenants: Sequence[Any]) -> Callable[[], Any]:
+    body = json.dumps({"feature": FEATURE}).encode()
+    headers = [
+        {"Authorization": f"Bearer {_secret(tenant)}", "Content-Type": "application/json"}
+        for tenant in tenants
+    ]
+
+    @contextmanager
+    def opened() -> Iterator[Send]:
+        with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as client:
+
+            def send(number: int) -> bool:
+                client.request("POST", "/v1/usage/consume", body, headers[number % len(headers)])
+                answer = client.getresponse()
+                answer.read()
+                return answer.status == 200
+
+            yield send
+
+    return opened
+
+
+def _statements(stage: Stage, tenants: Sequence[Any]) -> Callable[[], Any]:
+    @contextmanager
+    def opened() -> Iterator[Send]:
+        with closing(stage.connect()) as session, session.cursor() as database:
+            session.autocommit = True
+
+            def send(number: int) -> bool:
+                database.execute(BARE, [str(tenants[number % len(tenants)])])
+                return database.fetchone() is not None
+
+            yield send
+
+    return opened
+
+
+def _bytes_per_counter(session: connection, tenants: int) -> float:
+    """With the counters inserted in random order, as at the turn of a month."""
+    session.autocommit = True
+    with session.cursor() as database:
+        database.execute("TRUNCATE usage_counters")
+        database.execute(FILL, [COUNTERS // min(tenants, 1000)])
+        inserted = database.rowcount
+        database.execute("VACUUM usage_counters")
+        database.execute("SELECT pg_total_relation_size('usage_counters')")
+        (size,) = database.fetchone() or (0,)
+        database.execute("TRUNCATE usage_counters")
+    return float(size / inserted)
