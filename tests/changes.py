@@ -26,7 +26,7 @@ from app.users import service as users
 from app.webhooks.models import Status, WebhookEvent
 from tests.database import platform_transaction
 from tests.document import Operation, find_row, operations
-from tests.factories import save
+from tests.factories import create_preset, create_tenant, save
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
 # These read by POST.
@@ -101,7 +101,32 @@ def fields_of(api, world):
     return [field["id"] for field in listed.get_json()["data"]]
 
 
+def ended_tenant(api: Any, world: dict[str, Any], *, is_deleted: bool = False) -> dict[str, Any]:
+    """The path and the body of a suspended tenant, whose deletion may be requested already."""
+    tenant = create_tenant(is_active=False)
+    body = {"slug": tenant.slug}
+    if is_deleted:
+        api.delete(f"/v1/tenants/{tenant.id}", token=world["token"], json=body)
+    return {"row_id": str(tenant.id), "json": body}
+
+
+def archived_field(api: Any, world: dict[str, Any]) -> str:
+    field_id = fields_of(api, world)[0]
+    api.post(f"/v1/custom-fields/{field_id}/archive", token=world["token"])
+    return field_id
+
+
 VALUES = {
+    "DELETE /v1/tenants/{tenant_id}": ended_tenant,
+    "POST /v1/tenants/{tenant_id}/restore": lambda api, world: {
+        "row_id": ended_tenant(api, world, is_deleted=True)["row_id"]
+    },
+    "DELETE /v1/billing/plans/{preset_id}": lambda api, world: {
+        "row_id": str(create_preset("unused").id)
+    },
+    "DELETE /v1/custom-fields/{field_id}": lambda api, world: {
+        "row_id": archived_field(api, world)
+    },
     "POST /v1/imports": lambda api, world: {
         "data": as_file(tenant_line("imported")),
         "content_type": MEDIA_TYPE,

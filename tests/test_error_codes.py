@@ -26,7 +26,12 @@ IMPOSSIBLE = {
         "idp_org_id_taken",
         "idp_org_id_deleted",
     },
-    ("delete", "/v1/users/{user_id}"): {"provider_field", "idp_user_id_taken"},
+    ("delete", "/v1/users/{user_id}"): {
+        "idp_user_id_taken",
+        "provider_field",
+        "email_taken",
+        "seat_limit",
+    },
     ("patch", "/v1/memberships/tenant/{membership_id}/role"): {
         "membership_exists",
         "idp_membership_id_taken",

@@ -63,7 +63,8 @@ def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
     if erasure is None:
         values = {**key, "requested_by": actor.id, "is_everywhere": actor.is_platform}
         erasure = queries.insert_row(UserErasure, values)
-        record("user.erasure_requested", user, Change({}, {}), actor=actor)
+        change = Change({}, {"is_everywhere": actor.is_platform})
+        record("user.erasure_requested", user, change, actor=actor)
     JOBS[ERASE_JOB].push(str(user.tenant_id), str(user.id))
     return erasure
 
