@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import psycopg2
 import pytest
 
@@ -14,6 +16,7 @@ from app.imports.models import Import, ImportFault
 from app.privacy import deletion
 from app.privacy.jobs import delete_due_tenants, delete_tenant
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
+from app.usage.models import UsageCounter, UsageKey
 from app.users.models import User
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import Receiver
@@ -67,6 +70,9 @@ def fill(app, api, sender, slug, preset):
     data = {"recipient": f"{slug}@idp.zz", "message_id": slug, "bounce_type": "hard"}
     event = {"type": "email.bounced", "timestamp": AT, "data": data}
     sender.deliver("standard_webhooks", event, message_id=slug, receiver=Receiver.EMAIL)
+    counter = {"tenant_id": tenant.id, "feature": "calls", "period_start": utcnow()}
+    save(UsageCounter, **counter, used=1, announced=0)
+    save(UsageKey, tenant_id=tenant.id, digest=uuid4(), amount=1, created_at=utcnow())
     made = save(Import, created_by_user_id="cli:root")
     place = {"idp_org_id": f"org_{slug}", "name": slug}
     save(ImportFault, import_id=made.id, line=1, type="user", errors=[], **place)
