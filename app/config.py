@@ -235,6 +235,7 @@ class Config:
         30,
         "days until a processed or failed webhook's payload is deleted; its digest stays",
     )
+    event_days: int = _setting(_number(1, 3650), 90, "days until an event leaves the feed")
     default_plan: str = _setting(_text, "free", "plan_name of a tenant without a live subscription")
     ratelimit_enabled: bool = _setting(_flag, True, "rate limits on or off")
     ratelimit_default: str = _setting(

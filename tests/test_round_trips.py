@@ -184,7 +184,7 @@ class TestSubscriptions:
             "subscriptions.lock",
             "subscriptions.update",
             "tenants.set_plan",
-            "audit_events.insert_many",
+            "audit_events_event_outbox.insert_many",
             "COMMIT",
         ]
 
@@ -205,7 +205,7 @@ class TestCustomFields:
             "tenants.get",
             "custom_fields.lock_all",
             "custom_fields.update_many",
-            "audit_events.insert_many",
+            "audit_events_event_outbox.insert_many",
             "COMMIT",
         ]
 

@@ -209,7 +209,12 @@ class Rows:
         """Take the user from the tenant's active owners, even if none is left."""
         remaining = self._owners.get(user.tenant_id, set())
         owners.check_one_remains(
-            remaining, user.id, tenant_id=user.tenant_id, actor=SYSTEM_IDP, allow_ownerless=True
+            remaining,
+            user.id,
+            tenant_id=user.tenant_id,
+            actor=SYSTEM_IDP,
+            allow_ownerless=True,
+            tenant=self._tenants[user.idp_org_id],
         )
         remaining.discard(user.id)
 

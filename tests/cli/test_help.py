@@ -13,7 +13,7 @@ from tests.webhooks.sending import all_rows
 
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
-    "dev", "flags delete-override", "jobs scheduler", "jobs worker",
+    "dev", "flags delete-override", "jobs scheduler", "jobs sequencer", "jobs worker",
     "platform-admins remove", "tenants export", "users export",
 }  # fmt: skip
 HARMFUL = {

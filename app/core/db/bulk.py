@@ -15,7 +15,7 @@ from sqlalchemy import ARRAY, Select, bindparam, cast, column, func, insert, sel
 
 from app.core.clock import utcnow
 from app.core.db.models import Attributed, Row
-from app.core.db.queries import COLLECTED_ROWS, Change
+from app.core.db.queries import COLLECTED_ROWS, Change, written_columns
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged, context
 from app.core.json_text import differs
@@ -101,7 +101,7 @@ def _insert(*models: Any) -> Statement:
     """The tables' foreign keys may refer to one another: they are checked after all inserts."""
     inserts = []
     for model in models:
-        names = model.__table__.columns.keys()
+        names = [column.name for column in written_columns(model)]
         new = rows_from_arrays(model, names, prefix=_prefix(model))
         inserts.append(insert(model).from_select(names, new, include_defaults=False))
     *others, last = inserts
