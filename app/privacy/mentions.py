@@ -1,7 +1,7 @@
 """Rows that mention a person or an organization, where no index finds them.
 
-The tables are the audit trail, the webhook inbox, the stored answers of idempotency keys and the
-e-mail tables. They are read from one end to the other.
+The tables are the audit trail, the event feed and its outbox, the webhook inbox, the stored answers
+of idempotency keys and the e-mail tables. They are read from one end to the other.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row, Table, select
 from app.audit.models import AuditEvent
 from app.core.http.idempotency import IdempotencyKey
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
+from app.events.models import Event, OutboxEvent
 from app.privacy.identifiers import Identifiers
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers.payloads import Unreadable, parse
@@ -24,6 +25,8 @@ Progress = Callable[[str, int], None]
 
 AUDIT, EVENTS = AuditEvent.__table__, WebhookEvent.__table__
 ANSWERS = IdempotencyKey.__table__
+FEED: tuple[Table, ...] = (OutboxEvent.__table__, Event.__table__)
+"""In the order in which an event moves, so that none is missed between the two."""
 MAILS: tuple[Table, ...] = tuple(
     model.__table__ for model in (EmailEventRecord, EmailMessage, Suppression)
 )
@@ -46,6 +49,29 @@ def audit_rows(
             [row.before, row.after, row.target_id, row.actor, row.request_id]
         ):
             yield row
+
+
+def feed_rows(
+    connection: Connection,
+    table: Table,
+    who: Identifiers,
+    progress: Progress,
+    *,
+    since: datetime | None = None,
+    targets: Mapping[str, Sequence[str]] | None = None,
+) -> Iterator[Row]:
+    """The events of a table of :data:`FEED` that mention ``who``, and all of ``targets``."""
+    for row in _read(connection, table, "Events", progress, since):
+        if is_about(row, targets or {}) or who.are_in(
+            [row.before, row.after, row.data, row.actor, row.request_id]
+        ):
+            yield row
+
+
+def is_about(event: Row, targets: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the event is about one of ``targets`` (ids by type)."""
+    ids = targets.get(event.type.partition(".")[0], ())
+    return (event.data or event.after or {}).get("id") in ids
 
 
 def inbox_rows(
