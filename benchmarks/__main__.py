@@ -62,6 +62,14 @@ def layers(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def events(arguments: argparse.Namespace) -> None:
+    """Print what the event feed costs, and how late it is."""
+    from benchmarks.events import report
+
+    with opened(arguments.folder, 1, 2) as ready:
+        print(report(ready, rounds=arguments.rounds, seconds=arguments.seconds))
+
+
 def checks(_: argparse.Namespace) -> None:
     """Print the processor time and memory that the checks of the worst known bodies take."""
     from benchmarks.checks import report
@@ -81,7 +89,13 @@ def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator
         yield ready
 
 
-COMMANDS = {"compare": compare, "calls": calls, "layers": layers, "checks": checks}
+COMMANDS = {
+    "compare": compare,
+    "calls": calls,
+    "layers": layers,
+    "events": events,
+    "checks": checks,
+}
 
 
 if __name__ == "__main__":
