@@ -13,10 +13,12 @@ from app.auth.tokens import TokenVerifier
 from app.config import load_config
 from app.core.db.engine import configure_engine, engine_options
 from app.core.http.hooks import register_hooks
+from app.core.http.long_poll import configure_long_polls
 from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
 from app.core.observability import logs, telemetry
 from app.core.openapi.api import Api
+from app.events.catalogue import describe_webhooks
 from app.extensions import db
 from app.operations.routes import open_documentation
 
@@ -31,9 +33,15 @@ DOMAINS = (
     "webhooks",
     "api_keys",
     "audit",
+    "events",
     "operations",
 )
-JOB_MODULES = ("app.custom_fields.jobs", "app.webhooks.jobs", "app.operations.jobs")
+JOB_MODULES = (
+    "app.custom_fields.jobs",
+    "app.webhooks.jobs",
+    "app.events.jobs",
+    "app.operations.jobs",
+)
 
 
 def create_app(
@@ -75,6 +83,7 @@ def create_app(
     limits = app.extensions[EXTENSION] = RateLimits(config)
     register_hooks(app, limits)
     record_refused_uses(app)
+    configure_long_polls(app, threads=config.db_pool_size)
     if is_private:
         from app.dev.engines.sharing import run_engines_for
 
@@ -89,6 +98,7 @@ def _register_domains(app: Flask) -> None:
         routes = import_module(f"app.{domain}.routes")
         for blueprint in routes.BLUEPRINTS:
             api.register_blueprint(blueprint)
+    api.webhooks = describe_webhooks(api)
     open_documentation(app)
 
 

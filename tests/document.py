@@ -143,6 +143,8 @@ def find_row(api: Any, operation: Operation, tenant_id: str, token: str) -> str:
     """What names the newest row of that tenant in the operation's path."""
     if operation.collection == "/v1/tenants":
         return tenant_id
+    if operation.collection == "/v1/events":
+        api.sequence()
     query = {"limit": "100"}
     listing = operation.document["paths"][operation.collection]["get"]
     if Operation("get", operation.collection, listing, operation.document).takes_a_tenant:

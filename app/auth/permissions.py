@@ -26,6 +26,8 @@ class Permission(StrEnum):
     AUDIT_WRITE = "audit:write"
     API_KEYS_READ = "api_keys:read"
     API_KEYS_WRITE = "api_keys:write"
+    EVENTS_READ = "events:read"
+    EVENTS_WRITE = "events:write"
     SUPERADMIN = "platform:superadmin"
 
 

@@ -4,6 +4,7 @@ from app.cli.api_keys import api_keys
 from app.cli.custom_fields import custom_fields
 from app.cli.doctor import doctor
 from app.cli.emails import emails
+from app.cli.events import events
 from app.cli.flags import flags
 from app.cli.jobs import jobs
 from app.cli.memberships import memberships
@@ -19,6 +20,7 @@ COMMANDS = (
     custom_fields,
     doctor,
     emails,
+    events,
     flags,
     jobs,
     memberships,

@@ -25,7 +25,7 @@ from app.core import json_text
 from app.core.db import transactions
 from app.core.db.pages import MAX_BYTES, Page
 from app.core.errors import AppError
-from app.core.http import idempotency, includes
+from app.core.http import idempotency, includes, long_poll
 from app.core.http.includes import Include
 from app.core.http.parser import RequestParser, check_has_no_query, query_values
 from app.core.openapi import responses
@@ -143,7 +143,7 @@ def _endpoint(view: View) -> View:
                 transactions.context()["if_match"] = request.if_match
             return idempotency.answer_once(request, answer)
 
-        return transactions.run(work)
+        return long_poll.repeat(lambda: transactions.run(work))
 
     return endpoint
 
@@ -170,8 +170,8 @@ def _response(
     data = schema.dump(result)
     includes.add_to([data], [result])
     response.data = json_text.dumps({"data": data})
-    if includes.has_any():
-        response.add_etag()
+    if includes.has_any() or (request.method == "GET" and not hasattr(result, "version")):
+        response.add_etag()  # a digest of the body
         if _is_known(response):
             response.data = b""
     if shown_once:
