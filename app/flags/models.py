@@ -24,6 +24,7 @@ class PlanPreset(Row):
     __table_args__ = (Index(None, "created_at", "id"),)
 
     name: Mapped[str] = mapped_column(Text, unique=True)
+    display_name: Mapped[str] = mapped_column(Text, default="", server_default="")
     flags: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
 
 
@@ -31,6 +32,8 @@ class FeatureOverride(TenantRow):
     """One tenant's own value of one flag of one preset.
 
     It has an effect while the tenant has that preset, and until ``expires_at`` (None: no expiry).
+    With ``carry_over`` it moves to the preset of the tenant's next plan, if that preset has the flag
+    with the same type.
     """
 
     __tablename__ = "feature_overrides"
@@ -39,6 +42,7 @@ class FeatureOverride(TenantRow):
     flag_key: Mapped[str] = mapped_column(Text)
     flag_value: Mapped[Any] = mapped_column(JSON, nullable=False)
     expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    carry_over: Mapped[bool] = mapped_column(default=False, server_default="false")
 
     @classmethod
     def constraints(cls) -> tuple[Any, ...]:
