@@ -15,6 +15,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
+from app.core.db import tenancy
 from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, live_workers, queue_named
 from app.core.observability.metrics import job_results, scheduler_run
@@ -118,8 +119,10 @@ def _attention() -> Iterator[Metric]:
         f"API keys that expire within {service.EXPIRING_DAYS} days.",
         service.expiring_keys(),
     )
+    tenancy.enter(tenancy.PLATFORM)  # subscriptions belong to tenants
     yield GaugeMetricFamily(
         "tenants_on_unknown_plan",
-        "Tenants whose plan_name is that of no plan preset; those on DEFAULT_PLAN do not count.",
+        "Tenants that have, or whose living subscription names, a plan without a preset; DEFAULT_PLAN"
+        " does not count.",
         sum(plan.tenants for plan in service.unknown_plans()),
     )
