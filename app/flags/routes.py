@@ -13,7 +13,7 @@ from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.flags import evaluation, ofrep, overrides, presets
 from app.flags.explanation import FlagExplanation, explain
-from app.flags.includes import CREATED_BY, EXPIRES_AT, PRESET
+from app.flags.includes import CARRY_OVER, CREATED_BY, EXPIRES_AT, PRESET
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.presets import FlagInUse, PlanInUse, PresetNameTaken
 from app.flags.schemas import (
@@ -46,7 +46,7 @@ flags = Blueprint(
 )
 BLUEPRINTS = (plans, flags, ofrep.blp)
 PLAN_INCLUDES = (HISTORY,)
-INCLUDES = (TENANT, EXPIRES_AT, PRESET, CREATED_BY, HISTORY)
+INCLUDES = (TENANT, EXPIRES_AT, CARRY_OVER, PRESET, CREATED_BY, HISTORY)
 
 
 @plans.get("")

@@ -34,6 +34,10 @@ MAX_THRESHOLDS = 10
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
 EXPIRY = {"description": "In the future; then the preset's value applies again. Null: no expiry."}
 DISPLAY_NAME = {"description": "For people; may change while the plan is in use."}
+CARRY_OVER = {
+    "description": "Whether it goes along to the tenant's next plan, where that has the flag with the"
+    " same type and the tenant has no other override of it."
+}
 TENANT = {"description": "The tenant; by default the credential's own."}
 
 EXAMPLES = {
@@ -220,6 +224,7 @@ class OverrideCreateSchema(Schema):
     flag_value = FlagValue(required=True)
     plan_preset_id = Uuid(metadata={"description": "By default the preset of the tenant's plan."})
     expires_at = AwareDateTime(nullable=True, metadata=EXPIRY)
+    carry_over = Bool(metadata=CARRY_OVER)
 
 
 class OverrideUpdateSchema(Schema):
@@ -230,6 +235,9 @@ class OverrideUpdateSchema(Schema):
     flag_value = FlagValue(required=True)
     expires_at = AwareDateTime(
         nullable=True, metadata={"description": f"{EXPIRY['description']} Only for superadmins."}
+    )
+    carry_over = Bool(
+        metadata={"description": f"{CARRY_OVER['description']} Only for superadmins."}
     )
 
 
