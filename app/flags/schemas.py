@@ -40,6 +40,13 @@ CARRY_OVER = {
 }
 TENANT = {"description": "The tenant; by default the credential's own."}
 
+FLAG = {
+    "flag_key": "single-sign-on",
+    "flag_type": "boolean",
+    "default_value": False,
+    "description": "Whether members sign in at their own provider.",
+    "is_locked": False,
+}
 EXAMPLES = {
     "flag_key": "single-sign-on",
     "flag_value": True,
@@ -48,15 +55,7 @@ EXAMPLES = {
     "description": "Whether members sign in at their own provider.",
     "name": "growth",
     "display_name": "Growth",
-    "flags": [
-        {
-            "flag_key": "single-sign-on",
-            "flag_type": "boolean",
-            "default_value": False,
-            "description": "Whether members sign in at their own provider.",
-            "is_locked": False,
-        }
-    ],
+    "flags": [FLAG],
     "plan_name": "growth",
     "flag_type": "boolean",
     "is_suspended": False,
@@ -191,6 +190,58 @@ class PlanPresetForceSchema(Schema):
             "description": "Remove flags even if overrides use them; those lose their effect."
         },
     )
+
+
+class FlagChangeSchema(Schema):
+    """A flag that would change."""
+
+    examples = {
+        "flag_key": "single-sign-on",
+        "before": FLAG,
+        "after": {**FLAG, "default_value": True},
+    }
+
+    flag_key = Str(required=True)
+    before = Nested(PresetFlagSchema, required=True)
+    after = Nested(PresetFlagSchema, required=True)
+
+
+class LostOverridesSchema(Schema):
+    """The overrides of a flag that would be removed or get another type."""
+
+    examples = {"flag_key": "theme", "overrides": 3}
+
+    flag_key = Str(required=True)
+    overrides = Int(required=True)
+
+
+class LimitBelowUsageSchema(Schema):
+    """A lowered limit that would be below what tenants without an override of it use now."""
+
+    examples = {"feature": "api-calls", "limit": 1000, "tenants": 2, "most_used": 4711}
+
+    feature = Str(required=True)
+    limit = Int(required=True)
+    tenants = Int(required=True, metadata={"description": "How many use more."})
+    most_used = Int(required=True, metadata={"description": "The most that one of them uses."})
+
+
+class PlanPreviewSchema(Schema):
+    """What an update of a preset would change."""
+
+    examples = {**EXAMPLES, "tenants": 12}
+
+    name = Str(required=True)
+    display_name = Str(required=True)
+    tenants = Int(
+        required=True,
+        metadata={"description": "Tenants that have the plan, now or after their assigned plan."},
+    )
+    flags_added = ListOf(Nested(PresetFlagSchema), required=True)
+    flags_removed = ListOf(Nested(PresetFlagSchema), required=True)
+    flags_changed = ListOf(Nested(FlagChangeSchema), required=True)
+    overrides_lost = ListOf(Nested(LostOverridesSchema), required=True)
+    limits_below_usage = ListOf(Nested(LimitBelowUsageSchema), required=True)
 
 
 class PlanPresetQuerySchema(PageQuerySchema):
