@@ -40,6 +40,8 @@ from app.webhooks.signatures.samples import is_sample
 BATCH = 1000  # rows
 PEOPLE = 200
 PAYLOADS = 500
+LEFT = ("id", "created_at", "updated_at", "idp_org_id", "plan_name", "is_active")
+"""What the event of the deletion still says about the tenant."""
 BEFORE_ALL = UUID(int=0)
 SOURCES = [provider.name for provider in PROVIDERS[Receiver.IDENTITY]]
 
@@ -207,6 +209,7 @@ def _delete_rows(deletion: Any, idp_org_id: str) -> Any:
             {"rows": _counted(deletion, "tenants", 1).deleted_rows},
         ),
         actor=Actor(deletion.requested_by),
+        data={name: getattr(tenant, name) for name in LEFT},
     )
     return None
 
