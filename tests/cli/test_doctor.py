@@ -8,7 +8,7 @@ import psycopg2
 import pytest
 
 from app import create_app
-from app.cli.doctor import SHOWN, check_version
+from app.cli.doctor.database import SHOWN, check_version
 from app.config import SETTINGS
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
