@@ -64,6 +64,13 @@ LIST_EMPTY_SELECTS = Statement(
         " GROUP BY slug ORDER BY slug LIMIT :tenants"
     ),
 )
+LIST_SEARCH_BUILDS = Statement(
+    "doctor.search_builds",
+    text(
+        "SELECT entity_type, done, total FROM search_builds WHERE NOT is_settled"
+        " ORDER BY entity_type"
+    ),
+)
 HAS_MIGRATIONS = Statement(
     "doctor.has_migrations", text("SELECT to_regclass('alembic_version') IS NOT NULL")
 )
@@ -106,7 +113,7 @@ def check_database() -> Iterator[Finding]:
                 yield check()
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
-                yield from (_plans(), _empty_selects())
+                yield from (_plans(), _empty_selects(), _search())
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
@@ -196,6 +203,16 @@ def _empty_selects() -> Finding:
     listed = _shortened([f"{one.slug}: {_shortened(one.keys, ' ')}" for one in tenants], "; ")
     fix = "These custom fields accept no value until they have options."
     return Finding("select fields", True, f"without options: {listed}", fix)
+
+
+def _search() -> Finding:
+    """Hint at the kinds of rows of which the search does not find all yet."""
+    builds = LIST_SEARCH_BUILDS.all()
+    if not builds:
+        return Finding("search", True, "finds all rows")
+    listed = ", ".join(f"{one.entity_type} {one.done} of {one.total}" for one in builds)
+    fix = "A worker of the queue indexes builds the terms; flask search build does it at once."
+    return Finding("search", True, f"being built: {listed}", fix)
 
 
 def _shortened(texts: Sequence[str], separator: str) -> str:
