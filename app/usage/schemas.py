@@ -7,6 +7,7 @@ from typing import Any
 
 from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
 from app.core.errors import Entry, Invalid
+from app.core.http.tenant_choice import TenantChoiceSchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str, Uuid
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
@@ -178,17 +179,11 @@ class CorrectionSchema(Schema):
     reason = Str(required=True, min_length=1, max_length=MAX_REASON)
 
 
-class UsageQuerySchema(Schema):
+class UsageQuerySchema(TenantChoiceSchema):
     """The tenant, and which of its limits and periods are listed."""
 
     examples = EXAMPLES
 
-    tenant_id = Uuid(
-        metadata={
-            "description": "The tenant, for platform credentials. Without it, the tenant of the "
-            "token's organization; 422 `missing` if no tenant has it."
-        }
-    )
     feature = Str(metadata={"description": "Only of this limit."})
     since = AwareDateTime(
         data_key="from", metadata={"description": "Only periods that end after this time."}
