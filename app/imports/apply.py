@@ -98,7 +98,7 @@ def _apply_alone(line: Line, actor: Actor) -> Result:
 
 
 Steps = Mapping[Kind, Callable[[Line], Outcome | None]]
-"""For each type of line what applies it; None: a later step does."""
+"""For each type of line the function that applies it; it returns None if a later step does."""
 
 
 class _Set:
