@@ -44,6 +44,7 @@ MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of othe
 
 EXPIRY = ("body", "expires_at")
 DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at")
+HIDDEN = frozenset({"announced_expiry"})
 LOCK_PLAN_NAME = Statement(
     "tenants.lock_plan_name",
     select(Tenant.plan_name)
@@ -129,7 +130,7 @@ def create_override(
         "expires_at": expires_at,
     }
     override = insert_row(FeatureOverride, values, conflicts=CONFLICTS)
-    audit.record_creation("override.created", override, actor=actor)
+    audit.record_creation("override.created", override, actor=actor, hidden=HIDDEN)
     return override
 
 

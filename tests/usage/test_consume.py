@@ -7,6 +7,7 @@ from prometheus_client import REGISTRY
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
+from app.core.clock import rfc3339
 from app.usage import jobs
 from app.usage.models import UsageCounter, UsageKey
 from tests import database
@@ -319,9 +320,11 @@ class TestThresholds:
         api.put("/v1/usage/calls", token=platform_token(), query_string=query, json=correction)
         send("calls", 9)
 
+        resets_at = database.row(UsageCounter, feature="calls").period_end
+        state = {"limit": 10, "policy": "hard", "resets_at": rfc3339(resets_at)}
         assert self.events() == [
-            ("limit.warning", "calls", {"used": 8, "limit": 10, "percent": 80}),
-            ("limit.reached", "calls", {"used": 10, "limit": 10, "percent": 100}),
+            ("limit.warning", "calls", {"used": 8, "percent": 80} | state),
+            ("limit.reached", "calls", {"used": 10, "percent": 100} | state),
         ]
 
     def test_are_recorded_again_in_the_next_period(self, send):
