@@ -13,6 +13,8 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from flask import current_app
+
 from app.audit import limit_events
 from app.audit import service as audit
 from app.auth.guard import TenantSuspended
@@ -25,10 +27,10 @@ from app.memberships.seats import SEATS
 from app.usage import cursors
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
 from app.usage.models import EPOCH
-from app.usage.statements import CONSUME, DELETE_OLD_KEYS, LIST, LOCK, SET
+from app.usage.statements import CONSUME, DELETE_OLD_KEYS, DELETE_OLD_PERIODS, LIST, LOCK, SET
 
 EARLIEST, LATEST = EPOCH, datetime(9999, 1, 1, tzinfo=UTC)
-OLD_KEYS = 10_000  # deleted by one statement
+OLD_ROWS = 10_000  # deleted by one statement
 
 SUSPENDED = "suspended"
 FAULTS = {
@@ -155,7 +157,13 @@ def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Act
 
 def forget_old_keys() -> bool:
     """Delete some idempotency keys that count no more; returns whether there are others."""
-    return DELETE_OLD_KEYS.execute(count=OLD_KEYS) == OLD_KEYS
+    return DELETE_OLD_KEYS.execute(count=OLD_ROWS) == OLD_ROWS
+
+
+def forget_old_periods() -> bool:
+    """Delete some counts of periods that ended ``USAGE_HISTORY_DAYS`` ago; as forget_old_keys."""
+    days = current_app.extensions["config"].usage_history_days
+    return DELETE_OLD_PERIODS.execute(days=days, count=OLD_ROWS) == OLD_ROWS
 
 
 def _decide(tenant_id: UUID, requests: Sequence[Request], *, is_counted: bool) -> list[Any]:

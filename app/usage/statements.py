@@ -73,3 +73,11 @@ DELETE_OLD_KEYS = Statement(
         " ORDER BY created_at LIMIT :count)"
     ),
 )
+DELETE_OLD_PERIODS = Statement(
+    "usage_counters.delete_old",
+    text(
+        "DELETE FROM usage_counters WHERE (tenant_id, feature, period_start) IN ("
+        "SELECT tenant_id, feature, period_start FROM usage_counters"
+        " WHERE period_end < now() - :days * interval '1 day' ORDER BY period_end LIMIT :count)"
+    ),
+)

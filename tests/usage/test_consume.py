@@ -8,8 +8,7 @@ from prometheus_client import REGISTRY
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
 from app.core.clock import rfc3339
-from app.usage import jobs
-from app.usage.models import UsageCounter, UsageKey
+from app.usage.models import UsageCounter
 from tests import database
 from tests.factories import (
     create_api_key,
@@ -245,16 +244,6 @@ class TestIdempotencyKey:
         send("unlimited", idempotency_key="a")
 
         assert sum(used("unlimited")) == 1
-
-    def test_is_deleted_after_a_day(self, app, send):
-        send("calls", idempotency_key="old")
-        database.execute("UPDATE usage_keys SET created_at = now() - interval '26 hours'")
-        send("calls", idempotency_key="new")
-
-        with app.app_context():
-            jobs.forget_usage_keys()
-
-        assert len(database.rows(UsageKey)) == 1
 
 
 class TestEntries:
