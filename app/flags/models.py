@@ -24,6 +24,7 @@ class PlanPreset(Row):
     __table_args__ = (Index(None, "created_at", "id"),)
 
     name: Mapped[str] = mapped_column(Text, unique=True)
+    display_name: Mapped[str] = mapped_column(Text, default="", server_default="")
     flags: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
 
 
@@ -32,6 +33,8 @@ class FeatureOverride(TenantRow):
 
     It has an effect while the tenant has that preset, and until ``expires_at`` (None: no expiry).
     ``announced_expiry`` is the ``expires_at`` whose coming is recorded as ``override.expired``.
+    With ``carry_over`` it moves to the preset of the tenant's next plan, if that preset has the flag
+    with the same type.
     """
 
     __tablename__ = "feature_overrides"
@@ -41,6 +44,7 @@ class FeatureOverride(TenantRow):
     flag_value: Mapped[Any] = mapped_column(JSON, nullable=False)
     expires_at: Mapped[datetime | None] = mapped_column(Moment)
     announced_expiry: Mapped[datetime | None] = mapped_column(Moment)
+    carry_over: Mapped[bool] = mapped_column(default=False, server_default="false")
 
     @classmethod
     def constraints(cls) -> tuple[Any, ...]:

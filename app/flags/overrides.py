@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Uuid, bindparam, func, or_, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -33,9 +33,10 @@ from app.core.errors import (
     PermissionDenied,
     value_error,
 )
+from app.flags.evaluation import HAS_ENDED, PLAN_NAME
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset
-from app.flags.presets import find_preset, get_preset
+from app.subscriptions.models import PlanAssignment
 from app.tenants.models import Tenant
 
 Flags = Sequence[Mapping[str, Any]]
@@ -47,10 +48,18 @@ DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at")
 HIDDEN = frozenset({"announced_expiry"})
 LOCK_PLAN_NAME = Statement(
     "tenants.lock_plan_name",
-    select(Tenant.plan_name)
+    select(PLAN_NAME)
+    .outerjoin_from(Tenant, PlanAssignment, HAS_ENDED)
     .where(Tenant.id == bindparam("tenant_id"))
-    .with_for_update(key_share=True),
+    .with_for_update(key_share=True, of=Tenant),
 )
+LOCK_PRESET = Statement(
+    "plan_presets.lock_for_override",
+    select(PlanPreset)
+    .where(or_(PlanPreset.id == bindparam("id", type_=Uuid), PlanPreset.name == bindparam("name")))
+    .with_for_update(read=True, key_share=True),
+)
+"""So that its flags do not change until the override is there."""
 PRESET_COLUMNS = [
     select(column)
     .where(PlanPreset.id == FeatureOverride.plan_preset_id)
@@ -119,7 +128,7 @@ def create_override(
     plan_name = LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)
     if plan_name is None:
         raise NotFound
-    preset = _preset(plan_preset_id, plan_name)
+    preset = _lock_preset(plan_preset_id, plan_name)
     _check_value(preset.name, preset.flags, flag_key, flag_value, field="flag_key")
     _check_count(tenant_id)
     values = {
@@ -167,16 +176,14 @@ def delete_override(override_id: UUID | str, *, actor: Actor) -> None:
     delete_row(FeatureOverride, override)
 
 
-def _preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:
-    if preset_id is None:
-        preset = find_preset(plan_name)
-        if preset is None:
-            raise _invalid("plan_preset_id", "the tenant's plan has no preset", None)
-        return preset
-    try:
-        return get_preset(preset_id)
-    except NotFound:
-        raise _invalid("plan_preset_id", "there is no such preset", str(preset_id)) from None
+def _lock_preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:
+    name = plan_name if preset_id is None else None
+    preset: PlanPreset | None = LOCK_PRESET.first(id=preset_id, name=name)
+    if preset is None and preset_id is None:
+        raise _invalid("plan_preset_id", "the tenant's plan has no preset", None)
+    if preset is None:
+        raise _invalid("plan_preset_id", "there is no such preset", str(preset_id))
+    return preset
 
 
 def _find_flag(flags: Flags, flag_key: str) -> Mapping[str, Any] | None:

@@ -38,6 +38,7 @@ from app.privacy.person import (
 from app.privacy.redaction import redact_mails, redact_trail
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
+from app.subscriptions.models import PlanAssignment
 from app.tenants.models import TenantDeletion
 from app.users.models import User, UserErasure
 from app.webhooks.models import Status
@@ -48,6 +49,7 @@ ACTORS: dict[Any, tuple[str, ...]] = {
     **dict.fromkeys((User, Membership, ApiKey), ("created_by_user_id", "updated_by_user_id")),
     Import: ("created_by_user_id",),
     **dict.fromkeys((TenantDeletion, UserErasure), ("requested_by",)),
+    PlanAssignment: ("created_by",),
 }
 """Columns that name the actor of a request."""
 MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when the erasure begins

@@ -1,46 +1,52 @@
-"""The tenant's plan follows its current subscription."""
+"""The tenant's plan follows its assigned plan or its current subscription."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from flask import current_app
-from sqlalchemy import Text, Uuid, bindparam, column, func, select, update
+from prometheus_client import Counter
+from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, func, select, text
 
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
+from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
+from app.core.db.transactions import on_commit
 from app.subscriptions.models import Subscription
-from app.subscriptions.statuses import class_of
-from app.tenants.models import Tenant
+from app.subscriptions.statuses import class_of, is_ended
 
 DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "start_date"})
 """The tenant's plan depends on these fields of its subscriptions."""
 
-_locked = func.lock_tenant_plan(bindparam("of_tenant_id")).table_valued(
-    column("id", Uuid), "plan_name", "version", "current_plan_name", name="locked"
-)
-_plan_name = func.coalesce(_locked.c.current_plan_name, bindparam("default_plan", type_=Text))
-SET_TENANT_PLAN = Statement(
-    "tenants.set_plan",
-    update(Tenant.__table__)
-    .where(Tenant.id == _locked.c.id, _locked.c.plan_name != _plan_name)
-    .values(
-        plan_name=_plan_name,
-        version=_locked.c.version + 1,
-        updated_at=bindparam("now", type_=Moment),
-    )
-    .returning(Tenant.id, Tenant.plan_name, _locked.c.plan_name.label("old_plan_name")),
-)
-"""Lock the tenant, and give it the plan of its current subscription where that differs.
+UNKNOWN = Counter("unknown_plans_total", "Subscriptions that named a plan without a preset.")
 
-The current subscription has not ended and has the latest start date, then the latest id. The
-function locks the tenant before it reads the subscriptions. So the second of two concurrent
-changes sees the result of the first. The statement compares with the function's values, because
-its own snapshot of the tenant is older than the lock.
+FOLLOW_PLAN = Statement(
+    "tenants.set_plan",
+    select(
+        func.follow_plan(
+            bindparam("tenant_id", type_=Uuid),
+            bindparam("default_plan", type_=Text),
+            bindparam("now", type_=Moment),
+        ).table_valued(
+            column("id", Uuid),
+            column("old_plan_name", Text),
+            column("plan_name", Text),
+            column("unknown_plans", ARRAY(Text)),
+            column("carried", JSON),
+            name="followed",
+        )
+    ),
+)
+"""Lock the tenant and give it the plan in force, with the overrides that go along.
+
+The database function locks the tenant before it reads the subscriptions. So the second of two
+concurrent changes sees the result of the first.
 """
 
 LOCK_SUBSCRIPTIONS = Statement(
@@ -48,22 +54,79 @@ LOCK_SUBSCRIPTIONS = Statement(
     select(Subscription).where(Subscription.tenant_id == bindparam("tenant_id")).with_for_update(),
 )
 
+# The current subscriptions that name a preset which was created or renamed within a day, and whose
+# tenant has another plan. An assigned plan takes precedence.
+FIND_BEHIND = Statement(
+    "subscriptions.find_behind",
+    text(
+        "SELECT s.tenant_id FROM plan_presets p"
+        " JOIN subscriptions s ON s.plan_name = p.name AND s.status_class <> 'ended'"
+        " JOIN tenants t ON t.id = s.tenant_id AND t.plan_name <> p.name"
+        " WHERE p.updated_at > now() - interval '1 day'"
+        " AND NOT EXISTS (SELECT FROM plan_assignments a WHERE a.tenant_id = s.tenant_id)"
+        " AND NOT EXISTS (SELECT FROM subscriptions later WHERE later.tenant_id = s.tenant_id"
+        " AND later.status_class <> 'ended' AND (later.start_date, later.id) > (s.start_date, s.id))"
+        " LIMIT :limit"
+    ),
+    prepare=False,
+)
 
-def follow_plan(tenant_id: UUID, *, actor: Actor) -> bool:
-    """Give the tenant the plan of its current subscription, or the default plan.
 
-    Returns whether the plan changed.
+class Followed(NamedTuple):
+    """What :func:`follow_plan` did.
+
+    ``unknown_plans`` are the plans without a preset that subscriptions name which have not ended.
     """
-    tenant = SET_TENANT_PLAN.first(
-        of_tenant_id=tenant_id,
-        default_plan=current_app.extensions["config"].default_plan,
-        now=utcnow(),
+
+    is_changed: bool
+    unknown_plans: frozenset[str] = frozenset()
+
+    def has_plan(self, subscription: Subscription) -> bool:
+        """Whether a preset has the plan of the subscription; true for one that has ended."""
+        return is_ended(subscription) or subscription.plan_name not in self.unknown_plans
+
+
+def follow_plan(tenant_id: UUID, named: Sequence[Subscription] = (), *, actor: Actor) -> Followed:
+    """Give the tenant the plan in force.
+
+    It is the assigned plan until that ends, else that of the current subscription, else the default
+    plan. The current subscription has not ended and has the latest start date, then the latest id.
+    If no preset has its plan's name, the tenant keeps the plan it has. ``named`` are subscriptions
+    that have been given another plan: an audit row tells of each whose plan has no preset.
+    """
+    found = FOLLOW_PLAN.first(tenant_id=tenant_id, default_plan=default_plan(), now=utcnow())
+    if found.id is None:
+        return Followed(False)
+    followed = Followed(found.plan_name != found.old_plan_name, frozenset(found.unknown_plans))
+    with inserts_in_one_statement():
+        if followed.is_changed:
+            change = Change({"plan_name": found.old_plan_name}, {"plan_name": found.plan_name})
+            audit.record("tenant.plan_changed", found, change, actor=actor)
+        for override in found.carried or ():
+            _record_carried(tenant_id, override, actor)
+        for subscription in named:
+            if not followed.has_plan(subscription):
+                _record_unknown(subscription, actor)
+    return followed
+
+
+def _record_carried(tenant_id: UUID, override: dict[str, Any], actor: Actor) -> None:
+    audit.add_event(
+        "override.carried_over",
+        target_type="override",
+        target_id=override["id"],
+        tenant_id=tenant_id,
+        change=Change(
+            {"plan_preset_id": override["before"]}, {"plan_preset_id": override["after"]}
+        ),
+        actor=actor,
     )
-    if tenant is None:
-        return False
-    change = Change({"plan_name": tenant.old_plan_name}, {"plan_name": tenant.plan_name})
-    audit.record("tenant.plan_changed", tenant, change, actor=actor)
-    return True
+
+
+def _record_unknown(subscription: Subscription, actor: Actor) -> None:
+    change = Change({}, {"plan_name": subscription.plan_name})
+    audit.record("subscription.plan_unknown", subscription, change, actor=actor)
+    on_commit(UNKNOWN.inc)
 
 
 def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
@@ -76,4 +139,15 @@ def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
         status_class = class_of(subscription.bp_status).value
         _, change = update_row(Subscription, subscription, {"status_class": status_class})
         changed += change is not None
-    return changed + follow_plan(tenant_id, actor=actor)
+    return changed + follow_plan(tenant_id, actor=actor).is_changed
+
+
+def find_behind(*, limit: int) -> Sequence[UUID]:
+    """Tenants whose current subscription names a preset that was created after it."""
+    return FIND_BEHIND.scalars(limit=limit)
+
+
+def default_plan() -> str:
+    """The plan of a tenant without an assigned plan and without a current subscription."""
+    name: str = current_app.extensions["config"].default_plan
+    return name
