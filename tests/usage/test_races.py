@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from uuid import uuid4
 
 import pytest
+from psycopg2 import OperationalError
 
 from app.usage.models import UsageCounter
 from tests import database
@@ -126,11 +128,12 @@ class TestKills:
 
         def kill():
             while not stopped.wait(0.05):
-                database.query(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                    " WHERE usename = current_user AND pid <> pg_backend_pid()"
-                    " AND query LIKE '%consume%' ORDER BY random() LIMIT 2"
-                )
+                with suppress(OperationalError):  # those that are killed still take their places
+                    database.query(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                        " WHERE usename = current_user AND pid <> pg_backend_pid()"
+                        " AND query LIKE '%consume%' ORDER BY random() LIMIT 2"
+                    )
 
         killer = threading.Thread(target=kill)
         killer.start()
