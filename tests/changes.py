@@ -154,7 +154,7 @@ VALUES = {
     },
     "POST /v1/billing/plans": lambda api, world: {"json": {"name": "enterprise"}},
     "PUT /v1/usage/{feature}": lambda api, world: {"row_id": "api-calls"},
-    "PATCH /v1/billing/plans/{preset_id}": lambda api, world: {"json": {"name": "renamed"}},
+    "PATCH /v1/billing/plans/{preset_id}": lambda api, world: {"json": {"display_name": "Renamed"}},
     "POST /v1/billing/flags/overrides": lambda api, world: {
         "json": {"flag_key": "seats", "flag_value": 7}
     },

@@ -92,9 +92,10 @@ def show_preset(name: str, as_json: bool) -> None:
 @flags.command("set-preset")
 @click.argument("name")
 @click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
 @json_option
 @operator
-def set_preset(name: str, file: IO[str], as_json: bool) -> None:
+def set_preset(name: str, file: IO[str], force: bool, as_json: bool) -> None:
     """Create a plan's preset or replace its flags by the JSON list in FILE (- is standard input)."""
     given = {"name": name, "flags": _json(file.read())}
     values = load(PlanPresetCreateSchema, given)
@@ -102,7 +103,9 @@ def set_preset(name: str, file: IO[str], as_json: bool) -> None:
     if known is None:
         preset = presets.create_preset(**values, actor=SYSTEM_CLI)
     else:
-        preset = presets.update_preset(known.id, {"flags": values["flags"]}, actor=SYSTEM_CLI)
+        preset = presets.update_preset(
+            known.id, {"flags": values["flags"]}, force=force, actor=SYSTEM_CLI
+        )
     print_one(preset, PRESET, as_json=as_json)
 
 

@@ -15,7 +15,7 @@ from app.flags import evaluation, ofrep, overrides, presets
 from app.flags.explanation import FlagExplanation, explain
 from app.flags.includes import CREATED_BY, EXPIRES_AT, PRESET
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
-from app.flags.presets import PlanInUse, PresetNameTaken
+from app.flags.presets import FlagInUse, PlanInUse, PresetNameTaken
 from app.flags.schemas import (
     EffectiveFlagSchema,
     FlagExplanationSchema,
@@ -25,6 +25,7 @@ from app.flags.schemas import (
     OverrideSchema,
     OverrideUpdateSchema,
     PlanPresetCreateSchema,
+    PlanPresetForceSchema,
     PlanPresetQuerySchema,
     PlanPresetSchema,
     PlanPresetUpdateSchema,
@@ -63,7 +64,10 @@ def list_presets(query: dict[str, Any]) -> Any:
 @plans.response(201, PlanPresetSchema)
 @plans.raises(PresetNameTaken)
 def create_preset(body: dict[str, Any]) -> Any:
-    """Create a plan preset; it applies to the tenants whose `plan_name` is its name."""
+    """Create a plan preset; it applies to the tenants whose `plan_name` is its name.
+
+    Subscriptions that name it already take effect: a job brings their tenants after.
+    """
     return presets.create_preset(**body, actor=current_actor())
 
 
@@ -77,16 +81,18 @@ def get_preset(preset_id: str) -> Any:
 
 @plans.patch("/<preset_id>")
 @requires(Permission.SUPERADMIN)
+@plans.arguments(PlanPresetForceSchema, location="query")
 @plans.arguments(PlanPresetUpdateSchema)
 @plans.response(200, PlanPresetSchema)
-@plans.raises(PresetNameTaken)
-def update_preset(body: dict[str, Any], preset_id: str) -> Any:
+@plans.raises(PresetNameTaken, PlanInUse, FlagInUse)
+def update_preset(query: dict[str, Any], body: dict[str, Any], preset_id: str) -> Any:
     """Rename a plan preset or replace its flags, for all tenants of the plan.
 
-    The body may be a preset as it was read. An override has no effect while its flag does not exist
-    or has another type.
+    The body may be a preset as it was read. The `name` cannot change while a tenant or a
+    subscription that has not ended has the plan (409 `plan_in_use`); `display_name` can. A flag that
+    overrides use cannot get another type or, without `force`, be removed (409 `flag_in_use`).
     """
-    return presets.update_preset(preset_id, body, actor=current_actor())
+    return presets.update_preset(preset_id, body, **query, actor=current_actor())
 
 
 @plans.delete("/<preset_id>")

@@ -33,6 +33,7 @@ from app.flags.flag_types import (
 MAX_THRESHOLDS = 10
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
 EXPIRY = {"description": "In the future; then the preset's value applies again. Null: no expiry."}
+DISPLAY_NAME = {"description": "For people; may change while the plan is in use."}
 TENANT = {"description": "The tenant; by default the credential's own."}
 
 EXAMPLES = {
@@ -42,6 +43,7 @@ EXAMPLES = {
     "default_value": False,
     "description": "Whether members sign in at their own provider.",
     "name": "growth",
+    "display_name": "Growth",
     "flags": [
         {
             "flag_key": "single-sign-on",
@@ -120,8 +122,10 @@ class PresetFlagSchema(Schema):
     default_value = FlagValue(required=True)
     description = Str(load_default="")
     is_locked = Bool(
-        load_default=False,
-        metadata={"description": "Whether only a platform superadmin can change its overrides."},
+        metadata={
+            "description": "Whether only a platform superadmin can change its overrides. By default "
+            "true for a new flag, and unchanged for one that exists."
+        }
     )
     metering = Nested(MeteringSchema, metadata={"description": "Required for a limit."})
 
@@ -142,6 +146,7 @@ class PlanPresetSchema(Schema):
     updated_at = AwareDateTime(required=True)
     name = Str(required=True)
     flags = ListOf(Nested(PresetFlagSchema), required=True)
+    display_name = Str(required=True, metadata=DISPLAY_NAME)
 
 
 class PlanPresetCreateSchema(Schema):
@@ -151,13 +156,14 @@ class PlanPresetCreateSchema(Schema):
 
     name = Str(required=True, min_length=1, max_length=255)
     flags = ListOf(Nested(PresetFlagSchema), load_default=list)
+    display_name = Str(metadata=DISPLAY_NAME)
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
         return flag_errors(values["flags"])
 
 
 class PlanPresetUpdateSchema(Schema):
-    """A new name, the complete list of new flags, or both. The read-only fields may be present."""
+    """New names, the complete list of new flags, or both. The read-only fields may be present."""
 
     examples = EXAMPLES
 
@@ -166,9 +172,21 @@ class PlanPresetUpdateSchema(Schema):
     updated_at = AwareDateTime()
     name = Str(min_length=1, max_length=255)
     flags = ListOf(Nested(PresetFlagSchema))
+    display_name = Str(metadata=DISPLAY_NAME)
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
         return flag_errors(values.get("flags", []))
+
+
+class PlanPresetForceSchema(Schema):
+    """Whether to remove flags that overrides use."""
+
+    force = Bool(
+        load_default=False,
+        metadata={
+            "description": "Remove flags even if overrides use them; those lose their effect."
+        },
+    )
 
 
 class PlanPresetQuerySchema(PageQuerySchema):
