@@ -18,6 +18,7 @@ from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.auth.tokens import KeySet
+from app.cli import doctor_limits
 from app.cli.base import first_line, json_option, print_json, print_rows
 from app.config import REQUIRED, SETTINGS, Config
 from app.core.clock import utcnow
@@ -232,6 +233,7 @@ def _database() -> Iterator[Finding]:
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
                 yield from (_plans(), _empty_selects())
+                yield from (Finding(*told) for told in doctor_limits.examine())
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
