@@ -23,6 +23,7 @@ from tests.factories import (
     create_subscription,
     create_tenant,
     limit_flag,
+    platform_token,
 )
 
 THREADS = 16
@@ -117,6 +118,31 @@ class TestThreads:
         answers = Counter(chain(*at_once([*[take] * 7, toggle])))
 
         assert used() == answers[200] == 50
+
+    def test_count_against_the_plan_that_changes_meanwhile(self, api, consume, tenant):
+        """No answer is an error, and the count passes no limit that a yes was given against."""
+        create_limits("large", limit_flag("calls", 800, period="month"))
+        path, token = f"/v1/tenants/{tenant.id}/plan", platform_token()
+        body = {"plan_name": "large", "until": None, "reason": "race"}
+
+        def change():
+            for _ in range(10):
+                assert api.put(path, token=token, json=body).status_code == 200
+                assert api.delete(path, token=token).status_code == 204
+            return []
+
+        def take():
+            answers = [consume(feature="calls", amount=7) for _ in range(25)]
+            for answer in answers:
+                state = answer.json["data"]
+                assert (answer.status_code == 200) is state["allowed"]
+                assert not state["allowed"] or state["used"] <= state["limit"]
+            return [answer.status_code for answer in answers]
+
+        answers = Counter(chain(*at_once([*[take] * 7, change])))
+
+        assert set(answers) == {200, 409}
+        assert 700 <= used() == 7 * answers[200] <= 800
 
 
 class TestKills:
