@@ -31,6 +31,7 @@ from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
 # These read by POST.
 QUESTIONS = {
+    "POST /v1/billing/plans/{preset_id}/preview",
     "POST /v1/custom-fields/validate",
     "POST /v1/usage/check",
     "POST /ofrep/v1/evaluate/flags",

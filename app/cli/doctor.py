@@ -306,13 +306,13 @@ def _clock() -> Finding:
 
 
 def _plans() -> Finding:
-    """Hint at the tenants whose plan has no preset, and so no flags."""
+    """Hint at the plans without a preset that tenants have or subscriptions name."""
     plans = unknown_plans()
     if not plans:
         return Finding("plans", True, "each has a preset")
     listed = _shortened([f"{plan.plan_name} ({plan.tenants})" for plan in plans], ", ")
     fix = "These plans have no preset. Create it, or correct the subscriptions' plan_name."
-    return Finding("plans", True, f"tenants without a preset: {listed}", fix)
+    return Finding("plans", True, f"without a preset (tenants): {listed}", fix)
 
 
 def _empty_selects() -> Finding:

@@ -135,12 +135,26 @@ def list_overrides(tenant: str | None, paging: Paging, as_json: bool) -> None:
 @click.argument("key")
 @click.argument("value", metavar="JSON")
 @click.option("--expires-at", help="From then on the preset's value applies again (RFC 3339).")
+@click.option(
+    "--carry-over/--no-carry-over",
+    default=None,
+    help="Whether it goes along to the tenant's next plan; by default as it is, for a new one not.",
+)
 @json_option
 @operator
-def set_override(tenant: str, key: str, value: str, expires_at: str | None, as_json: bool) -> None:
+def set_override(
+    tenant: str,
+    key: str,
+    value: str,
+    expires_at: str | None,
+    carry_over: bool | None,
+    as_json: bool,
+) -> None:
     """Give a tenant its own value of a flag of its plan. A string needs quotes: '"dark"'."""
     row = find_tenant(tenant)
     given = {"flag_value": _json(value)} | ({"expires_at": expires_at} if expires_at else {})
+    if carry_over is not None:
+        given["carry_over"] = carry_over
     known = _flag(evaluation.evaluate(row.id, key), key).override_id
     if known is None:
         values = checked(OverrideCreateSchema, {"flag_key": key, **given})

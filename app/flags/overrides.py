@@ -44,7 +44,9 @@ Flags = Sequence[Mapping[str, Any]]
 MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of other plans
 
 EXPIRY = ("body", "expires_at")
-DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at")
+DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at", "carry_over")
+PLATFORM_FIELDS = {"expires_at": "an expiry", "carry_over": "carry_over"}
+"""What only a platform superadmin can set."""
 HIDDEN = frozenset({"announced_expiry"})
 LOCK_PLAN_NAME = Statement(
     "tenants.lock_plan_name",
@@ -117,6 +119,7 @@ def create_override(
     flag_value: Any,
     plan_preset_id: UUID | None = None,
     expires_at: datetime | None = None,
+    carry_over: bool = False,
     actor: Actor,
 ) -> FeatureOverride:
     """Give the tenant its own value of a flag of a preset, by default the preset of its plan.
@@ -137,6 +140,7 @@ def create_override(
         "flag_key": flag_key,
         "flag_value": flag_value,
         "expires_at": expires_at,
+        "carry_over": carry_over,
     }
     override = insert_row(FeatureOverride, values, conflicts=CONFLICTS)
     audit.record_creation("override.created", override, actor=actor, hidden=HIDDEN)
@@ -150,11 +154,11 @@ def update_override(
     is_superadmin: bool,
     actor: Actor,
 ) -> FeatureOverride:
-    """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry).
+    """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry) and ``carry_over``.
 
     Raises Invalid for a value of the wrong type and an expiry in the past. Unless
-    ``is_superadmin``, raises PermissionDenied for an expiry, and FlagLocked if the preset locks the
-    flag.
+    ``is_superadmin``, raises PermissionDenied for the fields :data:`PLATFORM_FIELDS`, and FlagLocked
+    if the preset locks the flag.
     """
     check_future(values.get("expires_at"), EXPIRY)
     override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *PRESET_COLUMNS)
@@ -201,8 +205,9 @@ def _check_value(preset_name: str, flags: Flags, flag_key: str, value: Any, *, f
 
 
 def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, Any]) -> None:
-    if "expires_at" in values:
-        raise PermissionDenied("Only a platform superadmin can set an expiry.")
+    for name, shown in PLATFORM_FIELDS.items():
+        if name in values:
+            raise PermissionDenied(f"Only a platform superadmin can set {shown}.")
     flag = _find_flag(flags, flag_key)
     if flag is not None and flag["is_locked"]:
         raise FlagLocked

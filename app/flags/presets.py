@@ -152,9 +152,8 @@ def update_preset(
     and Invalid if ``values`` have another id or time than the preset.
     """
     preset, _ = lock_with(PlanPreset, preset_id)
-    _check_read_only(preset, values)
+    written = writable_fields(preset, values)
     check_precondition(preset)
-    written = changed_fields(preset, values)
     is_renamed = written.get("name", preset.name) != preset.name
     removed, retyped = lost_flags(preset.flags, written.get("flags", preset.flags))
     if is_renamed or removed or retyped:
@@ -171,8 +170,12 @@ def update_preset(
     return preset
 
 
-def changed_fields(preset: PlanPreset, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an update that can change, the flags complete."""
+def writable_fields(preset: PlanPreset, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an update that can change, with complete flags.
+
+    Raises Invalid if ``values`` have another id or time than the preset.
+    """
+    _check_read_only(preset, values)
     written = {name: values[name] for name in WRITABLE if name in values}
     if "flags" in written:
         written["flags"] = complete(written["flags"], preset.flags)

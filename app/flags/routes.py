@@ -11,9 +11,9 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
-from app.flags import evaluation, ofrep, overrides, presets
+from app.flags import evaluation, ofrep, overrides, presets, preview
 from app.flags.explanation import FlagExplanation, explain
-from app.flags.includes import CREATED_BY, EXPIRES_AT, PRESET
+from app.flags.includes import CARRY_OVER, CREATED_BY, EXPIRES_AT, PRESET
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.presets import FlagInUse, PlanInUse, PresetNameTaken
 from app.flags.schemas import (
@@ -29,6 +29,7 @@ from app.flags.schemas import (
     PlanPresetQuerySchema,
     PlanPresetSchema,
     PlanPresetUpdateSchema,
+    PlanPreviewSchema,
 )
 from app.includes import HISTORY, TENANT
 
@@ -46,7 +47,7 @@ flags = Blueprint(
 )
 BLUEPRINTS = (plans, flags, ofrep.blp)
 PLAN_INCLUDES = (HISTORY,)
-INCLUDES = (TENANT, EXPIRES_AT, PRESET, CREATED_BY, HISTORY)
+INCLUDES = (TENANT, EXPIRES_AT, CARRY_OVER, PRESET, CREATED_BY, HISTORY)
 
 
 @plans.get("")
@@ -93,6 +94,18 @@ def update_preset(query: dict[str, Any], body: dict[str, Any], preset_id: str) -
     overrides use cannot get another type or, without `force`, be removed (409 `flag_in_use`).
     """
     return presets.update_preset(preset_id, body, **query, actor=current_actor())
+
+
+@plans.post("/<preset_id>/preview")
+@requires(Permission.SUPERADMIN)
+@plans.arguments(PlanPresetUpdateSchema)
+@plans.response(200, PlanPreviewSchema)
+def preview_preset(body: dict[str, Any], preset_id: str) -> Any:
+    """Tell what an update of a plan preset would change; nothing is written.
+
+    The body is that of the update. Limits are compared with what tenants use now.
+    """
+    return preview.preview(preset_id, body)
 
 
 @plans.delete("/<preset_id>")

@@ -34,8 +34,19 @@ MAX_THRESHOLDS = 10
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
 EXPIRY = {"description": "In the future; then the preset's value applies again. Null: no expiry."}
 DISPLAY_NAME = {"description": "For people; may change while the plan is in use."}
+CARRY_OVER = {
+    "description": "Whether it goes along to the tenant's next plan, where that has the flag with the"
+    " same type and the tenant has no other override of it."
+}
 TENANT = {"description": "The tenant; by default the credential's own."}
 
+FLAG = {
+    "flag_key": "single-sign-on",
+    "flag_type": "boolean",
+    "default_value": False,
+    "description": "Whether members sign in at their own provider.",
+    "is_locked": False,
+}
 EXAMPLES = {
     "flag_key": "single-sign-on",
     "flag_value": True,
@@ -44,15 +55,7 @@ EXAMPLES = {
     "description": "Whether members sign in at their own provider.",
     "name": "growth",
     "display_name": "Growth",
-    "flags": [
-        {
-            "flag_key": "single-sign-on",
-            "flag_type": "boolean",
-            "default_value": False,
-            "description": "Whether members sign in at their own provider.",
-            "is_locked": False,
-        }
-    ],
+    "flags": [FLAG],
     "plan_name": "growth",
     "flag_type": "boolean",
     "is_suspended": False,
@@ -189,6 +192,58 @@ class PlanPresetForceSchema(Schema):
     )
 
 
+class FlagChangeSchema(Schema):
+    """A flag that would change."""
+
+    examples = {
+        "flag_key": "single-sign-on",
+        "before": FLAG,
+        "after": {**FLAG, "default_value": True},
+    }
+
+    flag_key = Str(required=True)
+    before = Nested(PresetFlagSchema, required=True)
+    after = Nested(PresetFlagSchema, required=True)
+
+
+class LostOverridesSchema(Schema):
+    """The overrides of a flag that would be removed or get another type."""
+
+    examples = {"flag_key": "theme", "overrides": 3}
+
+    flag_key = Str(required=True)
+    overrides = Int(required=True)
+
+
+class LimitBelowUsageSchema(Schema):
+    """A lowered limit that would be below what tenants without an override of it use now."""
+
+    examples = {"feature": "api-calls", "limit": 1000, "tenants": 2, "most_used": 4711}
+
+    feature = Str(required=True)
+    limit = Int(required=True)
+    tenants = Int(required=True, metadata={"description": "How many use more."})
+    most_used = Int(required=True, metadata={"description": "The most that one of them uses."})
+
+
+class PlanPreviewSchema(Schema):
+    """What an update of a preset would change."""
+
+    examples = {**EXAMPLES, "tenants": 12}
+
+    name = Str(required=True)
+    display_name = Str(required=True)
+    tenants = Int(
+        required=True,
+        metadata={"description": "Tenants that have the plan, now or after their assigned plan."},
+    )
+    flags_added = ListOf(Nested(PresetFlagSchema), required=True)
+    flags_removed = ListOf(Nested(PresetFlagSchema), required=True)
+    flags_changed = ListOf(Nested(FlagChangeSchema), required=True)
+    overrides_lost = ListOf(Nested(LostOverridesSchema), required=True)
+    limits_below_usage = ListOf(Nested(LimitBelowUsageSchema), required=True)
+
+
 class PlanPresetQuerySchema(PageQuerySchema):
     """Filters of the list of presets."""
 
@@ -220,6 +275,7 @@ class OverrideCreateSchema(Schema):
     flag_value = FlagValue(required=True)
     plan_preset_id = Uuid(metadata={"description": "By default the preset of the tenant's plan."})
     expires_at = AwareDateTime(nullable=True, metadata=EXPIRY)
+    carry_over = Bool(metadata=CARRY_OVER)
 
 
 class OverrideUpdateSchema(Schema):
@@ -230,6 +286,9 @@ class OverrideUpdateSchema(Schema):
     flag_value = FlagValue(required=True)
     expires_at = AwareDateTime(
         nullable=True, metadata={"description": f"{EXPIRY['description']} Only for superadmins."}
+    )
+    carry_over = Bool(
+        metadata={"description": f"{CARRY_OVER['description']} Only for superadmins."}
     )
 
 

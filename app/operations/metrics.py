@@ -127,9 +127,11 @@ def _attention() -> Iterator[Metric]:
         f"API keys that expire within {service.EXPIRING_DAYS} days.",
         service.expiring_keys(),
     )
+    tenancy.enter(tenancy.PLATFORM)  # subscriptions belong to tenants
     yield GaugeMetricFamily(
         "tenants_on_unknown_plan",
-        "Tenants whose plan_name is that of no plan preset; those on DEFAULT_PLAN do not count.",
+        "Tenants that have, or whose living subscription names, a plan without a preset; DEFAULT_PLAN"
+        " does not count.",
         sum(plan.tenants for plan in service.unknown_plans()),
     )
     tenancy.enter(tenancy.PLATFORM)

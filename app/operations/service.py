@@ -58,9 +58,16 @@ EXPIRING_KEYS = Statement(
 UNKNOWN_PLANS = Statement(
     "operations.unknown_plans",
     text(
-        "SELECT plan_name, count(*) AS tenants FROM tenants WHERE plan_name <> :default_plan"
-        " AND NOT EXISTS (SELECT FROM plan_presets WHERE name = plan_name)"
-        " GROUP BY plan_name ORDER BY tenants DESC, plan_name"
+        "SELECT plan_name, ("
+        " SELECT count(*) FROM ("
+        " SELECT t.id FROM tenants t WHERE t.plan_name = named.plan_name UNION"
+        " SELECT s.tenant_id FROM subscriptions s"
+        " WHERE s.plan_name = named.plan_name AND s.status_class <> 'ended') AS each) AS tenants"
+        " FROM (SELECT plan_name FROM tenants UNION"
+        " SELECT plan_name FROM subscriptions WHERE status_class <> 'ended') AS named"
+        " WHERE plan_name <> :default_plan"
+        " AND NOT EXISTS (SELECT FROM plan_presets p WHERE p.name = named.plan_name)"
+        " ORDER BY tenants DESC, plan_name"
     ),
 )
 
@@ -177,7 +184,8 @@ def expiring_keys() -> int:
 def unknown_plans() -> Sequence[Any]:
     """``plan_name`` and number of ``tenants`` for each plan without a preset, most tenants first.
 
-    The default plan needs no preset.
+    A tenant counts if it has the plan, or a subscription that names it and has not ended. The
+    default plan needs no preset.
     """
     return UNKNOWN_PLANS.all(default_plan=current_app.extensions["config"].default_plan)
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from flask import current_app
-from prometheus_client import Counter
 from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, func, select, text
 
 from app.audit import service as audit
@@ -17,14 +16,11 @@ from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
-from app.core.db.transactions import on_commit
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import class_of, is_ended
 
 DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "start_date"})
 """The tenant's plan depends on these fields of its subscriptions."""
-
-UNKNOWN = Counter("unknown_plans_total", "Subscriptions that named a plan without a preset.")
 
 FOLLOW_PLAN = Statement(
     "tenants.set_plan",
@@ -126,7 +122,6 @@ def _record_carried(tenant_id: UUID, override: dict[str, Any], actor: Actor) -> 
 def _record_unknown(subscription: Subscription, actor: Actor) -> None:
     change = Change({}, {"plan_name": subscription.plan_name})
     audit.record("subscription.plan_unknown", subscription, change, actor=actor)
-    on_commit(UNKNOWN.inc)
 
 
 def reconcile(tenant_id: UUID, *, actor: Actor) -> int:

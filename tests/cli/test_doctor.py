@@ -16,7 +16,7 @@ from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Ins
 from app.dev.engines.postgres import SUPERUSER, connect
 from app.extensions import db
 from tests.custom_fields.fields import create_field
-from tests.factories import create_tenant
+from tests.factories import create_subscription, create_tenant
 from tests.test_wsgi import run
 
 
@@ -269,11 +269,14 @@ class TestHints:
 
     def test_tenants_on_a_plan_without_a_preset(self, app, environment):
         create_tenant(plan_name="gone")
+        create_subscription(create_tenant(), plan_name="gone")
+        create_subscription(create_tenant(), plan_name="typo")
+        create_subscription(create_tenant(), plan_name="ended", bp_status="canceled")
 
         found = examine(environment)[0]["plans"]
 
         assert found["ok"]
-        assert found["found"] == "tenants without a preset: gone (1)"
+        assert found["found"] == "without a preset (tenants): gone (2), typo (1)"
 
     def test_names_what_is_required_in_its_help(self, app):
         ended = app.test_cli_runner().invoke(args=["doctor", "--help"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -297,3 +298,28 @@ class TestEnd:
         put(api, tenant)
 
         assert ends() < annual
+
+
+class TestCommands:
+    def run(self, app, *words):
+        return app.test_cli_runner().invoke(args=["tenants", "plan", *words])
+
+    def test_set_extend_and_clear(self, app, tenant):
+        set_ = self.run(app, "set", tenant.slug, "scale", "--reason", "Pilot", "--json")
+        later = ["--until", in_days(3), "--reason", "Pilot"]
+        self.run(app, "set", tenant.slug, "scale", *later)
+        shown = self.run(app, "show", tenant.slug)
+        cleared = self.run(app, "clear", tenant.slug, "--yes", "--json")
+        again = self.run(app, "clear", tenant.slug, "--yes")
+
+        assert json.loads(set_.stdout)["source"] == "assignment"
+        assert later[1] in shown.stdout
+        assert json.loads(cleared.stdout)["plan_name"] == "free"
+        assert (again.exit_code, "No plan is assigned" in again.stderr) == (1, True)
+
+    def test_says_what_is_wrong(self, app, tenant):
+        unknown = self.run(app, "set", tenant.slug, "typo", "--reason", "Pilot")
+        naive = self.run(app, "set", tenant.slug, "scale", "--until", "soon", "--reason", "Pilot")
+
+        assert (unknown.exit_code, naive.exit_code) == (1, 2)
+        assert "there is no such plan preset" in unknown.stderr
