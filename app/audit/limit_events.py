@@ -31,13 +31,20 @@ def announce(
     ``resets_at`` is None where the count never starts anew.
     """
     event = "limit.reached" if percent >= 100 else "limit.warning"
-    state = {"used": used, "limit": limit, "percent": percent, "policy": policy}
+    state = {
+        "used": used,
+        "limit": limit,
+        "percent": percent,
+        "policy": policy,
+        "resets_at": resets_at,
+    }
     add_event(
         event,
         target_type="limit",
         target_id=feature,
         tenant_id=tenant_id,
-        change=Change({}, {**state, "resets_at": resets_at}),
+        change=Change({}, state),
         actor=actor,
+        data={"feature": feature, **state},
     )
     on_commit(CROSSED.labels(event).inc)

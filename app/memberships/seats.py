@@ -27,12 +27,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from app.audit import limit_events
-from app.audit.service import add_event
+from app.audit.service import record
 from app.core.actors import Actor
 from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.errors import Conflict
+from app.tenants.models import Tenant
 from app.usage.models import EPOCH, UsageCounter
 
 SEATS = "seats"
@@ -121,7 +122,7 @@ def check_within_limits(tenant_ids: Collection[UUID], *, actor: Actor) -> None:
         _announce(limit, limit["used"], tenant_id, actor=actor)
 
 
-def take_beyond(limit: Mapping[str, Any], count: int, tenant_id: UUID, *, actor: Actor) -> None:
+def take_beyond(limit: Mapping[str, Any], count: int, *, tenant: Tenant, actor: Actor) -> None:
     """Take seats, also more than are free: those of a hard limit are audited as such.
 
     The action is ``tenant.over_seats``.
@@ -130,15 +131,9 @@ def take_beyond(limit: Mapping[str, Any], count: int, tenant_id: UUID, *, actor:
         return
     free = limit["most"] - limit["used"]
     if limit["policy"] == HARD and count > max(free, 0):
-        add_event(
-            "tenant.over_seats",
-            target_type="tenant",
-            target_id=str(tenant_id),
-            tenant_id=tenant_id,
-            change=Change({"free_seats": free}, {"free_seats": free - count}),
-            actor=actor,
-        )
-    _announce(limit, limit["used"] + count, tenant_id, actor=actor)
+        change = Change({"free_seats": free}, {"free_seats": free - count})
+        record("tenant.over_seats", tenant, change, actor=actor)
+    _announce(limit, limit["used"] + count, tenant.id, actor=actor)
 
 
 def _check(limit: Mapping[str, Any], used: int) -> None:

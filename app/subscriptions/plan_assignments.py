@@ -140,9 +140,7 @@ def announce_endings(*, limit: int, actor: Actor) -> bool:
     ending = TAKE_ENDING.all(limit=limit)
     with inserts_in_one_statement():
         for assignment in ending:
-            names = (*FIELDS, "next_plan_name")
-            change = Change({}, {name: getattr(assignment, name) for name in names})
-            _record("trial.ending", assignment, change, actor)
+            _record("trial.ending", assignment, Change({}, _shown(assignment)), actor)
     return len(ending) == limit
 
 
@@ -178,4 +176,9 @@ def _record(action: str, assignment: Any, change: Change, actor: Actor) -> None:
         tenant_id=assignment.tenant_id,
         change=change,
         actor=actor,
+        data=_shown(assignment),
     )
+
+
+def _shown(assignment: Any) -> dict[str, Any]:
+    return {name: getattr(assignment, name) for name in (*FIELDS, "next_plan_name")}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from flask import current_app
-from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, func, select, text
+from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, select, text
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -18,25 +19,30 @@ from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import class_of, is_ended
+from app.tenants.models import Tenant
 
 DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "start_date"})
 """The tenant's plan depends on these fields of its subscriptions."""
 
+TENANTS: Any = Tenant.__table__
+MOMENTS = ("created_at", "updated_at", "expires_at")
+_tenant_columns = ", ".join(f"(f.tenant).{name}" for name in TENANTS.columns.keys())  # noqa: SIM118
 FOLLOW_PLAN = Statement(
     "tenants.set_plan",
-    select(
-        func.follow_plan(
-            bindparam("tenant_id", type_=Uuid),
-            bindparam("default_plan", type_=Text),
-            bindparam("now", type_=Moment),
-        ).table_valued(
-            column("id", Uuid),
-            column("old_plan_name", Text),
-            column("plan_name", Text),
-            column("unknown_plans", ARRAY(Text)),
-            column("carried", JSON),
-            name="followed",
-        )
+    text(
+        f"SELECT {_tenant_columns}, f.old_plan_name, f.unknown_plans, f.carried"  # noqa: S608
+        " FROM follow_plan(:tenant_id, :default_plan, :now) f"
+    )
+    .bindparams(
+        bindparam("tenant_id", type_=Uuid),
+        bindparam("default_plan", type_=Text),
+        bindparam("now", type_=Moment),
+    )
+    .columns(
+        *(column(each.name, each.type) for each in TENANTS.columns),
+        column("old_plan_name", Text),
+        column("unknown_plans", ARRAY(Text)),
+        column("carried", JSON),
     ),
 )
 """Lock the tenant and give it the plan in force, with the overrides that go along.
@@ -91,31 +97,33 @@ def follow_plan(tenant_id: UUID, named: Sequence[Subscription] = (), *, actor: A
     that have been given another plan: an audit row tells of each whose plan has no preset.
     """
     found = FOLLOW_PLAN.first(tenant_id=tenant_id, default_plan=default_plan(), now=utcnow())
-    if found.id is None:
-        return Followed(False)
-    followed = Followed(found.plan_name != found.old_plan_name, frozenset(found.unknown_plans))
+    is_changed = found.id is not None
+    followed = Followed(is_changed, frozenset(found.unknown_plans or ()))
     with inserts_in_one_statement():
-        if followed.is_changed:
+        if is_changed:
             change = Change({"plan_name": found.old_plan_name}, {"plan_name": found.plan_name})
             audit.record("tenant.plan_changed", found, change, actor=actor)
-        for override in found.carried or ():
-            _record_carried(tenant_id, override, actor)
+        for carried in found.carried or ():
+            _record_carried(carried["override"], carried["before"], actor)
         for subscription in named:
             if not followed.has_plan(subscription):
                 _record_unknown(subscription, actor)
     return followed
 
 
-def _record_carried(tenant_id: UUID, override: dict[str, Any], actor: Actor) -> None:
+def _record_carried(override: dict[str, Any], old_preset_id: str, actor: Actor) -> None:
+    """``override`` is the row after the change, as PostgreSQL has written it into JSON."""
+    moments = {name: override[name] for name in MOMENTS if override[name] is not None}
     audit.add_event(
         "override.carried_over",
         target_type="override",
         target_id=override["id"],
-        tenant_id=tenant_id,
+        tenant_id=UUID(override["tenant_id"]),
         change=Change(
-            {"plan_preset_id": override["before"]}, {"plan_preset_id": override["after"]}
+            {"plan_preset_id": old_preset_id}, {"plan_preset_id": override["plan_preset_id"]}
         ),
         actor=actor,
+        data=override | {name: datetime.fromisoformat(one) for name, one in moments.items()},
     )
 
 

@@ -260,3 +260,11 @@ class PlanAssignmentSchema(Schema):
         max_length=500,
         metadata={"description": "Such as pilot, comped or internal; the explanation shows it."},
     )
+
+
+class TrialSchema(PlanAssignmentSchema):
+    """An assigned plan that ends, as its events show it."""
+
+    next_plan_name = Str(
+        required=True, metadata={"description": "The plan that the tenant has afterwards."}
+    )

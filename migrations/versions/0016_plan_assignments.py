@@ -26,16 +26,16 @@ $$
 
 # Lock the tenant and give it the plan in force: an assigned plan until it ends, else that of its
 # current subscription, else the default plan. A subscription's plan without a preset has no effect:
-# the tenant keeps the plan it has. `unknown_plans` are all such plans of its subscriptions that have
-# not ended. `carried` are the overrides that go along to the new plan.
+# the tenant keeps the plan it has. `tenant` is the row if its plan changes. `unknown_plans` are the
+# plans without a preset of its subscriptions that have not ended. `carried` are the overrides that
+# go along to the new plan.
 #
 # Presets that the subscriptions name are locked, so they are not renamed or deleted meanwhile. The
 # advisory lock lets the creation of a missing preset wait for the end of this transaction.
 FOLLOW_PLAN = """
 CREATE FUNCTION follow_plan(
     wanted_tenant_id uuid, default_plan text, moment timestamptz,
-    OUT id uuid, OUT old_plan_name text, OUT plan_name text, OUT unknown_plans text[],
-    OUT carried json
+    OUT tenant tenants, OUT old_plan_name text, OUT unknown_plans text[], OUT carried json
 ) LANGUAGE plpgsql AS $$
 DECLARE
     locked record;
@@ -83,32 +83,30 @@ BEGIN
             chosen := assigned.plan_name;
         END IF;
     END IF;
-    id := locked.id;
     old_plan_name := locked.plan_name;
-    plan_name := chosen;
     IF chosen = old_plan_name THEN
         RETURN;
     END IF;
     UPDATE tenants t
         SET plan_name = chosen, version = t.version + 1, updated_at = moment
-        WHERE t.id = wanted_tenant_id;
+        WHERE t.id = wanted_tenant_id
+        RETURNING t.* INTO tenant;
     WITH moved AS (
         UPDATE feature_overrides o
-            SET plan_preset_id = new.id, version = o.version + 1, updated_at = moment
-            FROM plan_presets old, plan_presets new
-            WHERE old.name = old_plan_name AND new.name = chosen
-                AND o.tenant_id = wanted_tenant_id AND o.plan_preset_id = old.id AND o.carry_over
-                AND have_same_flag(old.flags, new.flags, o.flag_key)
+            SET plan_preset_id = target.id, version = o.version + 1, updated_at = moment
+            FROM plan_presets source, plan_presets target
+            WHERE source.name = old_plan_name AND target.name = chosen
+                AND o.tenant_id = wanted_tenant_id AND o.plan_preset_id = source.id AND o.carry_over
+                AND have_same_flag(source.flags, target.flags, o.flag_key)
                 AND NOT EXISTS (
                     SELECT FROM feature_overrides own
-                    WHERE own.tenant_id = wanted_tenant_id AND own.plan_preset_id = new.id
+                    WHERE own.tenant_id = wanted_tenant_id AND own.plan_preset_id = target.id
                         AND own.flag_key = o.flag_key
                 )
-            RETURNING o.id, old.id AS old_id, new.id AS new_id
+            RETURNING source.id AS old_preset_id, to_json(o) AS override
     )
-    SELECT json_agg(json_build_object(
-            'id', m.id, 'before', m.old_id, 'after', m.new_id
-        )) INTO carried FROM moved m;
+    SELECT json_agg(json_build_object('before', m.old_preset_id, 'override', m.override))
+        INTO carried FROM moved m;
 END
 $$
 """
