@@ -281,7 +281,7 @@ class TestThresholds:
         assert messages[2:] == [
             "memberships.update",
             "usage_counters.set_announced_seats",
-            "audit_events.insert_many",
+            "audit_events_event_outbox.insert_many",
             "COMMIT",
         ]
 
