@@ -82,7 +82,11 @@ _goes_along = and_(
     FeatureOverride.plan_preset_id == Ended.id,
     func.have_same_flag(Ended.flags, PlanPreset.flags, FeatureOverride.flag_key),
 )
-_of_preset = and_(FeatureOverride.tenant_id == Tenant.id, or_(_is_own, _goes_along))
+_of_preset = and_(
+    FeatureOverride.tenant_id == Tenant.id,
+    FeatureOverride.plan_preset_id.in_([PlanPreset.id, Ended.id]),  # for the index
+    or_(_is_own, _goes_along),
+)
 _versions = (
     select(
         func.string_agg(

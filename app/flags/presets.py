@@ -52,30 +52,27 @@ _tenants = union(
     select(Tenant.id).where(Tenant.plan_name == bindparam("name")),
     select(PlanAssignment.tenant_id).where(PlanAssignment.next_plan_name == bindparam("name")),
 ).subquery()
-COUNT_USES = Statement(
-    "plan_presets.count_uses",
-    select(
-        select(func.count()).select_from(_tenants).scalar_subquery().label("tenants"),
-        select(func.count())
-        .where(Subscription.plan_name == bindparam("name"), Subscription.status_class != "ended")
-        .scalar_subquery()
-        .label("subscriptions"),
-        select(func.json_object_agg(_by_flag.c.flag_key, _by_flag.c.overrides, type_=JSON))
-        .scalar_subquery()
-        .label("overrides"),
-    ),
-    prepare=False,
+_uses = (
+    select(func.count()).select_from(_tenants).scalar_subquery().label("tenants"),
+    select(func.count())
+    .where(Subscription.plan_name == bindparam("name"), Subscription.status_class != "ended")
+    .scalar_subquery()
+    .label("subscriptions"),
+    select(func.json_object_agg(_by_flag.c.flag_key, _by_flag.c.overrides, type_=JSON))
+    .scalar_subquery()
+    .label("overrides"),
 )
+_lock_key = func.concat("plan ", cast(bindparam("new_name"), Text))
+_locked = func.pg_advisory_xact_lock(func.hashtextextended(_lock_key, 0)).label("locked")
+COUNT_USES = Statement("plan_presets.count_uses", select(*_uses), prepare=False)
 """How many tenants, living subscriptions, and overrides of each flag use a preset.
 
 A tenant whose assigned plan ends counts for its next plan too.
 """
-_lock_key = func.concat("plan ", cast(bindparam("name"), Text))
-LOCK_NAME = Statement(
-    "plan_presets.lock_new_name",
-    select(func.pg_advisory_xact_lock(func.hashtextextended(_lock_key, 0))),
-)
+LOCK_NAME = Statement("plan_presets.lock_name", select(_locked))
 """Wait for the transactions that have found no preset of this name (``follow_plan``)."""
+COUNT_AND_LOCK = Statement("plan_presets.count_and_lock", select(*_uses, _locked), prepare=False)
+"""Both, by one statement."""
 
 IN_USE = (
     "This plan is in use by tenants: {tenants}, subscriptions that have not ended: {subscriptions},"
@@ -133,7 +130,7 @@ def create_preset(
     A flag is locked unless its ``is_locked`` is given. A job gives the plan to the tenants whose
     current subscription names it already.
     """
-    LOCK_NAME.first(name=name)
+    LOCK_NAME.first(new_name=name)
     values = {"name": name, "flags": complete(flags, ()), "display_name": display_name}
     preset = insert_row(PlanPreset, values, conflicts=CONFLICTS)
     audit.record_creation("plan_preset.created", preset, actor=actor)
@@ -154,16 +151,16 @@ def update_preset(
     preset, _ = lock_with(PlanPreset, preset_id)
     written = writable_fields(preset, values)
     check_precondition(preset)
-    is_renamed = written.get("name", preset.name) != preset.name
     removed, retyped = lost_flags(preset.flags, written.get("flags", preset.flags))
-    if is_renamed or removed or retyped:
-        uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
-        if is_renamed and (uses.tenants or uses.subscriptions):
+    if written.get("name", preset.name) != preset.name:
+        uses = COUNT_AND_LOCK.first(name=preset.name, preset_id=preset.id, new_name=written["name"])
+        if uses.tenants or uses.subscriptions:
             raise _plan_in_use(uses)
-        _check_flags_free(uses, retyped if force else [*removed, *retyped])
-    if is_renamed:
-        LOCK_NAME.first(name=written["name"])
         JOBS[FOLLOW_PLANS].push()
+    elif removed or retyped:
+        uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
+    if removed or retyped:
+        _check_flags_free(uses, retyped if force else [*removed, *retyped])
     preset, change = update_row(PlanPreset, preset, written, conflicts=CONFLICTS)
     if change is not None:
         audit.record("plan_preset.updated", preset, change, actor=actor)

@@ -57,15 +57,16 @@ LOCK_SUBSCRIPTIONS = Statement(
 )
 
 # The current subscriptions that name a preset which was created or renamed within a day, and whose
-# tenant has another plan. An assigned plan takes precedence.
+# tenant has another plan, or will have after its assigned plan.
 FIND_BEHIND = Statement(
     "subscriptions.find_behind",
     text(
         "SELECT s.tenant_id FROM plan_presets p"
         " JOIN subscriptions s ON s.plan_name = p.name AND s.status_class <> 'ended'"
-        " JOIN tenants t ON t.id = s.tenant_id AND t.plan_name <> p.name"
+        " JOIN tenants t ON t.id = s.tenant_id"
+        " LEFT JOIN plan_assignments a ON a.tenant_id = s.tenant_id"
         " WHERE p.updated_at > now() - interval '1 day'"
-        " AND NOT EXISTS (SELECT FROM plan_assignments a WHERE a.tenant_id = s.tenant_id)"
+        " AND coalesce(a.next_plan_name, t.plan_name) <> p.name"
         " AND NOT EXISTS (SELECT FROM subscriptions later WHERE later.tenant_id = s.tenant_id"
         " AND later.status_class <> 'ended' AND (later.start_date, later.id) > (s.start_date, s.id))"
         " LIMIT :limit"

@@ -9,7 +9,8 @@ import pytest
 from app.core.actors import SYSTEM_CLI
 from app.flags import presets
 from app.subscriptions.jobs import follow_plans
-from tests.database import platform_transaction, query
+from app.subscriptions.models import PlanAssignment
+from tests.database import platform_transaction, query, row
 from tests.factories import create_preset, create_subscription, create_tenant, platform_token
 from tests.subscriptions.support import audit_actions, audit_events, plan_of, stored
 from tests.subscriptions.test_endpoints import NEW
@@ -61,6 +62,17 @@ class TestUnknownPlan:
 
         assert [answer.headers["X-Plan-Unknown"] for answer in (same, other)] == ["grwoth"] * 2
         assert audit_actions(tenant).count("subscription.plan_unknown") == 1
+
+    def test_a_replayed_answer_tells_it_too(self, api, tenant):
+        path, headers = f"{URL}/{create_subscription(tenant).id}", {"Idempotency-Key": "one"}
+
+        answers = [
+            api.patch(path, token=platform_token(), json={"plan_name": "typo"}, headers=headers)
+            for _ in range(2)
+        ]
+
+        assert [answer.headers["X-Plan-Unknown"] for answer in answers] == ["typo"] * 2
+        assert answers[1].headers["Idempotent-Replayed"] == "true"
 
     @pytest.mark.parametrize(
         ("name", "told"),
@@ -129,6 +141,18 @@ class TestItsPreset:
             follow_plans()
 
         assert plan_of(tenant) == "scale"
+
+    def test_makes_it_hold_after_an_assigned_plan(self, app, api, tenant):
+        patch(api, create_subscription(tenant), plan_name="scale")
+        body = {"plan_name": "growth", "until": "2999-01-01T00:00:00Z", "reason": "Trial"}
+        api.put(f"/v1/tenants/{tenant.id}/plan", token=platform_token(), json=body)
+
+        api.post("/v1/billing/plans", token=platform_token(), json={"name": "scale"})
+        with app.app_context():
+            follow_plans()
+
+        assert plan_of(tenant) == "growth"
+        assert row(PlanAssignment).next_plan_name == "scale"
 
     def test_waits_for_a_subscription_that_has_not_found_it(self, app, api, tenant):
         """Neither commits without seeing the other."""
