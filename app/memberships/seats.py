@@ -37,7 +37,7 @@ from app.tenants.models import Tenant
 from app.usage.models import EPOCH, UsageCounter
 
 SEATS = "seats"
-HARD = "hard"
+HARD = "hard"  # a policy; flags are a higher layer
 Limit = Mapping[str, Any] | None
 NOBODY = cast(null(), Uuid)
 
@@ -80,7 +80,7 @@ LOCK_LIMITS = Statement(
     "tenants.lock_seat_limits",
     select(_tenant_ids.c.id, limit_of(_tenant_ids.c.id).label("limit")).order_by(_tenant_ids.c.id),
 )
-_announced = insert(UsageCounter).values(
+_new_counter = insert(UsageCounter).values(
     tenant_id=bindparam("tenant_id"),
     feature=SEATS,
     period_start=EPOCH,
@@ -89,16 +89,19 @@ _announced = insert(UsageCounter).values(
 )
 SET_ANNOUNCED = Statement(
     "usage_counters.set_announced_seats",
-    _announced.on_conflict_do_update(
+    _new_counter.on_conflict_do_update(
         index_elements=UsageCounter.__table__.primary_key.columns,
-        set_={"announced": _announced.excluded.announced},
+        set_={"announced": _new_counter.excluded.announced},
     ),
 )
 """The counter of seats has only the threshold; the seats are counted from the memberships."""
 
 
 def take(limit: Limit, tenant_id: UUID, *, actor: Actor) -> None:
-    """Take one seat of a limit that was read before; raises SeatLimit if none is free."""
+    """Take one seat of a limit that was read before, and record the thresholds that it crosses.
+
+    Raises SeatLimit if none is free.
+    """
     if limit is not None:
         _check(limit, limit["used"] + 1)
         _announce(limit, limit["used"] + 1, tenant_id, actor=actor)
@@ -107,7 +110,7 @@ def take(limit: Limit, tenant_id: UUID, *, actor: Actor) -> None:
 def check_within_limits(tenant_ids: Collection[UUID], *, actor: Actor) -> None:
     """Raise SeatLimit if one of the tenants has more active members than its plan allows.
 
-    Call it after the members are written.
+    Otherwise record the thresholds that are crossed. Call it after the members are written.
     """
     if not tenant_ids:
         return
