@@ -17,7 +17,8 @@ class PlanPreset(Row):
 
     ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``, and of a
     limit ``metering``. The list is stored as it was sent, with its order and the notation of its
-    numbers. The database function ``tenant_limits`` reads the limits from it.
+    numbers. The database function ``tenant_limits`` reads the limits from it. ``has_new_name`` until
+    a job has given the plan to the tenants whose subscriptions named it before.
     """
 
     __tablename__ = "plan_presets"
@@ -25,6 +26,7 @@ class PlanPreset(Row):
 
     name: Mapped[str] = mapped_column(Text, unique=True)
     display_name: Mapped[str] = mapped_column(Text, default="", server_default="")
+    has_new_name: Mapped[bool] = mapped_column(default=False, server_default="false")
     flags: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
 
 

@@ -34,6 +34,7 @@ Flags = Sequence[Mapping[str, Any]]
 READ_ONLY = ("id", "created_at", "updated_at")
 """An update may contain these fields only with their current values."""
 WRITABLE = ("name", "flags", "display_name")
+INTERNAL = frozenset({"has_new_name"})
 FLAG_FIELDS = ("flag_key", "flag_type", "default_value", "description")
 FLAGS_SHOWN = 20
 
@@ -132,8 +133,8 @@ def create_preset(
     """
     LOCK_NAME.first(new_name=name)
     values = {"name": name, "flags": complete(flags, ()), "display_name": display_name}
-    preset = insert_row(PlanPreset, values, conflicts=CONFLICTS)
-    audit.record_creation("plan_preset.created", preset, actor=actor)
+    preset = insert_row(PlanPreset, {**values, "has_new_name": True}, conflicts=CONFLICTS)
+    audit.record_creation("plan_preset.created", preset, actor=actor, hidden=INTERNAL)
     JOBS[FOLLOW_PLANS].push()
     return preset
 
@@ -151,19 +152,21 @@ def update_preset(
     preset, _ = lock_with(PlanPreset, preset_id)
     written = writable_fields(preset, values)
     check_precondition(preset)
+    also: dict[str, Any] = {}
     removed, retyped = lost_flags(preset.flags, written.get("flags", preset.flags))
     if written.get("name", preset.name) != preset.name:
         uses = COUNT_AND_LOCK.first(name=preset.name, preset_id=preset.id, new_name=written["name"])
         if uses.tenants or uses.subscriptions:
             raise _plan_in_use(uses)
+        also = {"has_new_name": True}
         JOBS[FOLLOW_PLANS].push()
     elif removed or retyped:
         uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
     if removed or retyped:
         _check_flags_free(uses, retyped if force else [*removed, *retyped])
-    preset, change = update_row(PlanPreset, preset, written, conflicts=CONFLICTS)
+    preset, change = update_row(PlanPreset, preset, written, also=also, conflicts=CONFLICTS)
     if change is not None:
-        audit.record("plan_preset.updated", preset, change, actor=actor)
+        audit.record("plan_preset.updated", preset, change, actor=actor, hidden=INTERNAL)
     return preset
 
 
@@ -211,7 +214,7 @@ def delete_preset(preset_id: UUID | str, *, actor: Actor) -> None:
     if any(uses):
         raise _plan_in_use(uses)
     before = {name: getattr(preset, name) for name in WRITABLE}
-    audit.record("plan_preset.deleted", preset, Change(before, {}), actor=actor)
+    audit.record("plan_preset.deleted", preset, Change(before, {}), actor=actor, hidden=INTERNAL)
     delete_row(PlanPreset, preset)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg2
 from flask import current_app
 from redis.exceptions import RedisError
-from sqlalchemy import text
+from sqlalchemy import ARRAY, Text, bindparam, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.statements import Statement
@@ -56,20 +56,30 @@ EXPIRING_KEYS = Statement(
         " AND expires_at BETWEEN now() AND now() + :days * interval '1 day'"
     ),
 )
-UNKNOWN_PLANS = Statement(
-    "operations.unknown_plans",
+# The plans of subscriptions are found by one search in the index each.
+FIND_UNKNOWN_PLANS = Statement(
+    "operations.find_unknown_plans",
     text(
-        "SELECT plan_name, ("
-        " SELECT count(*) FROM ("
-        " SELECT t.id FROM tenants t WHERE t.plan_name = named.plan_name UNION"
-        " SELECT s.tenant_id FROM subscriptions s"
-        " WHERE s.plan_name = named.plan_name AND s.status_class <> 'ended') AS each) AS tenants"
-        " FROM (SELECT plan_name FROM tenants UNION"
-        " SELECT plan_name FROM subscriptions WHERE status_class <> 'ended') AS named"
+        "WITH RECURSIVE named AS ("
+        "(SELECT min(plan_name) AS plan_name FROM subscriptions WHERE status_class <> 'ended')"
+        " UNION ALL SELECT (SELECT min(s.plan_name) FROM subscriptions s"
+        " WHERE s.status_class <> 'ended' AND s.plan_name > named.plan_name)"
+        " FROM named WHERE named.plan_name IS NOT NULL)"
+        " SELECT plan_name FROM (TABLE named UNION SELECT plan_name FROM tenants) AS every"
         " WHERE plan_name <> :default_plan"
-        " AND NOT EXISTS (SELECT FROM plan_presets p WHERE p.name = named.plan_name)"
-        " ORDER BY tenants DESC, plan_name"
+        " AND NOT EXISTS (SELECT FROM plan_presets p WHERE p.name = every.plan_name)"
     ),
+)
+COUNT_TENANTS = Statement(
+    "operations.count_tenants_of_plans",
+    text(
+        "SELECT plan_name, count(*) AS tenants FROM ("
+        "SELECT id, plan_name FROM tenants WHERE plan_name = ANY (:names)"
+        " UNION SELECT tenant_id, plan_name FROM subscriptions"
+        " WHERE plan_name = ANY (:names) AND status_class <> 'ended') AS every"
+        " GROUP BY plan_name ORDER BY tenants DESC, plan_name"
+    ).bindparams(bindparam("names", type_=ARRAY(Text))),
+    prepare=False,
 )
 
 EVENT_BACKLOG = Statement(
@@ -205,7 +215,8 @@ def unknown_plans() -> Sequence[Any]:
     A tenant counts if it has the plan, or a subscription that names it and has not ended. The
     default plan needs no preset.
     """
-    return UNKNOWN_PLANS.all(default_plan=current_app.extensions["config"].default_plan)
+    names = FIND_UNKNOWN_PLANS.scalars(default_plan=current_app.extensions["config"].default_plan)
+    return COUNT_TENANTS.all(names=names) if names else []
 
 
 def count_over_limits() -> dict[str, int]:

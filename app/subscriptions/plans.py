@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from flask import current_app
-from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, select, text
+from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, select, text, update
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -17,6 +17,7 @@ from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
+from app.flags.models import PlanPreset
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import class_of, is_ended
 from app.tenants.models import Tenant
@@ -56,22 +57,30 @@ LOCK_SUBSCRIPTIONS = Statement(
     select(Subscription).where(Subscription.tenant_id == bindparam("tenant_id")).with_for_update(),
 )
 
-# The current subscriptions that name a preset which was created or renamed within a day, and whose
-# tenant has another plan, or will have after its assigned plan.
+# The tenants whose current subscription names this plan, and who have another plan, or will have
+# after their assigned plan.
 FIND_BEHIND = Statement(
     "subscriptions.find_behind",
     text(
-        "SELECT s.tenant_id FROM plan_presets p"
-        " JOIN subscriptions s ON s.plan_name = p.name AND s.status_class <> 'ended'"
+        "SELECT s.tenant_id FROM subscriptions s"
         " JOIN tenants t ON t.id = s.tenant_id"
         " LEFT JOIN plan_assignments a ON a.tenant_id = s.tenant_id"
-        " WHERE p.updated_at > now() - interval '1 day'"
-        " AND coalesce(a.next_plan_name, t.plan_name) <> p.name"
+        " WHERE s.plan_name = :plan_name AND s.status_class <> 'ended'"
+        " AND coalesce(a.next_plan_name, t.plan_name) <> :plan_name"
         " AND NOT EXISTS (SELECT FROM subscriptions later WHERE later.tenant_id = s.tenant_id"
         " AND later.status_class <> 'ended' AND (later.start_date, later.id) > (s.start_date, s.id))"
         " LIMIT :limit"
     ),
     prepare=False,
+)
+FIND_NEW_PLANS = Statement(
+    "plan_presets.find_new", select(PlanPreset.name).where(PlanPreset.has_new_name)
+)
+SET_FOLLOWED = Statement(
+    "plan_presets.set_followed",
+    update(PlanPreset.__table__)
+    .where(PlanPreset.name == bindparam("plan_name"))
+    .values(has_new_name=False),
 )
 
 
@@ -147,8 +156,16 @@ def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
 
 
 def find_behind(*, limit: int) -> Sequence[UUID]:
-    """Tenants whose current subscription names a preset that was created after it."""
-    return FIND_BEHIND.scalars(limit=limit)
+    """Tenants whose current subscription names a preset that got its name after it.
+
+    A preset without such tenants is not looked at again: :func:`follow_plan` finds it.
+    """
+    for plan_name in FIND_NEW_PLANS.scalars():
+        found = FIND_BEHIND.scalars(plan_name=plan_name, limit=limit)
+        if found:
+            return found
+        SET_FOLLOWED.execute(plan_name=plan_name)
+    return []
 
 
 def default_plan() -> str:

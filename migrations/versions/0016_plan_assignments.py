@@ -240,6 +240,10 @@ def upgrade():
         "plan_presets", sa.Column("display_name", sa.Text(), server_default="", nullable=False)
     )
     op.add_column(
+        "plan_presets",
+        sa.Column("has_new_name", sa.Boolean(), server_default="false", nullable=False),
+    )
+    op.add_column(
         "feature_overrides",
         sa.Column("carry_over", sa.Boolean(), server_default="false", nullable=False),
     )
@@ -276,4 +280,5 @@ def downgrade():
     op.execute("DROP FUNCTION have_same_flag(json, json, text)")
     op.drop_table("plan_assignments")
     op.drop_column("feature_overrides", "carry_over")
+    op.drop_column("plan_presets", "has_new_name")
     op.drop_column("plan_presets", "display_name")
