@@ -70,7 +70,7 @@ COUNT_USES = Statement("plan_presets.count_uses", select(*_uses), prepare=False)
 
 A tenant whose assigned plan ends counts for its next plan too.
 """
-LOCK_NAME = Statement("plan_presets.lock_name", select(_locked))
+LOCK_NAME = Statement("plan_presets.lock_new_name", select(_locked))
 """Wait for the transactions that have found no preset of this name (``follow_plan``)."""
 COUNT_AND_LOCK = Statement("plan_presets.count_and_lock", select(*_uses, _locked), prepare=False)
 """Both, by one statement."""

@@ -104,7 +104,8 @@ def follow_plan(tenant_id: UUID, named: Sequence[Subscription] = (), *, actor: A
     It is the assigned plan until that ends, else that of the current subscription, else the default
     plan. The current subscription has not ended and has the latest start date, then the latest id.
     If no preset has its plan's name, the tenant keeps the plan it has. ``named`` are subscriptions
-    that have been given another plan: an audit row tells of each whose plan has no preset.
+    that have been given another plan, or have begun again: an audit row tells of each whose plan has
+    no preset.
     """
     found = FOLLOW_PLAN.first(tenant_id=tenant_id, default_plan=default_plan(), now=utcnow())
     is_changed = found.id is not None

@@ -228,7 +228,8 @@ def _record(
         terms.follow(EntityType.SUBSCRIPTION, subscription, change)
         if DECIDING_FIELDS.isdisjoint(change.after):
             return None
-        named = [subscription] if "plan_name" in change.after else []
+        was_ended = class_of(change.before.get("bp_status", "")) is StatusClass.ENDED
+        named = [subscription] if was_ended or "plan_name" in change.after else []
         return follow_plan(subscription.tenant_id, named, actor=actor)
 
 

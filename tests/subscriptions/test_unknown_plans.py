@@ -10,8 +10,11 @@ from app.core.actors import SYSTEM_CLI
 from app.flags import presets
 from app.subscriptions.jobs import follow_plans
 from app.subscriptions.models import PlanAssignment
+from app.tenants.models import Tenant
 from tests.database import platform_transaction, query, row
 from tests.factories import create_preset, create_subscription, create_tenant, platform_token
+from tests.imports.files import as_file, finish, subscription_line, tenant_line
+from tests.imports.files import post as post_file
 from tests.subscriptions.support import audit_actions, audit_events, plan_of, stored
 from tests.subscriptions.test_endpoints import NEW
 
@@ -52,6 +55,23 @@ class TestUnknownPlan:
         assert (answer.status_code, answer.headers["X-Plan-Unknown"]) == (201, "typo")
         assert plan_of(tenant) == "growth"
         assert "subscription.plan_unknown" in audit_actions(tenant)
+
+    def test_of_one_that_begins_again_too(self, api, tenant):
+        subscription = create_subscription(tenant, plan_name="typo", bp_status="canceled")
+
+        answer = patch(api, subscription, bp_status="active")
+
+        assert answer.headers["X-Plan-Unknown"] == "typo"
+        assert "subscription.plan_unknown" in audit_actions(tenant)
+
+    def test_of_an_imported_subscription_too(self, app, api):
+        lines = as_file(tenant_line("org"), subscription_line(plan_name="typo"))
+
+        finish(app, post_file(api, lines).get_json()["data"]["id"])
+
+        imported = row(Tenant, idp_org_id="org")
+        assert imported.plan_name == "free"
+        assert "subscription.plan_unknown" in audit_actions(imported)
 
     def test_is_told_again_but_recorded_once(self, api, tenant):
         subscription = create_subscription(tenant)
