@@ -77,7 +77,6 @@ INTERNAL = {
     "platform_admin.removed": "The same.",
     "suppression.lifted": "Nothing has happened to a message; the suppression list shows it.",
     "tenant.plan_assigned": "tenant.plan_changed tells what follows from it.",
-    "tenant.plan_assignment_ended": "The same.",
     "tenant.plan_withdrawn": "The same.",
     "tenant.idp_org_id_freed": "The tenant is gone; tenant.deleted has told it.",
     "usage.corrected": "It is a count, not a resource; limit.* tell what follows from it.",

@@ -15,7 +15,7 @@ from app.custom_fields.schemas import CustomFieldSchema
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
 from app.flags.schemas import OverrideSchema, PlanPresetSchema
 from app.memberships.schemas import TenantMembershipSchema
-from app.subscriptions.schemas import SubscriptionSchema
+from app.subscriptions.schemas import SubscriptionSchema, TrialSchema
 from app.tenants.schemas import TenantSchema
 from app.usage.schemas import LimitUseSchema
 from app.users.schemas import UserSchema
@@ -87,8 +87,8 @@ CATALOGUE = {
     "tenant.restored": EventType("The deletion of a tenant was withdrawn.", TenantSchema),
     "tenant.suspended": EventType("A tenant was suspended.", TenantSchema),
     "tenant.updated": EventType("A tenant was changed.", TenantSchema),
-    "trial.ended": EventType("A trial has ended.", SubscriptionSchema),
-    "trial.ending": EventType("A trial ends soon.", SubscriptionSchema),
+    "trial.ended": EventType("An assigned plan has ended.", TrialSchema),
+    "trial.ending": EventType("An assigned plan ends within three days.", TrialSchema),
     "user.created": EventType("A user was created.", UserSchema),
     "user.erased": EventType("A user's personal data was erased.", UserSchema),
     "user.meta_data_patched": EventType("A user's metadata was changed.", UserSchema),

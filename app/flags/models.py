@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Moment, Row, TenantRow, updated_index
@@ -34,6 +34,7 @@ class FeatureOverride(TenantRow):
     """One tenant's own value of one flag of one preset.
 
     It has an effect while the tenant has that preset, and until ``expires_at`` (None: no expiry).
+    ``announced_expiry`` is the ``expires_at`` whose coming is recorded as ``override.expired``.
     With ``carry_over`` it moves to the preset of the tenant's next plan, if that preset has the flag
     with the same type.
     """
@@ -44,6 +45,7 @@ class FeatureOverride(TenantRow):
     flag_key: Mapped[str] = mapped_column(Text)
     flag_value: Mapped[Any] = mapped_column(JSON, nullable=False)
     expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    announced_expiry: Mapped[datetime | None] = mapped_column(Moment)
     carry_over: Mapped[bool] = mapped_column(default=False, server_default="false")
 
     @classmethod
@@ -55,4 +57,9 @@ class FeatureOverride(TenantRow):
             updated_index(),
             Index(None, "plan_preset_id", "created_at", "id"),
             Index(None, "flag_key", "created_at", "id"),
+            Index(
+                None,
+                "expires_at",
+                postgresql_where=text("expires_at IS DISTINCT FROM announced_expiry"),
+            ),
         )

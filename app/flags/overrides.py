@@ -47,6 +47,7 @@ EXPIRY = ("body", "expires_at")
 DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at", "carry_over")
 PLATFORM_FIELDS = {"expires_at": "an expiry", "carry_over": "carry_over"}
 """What only a platform superadmin can set."""
+HIDDEN = frozenset({"announced_expiry"})
 LOCK_PLAN_NAME = Statement(
     "tenants.lock_plan_name",
     select(PLAN_NAME)
@@ -142,7 +143,7 @@ def create_override(
         "carry_over": carry_over,
     }
     override = insert_row(FeatureOverride, values, conflicts=CONFLICTS)
-    audit.record_creation("override.created", override, actor=actor)
+    audit.record_creation("override.created", override, actor=actor, hidden=HIDDEN)
     return override
 
 

@@ -149,7 +149,7 @@ class _Set:
                 follow_plan(tenant_id, created, actor=self._actor)
         users.index_meta_data((user, {}) for user in self._new_users)
         check_all_free(self._claimants)
-        seats.check_within_limits(self._joined)
+        seats.check_within_limits(self._joined, actor=self._actor)
         self._run(last, results)
         return [results[line.number] for line in self._lines]
 

@@ -1,4 +1,7 @@
-"""Brings the plans of tenants after the clock, and after presets that are created later."""
+"""Brings the plans of tenants after the clock, and after presets that are created later.
+
+It also announces the coming end of assigned plans.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,14 @@ BATCH = 500  # tenants
 def follow_plans() -> None:
     """End the assigned plans that are over, and follow presets that were created later.
 
-    Each tenant has a transaction of its own. It is harmless to run it twice.
+    Each tenant has a transaction of its own. It is harmless to run it twice. The coming ends are
+    announced in batches.
     """
+    has_more = True
+    while has_more:
+        with transaction():
+            tenancy.enter(tenancy.PLATFORM)
+            has_more = plan_assignments.announce_endings(limit=BATCH, actor=SYSTEM_JOB)
     _each(plan_assignments.find_ended, plan_assignments.end)
     _each(plans.find_behind, plans.follow_plan)
 

@@ -8,7 +8,7 @@ tenant follows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import check_future
 from app.core.db import queries
+from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
@@ -29,6 +30,7 @@ from app.subscriptions.plans import follow_plan
 from app.tenants.models import Tenant
 
 FIELDS = ("plan_name", "until", "reason")
+NOTICE = timedelta(days=3)  # between the announcement of an end and the end
 _table = PlanAssignment.__table__
 _of_tenant = PlanAssignment.tenant_id == bindparam("of_tenant_id")
 
@@ -52,6 +54,24 @@ END_NOW = Statement(
     update(_table).where(_of_tenant).values(until=func.least(PlanAssignment.until, func.now())),
 )
 DELETE = Statement("plan_assignments.delete", delete(_table).where(_of_tenant))
+_ending = (
+    select(PlanAssignment.tenant_id)
+    .where(
+        PlanAssignment.until > func.now(),
+        PlanAssignment.until <= func.now() + NOTICE,
+        PlanAssignment.ending_announced_at.is_(None),
+    )
+    .order_by(PlanAssignment.until)
+    .limit(bindparam("limit"))
+    .with_for_update(skip_locked=True)
+)
+TAKE_ENDING = Statement(
+    "plan_assignments.take_ending",
+    update(_table)
+    .where(PlanAssignment.tenant_id.in_(_ending))
+    .values(ending_announced_at=func.now())
+    .returning(PlanAssignment),
+)
 FIND_ENDED = Statement(
     "plan_assignments.find_ended",
     select(PlanAssignment.tenant_id)
@@ -112,6 +132,18 @@ def withdraw(tenant_id: UUID | str, *, actor: Actor) -> None:
     _delete(assignment, "tenant.plan_withdrawn", actor)
 
 
+def announce_endings(*, limit: int, actor: Actor) -> bool:
+    """Record ``trial.ending`` for some plans that end within :data:`NOTICE`, once for each end.
+
+    Returns whether there may be others. A new end is announced again.
+    """
+    ending = TAKE_ENDING.all(limit=limit)
+    with inserts_in_one_statement():
+        for assignment in ending:
+            _record("trial.ending", assignment, Change({}, _shown(assignment)), actor)
+    return len(ending) == limit
+
+
 def find_ended(*, limit: int) -> Sequence[UUID]:
     """The tenants whose assigned plan has ended, those that ended first, first."""
     return FIND_ENDED.scalars(limit=limit)
@@ -126,17 +158,27 @@ def end(tenant_id: UUID, *, actor: Actor) -> None:
     follow_plan(tenant_id, actor=actor)  # locks the tenant
     assignment = LOCK_ENDED.first(of_tenant_id=tenant_id)
     if assignment is not None:
-        _delete(assignment, "tenant.plan_assignment_ended", actor)
+        _delete(assignment, "trial.ended", actor)
 
 
 def _delete(assignment: Any, action: str, actor: Actor) -> None:
     """Delete an assignment that is no longer in force."""
     DELETE.execute(of_tenant_id=assignment.tenant_id)
+    change = Change({name: getattr(assignment, name) for name in FIELDS}, {})
+    _record(action, assignment, change, actor)
+
+
+def _record(action: str, assignment: Any, change: Change, actor: Actor) -> None:
     audit.add_event(
         action,
         target_type="tenant",
         target_id=str(assignment.tenant_id),
         tenant_id=assignment.tenant_id,
-        change=Change({name: getattr(assignment, name) for name in FIELDS}, {}),
+        change=change,
         actor=actor,
+        data=_shown(assignment),
     )
+
+
+def _shown(assignment: Any) -> dict[str, Any]:
+    return {name: getattr(assignment, name) for name in (*FIELDS, "next_plan_name")}

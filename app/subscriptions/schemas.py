@@ -260,3 +260,17 @@ class PlanAssignmentSchema(Schema):
         max_length=500,
         metadata={"description": "Such as pilot, comped or internal; the explanation shows it."},
     )
+
+
+class TrialSchema(PlanAssignmentSchema):
+    """An assigned plan that ends, as its events show it."""
+
+    examples = {
+        **PlanAssignmentSchema.examples,
+        "until": "2026-03-01T00:00:00Z",
+        "next_plan_name": "free",
+    }
+
+    next_plan_name = Str(
+        required=True, metadata={"description": "The plan that the tenant has afterwards."}
+    )

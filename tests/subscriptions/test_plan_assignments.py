@@ -262,7 +262,7 @@ class TestEnd:
         assert (plan_of(tenant), plan_of(other)) == ("growth", "scale")
         assert [one.tenant_id for one in database.rows(PlanAssignment)] == [other.id]
         ended = audit_events(tenant)[-1]
-        assert audit_actions(tenant)[2:] == ["tenant.plan_changed", "tenant.plan_assignment_ended"]
+        assert audit_actions(tenant)[2:] == ["tenant.plan_changed", "trial.ended"]
         assert (ended.actor, ended.before["plan_name"]) == ("system:job", "scale")
 
     def test_a_change_of_the_subscription_before_the_job_holds(self, api, tenant, run_job):

@@ -10,6 +10,7 @@ from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.cli.base import first_line
+from app.cli.doctor import limits
 from app.cli.doctor.finding import Finding
 from app.config import Config
 from app.core.db import tenancy
@@ -120,6 +121,7 @@ def check_database() -> Iterator[Finding]:
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
                 yield from (_plans(), _empty_selects(), _search(), _sequencer())
+                yield from limits.check_limits()
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
