@@ -65,8 +65,8 @@ def erase(
     ``connection`` is that of the tables' owner, or that of the application's role if an erasure of
     the person is recorded (:mod:`app.privacy.erasure`). The large tables are searched first, without a
     lock; then the inbox, the imports and the event feed are locked, and the rows added since are
-    searched. So nothing written meanwhile is missed. Raises Conflict where the person has changed meanwhile, or
-    events about them or any import are still to be applied.
+    searched. So nothing written meanwhile is missed. Raises Conflict where the person has changed
+    meanwhile, or events about them or any import are still to be applied.
     """
     done: Counter[str] = Counter()
     since = utcnow() - MARGIN
