@@ -31,17 +31,15 @@ COLUMNS = (*Event.__table__.columns, Tenant.slug, Tenant.idp_org_id)
 
 
 class PositionGone(AppError):
-    """410: events after the position have been removed for their age."""
+    """410: events after the position have been removed for their age; ``oldest`` is the first left."""
 
     status = 410
     code = "position_gone"
-    detail = "Events after this position are older than EVENT_DAYS and have been removed."
 
-    def __init__(self, oldest: int | str | None = None) -> None:
+    def __init__(self, oldest: int | str = 1234) -> None:
         super().__init__(
-            f"{self.detail} The oldest position is {oldest}; without `after` the feed begins there."
-            if oldest is not None
-            else None
+            "Events after this position are older than EVENT_DAYS and have been removed."
+            f" The oldest position is {oldest}; without `after` the feed begins there."
         )
         self.oldest = oldest
 
