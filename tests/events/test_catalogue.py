@@ -13,7 +13,7 @@ from tests.test_architecture import imports_of, modules
 
 ACTION = re.compile(r"[a-z_]+\.[a-z_]+")
 WITHOUT_AUDIT_ROW = {"email.bounced", "email.complained"}
-NAMED_BY_AUDIT = {"limit.reached", "limit.warning"}  # by app/audit, where named_actions() cannot look
+NAMED_BY_AUDIT = {"limit.reached", "limit.warning"}  # by app/audit, which is not searched
 
 
 def named_actions() -> set[str]:
