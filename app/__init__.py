@@ -18,6 +18,7 @@ from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
 from app.core.observability import logs, telemetry
 from app.core.openapi.api import Api
+from app.core.outgoing import Outgoing
 from app.extensions import db
 from app.operations.routes import open_documentation
 
@@ -75,6 +76,9 @@ def create_app(
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
+    app.extensions["guarded_outgoing"] = Outgoing(
+        only_public=not config.webhook_allow_private, proxy=config.webhook_proxy
+    )
     app.config["PUBLIC_URL"] = config.public_url
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
