@@ -72,7 +72,7 @@ class Outgoing:
         self._session.proxies.update({"http": proxy, "https": proxy} if proxy else {})
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         if only_public:
-            self._session.mount("https://", _PublicAdapter(is_https_proto=True))
+            self._session.mount("https://", _PublicAdapter())
             del self._session.adapters["http://"]
         else:
             self._session.mount("https://", _Adapter())
@@ -145,18 +145,23 @@ def guarded() -> Outgoing:
     return client
 
 
-def check_url(url: str) -> None:
-    """Raise AddressRefused for a URL that is wrong by itself: no https, or no public address."""
+def check_url(url: str, *, only_public: bool = True) -> None:
+    """Raise AddressRefused for a URL that is wrong by itself, whatever address its host has.
+
+    With ``only_public`` it must be https, and its host no address that is not public.
+    """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
         raise AddressRefused("this is no URL") from None
-    if parts.scheme != "https" or not host:
-        raise AddressRefused("only https is allowed")
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise AddressRefused("only printable ASCII characters are allowed")
+    if not host or parts.scheme not in ("https", *(() if only_public else ("http",))):
+        raise AddressRefused("this is no https URL")
     if parts.username is not None or parts.password is not None:
         raise AddressRefused("a user name or a password is not allowed")
-    if not is_public(host):
+    if only_public and not is_public(host):
         raise AddressRefused("only public addresses are allowed")
 
 
@@ -280,6 +285,9 @@ class _Adapter(HTTPAdapter):
 
 class _PublicAdapter(IPFilterAdapter, _Adapter):
     """Connects to the address that the name has now, if that address is public."""
+
+    def __init__(self) -> None:
+        super().__init__(is_https_proto=True)  # type: ignore[call-arg]  # its types are unknown
 
     def build_connection_pool_key_attributes(
         self, request: Any, verify: Any, cert: Any = None
