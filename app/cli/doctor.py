@@ -26,7 +26,12 @@ from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.core.errors import Unavailable
 from app.core.jobs.queues import Queue, connection, live_workers, queue_named
-from app.operations.service import FIND_MIGRATION, newest_migration, unknown_plans
+from app.operations.service import (
+    FIND_MIGRATION,
+    event_backlog,
+    newest_migration,
+    unknown_plans,
+)
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
 LONGEST_WAIT = 60.0  # seconds; a job that waits longer in its queue is a fault
@@ -231,7 +236,7 @@ def _database() -> Iterator[Finding]:
                 yield check()
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
-                yield from (_plans(), _empty_selects())
+                yield from (_plans(), _empty_selects(), _sequencer())
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
@@ -321,6 +326,15 @@ def _empty_selects() -> Finding:
     listed = _shortened([f"{one.slug}: {_shortened(one.keys, ' ')}" for one in tenants], "; ")
     fix = "These custom fields accept no value until they have options."
     return Finding("select fields", True, f"without options: {listed}", fix)
+
+
+def _sequencer() -> Finding:
+    """Check that events get their positions soon."""
+    _, waiting, seconds = event_backlog()
+    if seconds < LONGEST_WAIT:
+        return Finding("sequencer", True, f"{waiting} events wait for a position")
+    fix = "Run flask jobs sequencer. Until then the event feed shows nothing new."
+    return Finding("sequencer", False, f"{waiting} events wait, up to {seconds:.0f} s", fix)
 
 
 def _shortened(texts: Sequence[str], separator: str) -> str:

@@ -7,6 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
+from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
 from app.webhooks.models import WebhookEvent
 
@@ -111,6 +112,17 @@ DELETE_EMAIL_EVENTS = _statement(
     "email_events.delete_of_tenant",
     "SELECT delete_email_events(:tenant_id, CAST(:addresses AS text[]), :limit)",
 )
+DELETE_MAILS_FROM_FEED = [
+    _statement(
+        f"{table}.delete_mails",
+        f"""
+        DELETE FROM {table} WHERE tenant_id = '{PLATFORM_TENANT_ID}'
+            AND type IN ('email.bounced', 'email.complained', 'email.suppressed')
+            AND coalesce(data, after) ->> 'address' = ANY (CAST(:addresses AS text[]))
+        """,  # noqa: S608
+    )
+    for table in ("event_outbox", "events")
+]
 DELETE_PEOPLE = _statement(
     "identity_objects.delete_people",
     """
