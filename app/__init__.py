@@ -42,6 +42,8 @@ DOMAINS = (
     "identity_sync",
     "access",
     "events",
+    "webhook_endpoints",
+    "webhook_deliveries",
     "operations",
 )
 JOB_MODULES = (
@@ -51,6 +53,7 @@ JOB_MODULES = (
     "app.imports.jobs",
     "app.usage.jobs",
     "app.events.jobs",
+    "app.webhook_deliveries.jobs",
     "app.operations.jobs",
     "app.privacy.jobs",
 )
@@ -108,7 +111,7 @@ def create_app(
 
 
 def _register_domains(app: Flask) -> None:
-    api = Api()
+    api = app.extensions["api"] = Api()
     api.init_app(app)
     for domain in DOMAINS:
         routes = import_module(f"app.{domain}.routes")

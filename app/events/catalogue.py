@@ -19,6 +19,7 @@ from app.subscriptions.schemas import SubscriptionSchema
 from app.tenants.schemas import TenantSchema
 from app.usage.schemas import LimitUseSchema
 from app.users.schemas import UserSchema
+from app.webhook_endpoints.schemas import WebhookEndpointSchema
 
 
 class EventType(NamedTuple):
@@ -93,6 +94,10 @@ CATALOGUE = {
     "user.erased": EventType("A user's personal data was erased.", UserSchema),
     "user.meta_data_patched": EventType("A user's metadata was changed.", UserSchema),
     "user.updated": EventType("A user was changed.", UserSchema),
+    "webhook_endpoint.disabled": EventType(
+        "The service has disabled a webhook endpoint; `disabled_reason` says why.",
+        WebhookEndpointSchema,
+    ),
 }
 
 

@@ -30,7 +30,18 @@ TIMEOUT = 15.0  # seconds of one attempt
 MAX_BODY = 2_048  # characters of an answer that are stored
 GONE = 410
 MINUTE, HOUR = 60, 3600
-WAITS = (0, 5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR)
+WAITS = (
+    0,
+    5,
+    5 * MINUTE,
+    30 * MINUTE,
+    2 * HOUR,
+    5 * HOUR,
+    10 * HOUR,
+    14 * HOUR,
+    20 * HOUR,
+    24 * HOUR,
+)
 """Seconds before each attempt; the first is made at once."""
 JITTER = 0.2  # of a wait, in both directions
 EVENT = EventSchema()
@@ -92,7 +103,7 @@ def attempt(work: Work) -> Result:
         except FetchFailed as fault:
             result = Result(work, error=str(fault))
         except encryption.Undecryptable as fault:
-            log.error("webhook_secret_unreadable")  # noqa: TRY400 - the trace would say no more
+            log.error("webhook_secret_unreadable")
             result = Result(work, error=str(fault))
         except Exception as fault:
             log.exception("webhook_attempt_failed")

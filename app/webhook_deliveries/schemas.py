@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.audit.outbox import EVENT_TYPES
+from app.audit.outbox import ALL_TYPES
 from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, Literal, Str, Uuid
 from app.core.validation.schemas import Schema
@@ -86,7 +86,7 @@ class TestEventSchema(Schema):
     examples = EXAMPLES
 
     type = Literal(
-        *sorted(EVENT_TYPES.values()),
+        *sorted(ALL_TYPES),
         required=True,
         metadata={"description": "The type of the example."},
     )

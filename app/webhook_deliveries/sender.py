@@ -15,7 +15,6 @@ from typing import Any
 
 import psycopg2
 from flask import Flask
-from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -24,7 +23,7 @@ from app.core.redis_clients import request_client
 from app.webhook_deliveries import work
 from app.webhook_deliveries.attempt import Result, Work, attempt
 from app.webhook_deliveries.metrics import count_results
-from app.webhook_deliveries.wake import CHANNEL
+from app.webhook_endpoints.wake import CHANNEL
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class Sender:
     """The deliveries that this process has claimed, and their results."""
 
     def __init__(self, app: Flask) -> None:
-        self._app = app
+        self._service = app
         self._running = 0
         self._inbox: SimpleQueue[Result | None] = SimpleQueue()
         self._results: list[Result] = []
@@ -86,7 +85,7 @@ class Sender:
 
     def deliver(self, one: Work) -> None:
         """Attempt a delivery, in a thread of its own."""
-        with self._app.app_context():
+        with self._service.app_context():
             self._inbox.put(attempt(one))
 
     def record(self) -> None:
@@ -117,7 +116,7 @@ class Sender:
 def _listen(app: Flask, wake: Callable[[], None], stop: Callable[[], bool]) -> None:
     """Call ``wake`` for each message that there is something to send."""
     config = app.extensions["config"]
-    redis: Redis = request_client(config.redis_url, config.redis_timeout)
+    redis: Any = request_client(config.redis_url, config.redis_timeout)
     messages: Any = redis.pubsub(ignore_subscribe_messages=True)
     while not stop():
         try:

@@ -14,8 +14,8 @@ from app.core.db.tenancy import current_scope
 from app.core.errors import Conflict, NotFound
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhook_deliveries.statements import RECOVER, RESEND
-from app.webhook_deliveries.wake import wake_sender
 from app.webhook_endpoints.service import get_endpoint
+from app.webhook_endpoints.wake import wake_sender
 
 DAYS = 90  # that deliveries are kept
 MAX_RECOVERED = 1_000  # of failed deliveries, and of missed events, by one request

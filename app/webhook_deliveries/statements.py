@@ -30,14 +30,6 @@ ENSURE_FEED = Statement(
 # Add the deliveries of the events after the feed's position, and move the position: both or none,
 # so each event gets its deliveries exactly once. The lock on the feed's row lets one sender at a
 # time do it. Of the events up to `last_position` none is missing, because positions have no gaps.
-MATCHES = """
-    (p.tenant_id = e.tenant_id OR p.tenant_id = '00000000-0000-0000-0000-000000000000')
-    AND EXISTS (
-        SELECT FROM unnest(p.types) AS t (pattern)
-        WHERE pattern = e.type
-            OR right(pattern, 1) = '*' AND starts_with(e.type, left(pattern, -1))
-    )
-"""
 ADD_DELIVERIES = Statement(
     "webhook_deliveries.add",
     text(
@@ -53,7 +45,8 @@ ADD_DELIVERIES = Statement(
         "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
         "  FROM span"
         "  JOIN events e ON e.position > span.first AND e.position <= span.last"
-        f"  JOIN webhook_endpoints p ON p.is_active AND {MATCHES}"
+        "  JOIN webhook_endpoints p ON p.is_active"
+        "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
         "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING"
         ") "
         "SELECT last - first FROM span"
@@ -65,26 +58,12 @@ TRY_LOCK = Statement(
     "webhook_deliveries.try_lock", select(func.pg_try_advisory_xact_lock(7_021_119))
 )
 
-# The endpoints that have unfinished deliveries, found one by one in the index.
-QUEUED = """
-queued AS (
-    (SELECT tenant_id, endpoint_id FROM webhook_deliveries
-        WHERE next_attempt_at IS NOT NULL ORDER BY tenant_id, endpoint_id LIMIT 1)
-    UNION ALL
-    SELECT following.* FROM queued CROSS JOIN LATERAL (
-        SELECT d.tenant_id, d.endpoint_id FROM webhook_deliveries d
-        WHERE d.next_attempt_at IS NOT NULL
-            AND (d.tenant_id, d.endpoint_id) > (queued.tenant_id, queued.endpoint_id)
-        ORDER BY d.tenant_id, d.endpoint_id LIMIT 1
-    ) following
-)"""
-
 # An endpoint may have `:together` deliveries at a time, one if it is failing, and `rate_limit` attempts
 # in a second. The deliveries of a suspended tenant wait.
 CLAIM = Statement(
     "webhook_deliveries.claim",
     text(
-        f"WITH RECURSIVE {QUEUED}, able AS ("
+        "WITH able AS ("
         "  SELECT p.tenant_id, p.id, least("
         "    CASE WHEN s.failing_since IS NULL THEN :together ELSE 1 END - ("
         "      SELECT count(*) FROM webhook_deliveries d"
@@ -92,7 +71,7 @@ CLAIM = Statement(
         "        AND d.status = 'sending' AND d.next_attempt_at > now()),"
         "    p.rate_limit - CASE WHEN s.window_start > now() - interval '1 second'"
         "      THEN s.window_count ELSE 0 END) AS free"
-        "  FROM queued"
+        "  FROM queued_webhook_endpoints() queued"
         "  JOIN webhook_endpoints p ON p.tenant_id = queued.tenant_id AND p.id = queued.endpoint_id"
         "  JOIN webhook_endpoint_states s ON s.tenant_id = p.tenant_id AND s.endpoint_id = p.id"
         "  LEFT JOIN tenants t ON t.id = p.tenant_id"
@@ -198,8 +177,7 @@ DELETE_ORPHANS = Statement(
     "webhook_deliveries.delete_orphans",
     text(
         "DELETE FROM webhook_deliveries WHERE (tenant_id, id) IN ("
-        f"  WITH RECURSIVE {QUEUED}"
-        "  SELECT d.tenant_id, d.id FROM queued"
+        "  SELECT d.tenant_id, d.id FROM queued_webhook_endpoints() queued"
         "  JOIN webhook_deliveries d ON d.tenant_id = queued.tenant_id"
         "    AND d.endpoint_id = queued.endpoint_id AND d.next_attempt_at IS NOT NULL"
         "  WHERE NOT EXISTS (SELECT FROM webhook_endpoints p"
@@ -237,7 +215,7 @@ RECOVER = Statement(
         "  FROM webhook_endpoints p JOIN events e ON e.created_at >= :since"
         "    AND e.id >= CAST(:first_id AS uuid)"
         "    AND e.position <= (SELECT position FROM webhook_feed)"
-        f"   AND {MATCHES}"
+        "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
         "  WHERE p.tenant_id = CAST(:tenant_id AS uuid) AND p.id = CAST(:id AS uuid)"
         "    AND NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.tenant_id = p.tenant_id"
         "      AND d.endpoint_id = p.id AND d.event_id = e.id)"

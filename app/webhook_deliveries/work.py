@@ -58,7 +58,15 @@ def claim(most: int) -> list[Work]:
             return []
         rows = LOAD.all(ids=ids)
         events = find_events([row.WebhookDelivery.event_id for row in rows])
-    return [Work(*row, events.get(row.WebhookDelivery.event_id)) for row in rows]
+    return [
+        Work(
+            row.WebhookDelivery,
+            row.WebhookEndpoint,
+            row.WebhookEndpointState,
+            events.get(row.WebhookDelivery.event_id),
+        )
+        for row in rows
+    ]
 
 
 def record(results: Sequence[Result]) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from app.audit.outbox import EVENT_TYPES
+from app.audit.outbox import ALL_TYPES
 from app.audit.schemas import OwnerId
 from app.core.errors import Entry, Invalid, error, value_error
 from app.core.http.pagination import PageQuerySchema
@@ -46,7 +46,6 @@ EXAMPLES = {
     "disabled_reason": None,
     "secret": "whsec_…",
 }
-KNOWN_TYPES = frozenset(EVENT_TYPES.values())
 
 
 class TypePattern(Str):
@@ -56,9 +55,9 @@ class TypePattern(Str):
         pattern = str(super().from_json(value))
         beginning = pattern.removesuffix("*")
         is_known = (
-            any(known.startswith(beginning) for known in KNOWN_TYPES)
+            any(known.startswith(beginning) for known in ALL_TYPES)
             if pattern.endswith("*")
-            else pattern in KNOWN_TYPES
+            else pattern in ALL_TYPES
         )
         if not is_known:
             raise Invalid(value_error((), "no event has this type", pattern))

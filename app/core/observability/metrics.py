@@ -28,6 +28,7 @@ DURATION = Histogram(
 )
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
+WEBHOOK_ATTEMPTS = "metrics:webhook_attempts"  # field "succeeded" or "failed"
 SCHEDULER_RUN = "metrics:scheduler_last_run"
 
 

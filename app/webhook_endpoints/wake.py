@@ -15,8 +15,11 @@ CHANNEL = "webhooks:due"  # of Redis; a message says that deliveries are due
 
 
 def wake_sender() -> None:
-    """Wake the sender after the commit."""
-    transactions.on_commit(_publish)
+    """Wake the sender after the commit; at once outside a transaction."""
+    if transactions.is_open():
+        transactions.on_commit(_publish)
+    else:
+        _publish()
 
 
 def _publish() -> None:
