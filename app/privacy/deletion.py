@@ -33,6 +33,7 @@ from app.privacy.identifiers import Identifiers
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.tenants.models import DeletionStage, Tenant, TenantDeletion
+from app.users.emails import email_key
 from app.webhooks.providers import PROVIDERS, Receiver, get_provider
 from app.webhooks.providers.payloads import Unreadable, Unwanted
 from app.webhooks.signatures.samples import is_sample
@@ -123,7 +124,7 @@ def _about_tenant(events: Sequence[Any], tenant_id: UUID, idp_org_id: str) -> It
     own: set[str] = set()
     if named:
         own |= set(statements.OWN_SUBJECTS.scalars(tenant_id=tenant_id, subjects=named))
-        own |= set(statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, addresses=named))
+        own |= set(statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, keys=named))
     for event in events:
         names_organization = idp_org_id.encode() in event.body  # quick; most events do not
         if not own.isdisjoint(people[event.id]) or (
@@ -133,7 +134,7 @@ def _about_tenant(events: Sequence[Any], tenant_id: UUID, idp_org_id: str) -> It
 
 
 def _people_of(event: Any) -> set[str]:
-    """The ids and addresses of the people that an event is about; none if it cannot be read."""
+    """The people that an event is about, by id or ``email_key``; none if it cannot be read."""
     names: set[str] = set()
     try:
         parts = get_provider(event.source).adapt(event.body)
@@ -143,7 +144,7 @@ def _people_of(event: Any) -> set[str]:
         if isinstance(part, UserEvent):
             names.add(part.object_id)
         elif isinstance(part, EmailEvent):
-            names |= {part.recipient, normalized(part.recipient)}
+            names.add(email_key(part.recipient.strip()))
     return names
 
 
@@ -155,9 +156,9 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
     )
     if not people:
         return _at(deletion, DeletionStage.ANSWERS)
-    emails = [person.email for person in people]
-    own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, addresses=emails)
-    addresses = [normalized(email) for email in own if email]
+    emails = {person.email_key: person.email for person in people if person.email}
+    own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, keys=list(emails))
+    addresses = [normalized(emails[key]) for key in own]
     deleted = {
         table: statement.all(addresses=addresses, limit=BATCH)
         for table, statement in statements.DELETE_MAILS.items()

@@ -85,15 +85,15 @@ OWN_SUBJECTS = _statement(
 OWN_ADDRESSES = _statement(
     "users.own_addresses",
     """
-    SELECT u.email FROM users u
-    WHERE u.tenant_id = :tenant_id AND u.email = ANY (CAST(:addresses AS text[])) AND NOT EXISTS (
-        SELECT FROM users o WHERE o.email = u.email AND o.tenant_id <> u.tenant_id)
+    SELECT u.email_key FROM users u
+    WHERE u.tenant_id = :tenant_id AND u.email_key = ANY (CAST(:keys AS text[])) AND NOT EXISTS (
+        SELECT FROM users o WHERE o.email_key = u.email_key AND o.tenant_id <> u.tenant_id)
     """,
 )
 NEXT_PEOPLE = _statement(
     "users.next_people",
     """
-    SELECT id, idp_user_id, email FROM users
+    SELECT id, idp_user_id, email, email_key FROM users
     WHERE tenant_id = :tenant_id AND id > :last_id ORDER BY id LIMIT :limit
     """,
 )

@@ -168,10 +168,27 @@ class TestDeletion:
         after = set(dump().splitlines())
         assert [line for line in before if line not in after] == []
 
-    def test_keeps_what_is_about_people_whom_another_tenant_has_too(self, app, api, sender, preset):
+    def test_deletes_what_is_about_an_address_in_another_case(self, app, api, sender):
+        gone = create_tenant()
+        create_user(gone, email="Gone@IDP.zz")
+        data = {"recipient": "gOne@idp.zz", "message_id": "m", "bounce_type": "hard"}
+        event = {"type": "email.bounced", "timestamp": AT, "data": data}
+        sender.deliver("standard_webhooks", event, message_id="m", receiver=Receiver.EMAIL)
+        make_due(gone)
+
+        delete(app, gone)
+
+        assert {row.body for row in database.rows(WebhookEvent)} == {None}
+        for model in (EmailEventRecord, EmailMessage, Suppression):
+            assert database.rows(model) == []
+
+    @pytest.mark.parametrize("email", ["gone@idp.zz", "GONE@idp.zz"])
+    def test_keeps_what_is_about_people_whom_another_tenant_has_too(
+        self, app, api, sender, preset, email
+    ):
         gone = fill(app, api, sender, "gone", preset)
         other = create_tenant(idp_org_id="org_other")
-        create_user(other, idp_user_id="idp_gone", email="gone@idp.zz")
+        create_user(other, idp_user_id="idp_gone", email=email)
         pair = {"organization_id": "org_other", "user_id": "idp_gone", "role": "member"}
         event = {"type": "membership.created", "timestamp": AT, "data": pair}
         sender.deliver("standard_webhooks", event, message_id="other")

@@ -32,12 +32,16 @@ def rows_from_arrays(model: Any, names: Sequence[str], prefix: str = "") -> Sele
 
     The statement has one parameter per column: ``prefix`` and the column's name. Its value is an
     array. :func:`as_arrays` makes these arrays.
+
+    Each array is a subquery, whose length PostgreSQL does not know when it plans. Otherwise it would
+    plan the prepared statement anew each time, for the number of rows, which costs more than to run it.
     """
     columns = [column(name, model.__table__.c[name].type) for name in names]
     arrays = []
     for each in columns:
         type_ = ARRAY(each.type, dimensions=1)
-        arrays.append(cast(bindparam(prefix + each.name, type_=type_), type_))
+        array = cast(bindparam(prefix + each.name, type_=type_), type_)
+        arrays.append(select(array).scalar_subquery())
     rows = func.unnest(*arrays).table_valued(*columns, name="new").render_derived()
     return select(*(rows.c[name] for name in names))
 
