@@ -73,10 +73,10 @@ def recover(body: dict[str, Any], endpoint_id: str) -> Recovery:
     return service.recover(endpoint_id, body["since"])
 
 
-@blp.post("/<delivery_id>/resend")
+@blp.post("/<delivery>/resend")
 @requires(Permission.EVENTS_WRITE)
 @blp.response(200, WebhookDeliverySchema)
 @blp.raises(EndpointInactive)
-def resend(delivery_id: str) -> WebhookDelivery:
+def resend(delivery: str) -> WebhookDelivery:
     """Deliver an event again, whatever came of it before; its `webhook-id` stays the same."""
-    return service.resend(delivery_id)
+    return service.resend(delivery)

@@ -83,7 +83,7 @@ def update(body: dict[str, Any], endpoint_id: str) -> WebhookEndpoint:
 @requires(Permission.EVENTS_WRITE)
 @blp.response(204)
 def delete(endpoint_id: str) -> None:
-    """Delete a webhook endpoint and its deliveries."""
+    """Delete a webhook endpoint; nothing is delivered to it any more."""
     service.delete(endpoint_id, actor=current_actor())
 
 

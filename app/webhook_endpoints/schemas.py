@@ -38,7 +38,7 @@ EXAMPLES = {
     "url": "https://hooks.example.com/billing",
     "types": ["subscription.*", "tenant.plan_changed"],
     "description": "Billing data warehouse",
-    "headers": {"Authorization": "Bearer …"},
+    "headers": {"Authorization": "Bearer 7f2c"},
     "header_names": ["Authorization"],
     "rate_limit": 50,
     "public_key": None,

@@ -86,11 +86,7 @@ class TooManyEndpoints(Conflict):
 
 def get_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
     """The endpoint; raises NotFound."""
-    endpoint = queries.get_row(WebhookEndpoint, endpoint_id)
-    own = current_scope().tenant_id
-    if own is not None and endpoint.tenant_id != own:
-        raise NotFound
-    return endpoint
+    return _visible(queries.get_row(WebhookEndpoint, endpoint_id))
 
 
 def list_endpoints(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:
@@ -245,8 +241,15 @@ def with_secret(endpoint: WebhookEndpoint, secret: str | None) -> Any:
 
 
 def _lock(endpoint_id: UUID | str) -> WebhookEndpoint:
-    get_endpoint(endpoint_id)
-    return queries.lock_row(WebhookEndpoint, endpoint_id)
+    return _visible(queries.lock_row(WebhookEndpoint, endpoint_id))
+
+
+def _visible(endpoint: WebhookEndpoint) -> WebhookEndpoint:
+    """The endpoint; raises NotFound if it is another tenant's."""
+    own = current_scope().tenant_id
+    if own is not None and endpoint.tenant_id != own:
+        raise NotFound
+    return endpoint
 
 
 def _key(endpoint: WebhookEndpoint) -> dict[str, UUID]:

@@ -23,6 +23,7 @@ TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
     "api-keys revoke", "custom-fields delete", "flags delete-override", "flags delete-preset",
     "platform-admins remove", "tenants delete", "tenants suspend", "users delete", "users erase",
+    "webhook-endpoints delete",
 }  # fmt: skip
 
 

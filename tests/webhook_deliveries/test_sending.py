@@ -19,7 +19,7 @@ from app.webhook_deliveries.models import WebhookDelivery
 from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
 from tests import database
 from tests.factories import create_tenant, create_user, platform_token
-from tests.webhook_deliveries.receiving import Receiver, receiver, sender, wait_until
+from tests.webhook_deliveries.receiving import receiver, sender, wait_until
 from tests.webhook_endpoints.support import create_endpoint, token_of
 
 PATH = "/v1/webhook-endpoints"
@@ -545,5 +545,3 @@ def _holds(key: str, signature: bytes, content: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
-
-    database.execute(statement)
