@@ -15,9 +15,10 @@ from app.webhook_deliveries.attempt import Result
 log = logging.getLogger(__name__)
 
 
-def count_results(results: Sequence[Result]) -> None:
-    """Count attempts by what came of them; without Redis they are not counted."""
+def count_results(results: Sequence[Result], disabled: int) -> None:
+    """Count attempts by what came of them, and disabled endpoints; not without Redis."""
     counts = Counter("succeeded" if one.has_succeeded else "failed" for one in results)
+    counts["disabled"] += disabled
     try:
         with connection().pipeline(transaction=False) as pipeline:
             for name, count in counts.items():

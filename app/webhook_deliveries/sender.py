@@ -67,20 +67,26 @@ class Sender:
         self._running = 0
         self._inbox: SimpleQueue[Result | None] = SimpleQueue()
         self._results: list[Result] = []
-        self._has_more = False
+        self._is_woken = True  # there may be events without deliveries
+        self._next_look = 0.0
 
     def wake(self) -> None:
         """End the wait: there may be something to do."""
         self._inbox.put(None)
 
     def next_work(self) -> list[Work]:
-        """Record results, add the deliveries of new events, and claim those that are due."""
+        """Record results, add the deliveries of new events, and claim those that are due.
+
+        Without ``SECRETS_KEY`` none is claimed, because its secret cannot be read.
+        """
         self.record()
-        added = work.add_deliveries()
+        if self._is_woken or time.monotonic() >= self._next_look:
+            self._is_woken = work.add_deliveries() == work.BATCH
+            self._next_look = time.monotonic() + INTERVAL
+        has_keys = bool(self._service.extensions["config"].secrets_key)
         free = TOGETHER - self._running
-        claimed = work.claim(free) if free else []
+        claimed = work.claim(free) if free and has_keys else []
         self._running += len(claimed)
-        self._has_more = added == work.BATCH
         return claimed
 
     def deliver(self, one: Work) -> None:
@@ -92,21 +98,23 @@ class Sender:
         """Store the results that there are; after a fault they are still there."""
         self._take(0)
         if self._results:
-            work.record(self._results)
-            count_results(self._results)
+            disabled = work.record(self._results)
+            count_results(self._results, disabled)
             self._running -= len(self._results)
             self._results = []
 
     def wait(self) -> None:
         """Wait for a result or a message, at most :data:`INTERVAL`."""
-        self._take(0 if self._has_more else INTERVAL)
+        self._take(0 if self._is_woken else INTERVAL)
 
     def _take(self, seconds: float) -> None:
         """Take what is in the inbox; where it is empty, wait for the first."""
         try:
             taken = self._inbox.get(timeout=seconds) if seconds else self._inbox.get_nowait()
             while True:
-                if taken is not None:
+                if taken is None:
+                    self._is_woken = True
+                else:
                     self._results.append(taken)
                 taken = self._inbox.get_nowait()
         except Empty:

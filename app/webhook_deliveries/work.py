@@ -69,12 +69,15 @@ def claim(most: int) -> list[Work]:
     ]
 
 
-def record(results: Sequence[Result]) -> None:
-    """Store what came of attempts, and disable endpoints that answered 410 or fail for too long."""
-    transactions.run(lambda: _record(results))
+def record(results: Sequence[Result]) -> int:
+    """Store what came of attempts, and disable endpoints that answered 410 or fail for too long.
+
+    Returns how many were disabled.
+    """
+    return transactions.run(lambda: _record(results))
 
 
-def _record(results: Sequence[Result]) -> None:
+def _record(results: Sequence[Result]) -> int:
     tenancy.enter(tenancy.PLATFORM)
     now = utcnow()
     outcomes = [result.outcome() for result in results]
@@ -92,9 +95,12 @@ def _record(results: Sequence[Result]) -> None:
     )
     failed = {one.work.endpoint.id for one in results if not one.has_succeeded}
     gone = {one.work.endpoint.id for one in results if one.code == GONE}
-    for endpoint_id in sorted(gone):
-        endpoints.disable(endpoint_id, DisabledReason.GONE, actor=SYSTEM_WEBHOOKS)
+    disabled = dict.fromkeys(sorted(gone), DisabledReason.GONE)
     if failed - gone:
         before = now - timedelta(hours=FAILING_HOURS)
-        for endpoint_id in FIND_FAILING.scalars(ids=sorted(failed - gone), before=before):
-            endpoints.disable(endpoint_id, DisabledReason.FAILING, actor=SYSTEM_WEBHOOKS)
+        failing = FIND_FAILING.scalars(ids=sorted(failed - gone), before=before)
+        disabled |= dict.fromkeys(failing, DisabledReason.FAILING)
+    return sum(
+        endpoints.disable(endpoint_id, reason, actor=SYSTEM_WEBHOOKS)
+        for endpoint_id, reason in disabled.items()
+    )

@@ -199,18 +199,19 @@ def rotate(endpoint_id: UUID | str, *, actor: Actor) -> tuple[WebhookEndpoint, s
     return endpoint, _shown(endpoint, key.secret)
 
 
-def disable(endpoint_id: UUID, reason: DisabledReason, *, actor: Actor) -> None:
-    """Deliver no more to an endpoint, and say why. Nothing changes where it is inactive or gone."""
+def disable(endpoint_id: UUID, reason: DisabledReason, *, actor: Actor) -> bool:
+    """Deliver no more to an endpoint, and say why; False where it was not active, or is gone."""
     try:
         endpoint = queries.lock_row(WebhookEndpoint, endpoint_id)
     except NotFound:
-        return
+        return False
     if not endpoint.is_active:
-        return
+        return False
     values = {"is_active": False, "disabled_reason": reason.value}
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, values, actor_id=actor.id)
     if change is not None:
         record("webhook_endpoint.disabled", endpoint, change, actor=actor)
+    return True
 
 
 def reencrypt() -> int:

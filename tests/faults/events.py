@@ -35,7 +35,7 @@ READERS = 4
 PROCESSES = 2  # sequencers, and as many senders
 ENDPOINTS = 3
 LEASE = 5  # seconds after which the deliveries of a killed sender are made again
-PATIENCE = 60  # seconds that the events of the last changes may take
+PATIENCE = 180  # seconds that the events of the last changes may take
 
 
 class RolledBack(Exception):
@@ -85,11 +85,10 @@ def prove(
         with _together([one.run for one in readers], until=lambda: _all_read(readers, report)):
             with _together([_writer(wide, one, per_writer, report) for one in people]):
                 _kill_processes(environment, kills, report)
-            survivors = [start(environment) for start in STARTS]
+            for start in STARTS:
+                hooks.callback(start(environment).kill)
         _wait(lambda: all(len(set(one.ids)) >= len(report.committed) for one in receivers))
         _wait(lambda: not _undelivered())
-    for process in survivors:
-        process.kill()
     factories.bind(app)
     with wide.app_context():
         db.engine.dispose()
