@@ -156,7 +156,7 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
     )
     if not people:
         return _at(deletion, DeletionStage.ANSWERS)
-    emails = {person.email_key: person.email for person in people if person.email}
+    emails = {person.email_key: person.email for person in people if person.email_key}
     own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, keys=list(emails))
     addresses = [normalized(emails[key]) for key in own]
     deleted = {
