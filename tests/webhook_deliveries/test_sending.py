@@ -94,7 +94,7 @@ class TestDelivery:
             "/v1/events", token=token, query_string={"types": "user.updated"}
         ).get_json()["data"]
         body = json.loads(hook.received[0].body)
-        assert body == event
+        assert {**body, "position": ""} == {**event, "position": ""}
         assert body["actor"] == "platform"
         assert isinstance(body["position"], str)
 
