@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID, uuid4
 
-from sqlalchemy import BigInteger, Index, Integer, SmallInteger, Text, text
+from sqlalchemy import BigInteger, Index, SmallInteger, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
@@ -66,7 +66,7 @@ class WebhookDelivery(db.Model):  # type: ignore[name-defined]
     response_code: Mapped[int | None] = mapped_column(SmallInteger)
     response_body: Mapped[str | None] = mapped_column(Text)
     error: Mapped[str | None] = mapped_column(Text)
-    duration_ms: Mapped[int | None] = mapped_column(Integer)
+    duration_ms: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class WebhookFeed(db.Model):  # type: ignore[name-defined]

@@ -135,7 +135,7 @@ RECORD = Statement(
         "  FROM unnest(CAST(:ids AS uuid[]), CAST(:attempts_at AS timestamptz[]),"
         "    CAST(:statuses AS text[]), CAST(:next_attempts_at AS timestamptz[]),"
         "    CAST(:codes AS smallint[]), CAST(:bodies AS text[]), CAST(:errors AS text[]),"
-        "    CAST(:durations AS integer[])) AS r (id, attempted_at, status, next_attempt_at,"
+        "    CAST(:durations AS bigint[])) AS r (id, attempted_at, status, next_attempt_at,"
         "    response_code, response_body, error, duration_ms)"
         "  WHERE d.id = r.id AND d.attempted_at = r.attempted_at AND d.status = 'sending'"
         "  RETURNING d.tenant_id, d.endpoint_id, d.status = 'succeeded' AS has_succeeded"

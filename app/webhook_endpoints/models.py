@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ForeignKeyConstraint, Index, Integer, Text
+from sqlalchemy import ARRAY, BigInteger, ForeignKeyConstraint, Index, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Attributed, Moment, Row, updated_index
@@ -42,7 +42,7 @@ class WebhookEndpoint(Attributed, Row):
     types: Mapped[list[str]] = mapped_column(ARRAY(Text))
     description: Mapped[str] = mapped_column(Text)
     header_names: Mapped[list[str]] = mapped_column(ARRAY(Text))
-    rate_limit: Mapped[int | None] = mapped_column(Integer)
+    rate_limit: Mapped[int | None] = mapped_column(BigInteger)
     signing: Mapped[str] = mapped_column(Text)
     public_key: Mapped[str | None] = mapped_column(Text)
     old_secret_until: Mapped[datetime | None] = mapped_column(Moment)
@@ -73,4 +73,4 @@ class WebhookEndpointState(db.Model):  # type: ignore[name-defined]
     headers: Mapped[str | None] = mapped_column(Text)
     failing_since: Mapped[datetime | None] = mapped_column(Moment)
     window_start: Mapped[datetime | None] = mapped_column(Moment)
-    window_count: Mapped[int] = mapped_column(Integer, default=0)
+    window_count: Mapped[int] = mapped_column(BigInteger, default=0)
