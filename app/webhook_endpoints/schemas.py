@@ -48,6 +48,13 @@ EXAMPLES = {
 }
 
 
+ADDRESS = {"description": "https, at a public address, without a user name or password."}
+TYPES = {
+    "description": "Which events to deliver; `membership.*` stands for all that begin so, `*` for"
+    " all. They are listed at the schema `Event`."
+}
+
+
 class TypePattern(Str):
     """A type of events; one that ends in ``*`` stands for all that begin so."""
 
@@ -62,6 +69,12 @@ class TypePattern(Str):
         if not is_known:
             raise Invalid(value_error((), "no event has this type", pattern))
         return pattern
+
+
+class TypePatterns(ListOf):
+    """From 1 to :data:`MAX_TYPES` types."""
+
+    keywords = {"minItems": 1, "maxItems": MAX_TYPES}
 
 
 class Headers(JsonObject):
@@ -139,20 +152,8 @@ class WebhookEndpointUpdateSchema(Schema):
 
     examples = EXAMPLES
 
-    url = Str(
-        min_length=1,
-        max_length=MAX_URL,
-        metadata={"description": "https, at a public address, without a user name or password."},
-    )
-    types = ListOf(
-        TypePattern(),
-        metadata={
-            "description": "Which events to deliver; `membership.*` stands for all that begin so,"
-            " `*` for all. They are listed at the schema `Event`.",
-            "maxItems": MAX_TYPES,
-            "minItems": 1,
-        },
-    )
+    url = Str(min_length=1, max_length=MAX_URL, metadata=ADDRESS)
+    types = TypePatterns(TypePattern(), metadata=TYPES)
     description = Str(max_length=1_000)
     headers = Headers(
         metadata={"description": "Sent with each delivery. Stored encrypted and never shown."}
@@ -170,29 +171,14 @@ class WebhookEndpointUpdateSchema(Schema):
         }
     )
 
-    def rules(self, values: dict[str, Any]) -> Iterable[Entry]:
-        types = values.get("types")
-        if types is not None and not 1 <= len(types) <= MAX_TYPES:
-            reason = f"from 1 to {MAX_TYPES} types can be given"
-            yield value_error(["body", "types"], reason, types)
-
 
 class WebhookEndpointCreateSchema(WebhookEndpointUpdateSchema):
     """A new endpoint."""
 
     examples = EXAMPLES
 
-    url = Str(
-        required=True,
-        min_length=1,
-        max_length=MAX_URL,
-        metadata={"description": "https, at a public address, without a user name or password."},
-    )
-    types = ListOf(
-        TypePattern(),
-        required=True,
-        metadata=WebhookEndpointUpdateSchema().fields["types"].metadata,
-    )
+    url = Str(required=True, min_length=1, max_length=MAX_URL, metadata=ADDRESS)
+    types = TypePatterns(TypePattern(), required=True, metadata=TYPES)
     signing = Choice(
         Signing,
         load_default=Signing.V1,
