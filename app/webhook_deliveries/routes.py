@@ -24,7 +24,7 @@ from app.webhook_deliveries.service import EndpointInactive, Recovery
 of_endpoint = Blueprint(
     "webhook_endpoint_deliveries",
     __name__,
-    url_prefix="/v1/webhook-endpoints/<endpoint_id>",
+    url_prefix="/v1/webhook-endpoints",
     description="What was delivered to an endpoint.",
 )
 blp = Blueprint(
@@ -36,7 +36,7 @@ blp = Blueprint(
 BLUEPRINTS = (of_endpoint, blp)
 
 
-@of_endpoint.get("/deliveries")
+@of_endpoint.get("/<endpoint_id>/deliveries")
 @requires(Permission.EVENTS_READ)
 @of_endpoint.arguments(WebhookDeliveryQuerySchema, location="query")
 @of_endpoint.response(200, WebhookDeliverySchema(many=True))
@@ -45,7 +45,7 @@ def list_deliveries(query: dict[str, Any], endpoint_id: str) -> Page:
     return service.list_deliveries(endpoint_id, **query)
 
 
-@of_endpoint.post("/test")
+@of_endpoint.post("/<endpoint_id>/test")
 @requires(Permission.EVENTS_WRITE)
 @of_endpoint.arguments(TestEventSchema)
 @of_endpoint.response(200, WebhookDeliverySchema)
@@ -59,7 +59,7 @@ def send_test(body: dict[str, Any], endpoint_id: str) -> WebhookDelivery:
     return service.send_test(endpoint_id, body["type"], example)
 
 
-@of_endpoint.post("/recover")
+@of_endpoint.post("/<endpoint_id>/recover")
 @requires(Permission.EVENTS_WRITE)
 @of_endpoint.arguments(RecoverySchema)
 @of_endpoint.response(200, RecoveredSchema)

@@ -17,7 +17,7 @@ from app.core.errors import Conflict, NotFound
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhook_deliveries.statements import RECOVER, RESEND
 from app.webhook_endpoints.models import WebhookEndpoint
-from app.webhook_endpoints.service import get_endpoint
+from app.webhook_endpoints.service import get_endpoint, lock_endpoint
 from app.webhook_endpoints.wake import wake_sender
 
 DAYS = 90  # that deliveries are kept
@@ -77,7 +77,7 @@ def resend(delivery_id: UUID | str) -> WebhookDelivery:
     Raises NotFound and EndpointInactive.
     """
     delivery = get_delivery(delivery_id)
-    _check_active(delivery.endpoint_id)
+    _active(get_endpoint(delivery.endpoint_id))
     RESEND.execute(tenant_id=str(delivery.tenant_id), id=str(delivery.id))
     wake_sender()
     return get_delivery(delivery.id)
@@ -88,7 +88,7 @@ def recover(endpoint_id: UUID | str, since: datetime) -> Recovery:
 
     At most :data:`MAX_RECOVERED` of each. Raises NotFound and EndpointInactive.
     """
-    endpoint = _check_active(endpoint_id)
+    endpoint = _active(lock_endpoint(endpoint_id))
     since = max(since, utcnow() - timedelta(days=DAYS))
     found = RECOVER.first(
         tenant_id=str(endpoint.tenant_id),
@@ -104,7 +104,7 @@ def recover(endpoint_id: UUID | str, since: datetime) -> Recovery:
 
 def send_test(endpoint_id: UUID | str, event_type: str, event: dict[str, Any]) -> WebhookDelivery:
     """Deliver an example event, by one attempt. Raises NotFound and EndpointInactive."""
-    endpoint = _check_active(endpoint_id)
+    endpoint = _active(lock_endpoint(endpoint_id))
     event_id = uuid4()
     body = json_text.dumps_text({**event, "id": f"evt_{event_id.hex}", "timestamp": utcnow()})
     values = {
@@ -119,8 +119,8 @@ def send_test(endpoint_id: UUID | str, event_type: str, event: dict[str, Any]) -
     return delivery
 
 
-def _check_active(endpoint_id: UUID | str) -> Any:
-    endpoint = get_endpoint(endpoint_id)
+def _active(endpoint: WebhookEndpoint) -> WebhookEndpoint:
+    """The endpoint; raises EndpointInactive."""
     if not endpoint.is_active:
         raise EndpointInactive
     return endpoint

@@ -154,7 +154,7 @@ def update_endpoint(
 
     Raises NotFound, SecretsKeyMissing for new headers, and Invalid as :func:`create` does.
     """
-    endpoint = _lock(endpoint_id)
+    endpoint = lock_endpoint(endpoint_id)
     changed = {name: value for name, value in values.items() if name != "headers"}
     if "types" in changed:
         changed["types"] = sorted(set(changed["types"]))
@@ -178,7 +178,7 @@ def update_endpoint(
 
 def delete(endpoint_id: UUID | str, *, actor: Actor) -> None:
     """Delete an endpoint. A job deletes its deliveries. Raises NotFound."""
-    endpoint: Any = _lock(endpoint_id)
+    endpoint: Any = lock_endpoint(endpoint_id)
     queries.delete_row(WebhookEndpoint, endpoint)
     record("webhook_endpoint.deleted", endpoint, Change(endpoint._asdict(), {}), actor=actor)
 
@@ -188,7 +188,7 @@ def rotate(endpoint_id: UUID | str, *, actor: Actor) -> tuple[WebhookEndpoint, s
 
     Returns what :func:`create` does. Raises NotFound and SecretsKeyMissing.
     """
-    endpoint = _lock(endpoint_id)
+    endpoint = lock_endpoint(endpoint_id)
     key = new_key(Signing(endpoint.signing))
     SET_SECRET.execute(**_key(endpoint), new_secret=encryption.encrypt(key.secret))
     until = utcnow() + timedelta(hours=OLD_SECRET_HOURS)
@@ -241,7 +241,8 @@ def with_secret(endpoint: WebhookEndpoint, secret: str | None) -> Any:
     return SimpleNamespace(**{name: getattr(endpoint, name) for name in columns}, secret=secret)
 
 
-def _lock(endpoint_id: UUID | str) -> WebhookEndpoint:
+def lock_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
+    """The endpoint, locked; raises NotFound, and PreconditionFailed as ``lock_row`` does."""
     return _visible(queries.lock_row(WebhookEndpoint, endpoint_id))
 
 
