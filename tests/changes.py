@@ -26,7 +26,7 @@ from app.users import service as users
 from app.webhooks.models import Status, WebhookEvent
 from tests.database import platform_transaction
 from tests.document import Operation, find_row, operations
-from tests.factories import create_preset, create_tenant, save
+from tests.factories import create_preset, create_tenant, create_webhook_endpoint, save
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
 # These read by POST.
@@ -37,8 +37,13 @@ QUESTIONS = {
     "POST /ofrep/v1/evaluate/flags",
     "POST /ofrep/v1/evaluate/flags/{key}",
 }
-# It writes no audit row, unless a threshold is crossed.
-COUNTERS = {"POST /v1/usage/consume"}
+# They write no audit row, the first unless a threshold is crossed.
+COUNTERS = {
+    "POST /v1/usage/consume",
+    "POST /v1/webhook-deliveries/{delivery}/resend",
+    "POST /v1/webhook-endpoints/{endpoint_id}/recover",
+    "POST /v1/webhook-endpoints/{endpoint_id}/test",
+}
 # They store what a provider sent; the jobs that apply it make the changes.
 RECEIVERS = {"POST /webhooks/idp", "POST /v1/app-communications/webhooks/emailprovider"}
 
@@ -92,6 +97,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         digest="",
         request_id="",
     )
+    create_webhook_endpoint(tenant_id)
     save(Import, created_by_user_id="cli:root")
     return {**tenant, "token": demo["platform_token"], "newcomer": newcomer}
 
@@ -127,6 +133,9 @@ VALUES = {
     },
     "DELETE /v1/custom-fields/{field_id}": lambda api, world: {
         "row_id": archived_field(api, world)
+    },
+    "DELETE /v1/webhook-endpoints/{endpoint_id}": lambda api, world: {
+        "row_id": str(create_webhook_endpoint(UUID(world["tenant_id"])).id)
     },
     "POST /v1/imports": lambda api, world: {
         "data": as_file(tenant_line("imported")),

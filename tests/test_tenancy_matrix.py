@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from base64 import urlsafe_b64encode
+from uuid import UUID
 
 import jwt
 import orjson
@@ -17,7 +18,13 @@ from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Role
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from tests.document import Operation, find_row, operations
-from tests.factories import create_api_key, create_member, create_tenant, platform_token
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_tenant,
+    create_webhook_endpoint,
+    platform_token,
+)
 
 # It has an error body of its own, without our codes. It evaluates flags for suspended tenants too,
 # and keys that do not exist are an answer.
@@ -259,6 +266,8 @@ class TestOtherTenants:
             demo = seed_demo()
         for tenant in demo["tenants"]:
             create_api_key_in(tenant)
+            for _ in range(2):  # one is deleted
+                create_webhook_endpoint(UUID(tenant["tenant_id"]))
         return demo
 
     def test_another_tenants_rows_do_not_exist(self, api, world, guarded):

@@ -19,6 +19,7 @@ from app.cli.tenants import tenants
 from app.cli.tokens import tokens
 from app.cli.usage import usage
 from app.cli.users import users
+from app.cli.webhook_endpoints import webhook_endpoints
 from app.cli.webhooks import webhooks
 
 COMMANDS = (
@@ -43,5 +44,6 @@ COMMANDS = (
     tokens,
     usage,
     users,
+    webhook_endpoints,
     webhooks,
 )

@@ -33,6 +33,7 @@ from tests.factories import (
     create_subscription,
     create_tenant,
     create_user,
+    create_webhook_endpoint,
     platform_token,
     save,
 )
@@ -80,6 +81,7 @@ def fill(app, api, sender, slug, preset):
     made = save(Import, created_by_user_id="cli:root")
     place = {"idp_org_id": f"org_{slug}", "name": slug}
     save(ImportFault, import_id=made.id, line=1, type="user", errors=[], **place)
+    create_webhook_endpoint(tenant.id)
     return tenant
 
 
