@@ -33,6 +33,7 @@ DOMAINS = (
     "webhooks",
     "imports",
     "api_keys",
+    "scim",
     "audit",
     "search",
     "privacy",
@@ -105,6 +106,8 @@ def _register_domains(app: Flask) -> None:
         routes = import_module(f"app.{domain}.routes")
         for blueprint in routes.BLUEPRINTS:
             api.register_blueprint(blueprint)
+        for protocol in getattr(routes, "PROTOCOLS", ()):
+            app.register_blueprint(protocol)
     open_documentation(app)
 
 

@@ -1,0 +1,251 @@
+"""The groups of a connection, and the roles that they give their members."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, delete, func, literal, select, union_all
+
+from app.auth.permissions import Role
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.bulk import inserts_in_one_statement
+from app.core.db.statements import Statement
+from app.core.db.transactions import RowChanged
+from app.core.errors import Conflict
+from app.memberships import service as memberships
+from app.memberships.models import Membership
+from app.scim.errors import invalid_value
+from app.scim.models import ScimGroup, ScimMember, ScimUser
+from app.scim.people import MAX_NAME
+from app.users.emails import email_key
+
+MAX_MEMBERS = 10_000  # of a group
+
+_of_connection = (
+    ScimGroup.tenant_id == bindparam("tenant_id"),
+    ScimGroup.connection_id == bindparam("connection_id"),
+)
+_members = (
+    select(
+        func.json_agg(
+            func.json_build_array(ScimMember.member_id, ScimMember.nested_id.is_not(None))
+        )
+    )
+    .where(ScimMember.tenant_id == ScimGroup.tenant_id, ScimMember.group_id == ScimGroup.id)
+    .scalar_subquery()
+)
+_count = (
+    select(func.count())
+    .where(ScimMember.tenant_id == ScimGroup.tenant_id, ScimMember.group_id == ScimGroup.id)
+    .scalar_subquery()
+)
+WITHOUT_MEMBERS = select(
+    ScimGroup, literal(None).label("members"), literal(0).label("member_count")
+).where(*_of_connection)
+WITH_MEMBERS = select(ScimGroup, _members.label("members"), _count.label("member_count")).where(
+    *_of_connection
+)
+GET = {
+    True: Statement("scim_groups.get", WITH_MEMBERS.where(ScimGroup.id == bindparam("id"))),
+    False: Statement(
+        "scim_groups.get_without_members", WITHOUT_MEMBERS.where(ScimGroup.id == bindparam("id"))
+    ),
+}
+_ids = any_(bindparam("ids", type_=ARRAY(Uuid)))
+FIND_KNOWN = Statement(
+    "scim_members.find_known",
+    union_all(
+        select(ScimUser.id, literal(False).label("is_group")).where(
+            ScimUser.tenant_id == bindparam("tenant_id"),
+            ScimUser.connection_id == bindparam("connection_id"),
+            ScimUser.deleted_at.is_(None),
+            ScimUser.id == _ids,
+        ),
+        select(ScimGroup.id, literal(True)).where(*_of_connection, ScimGroup.id == _ids),
+    ),
+)
+REMOVE = Statement(
+    "scim_members.remove",
+    delete(ScimMember).where(
+        ScimMember.tenant_id == bindparam("tenant_id"),
+        ScimMember.group_id == bindparam("group_id"),
+        ScimMember.member_id == _ids,
+    ),
+)
+# The memberships of these people, each with the groups that they are in.
+FIND_ROLES = Statement(
+    "scim_members.find_roles",
+    select(
+        Membership.id,
+        Membership.role,
+        select(
+            func.json_agg(
+                func.json_build_array(
+                    ScimGroup.id, ScimGroup.display_name_key, ScimGroup.external_id
+                )
+            )
+        )
+        .select_from(ScimMember)
+        .join(
+            ScimGroup,
+            (ScimGroup.tenant_id == ScimMember.tenant_id) & (ScimGroup.id == ScimMember.group_id),
+        )
+        .where(
+            ScimMember.tenant_id == Membership.tenant_id,
+            ScimMember.user_id == Membership.user_id,
+        )
+        .scalar_subquery()
+        .label("groups"),
+    )
+    .where(Membership.tenant_id == bindparam("tenant_id"), Membership.user_id == _ids)
+    .order_by(Membership.id),
+)
+
+
+class GroupExists(Conflict):
+    """Another group has the name."""
+
+    scim_type = "uniqueness"
+    detail = "Another group of this directory has this displayName."
+
+
+CONFLICTS = {"uq_scim_groups_tenant_id_connection_id_display_name_key": GroupExists}
+
+
+@dataclass(frozen=True)
+class Group:
+    """What a directory says about a group."""
+
+    display_name: str
+    external_id: str
+    member_ids: frozenset[UUID]
+
+    def check(self) -> None:
+        """Raise ScimError for a name that is empty or too long, and for too many members."""
+        if not self.display_name.strip():
+            raise invalid_value("displayName must not be empty.")
+        if max(len(self.display_name), len(self.external_id)) > MAX_NAME:
+            raise invalid_value(f"displayName and externalId have at most {MAX_NAME} characters.")
+        if len(self.member_ids) > MAX_MEMBERS:
+            raise invalid_value(f"A group has at most {MAX_MEMBERS} members.")
+
+
+def create(connection: Any, group: Group, *, actor: Actor) -> UUID:
+    """Create a group and give its members their role; returns its id.
+
+    Raises GroupExists, ScimError for a member that the directory has not provisioned, and the
+    errors of :func:`app.memberships.service.set_role`.
+    """
+    group.check()
+    values = {"tenant_id": connection.tenant_id, "connection_id": connection.id, **_stored(group)}
+    row = queries.insert_row(ScimGroup, values, conflicts=CONFLICTS)
+    _add(connection, row, group.member_ids)
+    if _role_of(connection, row) is not None:
+        _apply_roles(connection, group.member_ids, actor)
+    return row.id
+
+
+def update(connection: Any, found: ScimGroup, group: Group, *, actor: Actor) -> None:
+    """Make a group what the directory says now; the roles of its members follow.
+
+    Raises the errors of :func:`create`. Raises RowChanged if another transaction has changed the
+    group since ``found`` was read.
+    """
+    group.check()
+    before = _lock(found)
+    old_ids = _member_ids(connection, before)
+    added, removed = group.member_ids - old_ids, old_ids - group.member_ids
+    values = _stored(group)
+    if added or removed:
+        values["updated_at"] = utcnow()  # also a change of members is a new version
+    row, _ = queries.update_row(ScimGroup, before, values, conflicts=CONFLICTS)
+    _add(connection, row, added)
+    if removed:
+        REMOVE.execute(tenant_id=row.tenant_id, group_id=row.id, ids=list(removed))
+    roles = {_role_of(connection, before), _role_of(connection, row)}
+    if roles != {None}:
+        changed = added | removed if len(roles) == 1 else group.member_ids | old_ids
+        _apply_roles(connection, changed, actor)
+
+
+def remove(connection: Any, found: ScimGroup, *, actor: Actor) -> None:
+    """Delete a group; its members lose the role that it gave them. Raises as :func:`update`."""
+    row = _lock(found)
+    member_ids = _member_ids(connection, row)
+    queries.delete_row(ScimGroup, row)
+    if _role_of(connection, row) is not None:
+        _apply_roles(connection, member_ids, actor)
+
+
+def _lock(found: ScimGroup) -> ScimGroup:
+    row = queries.lock_with(ScimGroup, found.id)[0]
+    if row.version != found.version:
+        raise RowChanged("scim_groups")
+    return row
+
+
+def _stored(group: Group) -> dict[str, Any]:
+    return {
+        "display_name": group.display_name,
+        "display_name_key": email_key(group.display_name),
+        "external_id": group.external_id,
+    }
+
+
+def _member_ids(connection: Any, row: ScimGroup) -> frozenset[UUID]:
+    values = {"tenant_id": connection.tenant_id, "connection_id": connection.id, "id": row.id}
+    found = GET[True].first(**values)
+    return frozenset(UUID(member_id) for member_id, _ in found.members or ())
+
+
+def _add(connection: Any, row: ScimGroup, ids: Collection[UUID]) -> None:
+    """Add members; raises ScimError for an id that is none of the directory's people or groups."""
+    if not ids:
+        return
+    values = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
+    known = {one.id: one.is_group for one in FIND_KNOWN.all(**values, ids=list(ids))}
+    unknown = [member_id for member_id in ids if member_id not in known or member_id == row.id]
+    if unknown:
+        raise invalid_value(f"The directory has not provisioned the member {unknown[0]}.")
+    with inserts_in_one_statement():
+        for member_id in sorted(ids):
+            is_group = known[member_id]
+            member = {
+                "tenant_id": row.tenant_id,
+                "group_id": row.id,
+                "member_id": member_id,
+                "user_id": None if is_group else member_id,
+                "nested_id": member_id if is_group else None,
+            }
+            queries.insert_row(ScimMember, member)
+
+
+def _apply_roles(connection: Any, user_ids: Collection[UUID], actor: Actor) -> None:
+    """Give each of these people the highest role of their groups, else the default role."""
+    if not user_ids:
+        return
+    for found in FIND_ROLES.all(tenant_id=connection.tenant_id, ids=list(user_ids)):
+        roles = [_mapped(connection, *names) for names in found.groups or ()]
+        given = [role for role in roles if role is not None]
+        role = max(given, key=lambda one: one.rank) if given else Role(connection.default_role)
+        if role != found.role:
+            memberships.set_role(found.id, role, actor=actor)
+
+
+def _role_of(connection: Any, row: ScimGroup) -> Role | None:
+    return _mapped(connection, str(row.id), row.display_name_key, row.external_id)
+
+
+def _mapped(connection: Any, group_id: str, name_key: str, external_id: str) -> Role | None:
+    """The highest role that the connection maps to a group's name, compared without case, or id."""
+    roles = [
+        Role(role)
+        for name, role in connection.group_roles.items()
+        if email_key(name) == name_key or name in (group_id, external_id)
+    ]
+    return max(roles, key=lambda role: role.rank) if roles else None
