@@ -194,9 +194,13 @@ GROUP_COLUMNS: Columns = {
 
 def as_condition(scim_filter: ScimFilter[Any], columns: Columns) -> ColumnElement[bool]:
     """The filter as a condition; raises InvalidFilterException."""
+    return _Translator(scim_filter, columns).visit(scim_filter.ast)
+
+
+def check_length(scim_filter: ScimFilter[Any]) -> None:
+    """Raise InvalidFilterException for a filter of more than :data:`MAX_LENGTH` characters."""
     if len(scim_filter) > MAX_LENGTH:
         raise InvalidFilterException(detail=f"A filter has at most {MAX_LENGTH} characters.")
-    return _Translator(scim_filter, columns).visit(scim_filter.ast)
 
 
 def path_of(scim_filter: ScimFilter[Any], node: Comparison) -> str:

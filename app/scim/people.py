@@ -262,6 +262,7 @@ def _set_active(
             memberships.create(connection.tenant_id, values, actor=actor)
             return
         membership = memberships.create_for(user, values, actor=actor)
-    memberships.set_active(membership.id, is_active, actor=actor)
-    if not is_active and connection.deactivate == Deactivate.USER:
+    if membership.is_active != is_active:
+        memberships.set_active(membership.id, is_active, actor=actor)
+    if not is_active and user.is_active and connection.deactivate == Deactivate.USER:
         users.update(user.id, {"is_active": False}, actor=actor)
