@@ -22,6 +22,7 @@ from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
 from app.imports.models import Import
+from app.scim import service as scim
 from app.users import service as users
 from app.webhooks.models import Status, WebhookEvent
 from tests.database import platform_transaction
@@ -29,6 +30,12 @@ from tests.document import Operation, find_row, operations
 from tests.factories import create_preset, create_tenant, save
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
+CONNECTION = {
+    "provider": "generic",
+    "default_role": "member",
+    "group_roles": {},
+    "deactivate": "membership",
+}
 # These read by POST.
 QUESTIONS = {
     "POST /v1/custom-fields/validate",
@@ -68,6 +75,8 @@ def make_world(app: Flask) -> dict[str, Any]:
             tenant_id=tenant_id,
             actor=SYSTEM_CLI,
         )
+        for name in ("first", "second"):
+            scim.create(tenant_id, {"name": name, **CONNECTION}, actor=SYSTEM_CLI)
         newcomer = users.create(
             tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
         )

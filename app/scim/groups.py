@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Uuid, any_, bindparam, delete, func, literal, select, union_all
+from sqlalchemy import update as update_of
 
 from app.auth.permissions import Role
 from app.core.actors import Actor
@@ -83,6 +84,8 @@ FIND_ROLES = Statement(
     select(
         Membership.id,
         Membership.role,
+        Membership.user_id,
+        ScimUser.has_mapped_role,
         select(
             func.json_agg(
                 func.json_build_array(
@@ -102,8 +105,18 @@ FIND_ROLES = Statement(
         .scalar_subquery()
         .label("groups"),
     )
+    .join(
+        ScimUser,
+        (ScimUser.tenant_id == Membership.tenant_id) & (ScimUser.id == Membership.user_id),
+    )
     .where(Membership.tenant_id == bindparam("tenant_id"), Membership.user_id == _ids)
     .order_by(Membership.id),
+)
+MARK = Statement(
+    "scim_users.mark_mapped_roles",
+    update_of(ScimUser)
+    .where(ScimUser.tenant_id == bindparam("of_tenant_id"), ScimUser.id == _ids)
+    .values(has_mapped_role=~ScimUser.has_mapped_role),
 )
 
 
@@ -226,15 +239,28 @@ def _add(connection: Any, row: ScimGroup, ids: Collection[UUID]) -> None:
 
 
 def _apply_roles(connection: Any, user_ids: Collection[UUID], actor: Actor) -> None:
-    """Give each of these people the highest role of their groups, else the default role."""
+    """Give each of these people the highest role of their groups.
+
+    Who has lost the last group that gave a role gets the default role. Any other role stays.
+    """
     if not user_ids:
         return
-    for found in FIND_ROLES.all(tenant_id=connection.tenant_id, ids=list(user_ids)):
-        roles = [_mapped(connection, *names) for names in found.groups or ()]
-        given = [role for role in roles if role is not None]
-        role = max(given, key=lambda one: one.rank) if given else Role(connection.default_role)
-        if role != found.role:
+    people = FIND_ROLES.all(tenant_id=connection.tenant_id, ids=list(user_ids))
+    given = {found.id: _highest(connection, found.groups or ()) for found in people}
+    marked = [one.user_id for one in people if one.has_mapped_role != (given[one.id] is not None)]
+    if marked:
+        MARK.execute(of_tenant_id=connection.tenant_id, ids=marked)
+    for found in people:
+        role = given[found.id]
+        if role is None and found.has_mapped_role:
+            role = Role(connection.default_role)
+        if role is not None and role != found.role:
             memberships.set_role(found.id, role, actor=actor)
+
+
+def _highest(connection: Any, groups: Sequence[Any]) -> Role | None:
+    roles = [role for names in groups if (role := _mapped(connection, *names)) is not None]
+    return max(roles, key=lambda role: role.rank) if roles else None
 
 
 def _role_of(connection: Any, row: ScimGroup) -> Role | None:

@@ -91,7 +91,7 @@ class ScimUser(TenantRow):
 
     A person has at most one, so one connection manages them. ``attributes`` is what the directory
     sent, except ``userName``, ``externalId`` and ``active``. ``user_name_key`` is the user name as it
-    is compared. A row with ``deleted_at`` is a tombstone: the resource is gone, the user remains.
+    is compared. ``has_mapped_role``: a group gives the person's role. A row with ``deleted_at`` is a tombstone: the resource is gone, the user remains.
     """
 
     __tablename__ = "scim_users"
@@ -101,6 +101,7 @@ class ScimUser(TenantRow):
     user_name_key: Mapped[str] = mapped_column(Text)
     external_id: Mapped[str] = mapped_column(Text, default="")
     attributes: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    has_mapped_role: Mapped[bool] = mapped_column(default=False)
     deleted_at: Mapped[datetime | None] = mapped_column(Moment)
 
     @classmethod

@@ -210,7 +210,8 @@ def end(connection: Any, found: Any, *, actor: Actor) -> None:
     _set_active(connection, found.User, membership, False, actor)
     LEAVE_GROUPS.execute(tenant_id=connection.tenant_id, user_id=record.id)
     empty = {"user_name": "", "user_name_key": "", "external_id": "", "attributes": {}}
-    queries.update_row(ScimUser, record, {**empty, "deleted_at": utcnow()})
+    values = {**empty, "has_mapped_role": False, "deleted_at": utcnow()}
+    queries.update_row(ScimUser, record, values)
 
 
 def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> None:

@@ -106,6 +106,7 @@ def upgrade():
         sa.Column("user_name_key", sa.Text(), nullable=False),
         sa.Column("external_id", sa.Text(), nullable=False),
         sa.Column("attributes", sa.JSON(), nullable=False),
+        sa.Column("has_mapped_role", sa.Boolean(), nullable=False),
         sa.Column("deleted_at", MOMENT, nullable=True),
         sa.ForeignKeyConstraint(
             ["tenant_id"], ["tenants.id"], name=op.f("fk_scim_users_tenant_id")
