@@ -21,7 +21,6 @@ from app.core.db import tenancy
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
-from app.core.observability.logs import current_request_id
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +44,12 @@ RECORD = Statement(
             RETURNING tenant_id, id, request_count
         )
         INSERT INTO scim_requests
-            (tenant_id, connection_id, slot, sent_at, method, path, status, detail, request_id)
-            SELECT tenant_id, id, request_count % :kept, now(), :method, :path, :status, :detail,
-                :request_id
+            (tenant_id, connection_id, slot, sent_at, method, path, status, detail)
+            SELECT tenant_id, id, request_count % :kept, now(), :method, :path, :status, :detail
             FROM counted
         ON CONFLICT (tenant_id, connection_id, slot) DO UPDATE SET
             sent_at = excluded.sent_at, method = excluded.method, path = excluded.path,
-            status = excluded.status, detail = excluded.detail, request_id = excluded.request_id
+            status = excluded.status, detail = excluded.detail
         """
     ).bindparams(bindparam("tenant_id", type_=Uuid), bindparam("connection_id", type_=Uuid)),
     prepare=False,
@@ -84,7 +82,6 @@ def record(response: Response) -> Response:
                 status=response.status_code,
                 detail=detail,
                 error=error,
-                request_id=current_request_id(),
             )
     except (psycopg2.Error, PoolTimeout) as fault:
         log.warning("scim_request_not_recorded", extra={"reason": type(fault).__name__})

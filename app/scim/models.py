@@ -197,4 +197,3 @@ class ScimRequest(db.Model):  # type: ignore[name-defined]
     path: Mapped[str] = mapped_column(Text)
     status: Mapped[int] = mapped_column(Integer)
     detail: Mapped[str] = mapped_column(Text)
-    request_id: Mapped[str] = mapped_column(Text)

@@ -189,7 +189,6 @@ def upgrade():
         sa.Column("path", sa.Text(), nullable=False),
         sa.Column("status", sa.Integer(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
-        sa.Column("request_id", sa.Text(), nullable=False),
         of_connection("scim_requests"),
         sa.PrimaryKeyConstraint(
             "tenant_id", "connection_id", "slot", name=op.f("pk_scim_requests")

@@ -35,6 +35,7 @@ from tests.factories import (
     platform_token,
     save,
 )
+from tests.scim.directory import Directory, create_connection
 
 TABLES = """
     SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -70,6 +71,8 @@ def fill(app, api, sender, slug, preset):
     data = {"recipient": f"{slug}@idp.zz", "message_id": slug, "bounce_type": "hard"}
     event = {"type": "email.bounced", "timestamp": AT, "data": data}
     sender.deliver("standard_webhooks", event, message_id=slug, receiver=Receiver.EMAIL)
+    directory = Directory(app, create_connection(tenant)[1])
+    directory.add_group("All", directory.add_user(f"{slug}@scim.zz")["id"])
     counter = {"tenant_id": tenant.id, "feature": "calls", "period_start": utcnow()}
     save(UsageCounter, **counter, used=1, announced=0)
     save(UsageKey, tenant_id=tenant.id, digest=uuid4(), amount=1, created_at=utcnow())

@@ -29,6 +29,12 @@ IMPERSONAL = {
     "imports": "counts error state",
     "memberships": "idp_org_id role",
     "plan_presets": "flags name",
+    "scim_connections": (
+        "acts_as deactivate default_role digest group_roles last_error name old_digest prefix"
+        " provider status"
+    ),
+    "scim_groups": "display_name display_name_key external_id",
+    "scim_requests": "detail method path",
     "search_builds": "entity_type",
     "search_terms": "entity_type",
     "subscriptions": (
