@@ -13,11 +13,11 @@ from app.core.actors import Actor
 from app.core.db.queries import id_or_none
 from app.core.db.transactions import RowChanged
 from app.scim import groups
-from app.scim.errors import invalid_value
 from app.scim.filters import GROUP_COLUMNS
 from app.scim.groups import Group
 from app.scim.models import ScimGroup
 from app.scim.parameters import Keeps, kept
+from app.scim.people import MAX_NAME
 from app.scim.search import Search
 
 MAX_MEMBERS_SHOWN = 20_000  # of all groups of a page
@@ -84,8 +84,9 @@ def as_resource(found: Any) -> Any:
             "value": member_id,
             "$ref": f"{'Groups' if is_group else 'Users'}/{member_id}",
             "type": "Group" if is_group else "User",
+            "display": display or None,
         }
-        for member_id, is_group in found.members or ()
+        for member_id, is_group, display in found.members or ()
     ]
     return GroupResource.model_validate(
         {
@@ -104,15 +105,14 @@ def as_resource(found: Any) -> Any:
 
 
 def as_group(resource: Any) -> Group:
-    """What a resource says about a group; raises ScimError for a member without a valid id."""
-    ids = []
+    """What a resource says about a group; members whose id is no id of ours are left out."""
+    members = {}
     for member in resource.members or ():
         member_id = id_or_none(member.value or "")
-        if member_id is None:
-            raise invalid_value(f"No user has the id {str(member.value)[:100]!r}.")
-        ids.append(member_id)
+        if member_id is not None:
+            members[member_id] = (member.display or "")[:MAX_NAME]
     return Group(
         display_name=resource.display_name or "",
         external_id=resource.external_id or "",
-        member_ids=frozenset(ids),
+        members=members,
     )

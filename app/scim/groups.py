@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -34,7 +34,9 @@ _of_connection = (
 _members = (
     select(
         func.json_agg(
-            func.json_build_array(ScimMember.member_id, ScimMember.nested_id.is_not(None))
+            func.json_build_array(
+                ScimMember.member_id, ScimMember.nested_id.is_not(None), ScimMember.display
+            )
         )
     )
     .where(ScimMember.tenant_id == ScimGroup.tenant_id, ScimMember.group_id == ScimGroup.id)
@@ -132,11 +134,11 @@ CONFLICTS = {"uq_scim_groups_tenant_id_connection_id_display_name_key": GroupExi
 
 @dataclass(frozen=True)
 class Group:
-    """What a directory says about a group."""
+    """What a directory says about a group; ``members`` are ids, each with a name to display."""
 
     display_name: str
     external_id: str
-    member_ids: frozenset[UUID]
+    members: Mapping[UUID, str]
 
     def check(self) -> None:
         """Raise ScimError for a name that is empty or too long, and for too many members."""
@@ -144,22 +146,22 @@ class Group:
             raise invalid_value("displayName must not be empty.")
         if max(len(self.display_name), len(self.external_id)) > MAX_NAME:
             raise invalid_value(f"displayName and externalId have at most {MAX_NAME} characters.")
-        if len(self.member_ids) > MAX_MEMBERS:
+        if len(self.members) > MAX_MEMBERS:
             raise invalid_value(f"A group has at most {MAX_MEMBERS} members.")
 
 
 def create(connection: Any, group: Group, *, actor: Actor) -> UUID:
     """Create a group and give its members their role; returns its id.
 
-    Raises GroupExists, ScimError for a member that the directory has not provisioned, and the
-    errors of :func:`app.memberships.service.set_role`.
+    Members that the directory has not provisioned, or has deleted, are left out. Raises
+    GroupExists, ScimError and the errors of :func:`app.memberships.service.set_role`.
     """
     group.check()
     values = {"tenant_id": connection.tenant_id, "connection_id": connection.id, **_stored(group)}
     row = queries.insert_row(ScimGroup, values, conflicts=CONFLICTS)
-    _add(connection, row, group.member_ids)
+    _add(connection, row, group.members)
     if _role_of(connection, row) is not None:
-        _apply_roles(connection, group.member_ids, actor)
+        _apply_roles(connection, group.members.keys(), actor)
     return row.id
 
 
@@ -171,28 +173,29 @@ def update(connection: Any, found: ScimGroup, group: Group, *, actor: Actor) -> 
     """
     group.check()
     before = _lock(found)
-    old_ids = _member_ids(connection, before)
-    added, removed = group.member_ids - old_ids, old_ids - group.member_ids
+    old = _members_of(connection, before)
+    added = dict(group.members.items() - old.items())
+    removed = dict(old.items() - group.members.items())
     values = _stored(group)
     if added or removed:
         values["updated_at"] = utcnow()  # also a change of members is a new version
     row, _ = queries.update_row(ScimGroup, before, values, conflicts=CONFLICTS)
-    _add(connection, row, added)
     if removed:
         REMOVE.execute(tenant_id=row.tenant_id, group_id=row.id, ids=list(removed))
+    _add(connection, row, added)
     roles = {_role_of(connection, before), _role_of(connection, row)}
     if roles != {None}:
-        changed = added | removed if len(roles) == 1 else group.member_ids | old_ids
-        _apply_roles(connection, changed, actor)
+        is_same = len(roles) == 1
+        _apply_roles(connection, {*added, *removed} if is_same else {*old, *group.members}, actor)
 
 
 def remove(connection: Any, found: ScimGroup, *, actor: Actor) -> None:
     """Delete a group; its members lose the role that it gave them. Raises as :func:`update`."""
     row = _lock(found)
-    member_ids = _member_ids(connection, row)
+    members = _members_of(connection, row)
     queries.delete_row(ScimGroup, row)
     if _role_of(connection, row) is not None:
-        _apply_roles(connection, member_ids, actor)
+        _apply_roles(connection, members.keys(), actor)
 
 
 def _lock(found: ScimGroup) -> ScimGroup:
@@ -210,30 +213,28 @@ def _stored(group: Group) -> dict[str, Any]:
     }
 
 
-def _member_ids(connection: Any, row: ScimGroup) -> frozenset[UUID]:
+def _members_of(connection: Any, row: ScimGroup) -> dict[UUID, str]:
     values = {"tenant_id": connection.tenant_id, "connection_id": connection.id, "id": row.id}
     found = GET[True].first(**values)
-    return frozenset(UUID(member_id) for member_id, _ in found.members or ())
+    return {UUID(member_id): display for member_id, _, display in found.members or ()}
 
 
-def _add(connection: Any, row: ScimGroup, ids: Collection[UUID]) -> None:
-    """Add members; raises ScimError for an id that is none of the directory's people or groups."""
-    if not ids:
+def _add(connection: Any, row: ScimGroup, members: Mapping[UUID, str]) -> None:
+    """Add those of the members who are the directory's own people and groups."""
+    if not members:
         return
     values = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
-    known = {one.id: one.is_group for one in FIND_KNOWN.all(**values, ids=list(ids))}
-    unknown = [member_id for member_id in ids if member_id not in known or member_id == row.id]
-    if unknown:
-        raise invalid_value(f"The directory has not provisioned the member {unknown[0]}.")
+    known = {one.id: one.is_group for one in FIND_KNOWN.all(**values, ids=list(members))}
+    known.pop(row.id, None)
     with inserts_in_one_statement():
-        for member_id in sorted(ids):
-            is_group = known[member_id]
+        for member_id, is_group in sorted(known.items()):
             member = {
                 "tenant_id": row.tenant_id,
                 "group_id": row.id,
                 "member_id": member_id,
                 "user_id": None if is_group else member_id,
                 "nested_id": member_id if is_group else None,
+                "display": members[member_id],
             }
             queries.insert_row(ScimMember, member)
 

@@ -175,6 +175,7 @@ class ScimMember(db.Model):  # type: ignore[name-defined]
     member_id: Mapped[UUID] = mapped_column(primary_key=True)
     user_id: Mapped[UUID | None] = mapped_column()
     nested_id: Mapped[UUID | None] = mapped_column()
+    display: Mapped[str] = mapped_column(Text, default="")
 
 
 class ScimRequest(db.Model):  # type: ignore[name-defined]

@@ -7,7 +7,7 @@ A person of SCIM is a user with a membership. What only SCIM knows is stored bes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -177,6 +177,7 @@ def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
         user, membership, record = (row if row.id else None for row in found)
     if record is not None and record.deleted_at is None:
         raise not_unique(Managed.detail)
+    person = replace(person, attributes={"active": True, **person.attributes})
     _store(connection, user.id, person, record)
     if found is not None:
         _change_profile(user, person, actor)

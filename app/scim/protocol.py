@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Request, Response, current_app
-from scim2_models import Error, Resource, ResourceType, SCIMException
+from scim2_models import Error, Resource, ResourceType, ResponseParameters, SCIMException
 from scim2_server.conditions import Conditions
 from scim2_server.errors import MethodNotAllowedException
 from scim2_server.handler import ScimHandler
 from scim2_server.requests import ScimRequest
+from scim2_server.responses import ScimResponse
 from scim2_server.routing import Operation, Target
 from scim2_server.service import ScimService
 
@@ -52,7 +53,9 @@ class Service(ScimService):
     def apply_replacement(
         self, current: Resource[Any], replacement: Resource[Any], conditions: Conditions
     ) -> Resource[Any] | None:
-        """The new state, or None where it is the same."""
+        """The new state, or None where it is the same. A PUT without ``active`` keeps it."""
+        if getattr(replacement, "active", False) is None:
+            replacement.active = getattr(current, "active", None)  # type: ignore[attr-defined]
         return _checked(current, super().apply_replacement(current, replacement, conditions))
 
     def apply_patch(
@@ -60,6 +63,15 @@ class Service(ScimService):
     ) -> Resource[Any] | None:
         """The new state, or None where it is the same."""
         return _checked(current, super().apply_patch(current, patch_op, conditions))
+
+    def patch_response(
+        self,
+        base_url: str,
+        resource: Resource[Any],
+        response_parameters: ResponseParameters[Any],
+    ) -> ScimResponse:
+        """200 with the resource, which directories can read where they expect a 204."""
+        return self.replacement_response(base_url, resource, response_parameters)
 
     @staticmethod
     def error_of(exception: Exception) -> Error:

@@ -19,7 +19,7 @@ from app.scim.people import PEOPLE, Person
 from app.scim.resources import UserResource
 from app.scim.search import Search
 
-OWN = ("id", "meta", "userName", "externalId", "active", "roles", "groups", "password")
+OWN = ("id", "meta", "userName", "externalId", "roles", "groups", "password")
 """Attributes that are not stored as they are sent; a password is not stored at all."""
 
 SEARCH = Search("scim_users", PEOPLE, ScimUser, USER_COLUMNS)
@@ -75,7 +75,11 @@ def version_of(found: Any) -> str:
 
 
 def as_resource(found: Any) -> Any:
-    """The resource of a row of :data:`PEOPLE`."""
+    """The resource of a row of :data:`PEOPLE`.
+
+    ``active`` is the state of the membership, whatever was sent. It is left out only after the
+    directory has removed the attribute.
+    """
     record, role = found.ScimUser, found.Membership.role
     groups = [
         {"value": group_id, "$ref": f"Groups/{group_id}", "display": name, "type": "direct"}
@@ -87,7 +91,7 @@ def as_resource(found: Any) -> Any:
             "id": str(record.id),
             "externalId": record.external_id or None,
             "userName": record.user_name,
-            "active": found.is_active,
+            "active": found.is_active if "active" in record.attributes else None,
             "roles": [{"value": role, "primary": True}] if role else None,
             "groups": groups or None,
             "meta": {

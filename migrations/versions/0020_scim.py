@@ -160,6 +160,7 @@ def upgrade():
         sa.Column("member_id", sa.Uuid(), nullable=False),
         sa.Column("user_id", sa.Uuid(), nullable=True),
         sa.Column("nested_id", sa.Uuid(), nullable=True),
+        sa.Column("display", sa.Text(), nullable=False),
         *(
             sa.ForeignKeyConstraint(
                 ["tenant_id", column],

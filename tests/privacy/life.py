@@ -160,7 +160,9 @@ def _by_directory(app: Any, tenant: Any) -> None:
     actors = {"created_by_user_id": made_by, "updated_by_user_id": made_by}
     directory = Directory(app, create_connection(tenant, **actors)[1])
     user = directory.add_user(word("User-Name"), externalId=SUBJECT, title=word("title"))
-    directory.add_group("All", user["id"])
+    group = directory.add_group("All")
+    member = {"value": user["id"], "display": word("display")}
+    directory.patch(f"/Groups/{group['id']}", {"op": "add", "path": "members", "value": [member]})
     directory.find(f'userName eq "{word("user-name")}"')
 
 
