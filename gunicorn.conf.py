@@ -1,8 +1,8 @@
 """gunicorn's settings; `gunicorn wsgi:app` reads this file without an option.
 
-PORT and WEB_CONCURRENCY are gunicorn's own variables; DB_POOL_SIZE and LOG_LEVEL are the service's,
-which refuses wrong values when gunicorn loads it. The server's limits and deadlines are described
-in docs/running.md.
+PORT and WEB_CONCURRENCY are gunicorn's own variables, which it reads before anything of the service.
+DB_POOL_SIZE and LOG_LEVEL are the service's, which refuses wrong values when gunicorn loads it. The
+server's limits and deadlines are described in docs/running.md.
 """
 
 import gc

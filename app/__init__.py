@@ -14,10 +14,12 @@ from app.config import load_config
 from app.core.db.engine import configure_engine, engine_options
 from app.core.http.cors import allow_origins
 from app.core.http.hooks import register_hooks
+from app.core.http.long_poll import configure_long_polls
 from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
 from app.core.observability import logs, telemetry
 from app.core.openapi.api import Api
+from app.events.catalogue import describe_webhooks
 from app.extensions import db
 from app.operations.routes import open_documentation
 
@@ -39,6 +41,7 @@ DOMAINS = (
     "privacy",
     "identity_sync",
     "access",
+    "events",
     "operations",
 )
 JOB_MODULES = (
@@ -47,6 +50,7 @@ JOB_MODULES = (
     "app.search.jobs",
     "app.imports.jobs",
     "app.usage.jobs",
+    "app.events.jobs",
     "app.operations.jobs",
     "app.privacy.jobs",
 )
@@ -92,6 +96,7 @@ def create_app(
     register_hooks(app, limits)
     allow_origins(app, config.cors_origins)
     record_refused_uses(app)
+    configure_long_polls(app, threads=config.db_pool_size)
     if is_private:
         from app.dev.engines.sharing import run_engines_for
 
@@ -108,6 +113,7 @@ def _register_domains(app: Flask) -> None:
             api.register_blueprint(blueprint)
         for protocol in getattr(routes, "PROTOCOLS", ()):
             app.register_blueprint(protocol)
+    api.webhooks = describe_webhooks(api)
     open_documentation(app)
 
 

@@ -208,6 +208,7 @@ class Config:
         _flag, True, "prepare frequent statements; never done behind a transaction pooler"
     )
     redis_timeout: float = _setting(_number(0.05, 10, float), 0.5, "seconds a Redis call may take")
+    web_concurrency: int = _setting(_number(1, 200), 2, "web processes of `gunicorn wsgi:app`")
     jwt_issuer: str = _setting(_text, "", "`iss` of user tokens", required=REQUIRED)
     jwt_audience: str = _setting(_text, "", "`aud` of user tokens", required=REQUIRED)
     jwt_jwks_url: str = _setting(
@@ -251,6 +252,7 @@ class Config:
     tenant_grace_days: int = _setting(
         _number(0, 3650), 30, "days between the request to delete a tenant and its deletion"
     )
+    event_days: int = _setting(_number(1, 3650), 90, "days until an event leaves the feed")
     default_plan: str = _setting(_text, "free", "plan_name of a tenant without a live subscription")
     ratelimit_enabled: bool = _setting(_flag, True, "rate limits on or off")
     ratelimit_default: str = _setting(

@@ -74,6 +74,17 @@ class TestWrongConfiguration:
             " LOG_LEVEL must be one of DEBUG, INFO, WARNING, ERROR.\n"
         )
 
+    @pytest.mark.parametrize("command", ["doctor", "tenants list"])
+    def test_of_a_variable_that_gunicorn_reads_is_one_message_of_a_command(
+        self, environment, command
+    ):
+        ended = run(f"{FLASK} {command}", {**environment, "WEB_CONCURRENCY": "x"})
+
+        assert ended.returncode == 1
+        assert ended.stderr == (
+            "Error: The configuration is not usable: WEB_CONCURRENCY must be a number, not 'x'.\n"
+        )
+
     @pytest.mark.parametrize(
         ("command", "settings", "message"),
         [

@@ -30,6 +30,8 @@ class Permission(StrEnum):
     SCIM_WRITE = "scim:write"
     USAGE_READ = "usage:read"
     USAGE_WRITE = "usage:write"
+    EVENTS_READ = "events:read"
+    EVENTS_WRITE = "events:write"
     SUPERADMIN = "platform:superadmin"
 
 

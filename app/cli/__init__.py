@@ -4,8 +4,9 @@ from app.cli.access import access
 from app.cli.api_keys import api_keys
 from app.cli.audit import audit
 from app.cli.custom_fields import custom_fields
-from app.cli.doctor import doctor
+from app.cli.doctor.command import doctor
 from app.cli.emails import emails
+from app.cli.events import events
 from app.cli.flags import flags
 from app.cli.imports import export_file, import_file, imports
 from app.cli.jobs import jobs
@@ -27,6 +28,7 @@ COMMANDS = (
     doctor,
     emails,
     export_file,
+    events,
     flags,
     import_file,
     imports,

@@ -14,8 +14,8 @@ class Actor:
     """``id`` is shown in rows and in the audit trail.
 
     It is a user's id, ``platform:<sub>``, ``key:<key id>``, ``system:`` with ``idp`` or ``email``,
-    or ``cli:`` with the name of the operating system's user. ``role`` is the role of a tenant's
-    credential (``admin`` for an API key). It is None for platform credentials, the system and
+    ``scim:<connection id>``, or ``cli:`` with the name of the operating system's user. ``role`` is
+    the role of a tenant's credential (``admin`` for an API key). It is None for platform credentials, the system and
     commands, to which the role hierarchy does not apply.
     """
 
@@ -26,6 +26,11 @@ class Actor:
     def is_platform(self) -> bool:
         """Whether the actor belongs to no tenant."""
         return self.role is None
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether this is a person or a key of the platform, whose id no tenant shall see."""
+        return self.is_platform and not self.id.startswith(("system:", "scim:"))
 
 
 def system_user() -> str:

@@ -151,7 +151,8 @@ def finish(running: Import, values: Mapping[str, Any], *, error: str = "") -> Im
         files.REMOVE.execute(import_id=running.id)
     shown = ("state", "lines_done", "lines_failed", "counts", "error")
     change = Change({"state": running.state}, {name: getattr(finished, name) for name in shown})
-    record(f"import.{state}", finished, change, actor=Actor(running.created_by_user_id))
+    action = "import.failed" if error else "import.completed"
+    record(action, finished, change, actor=Actor(running.created_by_user_id))
     return finished
 
 

@@ -7,7 +7,7 @@ The stages are those of :class:`app.tenants.models.DeletionStage`. First the ``i
 a tombstone, so the identity provider's events add no rows. Then what global tables hold about the
 tenant and its people goes: payloads of webhooks, e-mail records, people set aside, stored answers.
 What is about people and addresses that another tenant has too stays. Last, the tenant's own rows
-go, in the order of the foreign keys. One audit row of the platform stays.
+go, in the order of the foreign keys. One audit row of the platform and its event stay.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from app.privacy.identifiers import Identifiers
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.tenants.models import DeletionStage, Tenant, TenantDeletion
+from app.users.emails import email_key
 from app.webhooks.providers import PROVIDERS, Receiver, get_provider
 from app.webhooks.providers.payloads import Unreadable, Unwanted
 from app.webhooks.signatures.samples import is_sample
@@ -40,6 +41,8 @@ from app.webhooks.signatures.samples import is_sample
 BATCH = 1000  # rows
 PEOPLE = 200
 PAYLOADS = 500
+LEFT = ("id", "created_at", "updated_at", "idp_org_id", "plan_name", "is_active")
+"""What the event of the deletion still says about the tenant."""
 BEFORE_ALL = UUID(int=0)
 SOURCES = [provider.name for provider in PROVIDERS[Receiver.IDENTITY]]
 
@@ -121,7 +124,7 @@ def _about_tenant(events: Sequence[Any], tenant_id: UUID, idp_org_id: str) -> It
     own: set[str] = set()
     if named:
         own |= set(statements.OWN_SUBJECTS.scalars(tenant_id=tenant_id, subjects=named))
-        own |= set(statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, addresses=named))
+        own |= set(statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, keys=named))
     for event in events:
         names_organization = idp_org_id.encode() in event.body  # quick; most events do not
         if not own.isdisjoint(people[event.id]) or (
@@ -131,7 +134,7 @@ def _about_tenant(events: Sequence[Any], tenant_id: UUID, idp_org_id: str) -> It
 
 
 def _people_of(event: Any) -> set[str]:
-    """The ids and addresses of the people that an event is about; none if it cannot be read."""
+    """The people that an event is about, by id or ``email_key``; none if it cannot be read."""
     names: set[str] = set()
     try:
         parts = get_provider(event.source).adapt(event.body)
@@ -141,7 +144,7 @@ def _people_of(event: Any) -> set[str]:
         if isinstance(part, UserEvent):
             names.add(part.object_id)
         elif isinstance(part, EmailEvent):
-            names |= {part.recipient, normalized(part.recipient)}
+            names.add(email_key(part.recipient.strip()))
     return names
 
 
@@ -153,9 +156,9 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
     )
     if not people:
         return _at(deletion, DeletionStage.ANSWERS)
-    emails = [person.email for person in people]
-    own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, addresses=emails)
-    addresses = [normalized(email) for email in own if email]
+    emails = {person.email_key: person.email for person in people if person.email_key}
+    own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, keys=list(emails))
+    addresses = [normalized(emails[key]) for key in own]
     deleted = {
         table: statement.all(addresses=addresses, limit=BATCH)
         for table, statement in statements.DELETE_MAILS.items()
@@ -167,6 +170,8 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
     )
     for table, count in counts.items():
         deletion = _counted(deletion, table, count)
+    for statement in statements.DELETE_MAILS_FROM_FEED:
+        statement.execute(addresses=addresses)
     if BATCH in counts.values():  # there may be more
         return deletion
     named = [person.idp_user_id for person in people]
@@ -207,6 +212,7 @@ def _delete_rows(deletion: Any, idp_org_id: str) -> Any:
             {"rows": _counted(deletion, "tenants", 1).deleted_rows},
         ),
         actor=Actor(deletion.requested_by),
+        data={name: getattr(tenant, name) for name in LEFT},
     )
     return None
 

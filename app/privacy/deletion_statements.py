@@ -7,6 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
+from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
 from app.webhooks.models import WebhookEvent
 
@@ -84,15 +85,15 @@ OWN_SUBJECTS = _statement(
 OWN_ADDRESSES = _statement(
     "users.own_addresses",
     """
-    SELECT u.email FROM users u
-    WHERE u.tenant_id = :tenant_id AND u.email = ANY (CAST(:addresses AS text[])) AND NOT EXISTS (
-        SELECT FROM users o WHERE o.email = u.email AND o.tenant_id <> u.tenant_id)
+    SELECT u.email_key FROM users u
+    WHERE u.tenant_id = :tenant_id AND u.email_key = ANY (CAST(:keys AS text[])) AND NOT EXISTS (
+        SELECT FROM users o WHERE o.email_key = u.email_key AND o.tenant_id <> u.tenant_id)
     """,
 )
 NEXT_PEOPLE = _statement(
     "users.next_people",
     """
-    SELECT id, idp_user_id, email FROM users
+    SELECT id, idp_user_id, email, email_key FROM users
     WHERE tenant_id = :tenant_id AND id > :last_id ORDER BY id LIMIT :limit
     """,
 )
@@ -111,6 +112,17 @@ DELETE_EMAIL_EVENTS = _statement(
     "email_events.delete_of_tenant",
     "SELECT delete_email_events(:tenant_id, CAST(:addresses AS text[]), :limit)",
 )
+DELETE_MAILS_FROM_FEED = [
+    _statement(
+        f"{table}.delete_mails",
+        f"""
+        DELETE FROM {table} WHERE tenant_id = '{PLATFORM_TENANT_ID}'
+            AND type IN ('email.bounced', 'email.complained', 'email.suppressed')
+            AND coalesce(data, after) ->> 'address' = ANY (CAST(:addresses AS text[]))
+        """,  # noqa: S608
+    )
+    for table in ("event_outbox", "events")
+]
 DELETE_PEOPLE = _statement(
     "identity_objects.delete_people",
     """

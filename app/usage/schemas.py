@@ -158,6 +158,17 @@ class UsageSchema(Schema):
     is_current = Bool(required=True)
 
 
+class LimitUseSchema(Schema):
+    """How much of a limit is used."""
+
+    examples = {**EXAMPLES, "percent": 80, "used": 800}
+
+    feature = Str(required=True)
+    used = Int(required=True)
+    limit = Int(required=True)
+    percent = Int(required=True, metadata={"description": "The level that was reached."})
+
+
 class CorrectionSchema(Schema):
     """What is used in the current period."""
 

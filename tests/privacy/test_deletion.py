@@ -57,6 +57,7 @@ def fill(app, api, sender, slug, preset):
     body = {"idp_user_id": f"by_api_{slug}", "email": f"{slug}@api.zz", "meta_data": {"note": "x"}}
     keyed = {"Idempotency-Key": slug}
     user = api.post("/v1/users", token=token, json=body, headers=keyed).get_json()["data"]
+    api.sequence()
     api.delete(f"/v1/users/{user['id']}", token=token)
     organization = {"id": f"org_{slug}", "name": slug}
     person = {"id": f"idp_{slug}", "email": f"{slug}@idp.zz", "first_name": slug}
@@ -110,10 +111,13 @@ def small(monkeypatch):
 
 
 class TestDeletion:
-    def test_leaves_nothing_but_a_tombstone_and_one_audit_row(
-        self, app, api, sender, preset, dump, small
+    @pytest.mark.parametrize("have_positions", [False, True])
+    def test_leaves_nothing_but_a_tombstone_and_one_audit_row_with_its_event(
+        self, app, api, sender, preset, dump, small, have_positions
     ):
         gone = fill(app, api, sender, "gone", preset)
+        if have_positions:
+            api.sequence()
         make_due(gone)
 
         delete(app, gone)
@@ -121,7 +125,9 @@ class TestDeletion:
         lines = [line for line in dump().splitlines() if not line.startswith("webhook_events ")]
         left = sorted(line for line in lines if "gone" in line.lower() or str(gone.id) in line)
         (event,) = database.rows(AuditEvent, action="tenant.deleted")
-        assert [line.split(" ")[0] for line in left] == ["audit_events", "deleted_organizations"]
+        assert [line.split(" ")[0] for line in left] == [
+            "audit_events", "deleted_organizations", "event_outbox",
+        ]  # fmt: skip
         assert {row.body for row in database.rows(WebhookEvent)} == {None}
         assert event.target_id == str(gone.id)
         assert event.actor == "platform:operator"
@@ -165,10 +171,27 @@ class TestDeletion:
         after = set(dump().splitlines())
         assert [line for line in before if line not in after] == []
 
-    def test_keeps_what_is_about_people_whom_another_tenant_has_too(self, app, api, sender, preset):
+    def test_deletes_what_is_about_an_address_in_another_case(self, app, api, sender):
+        gone = create_tenant()
+        create_user(gone, email="Gone@IDP.zz")
+        data = {"recipient": "gOne@idp.zz", "message_id": "m", "bounce_type": "hard"}
+        event = {"type": "email.bounced", "timestamp": AT, "data": data}
+        sender.deliver("standard_webhooks", event, message_id="m", receiver=Receiver.EMAIL)
+        make_due(gone)
+
+        delete(app, gone)
+
+        assert {row.body for row in database.rows(WebhookEvent)} == {None}
+        for model in (EmailEventRecord, EmailMessage, Suppression):
+            assert database.rows(model) == []
+
+    @pytest.mark.parametrize("email", ["gone@idp.zz", "GONE@idp.zz"])
+    def test_keeps_what_is_about_people_whom_another_tenant_has_too(
+        self, app, api, sender, preset, email
+    ):
         gone = fill(app, api, sender, "gone", preset)
         other = create_tenant(idp_org_id="org_other")
-        create_user(other, idp_user_id="idp_gone", email="gone@idp.zz")
+        create_user(other, idp_user_id="idp_gone", email=email)
         pair = {"organization_id": "org_other", "user_id": "idp_gone", "role": "member"}
         event = {"type": "membership.created", "timestamp": AT, "data": pair}
         sender.deliver("standard_webhooks", event, message_id="other")

@@ -1,41 +1,32 @@
-"""``flask doctor``: check the installation and say how to correct each fault."""
+"""What ``flask doctor`` checks of PostgreSQL, and of what is stored there."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from ipaddress import ip_address
 
-import click
 import psycopg2
-import rq
-from flask import current_app
-from flask.cli import with_appcontext
-from gunicorn.config import Config as GunicornConfig
-from redis.exceptions import RedisError
 from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.auth.tokens import KeySet
-from app.cli.base import first_line, json_option, print_json, print_rows
-from app.config import REQUIRED, SETTINGS, Config
-from app.core.clock import utcnow
+from app.cli.base import first_line
+from app.cli.doctor.finding import Finding
+from app.config import Config
 from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
-from app.core.errors import Unavailable
-from app.core.jobs.queues import Queue, connection, live_workers, queue_named
-from app.operations.service import FIND_MIGRATION, newest_migration, unknown_plans
+from app.operations.service import (
+    FIND_MIGRATION,
+    event_backlog,
+    newest_migration,
+    unknown_plans,
+)
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
-LONGEST_WAIT = 60.0  # seconds; a job that waits longer in its queue is a fault
+LONGEST_LAG = 60.0  # seconds; events that wait longer for a position are a fault
 OLDEST_POSTGRESQL = 16
 SHOWN = 10  # tenants, and fields of each, in one finding
 MIGRATE = "Run flask db upgrade."
-REQUIRED_SETTINGS = [
-    name for name, setting in SETTINGS.items() if setting.metadata["required"] == REQUIRED
-] + ["JWT_JWKS_URL or JWT_PUBLIC_KEY"]
 SEE_POOLING = "see docs/running.md on PgBouncer."
 SEE_LOG = "see docs/running.md on PostgreSQL's log."
 
@@ -79,6 +70,13 @@ LIST_EMPTY_SELECTS = Statement(
         " GROUP BY slug ORDER BY slug LIMIT :tenants"
     ),
 )
+LIST_SEARCH_BUILDS = Statement(
+    "doctor.search_builds",
+    text(
+        "SELECT entity_type, done, total FROM search_builds WHERE NOT is_settled"
+        " ORDER BY entity_type"
+    ),
+)
 HAS_MIGRATIONS = Statement(
     "doctor.has_migrations", text("SELECT to_regclass('alembic_version') IS NOT NULL")
 )
@@ -105,118 +103,8 @@ CLOCK = Statement("doctor.clock", text("SELECT extract(epoch FROM clock_timestam
 MAY_CREATE_TABLES = text("SELECT current_user, has_schema_privilege('public', 'CREATE')")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The result of one check; ``fix`` says how to correct a fault, or is a hint where it is ok."""
-
-    check: str
-    ok: bool
-    found: str
-    fix: str = ""
-
-    @property
-    def result(self) -> str:
-        """``ok``, ``hint`` or ``FAULT``."""
-        if not self.ok:
-            return "FAULT"
-        return "hint" if self.fix else "ok"
-
-
-@click.command("doctor", epilog=f"Required variables: {', '.join(REQUIRED_SETTINGS)}.")
-@json_option
-@with_appcontext
-def doctor(as_json: bool) -> None:
-    """Check everything that the service needs; exit 1 if there is a fault.
-
-    A hint is no fault.
-    """
-    config: Config = current_app.extensions["config"]
-    findings = [
-        *_configuration(config),
-        _token_keys(config),
-        *_database(),
-        *_migrations(config),
-        *_redis(),
-    ]
-    faults = [finding for finding in findings if not finding.ok]
-    if as_json:
-        print_json([asdict(finding) for finding in findings])
-    else:
-        rows = [{**asdict(one), "result": one.result} for one in findings]
-        print_rows(rows, ["check", "result", "found"], as_json=False)
-        for finding in findings:
-            if finding.fix:
-                click.echo(f"{finding.check}: {finding.fix}")
-    if faults:
-        raise SystemExit(1)
-
-
-def _configuration(config: Config) -> Iterator[Finding]:
-    is_private = "engines" in current_app.extensions
-    if is_private:
-        fix = f"In production set {', '.join(REQUIRED_SETTINGS)}."
-        yield Finding("configuration", True, "a private instance, for development", fix)
-    else:
-        yield Finding("configuration", True, "complete")
-    for receiver, secrets in (
-        ("IDP_WEBHOOK_SECRETS", config.idp_webhook_secrets),
-        ("EMAIL_WEBHOOK_SECRETS", config.email_webhook_secrets),
-    ):
-        yield Finding(f"secret {receiver}", True, "set" if secrets else "receiver not used")
-    yield _metrics(config)
-    if config.jwt_signing_key and not is_private:
-        fix = "Unset JWT_SIGNING_KEY: everybody who can read the environment can issue tokens."
-        yield Finding("development key", False, "set", fix)
-
-
-def _metrics(config: Config) -> Finding:
-    address = listening_beyond_loopback()
-    if config.metrics_token or address is None:
-        return Finding("metrics", True, "token set" if config.metrics_token else "loopback only")
-    fix = "Set METRICS_TOKEN, or let the proxy refuse /metrics. Until then everybody can read it."
-    return Finding("metrics", True, f"without a token on {address}", fix)
-
-
-def listening_beyond_loopback() -> str | None:
-    """The first address beyond loopback that gunicorn listens on with this environment, or None."""
-    gunicorn = GunicornConfig()
-    options = gunicorn.parser().parse_args(gunicorn.get_cmd_args_from_env())
-    if options.bind:
-        gunicorn.set("bind", options.bind)
-    try:
-        addresses = gunicorn.address
-    except RuntimeError as fault:
-        raise click.ClickException(f"gunicorn cannot listen: {fault}") from None
-    for address in addresses:
-        if isinstance(address, tuple) and not _is_loopback(address[0]):
-            return f"{address[0]}:{address[1]}"
-    return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _token_keys(config: Config) -> Finding:
-    if config.jwt_public_key:
-        return Finding("token keys", True, "a public key is set")
-    try:
-        KeySet(config.jwt_jwks_url, config.jwt_algorithms).get(None)
-    except Unavailable:
-        fix = (
-            "Check that JWT_JWKS_URL is right and that this machine can reach it."
-            " Until then no token is valid."
-        )
-        return Finding("token keys", False, f"none at {config.jwt_jwks_url}", fix)
-    except LookupError:  # there are keys, but none without an id
-        pass
-    return Finding("token keys", True, f"published at {config.jwt_jwks_url}")
-
-
-def _database() -> Iterator[Finding]:
+def check_database() -> Iterator[Finding]:
+    """The findings on PostgreSQL, and on the stored rows where the migrations are applied."""
     try:
         with transaction():
             yield check_version(*SERVER_VERSION.first())
@@ -231,7 +119,7 @@ def _database() -> Iterator[Finding]:
                 yield check()
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
-                yield from (_plans(), _empty_selects())
+                yield from (_plans(), _empty_selects(), _search(), _sequencer())
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
@@ -323,12 +211,32 @@ def _empty_selects() -> Finding:
     return Finding("select fields", True, f"without options: {listed}", fix)
 
 
+def _search() -> Finding:
+    """Hint at the kinds of rows of which the search does not find all yet."""
+    builds = LIST_SEARCH_BUILDS.all()
+    if not builds:
+        return Finding("search", True, "finds all rows")
+    listed = ", ".join(f"{one.entity_type} {one.done} of {one.total}" for one in builds)
+    fix = "A worker of the queue indexes builds the terms; flask search build does it at once."
+    return Finding("search", True, f"being built: {listed}", fix)
+
+
+def _sequencer() -> Finding:
+    """Check that events get their positions soon."""
+    _, waiting, seconds = event_backlog()
+    if seconds < LONGEST_LAG:
+        return Finding("sequencer", True, f"{waiting} events wait for a position")
+    fix = "Run flask jobs sequencer. Until then the event feed shows nothing new."
+    return Finding("sequencer", False, f"{waiting} events wait, up to {seconds:.0f} s", fix)
+
+
 def _shortened(texts: Sequence[str], separator: str) -> str:
     """The first :data:`SHOWN` texts, and whether there are more."""
     return separator.join([*texts[:SHOWN], *(["…"] if len(texts) > SHOWN else [])])
 
 
-def _migrations(config: Config) -> Iterator[Finding]:
+def check_migration_role(config: Config) -> Iterator[Finding]:
+    """The finding on the owner of the tables."""
     if config.migration_database_url == config.database_url:
         found = "not set apart; only the release and flask users erase need it"
         yield Finding("migration role", True, found)
@@ -348,35 +256,3 @@ def _migrations(config: Config) -> Iterator[Finding]:
     found = f"{name} can create tables" if may else f"{name} cannot create tables"
     fix = "" if may else "MIGRATION_DATABASE_URL must name the owner of the tables."
     yield Finding("migration role", bool(may), found, fix)
-
-
-def _redis() -> Iterator[Finding]:
-    redis = connection()
-    try:
-        redis.ping()
-        yield Finding("redis", True, "answers")
-        served = {name for worker in live_workers(redis) for name in worker.queue_names()}
-        for name in Queue:
-            yield _queue(name, is_served=name.value in served)
-    except RedisError as fault:
-        fix = "Check that Redis runs and that REDIS_URL is right."
-        yield Finding("redis", False, first_line(fault), fix)
-
-
-def _queue(name: Queue, *, is_served: bool) -> Finding:
-    queue = queue_named(name, connection())
-    found = f"{queue.count} waiting"
-    if not is_served:
-        return Finding(f"queue {name}", False, f"{found}, no worker", "Run flask jobs worker.")
-    waits = _seconds_waited(queue)
-    if waits > LONGEST_WAIT:
-        fix = "Run more workers; flask jobs stats shows the queues."
-        return Finding(f"queue {name}", False, f"{found}, the first for {waits:.0f} s", fix)
-    return Finding(f"queue {name}", True, f"{found}, served")
-
-
-def _seconds_waited(queue: rq.Queue) -> float:
-    first = next(iter(queue.get_jobs(0, 1)), None)
-    if first is None or first.enqueued_at is None:
-        return 0.0
-    return (utcnow() - first.enqueued_at).total_seconds()

@@ -1,0 +1,88 @@
+"""What ``flask doctor`` checks of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+
+import click
+from flask import current_app
+
+from app.auth.tokens import KeySet
+from app.cli.doctor.finding import Finding
+from app.config import REQUIRED, SETTINGS, Config
+from app.core.errors import Unavailable
+
+REQUIRED_SETTINGS = [
+    name for name, setting in SETTINGS.items() if setting.metadata["required"] == REQUIRED
+] + ["JWT_JWKS_URL or JWT_PUBLIC_KEY"]
+
+
+def check_configuration(config: Config) -> Iterator[Finding]:
+    """The findings on the settings, and on the keys of user tokens."""
+    is_private = "engines" in current_app.extensions
+    if is_private:
+        fix = f"In production set {', '.join(REQUIRED_SETTINGS)}."
+        yield Finding("configuration", True, "a private instance, for development", fix)
+    else:
+        yield Finding("configuration", True, "complete")
+    for receiver, secrets in (
+        ("IDP_WEBHOOK_SECRETS", config.idp_webhook_secrets),
+        ("EMAIL_WEBHOOK_SECRETS", config.email_webhook_secrets),
+    ):
+        yield Finding(f"secret {receiver}", True, "set" if secrets else "receiver not used")
+    yield _metrics(config)
+    if config.jwt_signing_key and not is_private:
+        fix = "Unset JWT_SIGNING_KEY: everybody who can read the environment can issue tokens."
+        yield Finding("development key", False, "set", fix)
+    yield _token_keys(config)
+
+
+def _metrics(config: Config) -> Finding:
+    address = listening_beyond_loopback()
+    if config.metrics_token or address is None:
+        return Finding("metrics", True, "token set" if config.metrics_token else "loopback only")
+    fix = "Set METRICS_TOKEN, or let the proxy refuse /metrics. Until then everybody can read it."
+    return Finding("metrics", True, f"without a token on {address}", fix)
+
+
+def listening_beyond_loopback() -> str | None:
+    """The first address beyond loopback that gunicorn listens on with this environment, or None."""
+    # gunicorn.config reads WEB_CONCURRENCY when it is imported; app.config has checked it by now.
+    from gunicorn.config import Config as GunicornConfig
+
+    gunicorn = GunicornConfig()
+    options = gunicorn.parser().parse_args(gunicorn.get_cmd_args_from_env())
+    if options.bind:
+        gunicorn.set("bind", options.bind)
+    try:
+        addresses = gunicorn.address
+    except RuntimeError as fault:
+        raise click.ClickException(f"gunicorn cannot listen: {fault}") from None
+    for address in addresses:
+        if isinstance(address, tuple) and not _is_loopback(address[0]):
+            return f"{address[0]}:{address[1]}"
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _token_keys(config: Config) -> Finding:
+    if config.jwt_public_key:
+        return Finding("token keys", True, "a public key is set")
+    try:
+        KeySet(config.jwt_jwks_url, config.jwt_algorithms).get(None)
+    except Unavailable:
+        fix = (
+            "Check that JWT_JWKS_URL is right and that this machine can reach it."
+            " Until then no token is valid."
+        )
+        return Finding("token keys", False, f"none at {config.jwt_jwks_url}", fix)
+    except LookupError:  # there are keys, but none without an id
+        pass
+    return Finding("token keys", True, f"published at {config.jwt_jwks_url}")
