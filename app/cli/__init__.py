@@ -12,6 +12,7 @@ from app.cli.imports import export_file, import_file, imports
 from app.cli.jobs import jobs
 from app.cli.memberships import memberships
 from app.cli.platform_admins import platform_admins
+from app.cli.scim import scim
 from app.cli.search import search
 from app.cli.subscriptions import subscriptions
 from app.cli.tenants import tenants
@@ -35,6 +36,7 @@ COMMANDS = (
     jobs,
     memberships,
     platform_admins,
+    scim,
     search,
     subscriptions,
     tenants,

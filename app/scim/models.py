@@ -12,7 +12,7 @@ from sqlalchemy import (
     BigInteger,
     ForeignKeyConstraint,
     Index,
-    Integer,
+    SmallInteger,
     Text,
     UniqueConstraint,
     text,
@@ -192,9 +192,9 @@ class ScimRequest(db.Model):  # type: ignore[name-defined]
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     connection_id: Mapped[UUID] = mapped_column(primary_key=True)
-    slot: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    slot: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
     sent_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
     method: Mapped[str] = mapped_column(Text)
     path: Mapped[str] = mapped_column(Text)
-    status: Mapped[int] = mapped_column(Integer)
+    status: Mapped[int] = mapped_column(SmallInteger)
     detail: Mapped[str] = mapped_column(Text)

@@ -166,6 +166,18 @@ class ScimRotationSchema(Schema):
     overlap_hours = Int(ge=0, le=720, load_default=24)
 
 
+class ScimRequestSchema(Schema):
+    """A request of a connection, without the values that it sent."""
+
+    examples = EXAMPLES
+
+    sent_at = AwareDateTime(required=True)
+    method = Str(required=True)
+    path = Str(required=True)
+    status = Int(required=True)
+    detail = Str(required=True, metadata={"description": "The error's scimType."})
+
+
 class ScimConnectionQuerySchema(PageQuerySchema):
     """Filters of the list of connections."""
 

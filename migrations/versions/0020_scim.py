@@ -184,11 +184,11 @@ def upgrade():
         "scim_requests",
         sa.Column("tenant_id", sa.Uuid(), nullable=False),
         sa.Column("connection_id", sa.Uuid(), nullable=False),
-        sa.Column("slot", sa.Integer(), nullable=False),
+        sa.Column("slot", sa.SmallInteger(), nullable=False),
         sa.Column("sent_at", MOMENT, nullable=False),
         sa.Column("method", sa.Text(), nullable=False),
         sa.Column("path", sa.Text(), nullable=False),
-        sa.Column("status", sa.Integer(), nullable=False),
+        sa.Column("status", sa.SmallInteger(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
         of_connection("scim_requests"),
         sa.PrimaryKeyConstraint(
