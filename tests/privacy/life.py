@@ -49,9 +49,9 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_identity_events(sender, first, second)
     _by_mail(api, sender, platform)
     _by_imports(app, api, first)
-    _by_directory(app, first)
     api.sequence()
     _by_later_changes(api, platform, user_id)
+    _by_directory(app, first)
     return user_id
 
 
