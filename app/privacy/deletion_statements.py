@@ -6,6 +6,7 @@ from sqlalchemy import ARRAY, Uuid, any_, bindparam, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.db.models import Moment
+from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
@@ -35,15 +36,12 @@ SAVE = Statement(
     .where(_deletions.c.tenant_id == bindparam("of_tenant_id"))
     .values({name: bindparam(name, type_=_deletions.c[name].type) for name in SAVED}),
 )
-TAKE_DUE = _statement(
-    "tenant_deletions.take_due",
-    """
-    UPDATE tenant_deletions SET worked_at = :now WHERE tenant_id IN (
-        SELECT d.tenant_id FROM tenant_deletions d JOIN tenants t ON t.id = d.tenant_id
-        WHERE t.deletes_at <= :now AND d.worked_at < :idle_since
-        ORDER BY d.worked_at LIMIT :limit FOR UPDATE OF d SKIP LOCKED
-    ) RETURNING tenant_id
-    """,
+TAKE_STALLED = take_stalled(
+    TenantDeletion,
+    "worked_at",
+    _deletions.c.tenant_id.in_(
+        select(Tenant.id).where(Tenant.deletes_at <= bindparam("now", type_=Moment))
+    ),
 )
 BURY = Statement(
     "deleted_organizations.bury",
