@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from scim2_models import (
+    InvalidCursorException,
     NotImplementedException,
     Resource,
     ResourceType,
@@ -17,6 +18,7 @@ from scim2_server.storage import ScimStorage, SearchPage
 
 from app.core.actors import Actor
 from app.core.db import transactions
+from app.core.db.queries import id_or_none
 from app.scim.group_store import GroupStore
 from app.scim.parameters import Keeps, kept
 from app.scim.user_store import UserStore
@@ -65,10 +67,15 @@ class Storage(ScimStorage):
         *,
         position: Any = None,
     ) -> SearchPage:
-        """One page, in the order of the ids; ``position`` is the last id of the page before."""
+        """One page, in the order of the ids; ``position`` is the last id of the page before.
+
+        Raises InvalidCursorException for a position that is no id.
+        """
         if len(resource_types) != 1:
             raise NotImplementedException(detail="Search below /Users or /Groups.")
-        after = None if position is None else UUID(position)
+        after = None if position is None else id_or_none(str(position))
+        if position is not None and after is None:
+            raise InvalidCursorException
         return self._of(resource_types[0]).search(search_request, after)
 
     def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
