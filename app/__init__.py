@@ -36,6 +36,7 @@ DOMAINS = (
     "webhooks",
     "imports",
     "api_keys",
+    "scim",
     "audit",
     "search",
     "privacy",
@@ -119,6 +120,8 @@ def _register_domains(app: Flask) -> None:
         routes = import_module(f"app.{domain}.routes")
         for blueprint in routes.BLUEPRINTS:
             api.register_blueprint(blueprint)
+        for protocol in getattr(routes, "PROTOCOLS", ()):
+            app.register_blueprint(protocol)
     api.webhooks = describe_webhooks(api)
     open_documentation(app)
 

@@ -289,6 +289,9 @@ class Config:
     ratelimit_platform: str = _setting(
         _rate, "60000/minute", "requests of one platform credential, over all endpoints"
     )
+    ratelimit_scim: str = _setting(
+        _rate, "12000/minute", "requests of one SCIM connection's credential"
+    )
     ratelimit_failed_auth: str = _setting(
         _rate, "1000/minute", "failed authentications from one address"
     )

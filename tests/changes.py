@@ -16,12 +16,13 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.api_keys import service as api_keys
-from app.auth.permissions import Permission
-from app.core.actors import SYSTEM_CLI
+from app.auth.permissions import Permission, Role
+from app.core.actors import SYSTEM_CLI, Actor
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
 from app.imports.models import Import
+from app.scim import service as scim
 from app.users import service as users
 from app.webhooks.models import Status, WebhookEvent
 from tests.database import platform_transaction
@@ -29,6 +30,13 @@ from tests.document import Operation, find_row, operations
 from tests.factories import create_preset, create_tenant, create_webhook_endpoint, save
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
+ADMIN = Actor("key:demo", Role.ADMIN)
+CONNECTION = {
+    "provider": "generic",
+    "default_role": "member",
+    "group_roles": {},
+    "deactivate": "membership",
+}
 # These read by POST.
 QUESTIONS = {
     "POST /v1/billing/plans/{preset_id}/preview",
@@ -74,6 +82,8 @@ def make_world(app: Flask) -> dict[str, Any]:
             tenant_id=tenant_id,
             actor=SYSTEM_CLI,
         )
+        for name in ("first", "second"):
+            scim.create(tenant_id, {"name": name, **CONNECTION}, actor=ADMIN)
         newcomer = users.create(
             tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
         )
@@ -141,6 +151,7 @@ VALUES = {
         "data": as_file(tenant_line("imported")),
         "content_type": MEDIA_TYPE,
     },
+    "PATCH /v1/scim-connections/{connection_id}": lambda api, world: {"json": {"name": "Renamed"}},
     "PATCH /v1/tenants/{tenant_id}": lambda api, world: {"json": {"name": "Renamed"}},
     "PATCH /v1/tenants/{tenant_id}/meta_data": lambda api, world: {
         "json": {"patches": {"segment": "Renamed"}}

@@ -39,7 +39,7 @@ LAYERS = (
     ("memberships",),
     ("users", "subscriptions", "flags", "emails", "api_keys", "webhook_endpoints"),
     ("usage",),
-    ("identity_sync",),
+    ("identity_sync", "scim"),
     ("webhooks", "imports", "events"),
     ("webhook_deliveries",),
     ("privacy",),

@@ -25,6 +25,7 @@ from tests.factories import (
     create_webhook_endpoint,
     platform_token,
 )
+from tests.scim.directory import create_connection
 
 # It has an error body of its own, without our codes. It evaluates flags for suspended tenants too,
 # and keys that do not exist are an answer.
@@ -268,6 +269,7 @@ class TestOtherTenants:
             create_api_key_in(tenant)
             for _ in range(2):  # one is deleted
                 create_webhook_endpoint(UUID(tenant["tenant_id"]))
+            create_connections_in(tenant)
         return demo
 
     def test_another_tenants_rows_do_not_exist(self, api, world, guarded):
@@ -319,6 +321,16 @@ class TestOtherTenants:
             answer = send(api, one, token)
             assert answer.status_code == 200, one.name
             assert not any(name in answer.text for name in foreign), one.name
+
+
+def create_connections_in(tenant: dict) -> None:
+    """SCIM connections: the request that deletes one leaves others."""
+
+    class Named:
+        id = tenant["tenant_id"]
+
+    for name in ("first", "second"):
+        create_connection(Named, name=name)
 
 
 def create_api_key_in(tenant: dict) -> None:

@@ -13,6 +13,7 @@ from app.cli.jobs import jobs
 from app.cli.memberships import memberships
 from app.cli.plans import plans
 from app.cli.platform_admins import platform_admins
+from app.cli.scim import scim
 from app.cli.search import search
 from app.cli.subscriptions import subscriptions
 from app.cli.tenants import tenants
@@ -38,6 +39,7 @@ COMMANDS = (
     memberships,
     plans,
     platform_admins,
+    scim,
     search,
     subscriptions,
     tenants,

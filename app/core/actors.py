@@ -14,9 +14,10 @@ class Actor:
     """``id`` is shown in rows and in the audit trail.
 
     It is a user's id, ``platform:<sub>``, ``key:<key id>``, ``system:`` with ``idp``, ``email``,
-    ``job`` or ``webhooks``, or ``cli:`` with the name of the operating system's user. ``role`` is
-    the role of a tenant's credential (``admin`` for an API key). It is None for platform
-    credentials, the system and commands, to which the role hierarchy does not apply.
+    ``job`` or ``webhooks``, ``scim:<connection id>``, or ``cli:`` with the name of the operating
+    system's user. ``role`` is the role of a tenant's credential (``admin`` for an API key). It is
+    None for platform credentials, the system and commands, to which the role hierarchy does not
+    apply.
     """
 
     id: str

@@ -32,6 +32,7 @@ from app.privacy.person import (
     of_subjects,
     tenant_column,
 )
+from app.scim.models import ScimMember, ScimUser
 from app.search.models import SearchTerm
 from app.tenants.models import Tenant
 from app.users.models import UserErasure
@@ -40,7 +41,8 @@ Tables = Mapping[str, Callable[[], Iterable[Any]]]
 """For each table a function that reads its rows."""
 
 TENANTS, ERASURES = Tenant.__table__, UserErasure.__table__
-SECRET = frozenset({"digest", "replay_key"})
+SCIM_USERS, SCIM_MEMBERS = ScimUser.__table__, ScimMember.__table__
+SECRET = frozenset({"digest", "old_digest", "replay_key"})
 """Columns that are not exported, because only an attacker could use them."""
 
 
@@ -65,6 +67,10 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         "user_erasures": _reader(connection, select(ERASURES).where(ERASURES.c.user_id.in_(users))),
         "custom_field_index_rows": _reader(
             connection, select(IndexRow.__table__).where(IndexRow.entity_id.in_(users))
+        ),
+        "scim_users": _reader(connection, select(SCIM_USERS).where(SCIM_USERS.c.id.in_(users))),
+        "scim_members": _reader(
+            connection, select(SCIM_MEMBERS).where(SCIM_MEMBERS.c.user_id.in_(users))
         ),
         "search_terms": _reader(connection, _terms(person)),
         "platform_admins": _reader(

@@ -18,6 +18,7 @@ from tests.factories import (
     save,
 )
 from tests.imports.files import as_file, finish, post
+from tests.scim.directory import Directory, create_connection
 from tests.webhooks.sending import Sender
 
 CANARY = "canarybird"
@@ -50,6 +51,7 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_imports(app, api, first)
     api.sequence()
     _by_later_changes(api, platform, user_id)
+    _by_directory(app, first)
     return user_id
 
 
@@ -168,6 +170,18 @@ def _by_imports(app: Any, api: Any, tenant: Any) -> None:
     failed = save(Import, created_by_user_id="cli:root", state="failed", finished_at=utcnow())
     body = as_file({**user, "idp_org_id": tenant.idp_org_id, "email": mail("new")})
     save(ImportPiece, import_id=failed.id, number=0, body=body)
+
+
+def _by_directory(app: Any, tenant: Any) -> None:
+    """A superadmin's connection, and a directory that provisions the person."""
+    made_by = f"platform:{SUBJECT}"
+    actors = {"created_by_user_id": made_by, "updated_by_user_id": made_by}
+    directory = Directory(app, create_connection(tenant, **actors)[1])
+    user = directory.add_user(word("User-Name"), externalId=SUBJECT, title=word("title"))
+    group = directory.add_group("All")
+    member = {"value": user["id"], "display": word("display")}
+    directory.patch(f"/Groups/{group['id']}", {"op": "add", "path": "members", "value": [member]})
+    directory.find(f'userName eq "{word("user-name")}"')
 
 
 def _post(sender: Sender, event_type: str, data: dict[str, Any], **options: Any) -> None:

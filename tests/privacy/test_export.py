@@ -92,7 +92,8 @@ class TestCoverage:
         # Definitions, and what other than the person is described by its tenant.
         assert tables - set(of_person) == {
             "api_keys", "custom_fields", "custom_field_indexes", "feature_overrides",
-            "plan_assignments", "tenant_deletions",
+            "plan_assignments", "scim_connections", "scim_groups", "scim_requests",
+            "tenant_deletions",
             "usage_counters", "usage_keys",
         }  # fmt: skip
         assert tables - set(of_tenant) == {"imports", "platform_admins"}
