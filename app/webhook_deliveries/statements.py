@@ -54,8 +54,14 @@ ADD_DELIVERIES = Statement(
     prepare=False,
 )
 
+# Who holds the lock claims. Its commit does not wait for the disk: what a crash of PostgreSQL undoes
+# is only made again.
 TRY_LOCK = Statement(
-    "webhook_deliveries.try_lock", select(func.pg_try_advisory_xact_lock(7_021_119))
+    "webhook_deliveries.try_lock",
+    select(
+        func.pg_try_advisory_xact_lock(7_021_119).label("is_mine"),
+        func.set_config("synchronous_commit", "off", True),
+    ),
 )
 
 # An endpoint may have `:together` deliveries at a time, one if it is failing, and `rate_limit` attempts

@@ -52,6 +52,11 @@ def deliver(app, until) -> None:
         wait_until(until)
 
 
+def claim() -> list:
+    claimed, _ = work.exchange([], 10)
+    return claimed
+
+
 def deliveries() -> list:
     return database.rows(WebhookDelivery)
 
@@ -134,7 +139,7 @@ class TestDelivery:
         with app.app_context():
             work.prepare()
             assert work.add_deliveries() > 0
-            assert work.claim(10) == []
+            assert claim() == []
         api.patch(path, token=platform_token(), query_string={"is_active": "true"})
         deliver(app, lambda: statuses() == ["succeeded"])
 
@@ -286,8 +291,8 @@ class TestRetry:
         with app.app_context():
             work.prepare()
             work.add_deliveries()
-            assert len(work.claim(10)) == 1
-            assert work.claim(10) == []
+            assert len(claim()) == 1
+            assert claim() == []
         database.execute(
             "UPDATE webhook_deliveries SET next_attempt_at = now()"
         )  # the lease is over
@@ -302,13 +307,13 @@ class TestRetry:
         with app.app_context():
             work.prepare()
             work.add_deliveries()
-            (late,) = work.claim(10)
+            (late,) = claim()
             database.execute("UPDATE webhook_deliveries SET next_attempt_at = now()")
-            (current,) = work.claim(10)
+            (current,) = claim()
 
-            work.record([attempt.Result(late, code=500)])
+            work.exchange([attempt.Result(late, code=500)], 0)
             assert statuses() == ["sending"]
-            work.record([attempt.Result(current, code=200)])
+            work.exchange([attempt.Result(current, code=200)], 0)
 
         assert statuses() == ["succeeded"]
 
