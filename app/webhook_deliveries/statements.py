@@ -30,6 +30,8 @@ ENSURE_FEED = Statement(
 # Add the deliveries of the events after the feed's position, and move the position: both or none,
 # so each event gets its deliveries exactly once. The lock on the feed's row lets one sender at a
 # time do it. Of the events up to `last_position` none is missing, because positions have no gaps.
+# The index finds the endpoints of the event's tenant and of the platform; the function alone would
+# look at every endpoint for every event.
 ADD_DELIVERIES = Statement(
     "webhook_deliveries.add",
     text(
@@ -46,6 +48,7 @@ ADD_DELIVERIES = Statement(
         "  FROM span"
         "  JOIN events e ON e.position > span.first AND e.position <= span.last"
         "  JOIN webhook_endpoints p ON p.is_active"
+        "    AND p.tenant_id IN (e.tenant_id, '00000000-0000-0000-0000-000000000000')"
         "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
         "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING"
         ") "
