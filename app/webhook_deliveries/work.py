@@ -29,6 +29,9 @@ from app.webhook_endpoints.models import DisabledReason
 
 BATCH = 1_000  # events whose deliveries are added by one transaction
 TOGETHER = 5  # deliveries of one endpoint at a time
+OF_OWNER = (
+    50  # deliveries of one tenant, or of the platform, at a time: half of what a sender makes
+)
 LEASE = 45  # seconds; more than an attempt takes
 FAILING_HOURS = 120  # of nothing but failure, after which an endpoint is disabled
 
@@ -66,7 +69,8 @@ def exchange(results: Sequence[Result], most: int) -> tuple[list[Work], int]:
 def _claim(most: int) -> list[Work]:
     if not TRY_LOCK.first().is_mine:
         return []
-    ids = [UUID(found) for found in CLAIM.scalars(most=most, together=TOGETHER, lease=LEASE)]
+    limits = {"most": most, "together": TOGETHER, "of_owner": OF_OWNER}
+    ids = [UUID(found) for found in CLAIM.scalars(**limits, lease=LEASE)]
     if not ids:
         return []
     rows = LOAD.all(ids=ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -342,6 +343,26 @@ class TestIsolation:
             with sender(app):
                 wait_until(lambda: len(hook.received) == 30, seconds=2.5)
                 assert dead.received == []
+
+    def test_one_tenants_endpoints_get_at_most_half_of_what_a_sender_makes(self, app, api, hook):
+        tenant = create_tenant()
+        for _ in range(12):
+            create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
+        for number in range(5):
+            change(api, tenant, name=f"Name {number}")
+        platforms = create_endpoint(api, url=hook.url, types=["user.*"])
+        change(api, create_tenant())
+
+        with app.app_context():
+            work.prepare()
+            work.add_deliveries()
+            claimed, _ = work.exchange([], 100)
+            again, _ = work.exchange([], 100)
+
+        owners = Counter(str(one.endpoint.tenant_id) for one in claimed)
+        assert owners[str(tenant.id)] == 50
+        assert platforms["id"] in {str(one.endpoint.id) for one in claimed}
+        assert str(tenant.id) not in {str(one.endpoint.tenant_id) for one in again}
 
     def test_keeps_to_the_rate_limit(self, app, api, hook):
         create_endpoint(api, url=hook.url, types=["user.*"], rate_limit=4)
