@@ -19,6 +19,7 @@ from functools import partial
 from itertools import chain
 from multiprocessing.context import ForkServerProcess
 
+import psutil
 import psycopg2
 from flask import Flask
 from redis import Redis
@@ -68,7 +69,8 @@ class Report:
             f" {self.kills} kills of sequencers, senders and workers, {self.restarts} restarts of"
             f" PostgreSQL, Redis emptied once: {READERS} readers got each position"
             f" once, without gaps, in {self.pages} pages; {ENDPOINTS} endpoints got each event,"
-            f" {self.duplicates} of {self.delivered} deliveries again; {self.seconds:.0f} s"
+            f" {self.duplicates} of {self.delivered} deliveries again"
+            f" ({self.duplicates / self.delivered:.2%}); {self.seconds:.0f} s"
         )
 
 
@@ -115,7 +117,7 @@ def _prove(
         with _together([_writer(found.app, one, changes // writers, report) for one in people]):
             _kill_processes(found, kills, report, progress)
         for start in STARTS:
-            hooks.callback(start(found.environment).kill)
+            hooks.callback(_kill, start(found.environment))
         _wait(lambda: all(len(set(one.ids)) >= len(report.committed) for one in receivers))
         _wait(lambda: not _undelivered())
     for reader in readers:
@@ -237,7 +239,7 @@ def _kill_processes(
             _wait(lambda share=share: progress() >= share)
             time.sleep(random.uniform(0, 0.2))
             start = STARTS[report.kills % len(STARTS)]
-            alive[start].pop(random.randrange(PROCESSES)).kill()
+            _kill(alive[start].pop(random.randrange(PROCESSES)))
             alive[start].append(start(environment))
             report.kills += 1
             if report.kills == kills // 2:
@@ -247,7 +249,16 @@ def _kill_processes(
                 report.restarts += 1
     finally:
         for process in chain(*alive.values()):
-            process.kill()
+            _kill(process)
+
+
+def _kill(process: ForkServerProcess) -> None:
+    """SIGKILL to the process and to its children, which a worker has."""
+    found = psutil.Process(process.pid)
+    for one in (found, *found.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    process.join()
 
 
 def _all_read(readers: list[_Reader], report: Report) -> None:
