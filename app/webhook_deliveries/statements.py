@@ -15,6 +15,7 @@ from sqlalchemy import (
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
+from app.events.positions import FROZEN
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
 
@@ -57,13 +58,14 @@ ADD_DELIVERIES = Statement(
     prepare=False,
 )
 
-# Who holds the lock claims. Its commit does not wait for the disk: what a crash of PostgreSQL undoes
-# is only made again.
+# Who holds the lock claims. PostgreSQL ends the transaction of a process that is frozen meanwhile. The
+# commit does not wait for the disk: what a crash of PostgreSQL undoes is only made again.
 TRY_LOCK = Statement(
     "webhook_deliveries.try_lock",
     select(
         func.pg_try_advisory_xact_lock(7_021_119).label("is_mine"),
         func.set_config("synchronous_commit", "off", True),
+        func.set_config("idle_in_transaction_session_timeout", FROZEN, True),
     ),
 )
 

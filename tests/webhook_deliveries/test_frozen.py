@@ -59,7 +59,7 @@ def test_another_process_does_the_work_of_a_frozen_one(api, environment, frozen)
             change(api, number)
             if number == 5:
                 os.kill(victim.pid, signal.SIGSTOP)
-        wait_until(lambda: len(set(hook.ids)) == 21, seconds=60)
+        wait_until(lambda: len(set(hook.ids)) == 21, seconds=25)
         os.kill(victim.pid, signal.SIGCONT)
         wait_until(lambda: succeeded() == 21)
         time.sleep(0.5)
