@@ -46,11 +46,10 @@ ADD_DELIVERIES = Statement(
         "  INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type,"
         "    status, attempts, next_attempt_at)"
         "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
-        "  FROM span"
-        "  JOIN events e ON e.position > span.first AND e.position <= span.last"
-        "  JOIN webhook_endpoints p ON p.is_active"
+        "  FROM events e JOIN webhook_endpoints p ON p.is_active"
         "    AND p.tenant_id IN (e.tenant_id, '00000000-0000-0000-0000-000000000000')"
         "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
+        "  WHERE e.position > (SELECT first FROM span) AND e.position <= (SELECT last FROM span)"
         "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING"
         ") "
         "SELECT last - first FROM span"
@@ -179,6 +178,7 @@ RECORD = Statement(
 FIND_FAILING = Statement(
     "webhook_endpoint_states.find_failing",
     select(WebhookEndpointState.endpoint_id).where(
+        WebhookEndpointState.tenant_id == any_(bindparam("tenant_ids", type_=ARRAY(Uuid))),
         WebhookEndpointState.endpoint_id == any_(bindparam("ids", type_=ARRAY(Uuid))),
         WebhookEndpointState.failing_since < bindparam("before", type_=Moment),
     ),

@@ -106,7 +106,10 @@ def _record(results: Sequence[Result]) -> int:
     disabled = dict.fromkeys(sorted(gone), DisabledReason.GONE)
     if failed - gone:
         before = now - timedelta(hours=FAILING_HOURS)
-        failing = FIND_FAILING.scalars(ids=sorted(failed - gone), before=before)
+        owners = {one.work.endpoint.tenant_id for one in results}
+        failing = FIND_FAILING.scalars(
+            tenant_ids=sorted(owners), ids=sorted(failed - gone), before=before
+        )
         disabled |= dict.fromkeys(failing, DisabledReason.FAILING)
     return sum(
         endpoints.disable(endpoint_id, reason, actor=SYSTEM_WEBHOOKS)

@@ -118,7 +118,7 @@ SELECT tenant_id, id, '', 0 FROM webhook_endpoints;
 INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type, status,
     attempts, next_attempt_at)
 SELECT tenant_id, id, created_at, tenant_id, gen_random_uuid(), 'user.created',
-    CASE WHEN random() < 0.1 THEN 'pending' ELSE 'succeeded' END, 1, NULL
+    CASE WHEN random() < 0.001 THEN 'pending' ELSE 'succeeded' END, 1, NULL
 FROM users;
 UPDATE webhook_deliveries SET next_attempt_at = now() WHERE status = 'pending';
 """
