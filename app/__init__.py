@@ -11,6 +11,7 @@ from flask import Flask
 from app.auth.key_use import record_refused_uses
 from app.auth.tokens import TokenVerifier
 from app.config import load_config
+from app.console.routes import open_console
 from app.core.db.engine import configure_engine, engine_options
 from app.core.http.cors import allow_origins
 from app.core.http.hooks import register_hooks
@@ -106,6 +107,7 @@ def _register_domains(app: Flask) -> None:
         for blueprint in routes.BLUEPRINTS:
             api.register_blueprint(blueprint)
     open_documentation(app)
+    open_console(app)
 
 
 def _register_commands(app: Flask) -> None:

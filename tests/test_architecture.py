@@ -42,6 +42,7 @@ LAYERS = (
     ("identity_sync",),
     ("webhooks", "imports"),
     ("privacy",),
+    ("console",),
     ("cli",),
     ("dev",),
 )
@@ -390,6 +391,8 @@ def tenant_owned() -> set[str]:
 GLOBAL = {
     "alembic_version",
     "api_keys",
+    "console_sessions",
+    "console_tickets",
     "deleted_organizations",
     "email_events",
     "email_messages",

@@ -1,0 +1,17 @@
+"""The pages, one module for each subject; importing them registers them."""
+
+from app.console.pages import (  # noqa: F401
+    api_keys,
+    audit,
+    custom_fields,
+    flags,
+    members,
+    operations,
+    plans,
+    search,
+    subscriptions,
+    suppressions,
+    tenants,
+    users,
+    webhooks,
+)
