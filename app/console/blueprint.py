@@ -111,6 +111,7 @@ def _error_page(status: int, answer: Answer | None) -> Response:
 
 
 console.register_error_handler(Refused, _refused)
+console.register_error_handler(404, _failed)  # the application has its own handler for this status
 _handler: Callable[[Exception], Response] = _failed
 for kind in (
     AppError,

@@ -1,0 +1,474 @@
+"""The pages: who sees what, forms and their errors, lists, and what tenants typed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from app.auth.permissions import Permission
+from app.console.assets import FOLDER, NAMES, get_asset
+from app.webhooks.models import WebhookEvent
+from tests import database
+from tests.custom_fields.fields import create_field
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_member,
+    create_override,
+    create_preset,
+    create_subscription,
+    create_tenant,
+    limit_flag,
+    preset_flag,
+    save,
+)
+from tests.search import finding
+
+ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
+
+
+@pytest.fixture
+def tenant():
+    return create_tenant(name="Acme", slug="acme")
+
+
+@pytest.fixture
+def world(tenant):
+    """One row of each kind, by the name of its id in the addresses of pages."""
+    preset = create_limits("free", limit_flag(), preset_flag("theme", "plain"))
+    user, membership, _ = create_member(tenant, "owner")
+    override = create_override(tenant, preset, "theme", "rich")
+    create_api_key(tenant, [Permission.USERS_READ])
+    ((key_id,),) = database.query("SELECT id FROM api_keys")
+    return {
+        "tenant_id": tenant.id,
+        "user_id": user.id,
+        "membership_id": membership.id,
+        "subscription_id": create_subscription(tenant).id,
+        "field_id": create_field(tenant, field_key="department", field_type="text").id,
+        "plan_id": preset.id,
+        "override_id": override.id,
+        "key_id": key_id,
+        "key": "theme",
+        "event_id": webhook_event().id,
+        "user": user,
+    }
+
+
+def webhook_event():
+    return save(
+        WebhookEvent,
+        source="standard_webhooks",
+        external_id="evt_1",
+        event_type="user.created",
+        digest="x",
+        body=b'{"type": "user.created"}',
+        headers={},
+        request_id="",
+    )
+
+
+def addresses(app, world, *, of_tenant=None):
+    """The address of each page that can be read."""
+    found = []
+    for rule in app.url_map.iter_rules():
+        is_page = rule.endpoint.startswith("console.") and "GET" in rule.methods
+        special = {"console.read_asset", "console.unknown_page", "console.remove_suppression"}
+        if not is_page or rule.endpoint in special or "sign_in" in rule.endpoint:
+            continue
+        if rule.endpoint in {"console.confirm_link", "console.restore_field"}:
+            continue
+        if of_tenant is None or ("tenant_id" in rule.arguments) == of_tenant:
+            values = {name: world[name] for name in rule.arguments}
+            path = re.sub(r"<(?:\w+:)?(\w+)>", lambda m, v=values: str(v[m[1]]), rule.rule)
+            found.append(path)
+    return sorted(found)
+
+
+class TestEveryPage:
+    def test_is_shown_to_a_superadmin(self, app, signed_in, world):
+        browser = signed_in()
+
+        statuses = {path: browser.get(path).status_code for path in addresses(app, world)}
+
+        assert {path: each for path, each in statuses.items() if each != 200} == {}
+        assert len(statuses) > 40
+
+    def test_leads_somebody_without_a_session_to_the_sign_in(self, app, anonymous, world):
+        for path in addresses(app, world):
+            answer = anonymous.get(path)
+
+            assert answer.status_code == 303, path
+            assert answer.location.startswith("/console/sign-in?next=/console"), path
+
+    def test_of_another_tenant_does_not_exist(self, app, signed_in, world):
+        stranger, _, _ = create_member(create_tenant(), "owner")
+        browser = signed_in(stranger)
+
+        statuses = {
+            path: browser.get(path).status_code for path in addresses(app, world, of_tenant=True)
+        }
+
+        assert {path: each for path, each in statuses.items() if each not in (403, 404)} == {}
+
+    @pytest.mark.parametrize("role", ["owner", "admin", "billing", "member", "viewer"])
+    def test_in_a_menu_is_shown_to_the_role(self, signed_in, tenant, world, role):
+        browser = signed_in(create_member(tenant, role)[0])
+        menu = browser.get("/console").text.partition('<nav class="side"')[2].partition("</nav>")[0]
+        links = re.findall(r'href="([^"]+)"', menu)
+
+        assert len(links) >= 5
+        for link in links:
+            assert browser.get(link).status_code == 200, link
+
+    def test_is_refused_to_a_tenant_where_it_is_the_platforms(self, signed_in, world):
+        browser = signed_in(world["user"])
+
+        for path in ("/console/tenants", "/console/webhooks", "/console/operations"):
+            assert browser.get(path).status_code == 403, path
+
+    def test_that_does_not_exist_says_so(self, signed_in):
+        answer = signed_in().get("/console/nothing/here")
+
+        assert answer.status_code == 404
+        assert "There is nothing here" in answer.text
+
+    def test_is_small(self, app, signed_in, world):
+        browser = signed_in()
+        packed = {"Accept-Encoding": "gzip"}
+
+        pages = [len(browser.get(path, headers=packed).data) for path in addresses(app, world)]
+        files = sum(len(get_asset(name).compressed) for name in NAMES)
+
+        assert max(pages) < 20_000
+        assert files + max(pages) < 60_000
+
+
+class TestWhatWasTyped:
+    def test_is_text_everywhere(self, app, signed_in):
+        tenant = create_tenant(name=ATTACK, primary_contact_name=ATTACK, mailing_city=ATTACK)
+        user, membership, _ = create_member(
+            tenant, "owner", first_name=ATTACK, last_name=ATTACK, meta_data={ATTACK: ATTACK}
+        )
+        preset = create_limits(ATTACK, preset_flag("theme", ATTACK))
+        create_api_key(tenant, name=ATTACK)
+        browser = signed_in()
+        browser.send(f"/console/tenants/{tenant.id}/edit", name=ATTACK + "2", slug=tenant.slug)
+
+        for path in (
+            "/console/tenants",
+            f"/console/tenants/{tenant.id}",
+            f"/console/tenants/{tenant.id}/edit",
+            f"/console/tenants/{tenant.id}/members",
+            f"/console/tenants/{tenant.id}/members/{membership.id}",
+            f"/console/tenants/{tenant.id}/users/{user.id}",
+            f"/console/tenants/{tenant.id}/users/{user.id}/edit",
+            f"/console/tenants/{tenant.id}/audit",
+            f"/console/plans/{preset.id}",
+            f"/console/plans/{preset.id}/edit",
+            "/console/api-keys",
+        ):
+            text = browser.get(path).text
+
+            assert "<script>alert" not in text, path
+            assert "<img src=x" not in text, path
+            assert "alert(1)" in text, path
+            assert "49" not in re.findall(r"&gt;(\d+)", text), path
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/console?q={}",
+            "/console/tenants?slug={}",
+            "/console/audit?actor={}&cursor={}",
+            "/console/sign-in?next={}",
+            "/console/sign-in/link?token={}",
+            "/console/suppressions/remove?address={}",
+        ],
+    )
+    def test_in_an_address_is_text(self, signed_in, path):
+        text = signed_in().get(path.replace("{}", ATTACK)).text
+
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+
+    def test_in_a_notice_is_text(self, signed_in):
+        browser = signed_in()
+        browser.client.set_cookie("console-notice", ATTACK.encode().hex(), path="/")
+
+        text = browser.get("/console").text
+
+        assert "&lt;script&gt;alert" in text
+        assert "<script>alert" not in text
+
+    @pytest.mark.parametrize("value", ["zz", "ff", "a" * 9999, ""])
+    def test_a_notice_that_is_none_is_ignored(self, signed_in, value):
+        browser = signed_in()
+        browser.client.set_cookie("console-notice", value, path="/")
+
+        assert browser.get("/console").status_code == 200
+
+
+class TestForms:
+    def test_a_change_says_so_once_and_names_the_person_in_the_audit(self, signed_in, tenant):
+        user, _, _ = create_member(tenant, "owner")
+        browser = signed_in(user)
+
+        answer = browser.send(
+            f"/console/tenants/{tenant.id}/edit", name="Acme Robotics", slug="acme"
+        )
+
+        assert (answer.status_code, answer.location) == (303, f"/console/tenants/{tenant.id}")
+        assert "The tenant was changed." in browser.get(answer.location).text
+        assert "The tenant was changed." not in browser.get(answer.location).text
+        found = database.query("SELECT actor, action, before, after FROM audit_events")
+        changed = [row for row in found if row.action == "tenant.updated"]
+        assert [(row.actor, row.before, row.after) for row in changed] == [
+            (str(user.id), {"name": "Acme"}, {"name": "Acme Robotics"})
+        ]
+
+    def test_an_error_stands_beside_its_field_and_the_input_stays(self, signed_in, tenant):
+        answer = signed_in().send(
+            f"/console/tenants/{tenant.id}/edit",
+            name="Other",
+            slug="acme",
+            primary_contact_email="nobody",
+        )
+
+        assert answer.status_code == 422
+        field = answer.text.partition('name="primary_contact_email"')[2].partition("</div>")[0]
+        assert 'aria-invalid="true"' in field
+        assert "valid email address" in field
+        assert 'value="nobody"' in field
+        assert 'value="Other"' in answer.text
+        assert database.query("SELECT name FROM tenants") == [("Acme",)]
+
+    def test_what_somebody_else_changed_meanwhile_is_not_overwritten(self, signed_in, tenant):
+        path = f"/console/tenants/{tenant.id}/edit"
+        first, second = signed_in(), signed_in()
+        page = second.get(path).text
+        version = re.search(r'name="form_version" value="([^"]*)"', page)[1]
+        first.send(path, name="First", slug="acme")
+
+        answer = second.post(
+            path,
+            data={"form_version": version.replace("&#34;", '"'), "name": "Second", "slug": "acme"},
+        )
+
+        assert answer.status_code == 412
+        assert "Somebody else has changed this meanwhile." in answer.text
+        assert f'href="{path}"' in answer.text  # the button that loads it
+        assert 'value="Second"' in answer.text
+        assert database.query("SELECT name FROM tenants") == [("First",)]
+
+    def test_a_conflict_is_explained(self, signed_in, tenant):
+        create_tenant(slug="taken")
+
+        answer = signed_in().send(f"/console/tenants/{tenant.id}/edit", name="Acme", slug="taken")
+
+        assert answer.status_code == 409
+        assert 'role="alert"' in answer.text
+        assert "Load the current values" in answer.text
+
+    @pytest.mark.parametrize("typed", ["", "acm", "ACME", "other"])
+    def test_a_dangerous_change_needs_the_slug(self, signed_in, tenant, typed):
+        answer = signed_in().send(f"/console/tenants/{tenant.id}/suspend", form_confirmation=typed)
+
+        assert answer.status_code == 422
+        assert "Type acme to confirm." in answer.text
+        assert database.query("SELECT is_active FROM tenants") == [(True,)]
+
+    def test_a_role_that_may_not_is_refused(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "viewer")[0])
+
+        answer = browser.send(f"/console/tenants/{tenant.id}/edit", name="Taken", slug="acme")
+
+        assert answer.status_code == 403
+        assert "Your role does not allow this." in answer.text
+
+    def test_metadata_has_an_input_for_each_type(self, signed_in, tenant):
+        for key, kind, options in (
+            ("note", "long_text", None),
+            ("size", "integer", None),
+            ("rate", "decimal", None),
+            ("remote", "boolean", None),
+            ("hired", "date", None),
+            ("seen", "datetime", None),
+            ("team", "select", ["red", "blue"]),
+            ("skills", "multi_select", ["sql", "python"]),
+        ):
+            create_field(tenant, field_key=key, field_type=kind, options=options)
+        user, _, _ = create_member(tenant, "owner", meta_data={"size": 1, "other": "kept"})
+        browser = signed_in(user)
+        path = f"/console/tenants/{tenant.id}/users/{user.id}"
+
+        answer = browser.send(
+            f"{path}/metadata",
+            note="two\r\nlines",
+            size="",
+            rate="1.5",
+            remote="false",
+            hired="2026-02-03",
+            seen="2026-02-03T04:05:06",
+            team="blue",
+            skills=["sql", "python"],
+        )
+
+        assert answer.status_code == 303, answer.text
+        ((values,),) = database.query("SELECT meta_data FROM users WHERE id = :id", id=user.id)
+        assert values == {
+            "note": "two\nlines",
+            "rate": 1.5,
+            "remote": False,
+            "hired": "2026-02-03",
+            "seen": "2026-02-03T04:05:06Z",
+            "team": "blue",
+            "skills": ["sql", "python"],
+            "other": "kept",
+        }
+        page = browser.get(path).text
+        assert "kept" in page
+
+    def test_metadata_that_was_not_touched_is_not_sent(self, signed_in, tenant):
+        create_field(tenant, field_key="seen", field_type="datetime")
+        create_field(tenant, field_key="rate", field_type="decimal")
+        stored = {"seen": "2026-02-03T04:05:06.789+02:00", "rate": "1.50"}
+        user, _, _ = create_member(tenant, "owner", meta_data=stored)
+        path = f"/console/tenants/{tenant.id}/users/{user.id}/metadata"
+
+        signed_in(user).send(path, seen="2026-02-03T02:05:06", rate="1.50")
+
+        ((values,),) = database.query("SELECT meta_data FROM users WHERE id = :id", id=user.id)
+        assert values == stored
+
+    def test_a_flag_is_granted_changed_and_ended(self, signed_in, tenant):
+        create_preset("free", beta=False, ratio=1.5, limits={"a": 1})
+        browser = signed_in()
+        base = f"/console/tenants/{tenant.id}/flags"
+
+        assert browser.send(f"{base}/beta/override", flag_value="true").status_code == 303
+        assert browser.send(f"{base}/ratio/override", flag_value="2").status_code == 303
+        assert browser.send(f"{base}/limits/override", flag_value='{"a": [2]}').status_code == 303
+        wrong = browser.send(f"{base}/limits/override", flag_value="{")
+        ended = browser.send(f"{base}/ratio/end")
+
+        assert (wrong.status_code, ended.status_code) == (422, 303)
+        assert "This is no JSON" in wrong.text
+        found = database.query(
+            "SELECT flag_key, flag_value FROM feature_overrides ORDER BY flag_key"
+        )
+        assert found == [("beta", True), ("limits", {"a": [2]})]
+
+    def test_an_api_keys_secret_is_shown_once(self, signed_in, api, tenant):
+        browser = signed_in()
+        base = f"/console/tenants/{tenant.id}/api-keys"
+
+        page = browser.send(f"{base}/new", name="sync", permissions=["users:read"])
+
+        secret = re.search(r'id="secret">([^<]+)<', page.text)[1]
+        assert page.status_code == 201
+        assert api.get("/v1/users", token=secret).status_code == 200
+        assert secret not in browser.get(base).text
+
+    def test_custom_fields_are_put_in_order(self, signed_in, tenant):
+        fields = [create_field(tenant, field_key=key, field_type="text") for key in ("one", "two", "three")]
+        browser = signed_in()
+
+        browser.post(
+            f"/console/tenants/{tenant.id}/custom-fields/order",
+            data={"entity_type": "user", "field_id": str(fields[2].id), "to": "up"},
+        )
+
+        found = database.query("SELECT field_key FROM custom_fields ORDER BY sort_order")
+        assert [key for (key,) in found] == ["one", "three", "two"]
+
+
+class TestLists:
+    def test_have_fifty_rows_the_newest_first_and_then_more(self, signed_in):
+        for number in range(53):
+            create_tenant(name=f"Number {number:02}")
+        browser = signed_in()
+
+        first = browser.get("/console/tenants").text
+        more = re.search(r'id="more".*?href="([^"]+)"', first, re.DOTALL)[1].replace("&amp;", "&")
+        second = browser.get(more).text
+
+        names = re.findall(r">(Number \d+)<", first)
+        assert names == [f"Number {number:02}" for number in range(52, 2, -1)]
+        assert re.findall(r">(Number \d+)<", second) == ["Number 02", "Number 01", "Number 00"]
+
+    def test_keep_their_filters_in_the_address(self, signed_in):
+        create_tenant(name="One", slug="one")
+        create_tenant(name="Two", slug="two")
+
+        text = signed_in().get("/console/tenants?slug=two").text
+
+        assert re.findall(r">(One|Two)<", text) == ["Two"]
+        assert 'name="slug" value="two"' in text
+
+    def test_say_why_they_are_empty(self, signed_in):
+        browser = signed_in()
+
+        assert "There are no tenants yet." in browser.get("/console/tenants").text
+        assert "Nothing matches" in browser.get("/console/tenants?slug=nobody").text
+
+    def test_show_what_is_wrong_with_a_filter(self, signed_in):
+        answer = signed_in().get("/console/tenants?is_active=perhaps&cursor=x")
+
+        assert answer.status_code == 200
+        assert "cannot be shown with these filters" in answer.text
+
+    def test_show_what_changed(self, signed_in, tenant):
+        browser = signed_in()
+        browser.send(f"/console/tenants/{tenant.id}/edit", name="Renamed", slug="acme")
+
+        text = browser.get(f"/console/tenants/{tenant.id}/audit").text
+
+        assert re.search(r'class="before">.*Acme.*class="after">.*Renamed', text, re.DOTALL)
+
+
+class TestSearch:
+    def test_leads_to_the_pages_of_what_was_found(self, signed_in):
+        found = finding.create_tenant(name="Acme")
+        user = finding.create_user(found, first_name="Ada", last_name="Acmeson")
+
+        text = signed_in().get("/console?q=acme").text
+
+        assert f'href="/console/tenants/{found.id}"' in text
+        assert f'href="/console/tenants/{found.id}/users/{user.id}"' in text
+
+
+class TestAssets:
+    def test_are_what_their_projects_published(self):
+        table = (FOLDER / "vendor" / "README.md").read_text()
+        listed = re.findall(r"^\| (\S+) \| .* \| ([0-9a-f]{64}) \|$", table, re.MULTILINE)
+        found = {
+            path.name.removesuffix(".gz"): hashlib.sha256(
+                gzip.decompress(path.read_bytes())
+            ).hexdigest()
+            for path in (FOLDER / "vendor").glob("*.gz")
+        }
+
+        assert dict(listed) == found
+        for name in found:
+            licence = Path(FOLDER, "vendor", f"{name.partition('.')[0]}.LICENSE.txt")
+            assert licence.stat().st_size > 500
+
+    def test_are_sent_compressed_and_cached_for_a_year(self, anonymous):
+        page = anonymous.get("/console/sign-in").text
+        url = re.search(r'src="([^"]+htmx[^"]+)"', page)[1]
+
+        packed = anonymous.get(url, headers={"Accept-Encoding": "gzip, br"})
+        plain = anonymous.get(url, headers={"Accept-Encoding": "identity"})
+
+        assert packed.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(packed.data) == plain.data
+        assert "immutable" in packed.headers["Cache-Control"]
+
+    @pytest.mark.parametrize("name", ["../access.py", "console.py", "vendor", "pico.min.css.gz"])
+    def test_nothing_else_is_sent(self, anonymous, name):
+        assert anonymous.get(f"/console/assets/x/{name}").status_code in (303, 404)
