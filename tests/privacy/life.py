@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.auth import sessions
 from app.core.clock import utcnow
 from app.imports.models import Import, ImportPiece
 from app.webhooks.providers import Receiver
+from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
     create_member,
@@ -48,7 +50,14 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_identity_events(sender, first, second)
     _by_mail(api, sender, platform)
     _by_imports(app, api, first)
+    _in_the_console(first)
     return user_id
+
+
+def _in_the_console(tenant: Any) -> None:
+    with platform_transaction():
+        sessions.start(SUBJECT, tenant.idp_org_id)
+        sessions.create_ticket("link", subject=SUBJECT, org_id=tenant.idp_org_id)
 
 
 def _by_requests(api: Any, platform: str, tenant: Any) -> str:

@@ -93,4 +93,6 @@ class TestCoverage:
             "tenant_deletions",
             "usage_counters", "usage_keys",
         }  # fmt: skip
-        assert tables - set(of_tenant) == {"imports", "platform_admins"}
+        assert tables - set(of_tenant) == {
+            "console_sessions", "console_tickets", "imports", "platform_admins",
+        }  # fmt: skip

@@ -1,0 +1,79 @@
+"""One row of each kind, and the addresses of all pages that can be read."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flask import Flask
+
+from app.auth.permissions import Permission
+from app.webhooks.models import WebhookEvent
+from tests import database
+from tests.custom_fields.fields import create_field
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_member,
+    create_override,
+    create_subscription,
+    limit_flag,
+    preset_flag,
+    save,
+)
+
+# They need more than the ids of rows: a secret, an address, or a row in another state.
+LEFT_OUT = {
+    "console.confirm_link",
+    "console.read_asset",
+    "console.remove_suppression",
+    "console.restore_field",
+    "console.sign_in",
+    "console.unknown_page",
+}
+
+
+def create_world(tenant: Any) -> dict[str, Any]:
+    """Rows of a tenant; the ids by the names that they have in the addresses."""
+    preset = create_limits("free", limit_flag(), preset_flag("theme", "plain"))
+    user, membership, _ = create_member(tenant, "owner", first_name="Ines", last_name="Okafor")
+    create_override(tenant, preset, "theme", "rich")
+    create_api_key(tenant, [Permission.USERS_READ])
+    ((key_id,),) = database.query("SELECT id FROM api_keys")
+    return {
+        "tenant_id": tenant.id,
+        "user_id": user.id,
+        "membership_id": membership.id,
+        "subscription_id": create_subscription(tenant).id,
+        "field_id": create_field(tenant, field_key="department", label="Department").id,
+        "plan_id": preset.id,
+        "key_id": key_id,
+        "key": "theme",
+        "event_id": _webhook_event().id,
+        "user": user,
+    }
+
+
+def addresses(app: Flask, world: dict[str, Any], *, of_tenant: bool = False) -> list[str]:
+    """The addresses of the pages, or only of those of the tenant."""
+    found = []
+    for rule in app.url_map.iter_rules():
+        is_page = rule.endpoint.startswith("console.") and "GET" in (rule.methods or ())
+        is_wanted = "tenant_id" in rule.arguments or not of_tenant
+        if is_page and is_wanted and rule.endpoint not in LEFT_OUT:
+            values = {name: str(world[name]) for name in rule.arguments}
+            found.append(re.sub(r"<(?:\w+:)?(\w+)>", lambda m, v=values: v[m[1]], rule.rule))
+    return sorted(set(found))
+
+
+def _webhook_event() -> Any:
+    return save(
+        WebhookEvent,
+        source="standard_webhooks",
+        external_id="evt_1",
+        event_type="user.created",
+        digest="x",
+        body=b'{"type": "user.created", "data": {"id": "user_1"}}',
+        headers={"webhook-id": "evt_1"},
+        request_id="",
+    )
