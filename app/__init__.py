@@ -9,6 +9,7 @@ from importlib import import_module
 from flask import Flask
 
 from app.auth.key_use import record_refused_uses
+from app.auth.oidc import IdentityProvider
 from app.auth.tokens import TokenVerifier
 from app.config import load_config
 from app.console.routes import open_console
@@ -76,6 +77,7 @@ def create_app(
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
+    app.extensions["identity_provider"] = IdentityProvider(config)
     app.config["PUBLIC_URL"] = config.public_url
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)

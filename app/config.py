@@ -233,6 +233,11 @@ class Config:
     jwt_signing_key: str = _setting(
         _pem, "", "development only: PEM private key for `flask tokens issue`"
     )
+    oidc_issuer: str = _setting(
+        _http, "", "OpenID provider with which people sign in to the console; off if unset"
+    )
+    oidc_client_id: str = _setting(_text, "", "the console's client id at the OpenID provider")
+    oidc_client_secret: str = _setting(_text, "", "the client's secret")
     idp_webhook_secrets: str = _setting(
         _text, "", "white-space separated `preset:secret` pairs of the identity receiver"
     )

@@ -295,6 +295,8 @@ class TestEndpoints:
             "/",
             "/console/sign-in",
             "/console/sign-in/link",
+            "/console/sign-in/oidc",
+            "/console/sign-in/callback",
             "/console/assets/<digest>/<name>",
         }
 

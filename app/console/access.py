@@ -165,6 +165,18 @@ def end_session(response: AnyResponse) -> AnyResponse:
     return response
 
 
+def remember_state(response: AnyResponse, state: str) -> AnyResponse:
+    """Store the state of a sign-in in this browser; an empty one removes it."""
+    seconds = int(sessions.TICKET_LIFETIME.total_seconds()) if state else 0
+    _set_cookie(response, f"{cookie_name()}-state", state, seconds)
+    return response
+
+
+def remembered_state() -> str:
+    """What :func:`remember_state` stored."""
+    return request.cookies.get(f"{cookie_name()}-state", "")
+
+
 def set_notice(response: AnyResponse, text: str) -> AnyResponse:
     """Let the next page say what has happened."""
     _set_cookie(response, f"{cookie_name()}-notice", _hex(text), 60)

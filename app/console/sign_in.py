@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+import hmac
+from dataclasses import asdict
 from typing import Any
 
 from flask import current_app, g, make_response, redirect, render_template, request, url_for
+from werkzeug.exceptions import NotFound
 from werkzeug.wrappers import Response
 
-from app.auth import sessions
+from app.auth import oidc, sessions
 from app.auth.guard import public
 from app.console.access import (
     begin_session,
     check_origin,
     csrf_token,
     end_session,
+    remember_state,
+    remembered_state,
     safe_target,
     signed_in_without_tenant,
 )
 from app.console.blueprint import console
 from app.core.db import transactions
+from app.core.errors import Unauthenticated
 from app.core.http.rate_limit import rate_limits
 
 LINK = "link"  # the purpose of a sign-in link's ticket
+OIDC = "oidc"  # the purpose of the state of a sign-in by OpenID Connect
 
 
 @console.get("/sign-in")
 @public
 def sign_in() -> str:
     """Show the ways to sign in."""
-    return render_template(
-        "console/sign_in.html", title="Sign in", next=request.args.get("next", "")
-    )
+    return _sign_in_page()
 
 
 @console.get("/sign-in/link")
@@ -54,15 +59,41 @@ def use_link() -> Any:
     check_origin(secret)
     ticket = transactions.run(lambda: sessions.use_ticket(LINK, secret))
     if ticket is None or ticket.subject is None:
-        rate_limits().count_failed_authentication()
-        page = render_template(
-            "console/sign_in.html",
-            title="Sign in",
-            problem="This link has been used already, or is older than ten minutes.",
-        )
-        return make_response(page, 403)
+        return _refused("This link has been used already, or is older than ten minutes.")
     to = safe_target(request.form.get("next", ""))
     return begin_session(redirect(to, 303), ticket.subject, ticket.org_id)
+
+
+@console.get("/sign-in/oidc")
+@public
+def begin_oidc() -> Response:
+    """Lead to the identity provider. The state is a ticket, and this browser's cookie has it too."""
+    provider = _provider()
+    attempt = oidc.begin()
+    data = {**asdict(attempt), "next": request.args.get("next", "")}
+    state = transactions.run(lambda: sessions.create_ticket(OIDC, data=data))
+    response = redirect(provider.authorization_url(attempt, state, _callback_url()), 303)
+    return remember_state(response, state)
+
+
+@console.get("/sign-in/callback")
+@public
+def finish_oidc() -> Any:
+    """Sign in the person whom the identity provider has sent back to this browser."""
+    provider = _provider()
+    state = request.args.get("state", "")
+    is_own = hmac.compare_digest(remembered_state().encode(), state.encode())
+    ticket = transactions.run(lambda: sessions.use_ticket(OIDC, state)) if is_own else None
+    code = request.args.get("code", "")
+    if ticket is None or not code:
+        return _refused("The identity provider did not sign you in. Try again.")
+    attempt = oidc.Attempt(nonce=ticket.data["nonce"], verifier=ticket.data["verifier"])
+    try:
+        claims = provider.redeem(code, attempt, _callback_url())
+    except Unauthenticated:
+        return _refused("The identity provider's answer is not valid. Try again.")
+    response = redirect(safe_target(ticket.data["next"]), 303)
+    return begin_session(remember_state(response, ""), claims.subject, claims.org_id)
 
 
 @console.route("/choose-tenant", methods=["GET", "POST"])
@@ -89,6 +120,32 @@ def choose_tenant() -> Any:
 def sign_out() -> Response:
     """End the session."""
     return end_session(redirect(url_for("console.sign_in"), 303))
+
+
+def _sign_in_page(problem: str = "") -> str:
+    oidc_url = ""
+    if current_app.extensions["identity_provider"].is_configured:
+        oidc_url = url_for("console.begin_oidc", next=request.args.get("next") or None)
+    return render_template(
+        "console/sign_in.html", title="Sign in", problem=problem, oidc_url=oidc_url
+    )
+
+
+def _refused(problem: str) -> Response:
+    rate_limits().count_failed_authentication()
+    return make_response(_sign_in_page(problem), 403)
+
+
+def _provider() -> oidc.IdentityProvider:
+    provider: oidc.IdentityProvider = current_app.extensions["identity_provider"]
+    if not provider.is_configured:
+        raise NotFound
+    return provider
+
+
+def _callback_url() -> str:
+    base: str = current_app.extensions["config"].public_url or request.host_url
+    return base.rstrip("/") + url_for("console.finish_oidc")
 
 
 def link_url(base_url: str, secret: str) -> str:
