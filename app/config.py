@@ -330,4 +330,7 @@ def _missing(given: Collection[str]) -> list[str]:
     ]
     if ("JWT_JWKS_URL" in given) == ("JWT_PUBLIC_KEY" in given):
         faults.append("exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set")
+    oidc = {"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"}
+    if oidc & set(given) and not oidc <= set(given):
+        faults.append("OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET must be set together")
     return faults

@@ -122,7 +122,8 @@ class TestEveryPage:
             browser.check()
             link = browser.page.locator("td.main a").first
             if link.count():
-                link.click()
+                with browser.page.expect_navigation():
+                    link.click()
                 browser.check()
 
         assert len(paths) >= 6

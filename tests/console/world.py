@@ -24,7 +24,9 @@ from tests.factories import (
 
 # They need more than the ids of rows: a secret, an address, or a row in another state.
 LEFT_OUT = {
+    "console.begin_oidc",
     "console.confirm_link",
+    "console.finish_oidc",
     "console.read_asset",
     "console.remove_suppression",
     "console.restore_field",

@@ -1,5 +1,5 @@
 // A certified OpenID provider for tests: everybody who signs in by a name is who they say.
-// A name such as `ada@org_1` is the person `ada` in the organization `org_1`.
+// The ID token of a name such as `ada@org_1` names the organization `org_1`.
 import { createServer } from "node:http";
 import { generateKeyPairSync } from "node:crypto";
 import { Provider } from "oidc-provider";
@@ -15,8 +15,8 @@ server.listen(0, "127.0.0.1", () => {
     claims: { openid: ["sub", "org_id"] },
     conformIdTokenClaims: false,
     findAccount: (_, id) => {
-      const [sub, orgId] = id.split("@");
-      return { accountId: id, claims: () => ({ sub, ...(orgId ? { org_id: orgId } : {}) }) };
+      const orgId = id.split("@")[1];
+      return { accountId: id, claims: () => ({ sub: id, ...(orgId ? { org_id: orgId } : {}) }) };
     },
     cookies: { keys: ["only for tests"] },
     jwks: { keys: [{ ...privateKey.export({ format: "jwk" }), use: "sig", alg: "RS256", kid: "1" }] },
