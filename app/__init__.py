@@ -16,10 +16,12 @@ from app.console.routes import open_console
 from app.core.db.engine import configure_engine, engine_options
 from app.core.http.cors import allow_origins
 from app.core.http.hooks import register_hooks
+from app.core.http.long_poll import configure_long_polls
 from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
 from app.core.observability import logs, telemetry
 from app.core.openapi.api import Api
+from app.events.catalogue import describe_webhooks
 from app.extensions import db
 from app.operations.routes import open_documentation
 
@@ -40,6 +42,7 @@ DOMAINS = (
     "privacy",
     "identity_sync",
     "access",
+    "events",
     "operations",
 )
 JOB_MODULES = (
@@ -48,6 +51,7 @@ JOB_MODULES = (
     "app.search.jobs",
     "app.imports.jobs",
     "app.usage.jobs",
+    "app.events.jobs",
     "app.operations.jobs",
     "app.privacy.jobs",
 )
@@ -94,6 +98,7 @@ def create_app(
     register_hooks(app, limits)
     allow_origins(app, config.cors_origins)
     record_refused_uses(app)
+    configure_long_polls(app, threads=config.db_pool_size)
     if is_private:
         from app.dev.engines.sharing import run_engines_for
 
@@ -108,6 +113,7 @@ def _register_domains(app: Flask) -> None:
         routes = import_module(f"app.{domain}.routes")
         for blueprint in routes.BLUEPRINTS:
             api.register_blueprint(blueprint)
+    api.webhooks = describe_webhooks(api)
     open_documentation(app)
     open_console(app)
 

@@ -257,6 +257,7 @@ class Config:
     tenant_grace_days: int = _setting(
         _number(0, 3650), 30, "days between the request to delete a tenant and its deletion"
     )
+    event_days: int = _setting(_number(1, 3650), 90, "days until an event leaves the feed")
     default_plan: str = _setting(_text, "free", "plan_name of a tenant without a live subscription")
     ratelimit_enabled: bool = _setting(_flag, True, "rate limits on or off")
     ratelimit_default: str = _setting(

@@ -68,6 +68,14 @@ def layers(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def events(arguments: argparse.Namespace) -> None:
+    """Print what the event feed costs, and how late it is."""
+    from benchmarks.events import report
+
+    with opened(arguments.folder, 1, 2) as ready:
+        print(report(ready, rounds=arguments.rounds, seconds=arguments.seconds))
+
+
 def checks(_: argparse.Namespace) -> None:
     """Print the processor time and memory that the checks of the worst known bodies take."""
     from benchmarks.checks import report
@@ -139,6 +147,7 @@ COMMANDS = {
     "import": import_users,
     "deleting": deleting,
     "usage": usage,
+    "events": events,
 }
 
 

@@ -29,9 +29,9 @@ FROM tenants t WHERE slug <> 'large' LIMIT 1;
 INSERT INTO tenant_deletions (tenant_id, requested_at, requested_by, worked_at, stage, deleted_rows)
 VALUES (%(id)s, now(), 'cli:benchmark', now() - interval '1 hour', 'waiting', '{}');
 INSERT INTO users (id, created_at, updated_at, version, tenant_id, idp_org_id, created_by_user_id,
-    updated_by_user_id, idp_user_id, email, first_name, last_name, is_active, meta_data)
+    updated_by_user_id, idp_user_id, email, email_key, first_name, last_name, is_active, meta_data)
 SELECT gen_random_uuid(), now(), now(), 1, %(id)s, 'org_large', 'system:idp', 'system:idp',
-    'large|' || n, n || '@large.example', 'First', 'Last', true, '{"note": "text"}'
+    'large|' || n, n || '@large.example', n || '@large.example', 'First', 'Last', true, '{"note": "text"}'
 FROM generate_series(1, %(users)s) n;
 INSERT INTO memberships (id, created_at, updated_at, version, tenant_id, idp_org_id,
     created_by_user_id, updated_by_user_id, user_id, idp_membership_id, role, is_active)

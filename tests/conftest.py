@@ -26,6 +26,7 @@ from app.dev.engines.instance import DATABASE, Instance
 from app.dev.engines.postgres import SUPERUSER
 from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
+from app.events import positions
 from app.extensions import db
 from tests import factories
 from tests.document import operation_of
@@ -125,6 +126,11 @@ class Api:
         if code is not None:
             assert code in operation_of(self._app, method, answer.request.path).codes
         return answer
+
+    def sequence(self) -> int:
+        """Give a position to every event, as the sequencer does; their number."""
+        with self._app.app_context():
+            return sum(iter(positions.sequence, 0))
 
     get = partialmethod(request, "GET")
     post = partialmethod(request, "POST")

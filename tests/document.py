@@ -149,6 +149,8 @@ def find_row(api: Any, operation: Operation, tenant_id: str, token: str) -> str:
     """What names the newest row of that tenant in the operation's path."""
     if operation.collection == "/v1/tenants":
         return tenant_id
+    if operation.collection == "/v1/events":
+        api.sequence()
     listing = operation.document["paths"][operation.collection]["get"]
     taken = {one["name"] for one in listing["parameters"]}
     known = {"limit": "100", "tenant_id": tenant_id}

@@ -161,7 +161,7 @@ class TestUsers:
             "auth.authenticate_user",
             "users.lock",
             "users.update",
-            "audit_events_search_terms.insert_many",
+            "audit_events_event_outbox_search_terms.insert_many",
             "COMMIT",
         ]
 
@@ -203,7 +203,7 @@ class TestSubscriptions:
             "subscriptions.lock",
             "subscriptions.update",
             "tenants.set_plan",
-            "audit_events.insert_many",
+            "audit_events_event_outbox.insert_many",
             "COMMIT",
         ]
 
@@ -240,7 +240,7 @@ class TestCustomFields:
             "tenants.get",
             "custom_fields.lock_all",
             "custom_fields.update_many",
-            "audit_events.insert_many",
+            "audit_events_event_outbox.insert_many",
             "COMMIT",
         ]
 

@@ -128,7 +128,7 @@ def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
         return key
     key, change = queries.update_row(ApiKey, key, {"revoked_at": utcnow()}, actor_id=actor.id)
     if change is not None:
-        record("api_key.revoked", key, change, actor=actor)
+        record("api_key.revoked", key, change, actor=actor, hidden=SECRET)
     return key
 
 

@@ -7,36 +7,37 @@ from typing import Any
 from uuid import UUID
 
 from app.audit.models import AuditEvent
+from app.audit.outbox import EVENT_TYPES, notify_sequencer
 from app.core.actors import Actor
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import Change, insert_row
+from app.core.db.queries import Change, insert_into, insert_row
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
 from app.core.observability.logs import current_request_id
+from app.events.models import OutboxEvent
 
 
-def record(action: str, target: Any, change: Change, *, actor: Actor) -> None:
+def record(
+    action: str,
+    target: Any,
+    change: Change,
+    *,
+    actor: Actor,
+    hidden: frozenset[str] = frozenset(),
+) -> None:
     """Add one audit row for ``change`` of the row ``target``, in the current transaction.
 
-    ``action`` is ``<resource>.<past participle>``, such as ``user.meta_data_patched``. ``change``
-    must not contain secrets.
+    ``action`` is ``<resource>.<past participle>``, such as ``user.meta_data_patched``. ``target``
+    is the row after the change. ``change`` must not contain secrets, and ``hidden`` names the
+    columns of ``target`` that are secret.
     """
-    resource = action.partition(".")[0]
-    add_event(
-        action,
-        target_type=resource,
-        target_id=str(target.id),
-        tenant_id=target.id if resource == "tenant" else getattr(target, "tenant_id", None),
-        change=change,
-        actor=actor,
-    )
+    _record(action, target, change, actor=actor, data=_shown(target, hidden))
 
 
 def record_creation(
     action: str, target: Any, *, actor: Actor, hidden: frozenset[str] = frozenset()
 ) -> None:
     """Add one audit row for a new row; ``after`` has all its columns except ``hidden``."""
-    after = {name: value for name, value in target._asdict().items() if name not in hidden}
-    record(action, target, Change({}, after), actor=actor)
+    _record(action, target, Change({}, _shown(target, hidden)), actor=actor, data=None)
 
 
 def add_event(
@@ -47,21 +48,66 @@ def add_event(
     tenant_id: UUID | None,
     change: Change,
     actor: Actor,
+    data: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add one audit row for any target, also one that has no id."""
-    insert_row(
-        AuditEvent,
-        {
-            "tenant_id": tenant_id or PLATFORM_TENANT_ID,
-            "actor": actor.id,
-            "action": action,
-            "target_type": target_type,
-            "target_id": target_id,
-            "before": change.before,
-            "after": change.after,
-            "request_id": current_request_id(),
-        },
+    """Add one audit row for any target, also one that has no id.
+
+    An action of :data:`app.audit.outbox.EVENT_TYPES` also adds an event, by the same statement.
+    ``data`` are the target's columns after the change; None where they are in ``change.after``.
+    """
+    values = {
+        "tenant_id": tenant_id or PLATFORM_TENANT_ID,
+        "actor": actor.id,
+        "action": action,
+        "target_type": target_type,
+        "target_id": target_id,
+        "before": change.before,
+        "after": change.after,
+        "request_id": current_request_id(),
+    }
+    event_type = EVENT_TYPES.get(action)
+    if event_type is None:
+        insert_row(AuditEvent, values)
+        return
+    values |= {"type": event_type, "is_platform_actor": actor.is_operator, "data": data}
+    insert_into((AuditEvent, OutboxEvent), values)
+    notify_sequencer()
+
+
+def announce(event_type: str, after: Mapping[str, Any], *, actor: Actor) -> None:
+    """Add an event of no tenant about a new fact, which has no audit row."""
+    values = {
+        "tenant_id": PLATFORM_TENANT_ID,
+        "type": event_type,
+        "actor": actor.id,
+        "is_platform_actor": actor.is_operator,
+        "request_id": current_request_id(),
+        "before": {},
+        "after": after,
+        "data": None,
+    }
+    insert_into((OutboxEvent,), values)
+    notify_sequencer()
+
+
+def _record(
+    action: str, target: Any, change: Change, *, actor: Actor, data: Mapping[str, Any] | None
+) -> None:
+    resource = action.partition(".")[0]
+    add_event(
+        action,
+        target_type=resource,
+        target_id=str(target.id),
+        tenant_id=target.id if resource == "tenant" else getattr(target, "tenant_id", None),
+        change=change,
+        actor=actor,
+        data=data,
     )
+
+
+def _shown(row: Any, hidden: frozenset[str]) -> dict[str, Any]:
+    values: dict[str, Any] = row._asdict()
+    return {name: values[name] for name in values if name not in hidden} if hidden else values
 
 
 def list_events(

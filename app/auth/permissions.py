@@ -28,6 +28,8 @@ class Permission(StrEnum):
     API_KEYS_WRITE = "api_keys:write"
     USAGE_READ = "usage:read"
     USAGE_WRITE = "usage:write"
+    EVENTS_READ = "events:read"
+    EVENTS_WRITE = "events:write"
     SUPERADMIN = "platform:superadmin"
 
 

@@ -7,6 +7,7 @@ from app.cli.console import console
 from app.cli.custom_fields import custom_fields
 from app.cli.doctor.command import doctor
 from app.cli.emails import emails
+from app.cli.events import events
 from app.cli.flags import flags
 from app.cli.imports import export_file, import_file, imports
 from app.cli.jobs import jobs
@@ -29,6 +30,7 @@ COMMANDS = (
     doctor,
     emails,
     export_file,
+    events,
     flags,
     import_file,
     imports,

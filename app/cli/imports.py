@@ -22,6 +22,7 @@ from app.cli.privacy import opened, output_option
 from app.cli.records import paging_options, print_list
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
+from app.core.errors import Entry
 from app.core.json_text import dumps_text
 from app.imports import dry_run, files, service
 from app.imports.apply import Outcome
@@ -161,5 +162,12 @@ def _print(result: dict[str, Any], as_json: bool) -> None:
 
 def _shown(fault: dict[str, Any]) -> dict[str, Any]:
     """A fault with its errors as one text."""
-    texts = [f"{'.'.join(map(str, one['loc'][1:]))}: {one['msg']}" for one in fault["errors"]]
-    return {**fault, "errors": "; ".join(text.removeprefix(": ") for text in texts)}
+    return {**fault, "errors": "; ".join(map(_text_of, fault["errors"]))}
+
+
+def _text_of(entry: Entry) -> str:
+    place = ".".join(map(str, entry["loc"][1:]))
+    if entry["type"] == "json_invalid":
+        position = f" at character {place}" if place else ""
+        return f"{entry['msg']}{position}: {entry['ctx']['error']}"
+    return f"{place}: {entry['msg']}".removeprefix(": ")

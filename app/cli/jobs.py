@@ -1,8 +1,10 @@
-"""``flask jobs``: run the worker and the scheduler, show the queues."""
+"""``flask jobs``: run the worker, the scheduler and the sequencer, show the queues."""
 
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -15,6 +17,7 @@ from app.core.jobs.queues import JOBS, Queue, connection, queue_named
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.core.observability import logs
+from app.events.sequencer import run_sequencer
 
 jobs = AppGroup("jobs", help="Run and inspect background work.")
 
@@ -58,16 +61,21 @@ def worker(queues: tuple[str, ...], burst: bool) -> None:
 @jobs.command("scheduler")
 def scheduler() -> None:
     """Queue each periodic job when it is due, until SIGTERM."""
-    stopped = False
+    run_scheduler(_logging_app(), stop=_on_signal())
 
-    def stop(*_: object) -> None:
-        nonlocal stopped
-        stopped = True
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    app = _logging_app()
-    run_scheduler(app, stop=lambda: stopped)
+@jobs.command("sequencer")
+def sequencer() -> None:
+    """Give events their positions, until SIGTERM; several sequencers take turns."""
+    run_sequencer(_logging_app(), stop=_on_signal())
+
+
+def _on_signal() -> Callable[[], bool]:
+    """A function that tells whether SIGTERM or SIGINT has come."""
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    return stopped.is_set
 
 
 def _logging_app() -> Flask:

@@ -169,7 +169,7 @@ def restore(tenant: str, as_json: bool) -> None:
 @json_option
 @operator
 def list_deletions(as_json: bool) -> None:
-    """List the tenants that will be deleted, those that are due first, first."""
+    """List the tenants that will be deleted, in the order of their dates."""
     print_list(deletion.list_deletions(), DELETION, DELETION_COLUMNS, as_json=as_json)
 
 

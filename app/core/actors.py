@@ -27,6 +27,11 @@ class Actor:
         """Whether the actor belongs to no tenant."""
         return self.role is None
 
+    @property
+    def is_operator(self) -> bool:
+        """Whether this is a person or a key of the platform, whose id no tenant shall see."""
+        return self.is_platform and not self.id.startswith(("system:", "scim:"))
+
 
 def system_user() -> str:
     """The name of the operating system's user, or the user id if it has no name.

@@ -22,12 +22,14 @@ R = TypeVar("R", bound=Row)
 class Entity(Generic[R]):
     """Rows with a column ``meta_data``; ``entity_type`` is that of their fields.
 
-    ``tenant_id`` is the column with the tenant whose fields describe the row.
+    ``tenant_id`` is the column with the tenant whose fields describe the row. ``derived`` names
+    columns that are computed of others, and are not recorded.
     """
 
     entity_type: str
     model: type[R]
     tenant_id: InstrumentedAttribute[UUID]
+    derived: frozenset[str] = frozenset()
 
     @cached_property
     def rules(self) -> ColumnElement[Any]:
@@ -46,6 +48,6 @@ class Entity(Generic[R]):
         return tenant_id
 
 
-USER = Entity("user", User, User.tenant_id)
+USER = Entity("user", User, User.tenant_id, derived=frozenset({"email_key"}))
 TENANT = Entity("tenant", Tenant, Tenant.id)
 ENTITIES: dict[str, Entity[Any]] = {entity.entity_type: entity for entity in (USER, TENANT)}

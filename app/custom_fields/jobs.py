@@ -6,12 +6,9 @@ import time
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import bindparam, select, update
-
 from app.core.clock import utcnow
 from app.core.db import tenancy
-from app.core.db.models import Moment
-from app.core.db.statements import Statement
+from app.core.db.stalled import take_stalled
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
 from app.custom_fields.models import FieldIndex
@@ -19,23 +16,7 @@ from app.custom_fields.search_index import builder
 
 TURN = 30.0  # seconds of work on one index, before the worker takes the next job of the queue
 STALLED = timedelta(seconds=20)
-RESUMED_AT_ONCE = 100
-
-_stalled = (
-    select(FieldIndex.tenant_id, FieldIndex.field_id)
-    .where(FieldIndex.is_settled.is_(False), FieldIndex.updated_at < bindparam("stalled_before"))
-    .order_by(FieldIndex.updated_at)
-    .limit(RESUMED_AT_ONCE)
-    .with_for_update(skip_locked=True)
-    .cte("stalled")
-)
-TAKE_STALLED = Statement(
-    "custom_field_indexes.take_stalled",
-    update(FieldIndex)
-    .where(FieldIndex.tenant_id == _stalled.c.tenant_id, FieldIndex.field_id == _stalled.c.field_id)
-    .values(updated_at=bindparam("now", type_=Moment))
-    .returning(FieldIndex.tenant_id, FieldIndex.field_id),
-)
+TAKE_STALLED = take_stalled(FieldIndex, "updated_at", FieldIndex.is_settled.is_(False))
 
 
 @job(queue=Queue.INDEXES)

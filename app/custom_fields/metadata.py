@@ -42,7 +42,8 @@ def patch(entity: Entity[R], row_id: UUID | str, patches: Mapping[str, Any], *, 
     row, change = queries.update_row(entity.model, row, {"meta_data": after}, actor_id=actor.id)
     if change is not None:
         writer.refresh(tenant_id, entity.entity_type, row.id, before, after)
-        record(f"{entity.entity_type}.meta_data_patched", row, change, actor=actor)
+        action = f"{entity.entity_type}.meta_data_patched"
+        record(action, row, change, actor=actor, hidden=entity.derived)
     return row
 
 

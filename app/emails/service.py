@@ -12,6 +12,8 @@ from sqlalchemy import and_, bindparam, case, func
 from sqlalchemy.dialects.postgresql import insert
 from uuid_utils.compat import uuid7
 
+from app.audit.service import announce
+from app.core.actors import SYSTEM_EMAIL
 from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, between, paginate
@@ -23,6 +25,7 @@ from app.emails.suppressions import MAX_KEY, Said, normalized
 from app.search import writer as terms
 from app.search.models import EntityType
 
+ANNOUNCED = {EmailKind.BOUNCED: "email.bounced", EmailKind.COMPLAINED: "email.complained"}
 EVENT_COLUMNS = tuple(EmailEventRecord.__table__.columns.keys())
 ADD_EVENTS = Statement(
     "email_events.add",
@@ -99,6 +102,9 @@ def record(
         for change in event.suppressions
     ]
     suppressions.record_changes(changes, source=source)
+    for (place, event), row in zip(numbered, rows, strict=True):
+        if place in added and event.kind in ANNOUNCED:
+            announce(ANNOUNCED[event.kind], row, actor=SYSTEM_EMAIL)
     return len(new)
 
 

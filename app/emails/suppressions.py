@@ -118,7 +118,7 @@ def record_changes(changes: Iterable[Said], *, source: str) -> None:
         if "is_active" in after:
             action = "suppression.added" if values["is_active"] else "suppression.lifted"
             before = {name: getattr(row, name) for name in after}
-            audit.record(action, row, Change(before, after), actor=SYSTEM_EMAIL)
+            audit.record(action, row._replace(**values), Change(before, after), actor=SYSTEM_EMAIL)
     if written:
         WRITE_SUPPRESSIONS.execute(**as_arrays(written))
 

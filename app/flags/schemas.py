@@ -83,13 +83,6 @@ class Thresholds(ListOf):
 
     keywords = {"maxItems": MAX_THRESHOLDS, "examples": [[80, 100]]}
 
-    def from_json(self, value: Any) -> list[Any]:
-        loaded = super().from_json(value)
-        if len(loaded) > MAX_THRESHOLDS:
-            counts = {"max_length": MAX_THRESHOLDS, "actual_length": len(loaded)}
-            raise Invalid(refused("too_long", (), value, field_type="List", **counts))
-        return loaded
-
 
 class MeteringSchema(Schema):
     """How the use of a limit is counted."""

@@ -133,7 +133,7 @@ class Rows:
         changes = self._changes(before, values, tenant)
         if before is None or before["slug"] == values["slug"]:
             changes.pop("slug", None)  # a slug given here stays
-        _change_tenant(tenant, changes)
+        self._tenants[organization_id] = _change_tenant(tenant, changes)
         return False
 
     def write_memberships(self, pairs: Sequence[Pair]) -> set[Pair]:
@@ -161,10 +161,10 @@ class Rows:
 
         A tenant that has taken more seats than were free is recorded.
         """
+        by_id = {tenant.id: tenant for tenant in self._tenants.values()}
         for tenant_id, taken in self._taken_seats().items():
-            seats.record_excess(
-                self._free_seats[tenant_id], taken, tenant_id=tenant_id, actor=SYSTEM_IDP
-            )
+            free, tenant = self._free_seats[tenant_id], by_id[tenant_id]
+            seats.record_excess(free, taken, tenant=tenant, actor=SYSTEM_IDP)
         users.update_many(self._changed_users, actor=SYSTEM_IDP)
         memberships.update_many(self._changed_memberships, actor=SYSTEM_IDP)
 
@@ -242,7 +242,12 @@ class Rows:
         """Take the user from the tenant's active owners, even if none is left."""
         remaining = self._owners.get(user.tenant_id, set())
         owners.check_one_remains(
-            remaining, user.id, tenant_id=user.tenant_id, actor=SYSTEM_IDP, allow_ownerless=True
+            remaining,
+            user.id,
+            tenant_id=user.tenant_id,
+            actor=SYSTEM_IDP,
+            allow_ownerless=True,
+            tenant=self._tenants[user.idp_org_id],
         )
         remaining.discard(user.id)
 
@@ -260,9 +265,9 @@ class Rows:
         return {name: value for name, value in changed.items() if getattr(row, name) != value}
 
 
-def _change_tenant(tenant: Tenant, values: dict[str, Any]) -> None:
+def _change_tenant(tenant: Tenant, values: dict[str, Any]) -> Tenant:
     if "slug" in values and slugs.derive(values["slug"]) != tenant.slug:
         values["slug"] = slugs.find_free(values["slug"])
     else:
         values.pop("slug", None)
-    tenants.update_read(tenant, values, actor=SYSTEM_IDP)
+    return tenants.update_read(tenant, values, actor=SYSTEM_IDP)

@@ -38,6 +38,7 @@ from app.subscriptions.plans import follow_plan
 from app.tenants import service as tenants
 from app.tenants import slugs
 from app.tenants.models import Tenant
+from app.tenants.service import TenantDeleting
 from app.users import service as users
 from app.users.emails import check_all_free
 from app.users.models import User
@@ -51,7 +52,7 @@ CONFLICTS: Mapping[str, type[Conflict]] = {
     **overrides.CONFLICTS,
 }
 REFUSED_BY_POSTGRES = (Conflict, psycopg2.IntegrityError, psycopg2.DataError)
-OF_ONE_LINE = (Invalid, LastOwner, overrides.TooManyOverrides)
+OF_ONE_LINE = (Invalid, LastOwner, TenantDeleting, overrides.TooManyOverrides)
 """Errors that are raised before anything of the line is written."""
 
 
@@ -97,7 +98,7 @@ def _apply_alone(line: Line, actor: Actor) -> Result:
 
 
 Steps = Mapping[Kind, Callable[[Line], Outcome | None]]
-"""For each type of line what applies it; None: a later step does."""
+"""For each type of line the function that applies it; it returns None if a later step does."""
 
 
 class _Set:
@@ -173,6 +174,8 @@ class _Set:
         values, rows = line.values, self._rows
         known = rows.tenants.get(values["idp_org_id"])
         if known is not None:
+            if values.get("is_active") and known.deletes_at is not None:
+                raise TenantDeleting
             if "meta_data" in values:
                 metadata.check_all(TENANT, known.id, known.meta_data, values["meta_data"])
             tenants.update_read(known, values, actor=self._actor)

@@ -41,7 +41,7 @@ BODY = {
 }
 
 OTHER_TYPE = {
-    "description": f"The Content-Type is not `{MEDIA_TYPE}`.",
+    "description": f"The Content-Type is not `{MEDIA_TYPE}`, or there is a Content-Encoding.",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
 }
 
@@ -89,10 +89,12 @@ def get(import_id: str) -> Any:
 def _file(request: Request) -> IO[bytes]:
     """The body; only a request with an Idempotency-Key has it in memory, for the key's digest.
 
-    Raises UnsupportedMediaType, and Invalid for an empty body.
+    Raises UnsupportedMediaType, also for a compressed body, and Invalid for an empty one.
     """
     if request.mimetype != MEDIA_TYPE:
         raise UnsupportedMediaType(f"The Content-Type must be {MEDIA_TYPE}.")
+    if request.content_encoding not in (None, "", "identity"):
+        raise UnsupportedMediaType("The body must have no Content-Encoding.")
     if not request.content_length:
         raise Invalid(refused("missing", ["body"], None))
     return BytesIO(request.get_data()) if "Idempotency-Key" in request.headers else request.stream

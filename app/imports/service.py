@@ -16,9 +16,9 @@ from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.models import Moment
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, parse_id
+from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, NotFound
 from app.core.jobs.queues import JOBS
@@ -29,7 +29,6 @@ APPLY_JOB = "app.imports.jobs.apply_import"
 LIFETIME = timedelta(days=7)
 """After so long the file and the faults of an import are removed."""
 STALLED = timedelta(seconds=30)
-RESUMED_AT_ONCE = 20
 FAULT_COLUMNS = ("line", "type", "idp_org_id", "name", "errors")
 TOO_OLD = "It was not completed within 7 days."
 
@@ -61,21 +60,7 @@ GET_WITH_FAULTS = Statement(
     "imports.get_with_faults",
     select(Import, _faults.label("faults")).where(Import.id == bindparam("import_id")),
 )
-_stalled = (
-    select(_imports.c.id)
-    .where(_imports.c.finished_at.is_(None), _imports.c.updated_at < bindparam("stalled_before"))
-    .order_by(_imports.c.updated_at)
-    .limit(RESUMED_AT_ONCE)
-    .with_for_update(skip_locked=True)
-    .cte("stalled")
-)
-TAKE_STALLED = Statement(
-    "imports.take_stalled",
-    update(_imports)
-    .where(_imports.c.id == _stalled.c.id)
-    .values(updated_at=bindparam("now", type_=Moment))
-    .returning(_imports.c.id),
-)
+TAKE_STALLED = take_stalled(Import, "updated_at", _imports.c.finished_at.is_(None))
 LOCK_OLD = Statement(
     "imports.lock_old",
     select(Import)
@@ -151,7 +136,8 @@ def finish(running: Import, values: Mapping[str, Any], *, error: str = "") -> Im
         files.REMOVE.execute(import_id=running.id)
     shown = ("state", "lines_done", "lines_failed", "counts", "error")
     change = Change({"state": running.state}, {name: getattr(finished, name) for name in shown})
-    record(f"import.{state}", finished, change, actor=Actor(running.created_by_user_id))
+    action = "import.failed" if error else "import.completed"
+    record(action, finished, change, actor=Actor(running.created_by_user_id))
     return finished
 
 

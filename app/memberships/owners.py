@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, ColumnExpressionArgument, case, exists, func
@@ -18,9 +18,10 @@ from sqlalchemy import ColumnElement, ColumnExpressionArgument, case, exists, fu
 from app.audit.service import add_event
 from app.auth.permissions import Role
 from app.core.actors import Actor
-from app.core.db.queries import Change
+from app.core.db.queries import Change, get_row
 from app.core.errors import Conflict, Forbidden
 from app.memberships.models import Membership
+from app.tenants.models import Tenant
 from app.users.models import User
 
 log = logging.getLogger(__name__)
@@ -86,10 +87,12 @@ def check_one_remains(
     tenant_id: UUID,
     actor: Actor,
     allow_ownerless: bool,
+    tenant: Tenant | None = None,
 ) -> None:
     """Raise LastOwner if the user ``leaving`` is the only one of ``owners``.
 
-    With ``allow_ownerless`` it raises nothing, but logs and audits ``tenant.ownerless``.
+    With ``allow_ownerless`` it raises nothing, but logs and audits ``tenant.ownerless``. ``tenant``
+    is the tenant's row, if the caller has read it.
     """
     if owners is None or leaving not in owners or len(owners) > 1:
         return
@@ -103,4 +106,5 @@ def check_one_remains(
         tenant_id=tenant_id,
         change=Change({"owners": [str(leaving)]}, {"owners": []}),
         actor=actor,
+        data=cast("Any", tenant or get_row(Tenant, tenant_id))._asdict(),
     )

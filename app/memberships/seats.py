@@ -22,11 +22,12 @@ from sqlalchemy import (
     select,
 )
 
-from app.audit.service import add_event
+from app.audit.service import record
 from app.core.actors import Actor
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.errors import Conflict
+from app.tenants.models import Tenant
 
 SEATS = "seats"
 NOBODY = cast(null(), Uuid)
@@ -87,15 +88,9 @@ def check_is_free(free: int | None) -> None:
         raise SeatLimit
 
 
-def record_excess(free: int, taken: int, *, tenant_id: UUID, actor: Actor) -> None:
+def record_excess(free: int, taken: int, *, tenant: Tenant, actor: Actor) -> None:
     """Audit ``tenant.over_seats`` if more seats than the ``free`` ones were ``taken``."""
     if taken <= max(free, 0):
         return
-    add_event(
-        "tenant.over_seats",
-        target_type="tenant",
-        target_id=str(tenant_id),
-        tenant_id=tenant_id,
-        change=Change({"free_seats": free}, {"free_seats": free - taken}),
-        actor=actor,
-    )
+    change = Change({"free_seats": free}, {"free_seats": free - taken})
+    record("tenant.over_seats", tenant, change, actor=actor)

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from functools import cache
 
 from prometheus_client import REGISTRY, CollectorRegistry, Gauge, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
+from app.core.db import tenancy
 from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, live_workers, queue_named
 from app.core.observability.metrics import job_results, scheduler_run
@@ -82,6 +83,7 @@ class _Live(Collector):
         )
         try:
             yield from _inbox()
+            yield from _events()
             yield from _connections()
             yield from _attention()
         except service.DATABASE_FAULTS:
@@ -98,6 +100,16 @@ def _inbox() -> Iterator[Metric]:
         age.add_metric([state], seconds)
     yield depth
     yield age
+
+
+def _events() -> Iterator[Metric]:
+    tenancy.enter(tenancy.PLATFORM)
+    sequenced, waiting, seconds = service.event_backlog()
+    yield CounterMetricFamily("events_sequenced", "Events that have got a position.", sequenced)
+    yield GaugeMetricFamily("events_waiting", "Events that have no position yet.", waiting)
+    yield GaugeMetricFamily(
+        "events_waiting_seconds", "Age of the oldest event without a position.", seconds
+    )
 
 
 def _connections() -> Iterator[Metric]:

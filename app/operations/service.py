@@ -22,6 +22,7 @@ from app.core.jobs.queues import connection
 
 DATABASE_FAULTS = (psycopg2.Error, PoolTimeout)
 EXPIRING_DAYS = 14
+MOST_WAITING = 100_000  # events
 REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)
 FIND_MIGRATION = Statement(
     "operations.find_migration", text("SELECT version_num FROM alembic_version")
@@ -61,6 +62,15 @@ UNKNOWN_PLANS = Statement(
         "SELECT plan_name, count(*) AS tenants FROM tenants WHERE plan_name <> :default_plan"
         " AND NOT EXISTS (SELECT FROM plan_presets WHERE name = plan_name)"
         " GROUP BY plan_name ORDER BY tenants DESC, plan_name"
+    ),
+)
+
+EVENT_BACKLOG = Statement(
+    "operations.event_backlog",
+    text(
+        "SELECT (SELECT last_position FROM event_feed) AS sequenced,"
+        " count(*) AS waiting, extract(epoch FROM now() - min(created_at))::float AS seconds"
+        " FROM (SELECT created_at FROM event_outbox ORDER BY number LIMIT :most) AS oldest"
     ),
 )
 
@@ -104,6 +114,15 @@ def inbox_depth() -> Sequence[tuple[str, int, float]]:
     A state without events is absent.
     """
     return INBOX_DEPTH.all()
+
+
+def event_backlog() -> tuple[int, int, float]:
+    """How many events have positions, how many wait for one, and seconds that the oldest waits.
+
+    In the scope of the platform. At most :data:`MOST_WAITING` are counted.
+    """
+    found = EVENT_BACKLOG.first(most=MOST_WAITING)
+    return found.sequenced or 0, found.waiting, max(found.seconds or 0.0, 0.0)
 
 
 def connections() -> tuple[int, int]:

@@ -7,7 +7,7 @@ The stages are those of :class:`app.tenants.models.DeletionStage`. First the ``i
 a tombstone, so the identity provider's events add no rows. Then what global tables hold about the
 tenant and its people goes: payloads of webhooks, e-mail records, people set aside, stored answers.
 What is about people and addresses that another tenant has too stays. Last, the tenant's own rows
-go, in the order of the foreign keys. One audit row of the platform stays.
+go, in the order of the foreign keys. One audit row of the platform and its event stay.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from app.webhooks.signatures.samples import is_sample
 BATCH = 1000  # rows
 PEOPLE = 200
 PAYLOADS = 500
+LEFT = ("id", "created_at", "updated_at", "idp_org_id", "plan_name", "is_active")
+"""What the event of the deletion still says about the tenant."""
 BEFORE_ALL = UUID(int=0)
 SOURCES = [provider.name for provider in PROVIDERS[Receiver.IDENTITY]]
 
@@ -154,7 +156,7 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
     )
     if not people:
         return _at(deletion, DeletionStage.ANSWERS)
-    emails = {person.email_key: person.email for person in people if person.email}
+    emails = {person.email_key: person.email for person in people if person.email_key}
     own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, keys=list(emails))
     addresses = [normalized(emails[key]) for key in own]
     deleted = {
@@ -168,6 +170,8 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
     )
     for table, count in counts.items():
         deletion = _counted(deletion, table, count)
+    for statement in statements.DELETE_MAILS_FROM_FEED:
+        statement.execute(addresses=addresses)
     if BATCH in counts.values():  # there may be more
         return deletion
     named = [person.idp_user_id for person in people]
@@ -211,6 +215,7 @@ def _delete_rows(deletion: Any, idp_org_id: str) -> Any:
             {"rows": _counted(deletion, "tenants", 1).deleted_rows},
         ),
         actor=Actor(deletion.requested_by),
+        data={name: getattr(tenant, name) for name in LEFT},
     )
     return None
 

@@ -6,7 +6,9 @@ from sqlalchemy import ARRAY, Uuid, any_, bindparam, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.db.models import Moment
+from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
+from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
 from app.webhooks.models import WebhookEvent
 
@@ -34,15 +36,12 @@ SAVE = Statement(
     .where(_deletions.c.tenant_id == bindparam("of_tenant_id"))
     .values({name: bindparam(name, type_=_deletions.c[name].type) for name in SAVED}),
 )
-TAKE_DUE = _statement(
-    "tenant_deletions.take_due",
-    """
-    UPDATE tenant_deletions SET worked_at = :now WHERE tenant_id IN (
-        SELECT d.tenant_id FROM tenant_deletions d JOIN tenants t ON t.id = d.tenant_id
-        WHERE t.deletes_at <= :now AND d.worked_at < :idle_since
-        ORDER BY d.worked_at LIMIT :limit FOR UPDATE OF d SKIP LOCKED
-    ) RETURNING tenant_id
-    """,
+TAKE_STALLED = take_stalled(
+    TenantDeletion,
+    "worked_at",
+    _deletions.c.tenant_id.in_(
+        select(Tenant.id).where(Tenant.deletes_at <= bindparam("now", type_=Moment))
+    ),
 )
 BURY = Statement(
     "deleted_organizations.bury",
@@ -111,6 +110,17 @@ DELETE_EMAIL_EVENTS = _statement(
     "email_events.delete_of_tenant",
     "SELECT delete_email_events(:tenant_id, CAST(:addresses AS text[]), :limit)",
 )
+DELETE_MAILS_FROM_FEED = [
+    _statement(
+        f"{table}.delete_mails",
+        f"""
+        DELETE FROM {table} WHERE tenant_id = '{PLATFORM_TENANT_ID}'
+            AND type IN ('email.bounced', 'email.complained', 'email.suppressed')
+            AND coalesce(data, after) ->> 'address' = ANY (CAST(:addresses AS text[]))
+        """,  # noqa: S608
+    )
+    for table in ("event_outbox", "events")
+]
 DELETE_PEOPLE = _statement(
     "identity_objects.delete_people",
     """

@@ -1,7 +1,8 @@
 """Erasing a person: their personal data is removed from every table.
 
-Their users and memberships remain as anonymous rows, and the audit trail keeps all its rows. So it
-still shows who did what to which row. A later event about the person stores them as a new one.
+Their users and memberships remain as anonymous rows, and the audit trail and the event feed keep
+all their rows. So they still show who did what to which row. A later event about the person stores
+them as a new one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
 from app.emails.models import EmailEventRecord, EmailMessage
+from app.events.models import OutboxEvent
 from app.imports.models import Import
 from app.memberships.models import Membership
 from app.privacy import mentions
@@ -35,7 +37,7 @@ from app.privacy.person import (
     of_subjects,
     tenant_column,
 )
-from app.privacy.redaction import redact_mails, redact_trail
+from app.privacy.redaction import redact_feed, redact_mails, redact_trail
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
 from app.tenants.models import TenantDeletion
@@ -88,7 +90,7 @@ def _clear_mentions(
 ) -> None:
     """Remove the person from the tables read completely; ``since`` limits this to newer rows."""
     of_platform = [] if person.only_in else [redact_mails]
-    for clear in (_redact_events, redact_trail, *of_platform, _delete_answers):
+    for clear in (_redact_events, redact_trail, redact_feed, *of_platform, _delete_answers):
         clear(connection, person, progress, done, **bounds)
 
 
@@ -231,8 +233,12 @@ def _run(connection: Connection, statement: Any, done: Counter[str]) -> None:
 
 
 def _record(connection: Connection, person: Person, done: Counter[str], actor: Actor) -> None:
-    """Add an audit row about the erasure in each tenant of the person."""
+    """Add an audit row and an event about the erasure in each tenant of the person."""
     common = {"actor": actor.id, "before": {}, "after": {"rows": dict(done)}, "request_id": ""}
+    event = {**common, "type": "user.erased", "is_platform_actor": actor.is_operator}
+    for user in connection.execute(select(USERS).where(USERS.c.id.in_(person.user_ids))):
+        values = {**event, "tenant_id": user.tenant_id, "data": dict(user._mapping)}
+        connection.execute(insert(OutboxEvent).values(values))
     places = [(tenant_id, str(user_id)) for tenant_id, user_id in person.users]
     for tenant_id, target_id in places or [(PLATFORM_TENANT_ID, ERASED)]:
         row = {"tenant_id": tenant_id, "target_id": target_id, "target_type": "user"}

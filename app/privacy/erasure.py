@@ -12,19 +12,17 @@ erase`` does, if a platform credential asked for it and the person is in no othe
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, select, text
+from sqlalchemy import Connection, delete, select
 
 from app.audit.service import record
 from app.auth.models import PlatformAdmin
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.queries import Change
-from app.core.db.statements import Statement
+from app.core.db.stalled import take_stalled
 from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS
 from app.privacy.database import application
@@ -38,18 +36,7 @@ log = logging.getLogger(__name__)
 
 ERASE_JOB = "app.privacy.jobs.erase_user"
 ERASURES = UserErasure.__table__
-TAKE_IDLE = Statement(
-    "user_erasures.take_idle",
-    text("""
-    UPDATE user_erasures e SET worked_at = now() FROM (
-        SELECT tenant_id, user_id FROM user_erasures
-        WHERE worked_at < :idle_since
-        ORDER BY worked_at LIMIT :limit FOR UPDATE SKIP LOCKED
-    ) idle
-    WHERE e.tenant_id = idle.tenant_id AND e.user_id = idle.user_id
-    RETURNING e.tenant_id, e.user_id
-    """),
-)
+TAKE_STALLED = take_stalled(UserErasure, "worked_at")
 
 
 def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
@@ -67,11 +54,6 @@ def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
         record("user.erasure_requested", user, change, actor=actor)
     JOBS[ERASE_JOB].push(str(user.tenant_id), str(user.id))
     return erasure
-
-
-def take_idle(*, idle_since: datetime, limit: int) -> Sequence[Any]:
-    """The requested erasures that nobody has tried since then; they count as tried now."""
-    return TAKE_IDLE.all(idle_since=idle_since, limit=limit)
 
 
 def erase_requested(tenant_id: UUID, user_id: UUID) -> None:

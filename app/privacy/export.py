@@ -6,10 +6,11 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Select, and_, cast, func, or_, select, union
+from sqlalchemy import Connection, Row, Select, Table, and_, cast, func, or_, select, union
 from sqlalchemy.dialects import postgresql
 
 from app.auth.models import ConsoleSession, ConsoleTicket, PlatformAdmin
@@ -89,6 +90,10 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         "imports": _reader(connection, select(mentions.IMPORTS).where(_made_by(person))),
         **_imports(connection, who, progress),
         "audit_events": lambda: _trail(connection, person, targets, progress),
+        **{
+            table.name: partial(_events, connection, table, person, targets, progress)
+            for table in mentions.FEED
+        },
     }
 
 
@@ -130,6 +135,23 @@ def _trail(
         values = dict(row._mapping)
         if row.target_id not in targets.get(row.target_type, ()):
             values |= {side: _naming(values[side], who) for side in ("before", "after")}
+        yield values
+
+
+def _events(
+    connection: Connection,
+    table: Table,
+    person: Person,
+    targets: Mapping[str, list[str]],
+    progress: Progress,
+) -> Iterator[dict[str, Any]]:
+    """The same for events."""
+    who = person.in_answers
+    for row in mentions.feed_rows(connection, table, who, progress, targets=targets):
+        values = dict(row._mapping)
+        if not mentions.is_about(row, targets):
+            sides = ("before", "after", "data")
+            values |= {side: _naming(values[side] or {}, who) for side in sides}
         yield values
 
 

@@ -10,13 +10,11 @@ from app.core.clock import utcnow
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
-from app.privacy import deletion, erasure
-from app.privacy.deletion_statements import TAKE_DUE
+from app.privacy import deletion, deletion_statements, erasure
 
 TURN = 30.0  # seconds of work on one tenant, before the worker takes the next job of the queue
 PAUSE = 0.02  # seconds between two batches, which leaves the disk to others
-IDLE = timedelta(seconds=60)  # after which a deletion or an erasure has lost its job
-TAKEN_AT_ONCE = 100
+STALLED = timedelta(seconds=60)  # after which a deletion or an erasure has lost its job
 
 
 @job(queue=Queue.MAINTENANCE)
@@ -39,7 +37,7 @@ def delete_due_tenants() -> None:
     now = utcnow()
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        for row in TAKE_DUE.all(now=now, idle_since=now - IDLE, limit=TAKEN_AT_ONCE):
+        for row in deletion_statements.TAKE_STALLED.all(stalled_before=now - STALLED, now=now):
             delete_tenant.push(str(row.tenant_id))
 
 
@@ -52,7 +50,8 @@ def erase_user(tenant_id: str, user_id: str) -> None:
 @job(queue=Queue.MAINTENANCE, every=60)
 def resume_erasures() -> None:
     """Queue the requested erasures that no worker has tried for a minute."""
+    now = utcnow()
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        for row in erasure.take_idle(idle_since=utcnow() - IDLE, limit=TAKEN_AT_ONCE):
+        for row in erasure.TAKE_STALLED.all(stalled_before=now - STALLED, now=now):
             erase_user.push(str(row.tenant_id), str(row.user_id))

@@ -1,7 +1,8 @@
 """Rows that mention a person or an organization, where no index finds them.
 
-The tables are the audit trail, the webhook inbox, the stored answers of idempotency keys, the
-e-mail tables, and the files and faults of imports. They are read from one end to the other.
+The tables are the audit trail, the event feed and its outbox, the webhook inbox, the stored answers
+of idempotency keys, the e-mail tables, and the files and faults of imports. They are read from one
+end to the other.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, select
 from app.audit.models import AuditEvent
 from app.core.http.idempotency import IdempotencyKey
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
+from app.events.models import Event, OutboxEvent
 from app.imports.models import Import, ImportFault, ImportPiece
 from app.privacy.identifiers import Identifiers
 from app.webhooks.models import WebhookEvent
@@ -27,6 +29,8 @@ Progress = Callable[[str, int], None]
 AUDIT, EVENTS = AuditEvent.__table__, WebhookEvent.__table__
 ANSWERS = IdempotencyKey.__table__
 IMPORTS, FAULTS, PIECES = Import.__table__, ImportFault.__table__, ImportPiece.__table__
+FEED: tuple[Table, ...] = (OutboxEvent.__table__, Event.__table__)
+"""In the order in which an event moves, so that none is missed between the two."""
 MAILS: tuple[Table, ...] = tuple(
     model.__table__ for model in (EmailEventRecord, EmailMessage, Suppression)
 )
@@ -54,6 +58,34 @@ def audit_rows(
             [row.before, row.after, row.target_id, row.actor, row.request_id]
         ):
             yield row
+
+
+def feed_rows(
+    connection: Connection,
+    table: Table,
+    who: Identifiers,
+    progress: Progress,
+    *,
+    since: datetime | None = None,
+    targets: Mapping[str, Sequence[str]] | None = None,
+    tenant_id: UUID | None = None,
+) -> Iterator[Row]:
+    """The events of a table of :data:`FEED` that mention ``who``, and all of ``targets``.
+
+    With ``tenant_id`` only those of this tenant.
+    """
+    conditions = [] if tenant_id is None else [table.c.tenant_id == tenant_id]
+    for row in _read(connection, table, "Events", progress, since, *conditions):
+        if is_about(row, targets or {}) or who.are_in(
+            [row.before, row.after, row.data, row.actor, row.request_id]
+        ):
+            yield row
+
+
+def is_about(event: Row, targets: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the event is about one of ``targets`` (ids by type)."""
+    ids = targets.get(event.type.partition(".")[0], ())
+    return (event.data or event.after or {}).get("id") in ids
 
 
 def inbox_rows(

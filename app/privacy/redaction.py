@@ -1,7 +1,7 @@
-"""Redacting a person from the audit trail and from e-mail events about others.
+"""Redacting a person from the audit trail, the event feed and e-mail events about others.
 
-No row is deleted. Each value that names the person is replaced, in the audit trail also the actor
-``platform:<subject>`` and a target or request id.
+No row is deleted. Each value that names the person is replaced, in the trail and the feed also the
+actor ``platform:<subject>`` and a target or request id.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from sqlalchemy import JSON, Connection, Row, bindparam, func, select, update
 
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.privacy.identifiers import ERASED
-from app.privacy.mentions import MAILS, Progress, audit_rows, mail_rows
+from app.privacy.mentions import (
+    FEED,
+    MAIL_TEXTS,
+    MAILS,
+    Progress,
+    audit_rows,
+    feed_rows,
+    is_about,
+    mail_rows,
+)
 from app.privacy.person import CONTACT_FIELDS, Person, contact_targets
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
@@ -24,11 +33,16 @@ PERSONAL = frozenset({"email", "first_name", "last_name", "meta_data", "idp_user
 
 Targets = Mapping[str, Sequence[str]]
 
-# Only the owner of the tables may update these two; the functions are the owner's.
+MAIL_FIELDS = frozenset({"recipient", "address", *MAIL_TEXTS})
+
+# Only the owner of the tables may update these; the functions are the owner's.
 REDACT_AUDIT_EVENT = select(
     func.redact_audit_event(
         bindparam("tenant_id"), bindparam("id"), bindparam("redacted", type_=JSON)
     )
+)
+REDACT_EVENT = select(
+    func.redact_event(bindparam("tenant_id"), bindparam("id"), bindparam("redacted", type_=JSON))
 )
 REDACT_EMAIL_EVENT = select(
     func.redact_email_event(bindparam("id"), bindparam("redacted", type_=JSON))
@@ -48,15 +62,33 @@ def redact_trail(
     """
     users = [str(user_id) for user_id in person.user_ids]
     targets = {"user": users, **contact_targets(connection, person)}
+    who = person.identifiers
     bounds |= {"targets": targets, "tenant_id": person.only_in}
-    rows = audit_rows(connection, person.identifiers, progress, **bounds)
-    for row in list(rows):
-        values = _redacted(row, person, targets)
-        old = {name: getattr(row, name) for name in values}
-        if values != old:
-            place = {"tenant_id": row.tenant_id, "id": row.id}
-            connection.execute(REDACT_AUDIT_EVENT, {**place, "redacted": values})
+    for row in list(audit_rows(connection, who, progress, **bounds)):
+        hidden = _hidden(row, person, targets)
+        values = _redacted(row, person, hidden, ("before", "after"))
+        values["target_id"] = who.redact(row.target_id)
+        if _write(connection, REDACT_AUDIT_EVENT, row, values):
             done["audit_events"] += 1
+
+
+def redact_feed(
+    connection: Connection,
+    person: Person,
+    progress: Progress,
+    done: Counter[str],
+    **bounds: Any,
+) -> None:
+    """The same for events, with their data; ``bounds``: those of :func:`feed_rows`."""
+    users = [str(user_id) for user_id in person.user_ids]
+    targets = {"user": users, **contact_targets(connection, person)}
+    bounds |= {"targets": targets, "tenant_id": person.only_in}
+    for table in FEED:
+        for row in list(feed_rows(connection, table, person.identifiers, progress, **bounds)):
+            hidden = _hidden_in_event(row, person, targets)
+            values = _redacted(row, person, hidden, ("before", "after", "data"))
+            if _write(connection, REDACT_EVENT, row, values):
+                done[table.name] += 1
 
 
 def redact_mails(
@@ -86,20 +118,31 @@ def redact_mails(
             rewrite_terms(connection, EntityType.EMAIL_MESSAGE, [row["id"] for row in rows])
 
 
-def _redacted(row: Row, person: Person, targets: Targets) -> dict[str, Any]:
+def _redacted(
+    row: Row, person: Person, hidden: frozenset[str], names: Sequence[str]
+) -> dict[str, Any]:
+    """The documents ``names``, the actor and the request id; ``hidden`` fields lose any value."""
     who = person.identifiers
-    hidden = _hidden(row, person, targets)
-    sides = {
-        side: {
+    documents = {
+        document: {
             name: ERASED if name in hidden and value else who.redact(value)
-            for name, value in getattr(row, side).items()
+            for name, value in getattr(row, document).items()
         }
-        for side in ("before", "after")
+        for document in names
+        if getattr(row, document) is not None
     }
     is_superadmin = row.actor.removeprefix("platform:") in person.subjects
     actor = f"platform:{ERASED}" if is_superadmin else row.actor
-    named = {name: who.redact(getattr(row, name)) for name in ("target_id", "request_id")}
-    return {**sides, **named, "actor": actor}
+    return {**documents, "actor": actor, "request_id": who.redact(row.request_id)}
+
+
+def _write(connection: Connection, function: Any, row: Row, values: Mapping[str, Any]) -> bool:
+    """Write the values of a row where they differ; returns whether they do."""
+    if all(getattr(row, name) == value for name, value in values.items()):
+        return False
+    place = {"tenant_id": row.tenant_id, "id": row.id}
+    connection.execute(function, {**place, "redacted": values})
+    return True
 
 
 def _hidden(row: Row, person: Person, targets: Targets) -> frozenset[str]:
@@ -109,4 +152,14 @@ def _hidden(row: Row, person: Person, targets: Targets) -> frozenset[str]:
         return PERSONAL
     if is_target or person.identifiers.are_in([row.before, row.after]):
         return CONTACT_FIELDS
+    return frozenset()
+
+
+def _hidden_in_event(row: Row, person: Person, targets: Targets) -> frozenset[str]:
+    """The same for an event."""
+    kind, is_target = row.type.partition(".")[0], is_about(row, targets)
+    if is_target and kind == "user":
+        return PERSONAL
+    if is_target or person.identifiers.are_in([row.before, row.after, row.data]):
+        return MAIL_FIELDS if kind == "email" else CONTACT_FIELDS
     return frozenset()

@@ -81,19 +81,17 @@ def _statement(entity_types: tuple[EntityType, ...], words: int, *, of_tenant: b
         .cte("chosen")
     )
     rows = union_all(*(_rows(one, chosen) for one in entity_types)).subquery("rows").c
-    order = (rows.match, rows.is_active.desc(), func.lower(rows.title).collate("C"), rows.id.desc())
-    best = select(*rows).order_by(*order).limit(bindparam("limit")).cte("best")
+    best = select(*rows).order_by(*_best_first(rows)).limit(bindparam("limit")).cte("best")
     clause = (
         select(best, Tenant.slug.label("tenant_slug"), Tenant.name.label("tenant_name"))
         .outerjoin(Tenant, Tenant.id == best.c.tenant_id)
-        .order_by(
-            best.c.match,
-            best.c.is_active.desc(),
-            func.lower(best.c.title).collate("C"),
-            best.c.id.desc(),
-        )
+        .order_by(*_best_first(best.c))
     )
     return Statement("search_terms.find_rows", clause)
+
+
+def _best_first(rows: Any) -> tuple[ColumnElement[Any], ...]:
+    return rows.match, rows.is_active.desc(), func.lower(rows.title).collate("C"), rows.id.desc()
 
 
 def _scan(entity_type: EntityType, place: int, *, of_tenant: bool) -> Select[Any]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-from sqlalchemy import bindparam, select, update
-
 from app.core.clock import utcnow
-from app.core.db.models import Moment
-from app.core.db.statements import Statement
+from app.core.db.stalled import take_stalled
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
 from app.search import builder
@@ -17,20 +14,7 @@ from app.search.models import EntityType, SearchBuild
 
 TURN = 30.0  # seconds of work on one type, before the worker takes the next job of the queue
 STALLED = timedelta(seconds=20)
-
-_stalled = (
-    select(SearchBuild.entity_type)
-    .where(SearchBuild.is_settled.is_(False), SearchBuild.updated_at < bindparam("stalled_before"))
-    .with_for_update(skip_locked=True)
-    .cte("stalled")
-)
-TAKE_STALLED = Statement(
-    "search_builds.take_stalled",
-    update(SearchBuild)
-    .where(SearchBuild.entity_type == _stalled.c.entity_type)
-    .values(updated_at=bindparam("now", type_=Moment))
-    .returning(SearchBuild.entity_type),
-)
+TAKE_STALLED = take_stalled(SearchBuild, "updated_at", SearchBuild.is_settled.is_(False))
 
 
 @job(queue=Queue.INDEXES)

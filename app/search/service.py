@@ -59,7 +59,7 @@ def search(
         return []
     phrase = phrase[:MAX_TERM]
     words = [word[:MAX_TERM] for word in dict.fromkeys(map(fold, query.split())) if word]
-    scanned = sorted(words, key=len, reverse=True)[:MAX_SCANNED] if len(words) > 1 else []
+    scanned = sorted(words, key=len, reverse=True)[:MAX_SCANNED] if words != [phrase] else []
     found = candidates.read(
         wanted,
         phrase,

@@ -33,7 +33,7 @@ SET_TENANT_PLAN = Statement(
         version=_locked.c.version + 1,
         updated_at=bindparam("now", type_=Moment),
     )
-    .returning(Tenant.id, Tenant.plan_name, _locked.c.plan_name.label("old_plan_name")),
+    .returning(*Tenant.__table__.columns, _locked.c.plan_name.label("old_plan_name")),
 )
 """Lock the tenant, and give it the plan of its current subscription where that differs.
 

@@ -105,7 +105,7 @@ def get_deletion(tenant_id: UUID | str) -> Deletion:
 
 
 def list_deletions() -> Sequence[Deletion]:
-    """The requested deletions, at most :data:`LISTED`; those that are due first, first."""
+    """The requested deletions, at most :data:`LISTED`, in the order of their dates."""
     return LIST.all()
 
 

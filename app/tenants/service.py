@@ -134,19 +134,19 @@ def patch_meta_data(tenant_id: UUID | str, patch: Mapping[str, Any], *, actor: A
     return metadata.patch(TENANT, visible_id(tenant_id), patch, actor=actor)
 
 
-def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> None:
+def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Tenant:
     """Change fields and the state of a tenant that this transaction has read, by one statement.
 
-    The audit trail is that of :func:`update`, :func:`set_active` and :func:`patch_meta_data`. The
-    caller has checked new metadata (:func:`metadata.check_all`). A tenant whose deletion is
-    requested stays suspended. Raises RowChanged if another transaction has changed the tenant since
-    it was read.
+    Returns the new row. The audit trail is that of :func:`update`, :func:`set_active` and
+    :func:`patch_meta_data`. The caller has checked new metadata (:func:`metadata.check_all`). A
+    tenant whose deletion is requested stays suspended. Raises RowChanged if another transaction has
+    changed the tenant since it was read.
     """
     if tenant.deletes_at is not None:
         values = {**values, "is_active": False}
     tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is None:
-        return
+        return tenant
     fields = [name for name in change.after if name not in ("is_active", "meta_data")]
     with inserts_in_one_statement():
         if fields:
@@ -160,6 +160,7 @@ def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> N
     if "meta_data" in change.after:
         values_before = change.before["meta_data"]
         writer.refresh(tenant.id, TENANT.entity_type, tenant.id, values_before, tenant.meta_data)
+    return tenant
 
 
 def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:

@@ -82,7 +82,10 @@ EXAMPLE = Decision(
 
 
 class NotCounted(Conflict):
-    """An amount that does not fit into its limit, whose state stays as it is."""
+    """An amount that does not fit into its limit, whose state stays as it is.
+
+    The OpenAPI document shows the body of an instance without arguments.
+    """
 
     def __init__(self, decision: Decision = EXAMPLE) -> None:
         super().__init__()

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
-from app.core.errors import Entry, Invalid
+from app.core.errors import Entry
+from app.core.http.tenant_choice import TenantChoiceSchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str, Uuid
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
@@ -64,16 +65,6 @@ class Entries(ListOf):
     """1 to :data:`MAX_ENTRIES` entries."""
 
     keywords = {"minItems": 1, "maxItems": MAX_ENTRIES}
-
-    def from_json(self, value: Any) -> list[Any]:
-        if isinstance(value, list) and not 1 <= len(value) <= MAX_ENTRIES:
-            size = len(value)
-            if value:
-                counts = {"max_length": MAX_ENTRIES, "actual_length": size}
-                raise Invalid(refused("too_long", (), None, field_type="List", **counts))
-            counts = {"min_length": 1, "actual_length": size}
-            raise Invalid(refused("too_short", (), value, field_type="List", **counts))
-        return super().from_json(value)
 
 
 class ConsumeSchema(EntrySchema):
@@ -158,6 +149,17 @@ class UsageSchema(Schema):
     is_current = Bool(required=True)
 
 
+class LimitUseSchema(Schema):
+    """How much of a limit is used."""
+
+    examples = {**EXAMPLES, "percent": 80, "used": 800}
+
+    feature = Str(required=True)
+    used = Int(required=True)
+    limit = Int(required=True)
+    percent = Int(required=True, metadata={"description": "The level that was reached."})
+
+
 class CorrectionSchema(Schema):
     """What is used in the current period."""
 
@@ -167,17 +169,11 @@ class CorrectionSchema(Schema):
     reason = Str(required=True, min_length=1, max_length=MAX_REASON)
 
 
-class UsageQuerySchema(Schema):
+class UsageQuerySchema(TenantChoiceSchema):
     """The tenant, and which of its limits and periods are listed."""
 
     examples = EXAMPLES
 
-    tenant_id = Uuid(
-        metadata={
-            "description": "The tenant, for platform credentials. Without it, the tenant of the "
-            "token's organization; 422 `missing` if no tenant has it."
-        }
-    )
     feature = Str(metadata={"description": "Only of this limit."})
     since = AwareDateTime(
         data_key="from", metadata={"description": "Only periods that end after this time."}

@@ -188,13 +188,15 @@ def _fault(fault: str, request: Request) -> Entry:
 def _announce(tenant_id: UUID, row: Any, percent: int, actor: Actor) -> None:
     """Record that ``percent`` of the limit are used."""
     event = "limit.reached" if percent >= 100 else "limit.warning"
+    use = {"used": row.used, "limit": row.most, "percent": percent}
     audit.add_event(
         event,
         target_type="limit",
         target_id=row.feature,
         tenant_id=tenant_id,
-        change=Change({}, {"used": row.used, "limit": row.most, "percent": percent}),
+        change=Change({}, use),
         actor=actor,
+        data={"feature": row.feature, **use},
     )
     on_commit(CROSSED.labels(event).inc)
 

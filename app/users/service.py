@@ -28,9 +28,6 @@ from app.tenants.models import Tenant
 from app.users.emails import check_free, email_key
 from app.users.models import User
 
-DERIVED = frozenset({"email_key"})
-"""Columns that follow from others; the audit trail does not have them."""
-
 IS_OWNER = owners.is_owner(User)
 LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
 FREE_SEATS = case((~User.is_active, seats.seats_for_user(User.tenant_id, User.id)))
@@ -112,7 +109,7 @@ def insert_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Use
         conflicts=CONFLICTS,
     )
     with inserts_in_one_statement():
-        record_creation("user.created", user, actor=actor, hidden=DERIVED)
+        record_creation("user.created", user, actor=actor, hidden=USER.derived)
         terms.add(EntityType.USER, user)
     return user
 
@@ -176,7 +173,9 @@ def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Act
                 _record_update(user, fields, actor=actor)
             if "meta_data" in change.after:
                 indexed.append((user, change.before["meta_data"]))
-                record("user.meta_data_patched", user, change.part(["meta_data"]), actor=actor)
+                meta_data = change.part(["meta_data"])
+                action = "user.meta_data_patched"
+                record(action, user, meta_data, actor=actor, hidden=USER.derived)
     index_meta_data(indexed)
 
 
@@ -197,7 +196,7 @@ def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Act
 
 def _record_update(user: User, change: Change, *, actor: Actor) -> None:
     with inserts_in_one_statement():
-        record("user.updated", user, change, actor=actor)
+        record("user.updated", user, change, actor=actor, hidden=USER.derived)
         terms.follow(EntityType.USER, user, change)
 
 

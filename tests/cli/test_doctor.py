@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 
 import psycopg2
 import pytest
@@ -10,16 +11,18 @@ import pytest
 from app import create_app
 from app.cli.doctor.database import SHOWN, check_version
 from app.config import SETTINGS
+from app.core.clock import utcnow
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Instance
 from app.dev.engines.postgres import SUPERUSER, connect
+from app.events.models import OutboxEvent
 from app.extensions import db
 from app.search import builder
 from app.search.models import EntityType
 from tests.custom_fields.fields import create_field
-from tests.factories import create_tenant
+from tests.factories import create_tenant, save
 from tests.test_wsgi import run
 
 
@@ -110,6 +113,21 @@ class TestDoctor:
         findings, _ = examine(environment)
 
         assert findings["queue webhooks"]["found"] == "0 waiting, no worker"
+
+    def test_finds_events_that_wait_for_a_sequencer(self, app, environment):
+        values = {"type": "user.created", "actor": "system:idp", "is_platform_actor": False}
+        save(
+            OutboxEvent,
+            tenant_id=create_tenant().id,
+            created_at=utcnow() - timedelta(hours=1),
+            **values,
+        )
+
+        found = examine(environment)[0]["sequencer"]
+
+        assert not found["ok"]
+        assert "1 events wait" in found["found"]
+        assert "flask jobs sequencer" in found["fix"]
 
     def test_finds_a_development_key_outside_a_private_instance(self, app, environment):
         findings, _ = examine(environment)

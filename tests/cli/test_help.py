@@ -16,8 +16,8 @@ from tests.webhooks.sending import all_rows
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
     "audit tail", "custom-fields delete", "dev", "export", "flags delete-override",
-    "flags delete-preset", "jobs scheduler", "jobs worker", "platform-admins remove",
-    "tenants export", "tenants free-idp-org-id", "users export",
+    "flags delete-preset", "jobs scheduler", "jobs sequencer", "jobs worker",
+    "platform-admins remove", "tenants export", "tenants free-idp-org-id", "users export",
 }  # fmt: skip
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {

@@ -24,11 +24,12 @@ _numbers = count(1)
 
 CREATE_USERS = """
 INSERT INTO users (
-    tenant_id, idp_org_id, id, idp_user_id, email, first_name, last_name, is_active, meta_data,
-    created_by_user_id, updated_by_user_id, created_at, updated_at, version
+    tenant_id, idp_org_id, id, idp_user_id, email, email_key, first_name, last_name, is_active,
+    meta_data, created_by_user_id, updated_by_user_id, created_at, updated_at, version
 )
-SELECT :tenant_id, :idp_org_id, gen_random_uuid(), 'u' || n, 'u' || n || '@example.com', '', '',
-    true, json_build_object('note', 'n' || n, 'amount', n, 'colors', json_build_array('red')),
+SELECT :tenant_id, :idp_org_id, gen_random_uuid(), 'u' || n, 'u' || n || '@example.com',
+    'u' || n || '@example.com', '', '', true,
+    json_build_object('note', 'n' || n, 'amount', n, 'colors', json_build_array('red')),
     'cli:tester', 'cli:tester', now(), now(), 1
 FROM generate_series(1, :users) AS n
 RETURNING id

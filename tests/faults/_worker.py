@@ -1,6 +1,6 @@
-"""A worker in a process of its own, started in no time by a fork server.
+"""A worker or a sequencer in a process of its own, started in no time by a fork server.
 
-The same worker as that of ``flask jobs worker``; only the imports are done beforehand.
+The same as those of ``flask jobs``; only the imports are done beforehand.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from multiprocessing.context import ForkServerProcess
 from app import DOMAINS, JOB_MODULES, create_app
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
+from app.events.sequencer import run_sequencer
 
 for name in (*(f"app.{domain}.routes" for domain in DOMAINS), *JOB_MODULES, "app.cli"):
     import_module(name)
@@ -28,6 +29,17 @@ def start(
     process = context.Process(target=_work, args=(dict(environment), list(queues)))
     process.start()
     return process
+
+
+def start_sequencer(environment: Mapping[str, str]) -> ForkServerProcess:
+    """Start a sequencer."""
+    process = context.Process(target=_sequence, args=(dict(environment),))
+    process.start()
+    return process
+
+
+def _sequence(environment: Mapping[str, str]) -> None:
+    run_sequencer(create_app(environment), stop=lambda: False)
 
 
 def _work(environment: Mapping[str, str], queues: list[Queue]) -> None:

@@ -12,15 +12,21 @@ from urllib.parse import quote
 
 from flask import Flask
 
+from app.audit.service import record
 from app.auth.permissions import PLATFORM_ONLY, Permission, Role
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.core.db.queries import Change
 from app.custom_fields.models import CustomField, FieldIndex
 from app.emails.models import Suppression
+from app.events import positions
+from app.events.models import Event
 from app.flags.models import PlanPreset
 from app.imports.models import Import
 from app.tenants.models import Tenant
+from app.users.models import User
 from app.webhooks.models import WebhookEvent
-from tests import factories
+from tests import database, factories
 from tests.hostile.document import Document, Operation, Place
 from tests.hostile.wire import Answer, send
 
@@ -141,6 +147,7 @@ def create_world(app: Flask, document: Document) -> World:
     _create_suppression()
     ids = {name: str(row.id) for name, row in rows.items()}
     ids |= {"key": FLAG, "address": ADDRESS, "feature": LIMIT}
+    ids["evt_id"] = _event(app, rows["user_id"])
     listed = _listed_ids(app, document, credentials["superadmin"])
     return World(app, document, tenant, credentials, listed | ids)
 
@@ -184,6 +191,18 @@ def _webhook_event() -> WebhookEvent:
         digest="0" * 64,
         request_id="",
     )
+
+
+def _event(app: Flask, user: User) -> str:
+    """The id of an event of the feed."""
+    with factories.platform_transaction():
+        record(
+            "user.updated", user, Change({"first_name": "x"}, {"first_name": ""}), actor=SYSTEM_CLI
+        )
+    with app.app_context():
+        while positions.sequence():
+            pass
+    return f"evt_{database.rows(Event, tenant_id=user.tenant_id)[-1].id.hex}"
 
 
 def _create_suppression() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
 from app.audit.models import AuditEvent
+from app.core.clock import utcnow
 from app.flags.models import FeatureOverride, PlanPreset
 from app.imports import lines
 from app.memberships.models import Membership
@@ -361,6 +363,17 @@ class TestTenantMetadata:
         ]
         assert row(Tenant).meta_data == {"segment": 5}
         assert rows(AuditEvent, action="tenant.meta_data_patched")
+
+
+class TestDeletion:
+    def test_of_the_tenant_keeps_it_suspended(self, app, api):
+        create_tenant(idp_org_id="org", is_active=False, deletes_at=utcnow() + timedelta(days=9))
+
+        counts, faults = bring_in(app, api, tenant_line(is_active=True), user_line("ada"))
+
+        assert fault_of(faults) == (1, "tenant_deleting", ["body"])
+        assert outcomes(counts, "created") == {"user": 1}
+        assert row(Tenant).is_active is False
 
 
 class TestSeats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gzip import compress
+
 import pytest
 
 from app.audit.models import AuditEvent
@@ -62,6 +64,15 @@ class TestCreate:
 
         assert answer.status_code == 415
         assert answer.get_json() == {"detail": "The Content-Type must be application/x-ndjson."}
+
+    def test_refuses_a_compressed_file(self, api):
+        file = compress(as_file(tenant_line()))
+
+        answer = post(api, file, headers={"Content-Encoding": "gzip"})
+
+        assert answer.status_code == 415
+        assert answer.get_json() == {"detail": "The body must have no Content-Encoding."}
+        assert rows(Import) == []
 
     def test_refuses_an_empty_body(self, api):
         answer = post(api, b"")

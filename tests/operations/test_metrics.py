@@ -112,6 +112,22 @@ class TestMetrics:
         assert before == 0
         assert started <= samples(api.get("/metrics").text)["scheduler_last_run",] <= time.time()
 
+    def test_tells_the_events_with_and_without_a_position(self, api):
+        user, _, token = create_member(create_tenant())
+        before = samples(api.get("/metrics").text)
+        for name in ("a", "b"):
+            api.patch(f"/v1/users/{user.id}", token=token, json={"first_name": name})
+
+        waiting = samples(api.get("/metrics").text)
+        api.sequence()
+        after = samples(api.get("/metrics").text)
+
+        assert before["events_waiting",] == before["events_waiting_seconds",] == 0
+        assert waiting["events_waiting",] == 2
+        assert 0 < waiting["events_waiting_seconds",] < 60
+        assert after["events_waiting",] == 0
+        assert after["events_sequenced_total",] == before["events_sequenced_total",] + 2
+
     def test_counts_the_api_keys_that_expire_soon(self, api):
         now, day = utcnow(), timedelta(days=1)
         create_api_key(expires_at=now + 13 * day)

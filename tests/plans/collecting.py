@@ -27,6 +27,7 @@ from app.core.jobs.queues import JOBS
 from app.dev.engines.instance import APPLICATION_ROLE, Instance
 from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
+from app.events import positions
 from app.extensions import db
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.signatures.sending import sign
@@ -59,6 +60,15 @@ INSERT INTO audit_events
     (tenant_id, id, created_at, actor, action, target_type, target_id, before, after, request_id)
 SELECT tenant_id, id, created_at, 'system:idp', 'user.created', 'user', id::text, '{}', '{}', ''
 FROM users;
+INSERT INTO events (position, tenant_id, id, created_at, type, actor, is_platform_actor, request_id,
+    before, after)
+SELECT row_number() OVER (ORDER BY id), tenant_id, id, created_at, 'user.created', 'system:idp',
+    false, '', '{}', '{}'
+FROM users;
+UPDATE event_feed SET last_position = (SELECT max(position) FROM events);
+INSERT INTO event_outbox (tenant_id, id, created_at, type, actor, is_platform_actor, request_id,
+    before, after)
+SELECT tenant_id, id, created_at, 'user.created', 'system:idp', false, '', '{}', '{}' FROM users;
 INSERT INTO api_keys (id, created_at, updated_at, version, tenant_id, name, digest, prefix,
     permissions, created_by_user_id, updated_by_user_id)
 SELECT id, created_at, updated_at, 1, tenant_id, 'key', md5(id::text), 'sk_', '{}', 'x', 'x'
@@ -174,6 +184,7 @@ def use_everything(app: Flask, world: World) -> None:
         for job in JOBS.values():
             if job.every:
                 job()
+        positions.sequence()
 
 
 def _run(session: connection, *statements: str) -> None:

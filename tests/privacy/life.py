@@ -51,6 +51,8 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_mail(api, sender, platform)
     _by_imports(app, api, first)
     _in_the_console(first)
+    api.sequence()
+    _by_later_changes(api, platform, user_id)
     return user_id
 
 
@@ -89,6 +91,19 @@ def _by_requests(api: Any, platform: str, tenant: Any) -> str:
     member = {"user_id": user_id, "role": "admin", "idp_membership_id": word("membership")}
     sent("POST", "/v1/memberships/tenant", member, "e")
     return user_id
+
+
+def _by_later_changes(api: Any, platform: str, user_id: str) -> None:
+    """Changes whose events have no position yet."""
+    token = platform_token(subject=SUBJECT)
+    for credential, name in ((platform, "later"), (token, "latest")):
+        answer = api.patch(
+            f"/v1/users/{user_id}",
+            token=credential,
+            json={"last_name": word(name)},
+            headers={"X-Request-Id": mail("new")},
+        )
+        assert answer.status_code == 200
 
 
 def _by_their_own_hand(api: Any, tenant: Any) -> None:

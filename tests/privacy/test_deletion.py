@@ -56,6 +56,7 @@ def fill(app, api, sender, slug, preset):
     body = {"idp_user_id": f"by_api_{slug}", "email": f"{slug}@api.zz", "meta_data": {"note": "x"}}
     keyed = {"Idempotency-Key": slug}
     user = api.post("/v1/users", token=token, json=body, headers=keyed).get_json()["data"]
+    api.sequence()
     api.delete(f"/v1/users/{user['id']}", token=token)
     organization = {"id": f"org_{slug}", "name": slug}
     person = {"id": f"idp_{slug}", "email": f"{slug}@idp.zz", "first_name": slug}
@@ -107,10 +108,13 @@ def small(monkeypatch):
 
 
 class TestDeletion:
-    def test_leaves_nothing_but_a_tombstone_and_one_audit_row(
-        self, app, api, sender, preset, dump, small
+    @pytest.mark.parametrize("have_positions", [False, True])
+    def test_leaves_nothing_but_a_tombstone_and_one_audit_row_with_its_event(
+        self, app, api, sender, preset, dump, small, have_positions
     ):
         gone = fill(app, api, sender, "gone", preset)
+        if have_positions:
+            api.sequence()
         make_due(gone)
 
         delete(app, gone)
@@ -118,7 +122,9 @@ class TestDeletion:
         lines = [line for line in dump().splitlines() if not line.startswith("webhook_events ")]
         left = sorted(line for line in lines if "gone" in line.lower() or str(gone.id) in line)
         (event,) = database.rows(AuditEvent, action="tenant.deleted")
-        assert [line.split(" ")[0] for line in left] == ["audit_events", "deleted_organizations"]
+        assert [line.split(" ")[0] for line in left] == [
+            "audit_events", "deleted_organizations", "event_outbox",
+        ]  # fmt: skip
         assert {row.body for row in database.rows(WebhookEvent)} == {None}
         assert event.target_id == str(gone.id)
         assert event.actor == "platform:operator"

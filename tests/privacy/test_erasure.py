@@ -24,6 +24,9 @@ IMPERSONAL = {
     "deleted_organizations": "idp_org_id",
     "email_events": "kind source",
     "email_messages": "source state",
+    "event_feed": "cursor_key",
+    "event_outbox": "type",
+    "events": "type",
     "feature_overrides": "flag_key flag_value",
     "idempotency_keys": "fingerprint headers scope",
     "identity_objects": "kind organization_id source",
@@ -154,7 +157,7 @@ class TestErase:
 
         done = erase(app, str(gone.id))
 
-        assert set(done) == {"users"}
+        assert set(done) == {"event_outbox", "users"}  # the event of the deactivation
         assert {row.email for row in all_rows(User, id=kept.id)} == {"shared@example.com"}
 
 

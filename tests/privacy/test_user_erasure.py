@@ -176,10 +176,12 @@ class TestErasure:
         lines = [line for line in dump().splitlines() if CANARY in line.lower()]
         terms = [line for line in lines if line.startswith("search_terms ")]
         assert {line.split(" ")[0] for line in lines} == {
-            "email_events", "email_messages", "suppressions", "identity_objects", "webhook_events",
+            "event_outbox", "email_events", "email_messages", "suppressions", "identity_objects", "webhook_events",
             "search_terms",
         }  # fmt: skip
+        events = [line for line in lines if line.startswith("event_outbox ")]
         assert [line for line in terms if "email_message" not in line] == []
+        assert [line for line in events if " | email." not in line] == []
         assert database.row(Subscription).billing_contact_name == ""
 
     def test_changes_nothing_of_the_same_person_elsewhere(self, app, api, sender, person, dump):

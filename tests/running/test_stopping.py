@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import http.client
+import json
 import threading
 
+from tests.database import query
 from tests.factories import create_member, create_tenant
 from tests.running.serving import HOST, wait_until, web_server
 
 CLIENTS = 12
+LOOKS_AT_THE_FEED = (
+    "SELECT FROM pg_stat_activity WHERE query LIKE '%event_feed.find%' AND pid <> pg_backend_pid()"
+)
 
 
 class Client(threading.Thread):
@@ -58,3 +63,18 @@ class TestStopping:
         assert code == 0
         assert sum(client.answered for client in clients) > 50
         assert [fault for client in clients for fault in client.aborted] == []
+
+    def test_a_long_poll_is_answered(self, app, environment, tmp_path):
+        _, _, token = create_member(create_tenant())
+        headers = {"Authorization": f"Bearer {token}"}
+        with web_server(environment, tmp_path, workers=1) as (port, process):
+            connection = http.client.HTTPConnection(HOST, port, timeout=40)
+            connection.request("GET", "/v1/events?wait=20", headers=headers)
+            wait_until(lambda: query(LOOKS_AT_THE_FEED))
+
+            process.terminate()
+
+            answer = connection.getresponse()
+            assert (answer.status, json.loads(answer.read())["data"]) == (200, [])
+            assert answer.headers["Connection"] == "close"
+            assert process.wait(15) == 0

@@ -135,6 +135,7 @@ class TestMatching:
             ("auth0|65F3a", "idp_user_id"),
             ("sales jorg", "email"),
             ("jo mu", "name"),
+            ("jörg JORG", "name"),
         ],
     )
     def test_finds_the_beginnings_of_words(self, jorg, find, q, matched):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
+
 import pytest
 
 from app.audit.models import AuditEvent
@@ -103,6 +105,26 @@ class TestList:
 
     @pytest.mark.parametrize("cursor", ["x", "W10=", "WyJhIiwgMV0=", "é", "[1]", "bnVsbA=="])
     def test_refuses_other_cursors(self, api, key, cursor):
+        answer = api.get(URL, token=key, query_string={"cursor": cursor})
+
+        assert answer.status_code == 422
+        assert answer.json["detail"][0]["loc"] == ["query", "cursor"]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "2026-01-01T00:00:00+00:00 \0",
+            "2026-01-01T00:00:00 a",
+            "2026-01-01T00:00:00+23:00 a",
+            "0001-01-01T00:00:00+14:00 a",
+            '["\\u0000", "2026-01-01T00:00:00+00:00"]',
+            '["\\ud800", "2026-01-01T00:00:00+00:00"]',
+            "[" * 3000,
+        ],
+    )
+    def test_refuses_cursors_with_another_content(self, api, key, text):
+        cursor = urlsafe_b64encode(text.encode()).decode()
+
         answer = api.get(URL, token=key, query_string={"cursor": cursor})
 
         assert answer.status_code == 422

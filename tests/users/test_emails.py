@@ -191,7 +191,7 @@ class TestUpdateUser:
             "users.lock",
             "users.update",
             "users.lock_email",
-            "audit_events_search_terms.insert_many",
+            "audit_events_event_outbox_search_terms.insert_many",
             "COMMIT",
         ]
 

@@ -109,7 +109,7 @@ class TestIdentityEvents:
             "identity_objects.load",
             "identity_sync.find_rows",
             "identity_objects.save",
-            "audit_events_memberships_search_terms_users.insert_many",
+            "audit_events_event_outbox_memberships_search_terms_users.insert_many",
             "COMMIT",
         ]
 
@@ -138,7 +138,7 @@ class TestIdentityEvents:
             "identity_sync.find_rows",
             "tenants.find_similar_slugs",
             "identity_objects.save",
-            "audit_events_memberships_search_terms_tenants_users.insert_many",
+            "audit_events_event_outbox_memberships_search_terms_tenants_users.insert_many",
             "COMMIT",
         ]
         assert [one.idp_user_id for one in database.rows(User)] == ["user_1", "user_2"]
@@ -168,7 +168,7 @@ class TestIdentityEvents:
             "users.update_many",
             "memberships.update_many",
             "identity_objects.save",
-            "audit_events.insert_many",
+            "audit_events_event_outbox.insert_many",
             "COMMIT",
         ]
         ended = [*database.rows(User), *database.rows(Membership)]
@@ -202,7 +202,7 @@ class TestIdentityEvents:
             "identity_sync.find_rows",
             "users.update_many",
             "identity_objects.save",
-            "audit_events_search_terms.insert_many",
+            "audit_events_event_outbox_search_terms.insert_many",
             "COMMIT",
         ]
         assert [one.first_name for one in database.rows(User)] == ["Augusta"] * 3

@@ -15,9 +15,15 @@ from app.config import Config
 from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
-from app.operations.service import FIND_MIGRATION, newest_migration, unknown_plans
+from app.operations.service import (
+    FIND_MIGRATION,
+    event_backlog,
+    newest_migration,
+    unknown_plans,
+)
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
+LONGEST_LAG = 60.0  # seconds; events that wait longer for a position are a fault
 OLDEST_POSTGRESQL = 16
 SHOWN = 10  # tenants, and fields of each, in one finding
 MIGRATE = "Run flask db upgrade."
@@ -113,7 +119,7 @@ def check_database() -> Iterator[Finding]:
                 yield check()
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
-                yield from (_plans(), _empty_selects(), _search())
+                yield from (_plans(), _empty_selects(), _search(), _sequencer())
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
@@ -213,6 +219,15 @@ def _search() -> Finding:
     listed = ", ".join(f"{one.entity_type} {one.done} of {one.total}" for one in builds)
     fix = "A worker of the queue indexes builds the terms; flask search build does it at once."
     return Finding("search", True, f"being built: {listed}", fix)
+
+
+def _sequencer() -> Finding:
+    """Check that events get their positions soon."""
+    _, waiting, seconds = event_backlog()
+    if seconds < LONGEST_LAG:
+        return Finding("sequencer", True, f"{waiting} events wait for a position")
+    fix = "Run flask jobs sequencer. Until then the event feed shows nothing new."
+    return Finding("sequencer", False, f"{waiting} events wait, up to {seconds:.0f} s", fix)
 
 
 def _shortened(texts: Sequence[str], separator: str) -> str:

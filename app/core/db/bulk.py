@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.core.clock import utcnow
 from app.core.db.models import Attributed, Row
-from app.core.db.queries import COLLECTED_ROWS, Change, insert_row
+from app.core.db.queries import COLLECTED_ROWS, Change, insert_into, written_columns
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged, context
 from app.core.json_text import differs
@@ -46,9 +46,9 @@ def rows_from_arrays(model: Any, names: Sequence[str], prefix: str = "") -> Sele
     return select(*(rows.c[name] for name in names))
 
 
-def as_arrays(rows: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[str, list[Any]]:
+def as_arrays(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """The columns of rows that all have the same keys; at least one row."""
-    return {prefix + name: [row[name] for row in rows] for name in rows[0]}
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def inserts_in_one_statement() -> Iterator[None]:
     if COLLECTED_ROWS in context():
         yield
         return
-    rows: dict[Any, list[dict[str, Any]]] = {}
+    rows: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     keys: dict[Any, dict[tuple[Any, ...], bool]] = {}
     context().update({COLLECTED_ROWS: rows, COLLECTED_KEYS: keys})
     try:
@@ -69,8 +69,8 @@ def inserts_in_one_statement() -> Iterator[None]:
     finally:
         del context()[COLLECTED_ROWS], context()[COLLECTED_KEYS]
     if not keys and sum(map(len, rows.values())) == 1:
-        [(model, [row])] = rows.items()
-        insert_row(model, row)  # its statement is smaller
+        [(models, [row])] = rows.items()
+        insert_into(models, row)  # its statement is smaller
     else:
         _write(rows, keys)
 
@@ -132,14 +132,23 @@ def update_rows(
 
 
 def _write(
-    rows: Mapping[Any, Sequence[Mapping[str, Any]]],
+    rows: Mapping[tuple[Any, ...], Sequence[Mapping[str, Any]]],
     keys: Mapping[Any, Mapping[tuple[Any, ...], bool]],
 ) -> None:
-    """Insert ``rows``, and insert or delete ``keys``, by one statement."""
-    parts: list[Part] = [(_insert, model) for model in rows]
+    """Insert ``rows``, and insert or delete ``keys``, by one statement.
+
+    Each of ``rows`` has the values of one row in each of some tables.
+    """
+    by_model: dict[Any, list[Mapping[str, Any]]] = {}
+    for models, new in rows.items():
+        for model in models:
+            by_model.setdefault(model, []).extend(new)
+    parts: list[Part] = [(_insert, model) for model in by_model]
     values: dict[str, list[Any]] = {}
-    for model in rows:
-        values |= as_arrays(rows[model], prefix=_prefix(_insert, model))
+    for model, new in by_model.items():
+        prefix = _prefix(_insert, model)
+        for each in written_columns(model):
+            values[prefix + each.name] = [row[each.name] for row in new]
     for model, wanted in keys.items():
         for make, is_wanted in ((_insert_missing, True), (_delete_keys, False)):
             chosen = [key for key, is_added in wanted.items() if is_added is is_wanted]
@@ -160,7 +169,7 @@ def _statement(*parts: Part) -> Statement:
 
 
 def _insert(model: Any) -> Any:
-    names = model.__table__.columns.keys()
+    names = [column.name for column in written_columns(model)]
     new = rows_from_arrays(model, names, prefix=_prefix(_insert, model))
     return insert(model).from_select(names, new, include_defaults=False)
 

@@ -109,12 +109,36 @@ def insert_row(
     }
     collected = context().get(COLLECTED_ROWS)
     if collected is not None:
-        collected.setdefault(described, []).append(complete)
+        collected.setdefault((described,), []).append(complete)
     else:
         with _raising(conflicts):
             _insert(described).execute(**complete)
     made: M = _row_class(described)(**complete)
     return made
+
+
+def insert_into(models: tuple[Any, ...], values: Mapping[str, Any]) -> None:
+    """Insert one row into each table, by one statement.
+
+    Columns of the same name have the same value; those that ``values`` lacks get their default.
+    Inside :func:`app.core.db.bulk.inserts_in_one_statement` the rows are inserted later.
+    """
+    complete = dict(values)
+    for model in models:
+        for column in written_columns(model):
+            if column.name not in complete:
+                complete[column.name] = _default(column)
+    collected = context().get(COLLECTED_ROWS)
+    if collected is not None:
+        collected.setdefault(models, []).append(complete)
+    else:
+        _insert(*models).execute(**complete)
+
+
+@cache
+def written_columns(model: Any) -> tuple[Any, ...]:
+    """The columns that an INSERT writes: all but those that PostgreSQL numbers."""
+    return tuple(column for column in model.__table__.columns if column.identity is None)
 
 
 def update_row(
@@ -214,10 +238,17 @@ def _find(model: Any, names: tuple[str, ...]) -> Statement:
 
 
 @cache
-def _insert(model: Any) -> Statement:
-    table = model.__table__
-    values = {column.name: bindparam(column.name, type_=column.type) for column in table.columns}
-    return Statement(f"{table.name}.insert", insert(table).values(values))
+def _insert(*models: Any) -> Statement:
+    """INSERT into each table; columns of the same name share a parameter."""
+    inserts = [
+        insert(model.__table__)
+        .values({c.name: bindparam(c.name, type_=c.type) for c in written_columns(model)})
+        .inline()
+        for model in models
+    ]
+    first, *others = inserts
+    clause = first.add_cte(*(each.cte() for each in others))
+    return Statement(f"{models[0].__table__.name}.insert", clause)
 
 
 @lru_cache(maxsize=500)

@@ -26,7 +26,7 @@ from app.core import json_text
 from app.core.db import transactions
 from app.core.db.pages import MAX_BYTES, Page
 from app.core.errors import AppError
-from app.core.http import idempotency, includes
+from app.core.http import idempotency, includes, long_poll
 from app.core.http.includes import Include
 from app.core.http.parser import RequestParser, check_has_no_query, query_values
 from app.core.openapi import responses
@@ -152,7 +152,7 @@ def _endpoint(view: View) -> View:
                 transactions.context()["if_match"] = request.if_match
             return idempotency.answer_once(request, answer)
 
-        return transactions.run(work)
+        return long_poll.repeat(lambda: transactions.run(work))
 
     return endpoint
 

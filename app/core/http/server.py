@@ -5,7 +5,8 @@ slow client never occupies a thread. :mod:`app.core.http.server_channel` has the
 
 After SIGTERM a process accepts the connections in the kernel's queue and closes its listening
 sockets. It answers every request that has begun, or begins within two seconds, with
-``Connection: close``. It ends when no connection is open, at the latest after ``graceful_timeout``.
+``Connection: close``, long polls at once. It ends when no connection is open, at the latest after
+``graceful_timeout``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from gunicorn.workers import base
 from waitress import create_server, wasyncore
 from waitress.server import BaseWSGIServer
 
+from app.core.http import long_poll
 from app.core.http.server_channel import Channel
 from app.core.http.server_messages import MAX_HEADERS
 
@@ -139,6 +141,7 @@ class Worker(base.Worker):
             channel.abort()
 
     def _drain(self) -> None:
+        long_poll.stopping.set()
         end = time.monotonic() + self.cfg.graceful_timeout
         for server in self.servers:
             if self.is_told_to_stop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +91,8 @@ class Api(flask_smorest.Api):
     """flask-smorest's Api with our error handlers and error schemas in place of its own."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
+    webhooks: Mapping[str, Any] = {}
+    """What the service sends to others: a name -> its operations."""
 
     def init_app(self, app: Flask, **options: Any) -> None:
         """Bind to ``app`` and describe how to authenticate."""
@@ -112,7 +115,7 @@ class Api(flask_smorest.Api):
     @cached_property
     def _written(self) -> bytes:
         """The OpenAPI document; made once, after all blueprints are registered."""
-        document = self.spec.to_dict()
+        document = {**self.spec.to_dict(), "webhooks": self.webhooks}
         add_examples(document)
         return json_text.dumps(document)
 

@@ -22,7 +22,8 @@ FORMATS = {
 
 def add_examples(document: dict[str, Any]) -> None:
     """Add a valid example to each JSON body of ``document`` that has a schema and no example."""
-    for operations in document.get("paths", {}).values():
+    described = {**document.get("paths", {}), **document.get("webhooks", {})}
+    for operations in described.values():
         for operation in operations.values():
             if not isinstance(operation, dict):
                 continue

@@ -124,6 +124,7 @@ DESCRIPTIONS = {
     403: "The credential may not do this; `code` names the reason.",
     404: "No such resource, or none that this credential can see.",
     409: "The state of the data does not allow the change; `code` names the reason.",
+    410: "What is asked for is no longer kept; `code` names the reason.",
     412: "`If-Match` names a version that is no longer current.",
     400: "The body cannot be parsed.",
     413: "The body is too large.",

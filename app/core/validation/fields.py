@@ -186,7 +186,10 @@ class JsonObject(Field, ma.fields.Dict):
 
 
 class ListOf(Field, ma.fields.List):
-    """A JSON array of at most MAX_ITEMS items of one field; ``loc`` has the item's index."""
+    """A JSON array of items of one field; ``loc`` has the item's index.
+
+    A subclass may have other ``minItems`` and ``maxItems`` among its keywords.
+    """
 
     keywords = {"maxItems": MAX_ITEMS}
     inner: Field
@@ -194,18 +197,22 @@ class ListOf(Field, ma.fields.List):
     def from_json(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise Invalid(refused("list_type", (), value))
+        least, most, size = self.keywords.get("minItems", 0), self.keywords["maxItems"], len(value)
         loaded: list[Any] = []
         found: list[Entry] = []
-        for index, item in enumerate(value[:MAX_ITEMS]):
+        for index, item in enumerate(value[:most]):
             try:
                 loaded.append(self.inner.deserialize(item))
             except Invalid as fault:
                 found += under(index, fault.errors)
                 if len(found) >= MAX_ENTRIES:
                     break
-        if len(value) > MAX_ITEMS and not found:
-            counts = {"max_length": MAX_ITEMS, "actual_length": len(value)}
+        if size > most and not found:
+            counts = {"max_length": most, "actual_length": size}
             found = [refused("too_long", (), value, field_type="List", **counts)]
+        if size < least:
+            counts = {"min_length": least, "actual_length": size}
+            found = [refused("too_short", (), value, field_type="List", **counts)]
         if found:
             raise Invalid(*found[:MAX_ENTRIES])
         return loaded

@@ -1,0 +1,109 @@
+"""Which changes are events, and telling the sequencer that there are new ones.
+
+Every action of the audit trail is in :data:`EVENT_TYPES` or in :data:`INTERNAL`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from redis.exceptions import RedisError
+
+from app.core.db import transactions
+from app.core.jobs.queues import connection
+
+log = logging.getLogger(__name__)
+
+EVENT_TYPES = {
+    "plan_preset.created": "plan.created",
+    "plan_preset.deleted": "plan.deleted",
+    "plan_preset.updated": "plan.updated",
+    "suppression.added": "email.suppressed",
+    **{
+        action: action
+        for action in (
+            "api_key.created",
+            "api_key.revoked",
+            "custom_field.archived",
+            "custom_field.created",
+            "custom_field.deleted",
+            "custom_field.reordered",
+            "custom_field.restored",
+            "custom_field.updated",
+            "limit.reached",
+            "limit.warning",
+            "membership.activated",
+            "membership.created",
+            "membership.deactivated",
+            "membership.role_changed",
+            "membership.updated",
+            "override.created",
+            "override.deleted",
+            "override.expired",
+            "override.updated",
+            "subscription.canceled",
+            "subscription.created",
+            "subscription.plan_unknown",
+            "subscription.updated",
+            "tenant.activated",
+            "tenant.created",
+            "tenant.deleted",
+            "tenant.deletion_requested",
+            "tenant.meta_data_patched",
+            "tenant.over_seats",
+            "tenant.ownerless",
+            "tenant.plan_changed",
+            "tenant.restored",
+            "tenant.suspended",
+            "tenant.updated",
+            "trial.ended",
+            "trial.ending",
+            "user.created",
+            "user.erased",
+            "user.meta_data_patched",
+            "user.updated",
+        )
+    },
+}
+"""An action of the audit trail -> the type of its event. app/events/catalogue.py describes them."""
+
+INTERNAL = {
+    "import.completed": "What an import changes has events of its own.",
+    "import.created": "The same.",
+    "import.failed": "The same.",
+    "platform_admin.added": "It says who operates the platform, which is nobody else's business.",
+    "platform_admin.removed": "The same.",
+    "suppression.lifted": "Nothing has happened to a message; the suppression list shows it.",
+    "tenant.idp_org_id_freed": "The tenant is gone; tenant.deleted has told it.",
+    "usage.corrected": "It is a count, not a resource; limit.* tell what follows from it.",
+    "user.erasure_requested": "The user is deactivated; user.erased tells when they are erased.",
+    "webhook_event.replayed": "What the replayed event changes has events of its own.",
+}
+"""An action that is no event -> the reason."""
+
+CHANNEL = "events:outbox"  # of Redis; a message says that the outbox has new rows
+PAUSE = 0.05  # seconds between two messages of one process
+IS_NOTIFIED = "sequencer_is_notified"
+
+_last_message = float("-inf")
+
+
+def notify_sequencer() -> None:
+    """Tell the sequencer after the commit; best effort, since it also looks by itself."""
+    facts = transactions.context()
+    if not facts.get(IS_NOTIFIED):
+        facts[IS_NOTIFIED] = True
+        transactions.on_commit(_send_message)
+
+
+def _send_message() -> None:
+    global _last_message
+    now = time.monotonic()
+    if now - _last_message < PAUSE:
+        return
+    _last_message = now
+    try:
+        connection().publish(CHANNEL, b"")
+    except RedisError as fault:
+        log.info("sequencer_not_notified", extra={"reason": type(fault).__name__})

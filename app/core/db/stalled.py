@@ -1,0 +1,36 @@
+"""Unfinished work whose job was lost: rows that no worker has worked on for a while."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, select, update
+
+from app.core.db.models import Moment
+from app.core.db.statements import Statement
+
+
+def take_stalled(model: Any, worked_at: str, *conditions: ColumnElement[bool]) -> Statement:
+    """The statement that returns the primary keys of such rows, at most 100, the oldest first.
+
+    Its parameters are ``stalled_before`` and ``now``. A row is stalled if the time in its column
+    ``worked_at`` is before ``stalled_before``; the time becomes ``now``, so the row is not returned
+    again soon. All ``conditions`` must hold too. Locked rows are skipped.
+    """
+    table = model.__table__
+    keys, time = tuple(table.primary_key), table.c[worked_at]
+    stalled = (
+        select(*keys)
+        .where(*conditions, time < bindparam("stalled_before"))
+        .order_by(time)
+        .limit(100)
+        .with_for_update(skip_locked=True)
+        .cte("stalled")
+    )
+    return Statement(
+        f"{table.name}.take_stalled",
+        update(table)
+        .where(*(key == stalled.c[key.name] for key in keys))
+        .values({time: bindparam("now", type_=Moment)})
+        .returning(*keys),
+    )

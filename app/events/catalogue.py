@@ -1,0 +1,128 @@
+"""The types of events: a closed list, each with the shape of its ``data``.
+
+``plan.*`` and ``email.*`` are the platform's; all others also reach the tenant that they are about.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from flask_smorest import Api
+
+from app.api_keys.schemas import ApiKeySchema
+from app.core.validation.schemas import Schema
+from app.custom_fields.schemas import CustomFieldSchema
+from app.emails.schemas import EmailEventSchema, SuppressionSchema
+from app.flags.schemas import OverrideSchema, PlanPresetSchema
+from app.memberships.schemas import TenantMembershipSchema
+from app.subscriptions.schemas import SubscriptionSchema
+from app.tenants.schemas import TenantSchema
+from app.usage.schemas import LimitUseSchema
+from app.users.schemas import UserSchema
+
+
+class EventType(NamedTuple):
+    """What has happened, and the schema of ``data``."""
+
+    summary: str
+    shape: type[Schema]
+
+
+CATALOGUE = {
+    "api_key.created": EventType("An API key was created.", ApiKeySchema),
+    "api_key.revoked": EventType("An API key was revoked.", ApiKeySchema),
+    "custom_field.archived": EventType("A custom field was archived.", CustomFieldSchema),
+    "custom_field.created": EventType("A custom field was created.", CustomFieldSchema),
+    "custom_field.deleted": EventType(
+        "A custom field was deleted; `data` is what it was.", CustomFieldSchema
+    ),
+    "custom_field.reordered": EventType("A custom field has a new place.", CustomFieldSchema),
+    "custom_field.restored": EventType("A custom field was restored.", CustomFieldSchema),
+    "custom_field.updated": EventType("A custom field was changed.", CustomFieldSchema),
+    "email.bounced": EventType("A message was refused permanently.", EmailEventSchema),
+    "email.complained": EventType("A recipient reported a message as spam.", EmailEventSchema),
+    "email.suppressed": EventType("An address is to get no more mail.", SuppressionSchema),
+    "limit.reached": EventType("All of a limit is used.", LimitUseSchema),
+    "limit.warning": EventType("Most of a limit is used.", LimitUseSchema),
+    "membership.activated": EventType("A membership was activated.", TenantMembershipSchema),
+    "membership.created": EventType("A user became a member.", TenantMembershipSchema),
+    "membership.deactivated": EventType("A membership was ended.", TenantMembershipSchema),
+    "membership.role_changed": EventType("A member has another role.", TenantMembershipSchema),
+    "membership.updated": EventType(
+        "The identity provider changed a membership.", TenantMembershipSchema
+    ),
+    "override.created": EventType("A feature override was created.", OverrideSchema),
+    "override.deleted": EventType(
+        "A feature override was deleted; `data` is what it was.", OverrideSchema
+    ),
+    "override.expired": EventType("A feature override has ended.", OverrideSchema),
+    "override.updated": EventType("A feature override was changed.", OverrideSchema),
+    "plan.created": EventType("A plan preset was created.", PlanPresetSchema),
+    "plan.deleted": EventType(
+        "A plan preset was deleted; `data` is what it was.", PlanPresetSchema
+    ),
+    "plan.updated": EventType("A plan preset was changed.", PlanPresetSchema),
+    "subscription.canceled": EventType("A cancellation was recorded.", SubscriptionSchema),
+    "subscription.created": EventType("A subscription was created.", SubscriptionSchema),
+    "subscription.plan_unknown": EventType(
+        "A subscription names a plan that no preset has.", SubscriptionSchema
+    ),
+    "subscription.updated": EventType("A subscription was changed.", SubscriptionSchema),
+    "tenant.activated": EventType("A suspended tenant was activated.", TenantSchema),
+    "tenant.created": EventType("A tenant was created.", TenantSchema),
+    "tenant.deleted": EventType(
+        "A tenant was deleted; `data` has only what is left of it.", TenantSchema
+    ),
+    "tenant.deletion_requested": EventType(
+        "A tenant is suspended, and deleted after `TENANT_GRACE_DAYS`.", TenantSchema
+    ),
+    "tenant.meta_data_patched": EventType("A tenant's metadata was changed.", TenantSchema),
+    "tenant.over_seats": EventType(
+        "The identity provider added members beyond the plan's seats.", TenantSchema
+    ),
+    "tenant.ownerless": EventType(
+        "The identity provider removed a tenant's last active owner.", TenantSchema
+    ),
+    "tenant.plan_changed": EventType("A tenant has another plan.", TenantSchema),
+    "tenant.restored": EventType("The deletion of a tenant was withdrawn.", TenantSchema),
+    "tenant.suspended": EventType("A tenant was suspended.", TenantSchema),
+    "tenant.updated": EventType("A tenant was changed.", TenantSchema),
+    "trial.ended": EventType("A trial has ended.", SubscriptionSchema),
+    "trial.ending": EventType("A trial ends soon.", SubscriptionSchema),
+    "user.created": EventType("A user was created.", UserSchema),
+    "user.erased": EventType("A user's personal data was erased.", UserSchema),
+    "user.meta_data_patched": EventType("A user's metadata was changed.", UserSchema),
+    "user.updated": EventType("A user was changed.", UserSchema),
+}
+
+
+def describe_webhooks(api: Api) -> dict[str, Any]:
+    """The ``webhooks`` of the OpenAPI document: a request for each type."""
+    return {name: {"post": _operation(api, name)} for name in CATALOGUE}
+
+
+def _operation(api: Api, name: str) -> dict[str, Any]:
+    summary, shape = CATALOGUE[name]
+    event = api.spec.components.schemas["Event"]
+    properties = {
+        **event["properties"],
+        "type": {"const": name},
+        "data": api.ma_plugin.converter.resolve_nested_schema(shape),
+    }
+    del properties["truncated"]
+    schema = {
+        "type": "object",
+        "title": f"Event {name}",
+        "description": "An event of more than 20 KiB has no `data` and no `changes`, and"
+        " `truncated` is true.",
+        "required": event["required"],
+        "properties": properties,
+    }
+    return {
+        "operationId": name,
+        "summary": summary,
+        "tags": ["events"],
+        "security": [],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "responses": {"2XX": {"description": "The event was received."}},
+    }

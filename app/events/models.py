@@ -1,0 +1,99 @@
+"""Events: what changed, for other programs to read in one order.
+
+A change adds a row to the outbox, in its transaction. The sequencer moves the rows of committed
+transactions to ``events`` and gives each the next position.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, BigInteger, Identity, Index, LargeBinary, SmallInteger, Text, text
+from sqlalchemy.orm import Mapped, declared_attr, mapped_column
+from uuid_utils.compat import uuid7
+
+from app.core.clock import utcnow
+from app.core.db.models import Moment
+from app.extensions import db
+
+Document = JSON(none_as_null=True)
+
+
+class EventColumns:
+    """What the outbox and ``events`` have in common.
+
+    ``id`` is that of the audit row, if the change has one. ``tenant_id`` is
+    :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for events of no tenant. ``before`` and ``after``
+    are the changed columns. ``data`` are all columns after the change; it is None for a new row,
+    whose columns are in ``after``. Where they are too large for an event, all three are None.
+    """
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True, sort_order=-1)
+    id: Mapped[UUID] = mapped_column(default=uuid7)
+    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+    type: Mapped[str] = mapped_column(Text)
+    actor: Mapped[str] = mapped_column(Text)
+    is_platform_actor: Mapped[bool]
+    request_id: Mapped[str] = mapped_column(Text, default="")
+    before: Mapped[dict[str, Any] | None] = mapped_column(Document)
+    after: Mapped[dict[str, Any] | None] = mapped_column(Document)
+    data: Mapped[dict[str, Any] | None] = mapped_column(Document)
+
+
+class OutboxEvent(EventColumns, db.Model):  # type: ignore[name-defined]
+    """An event that has no position yet.
+
+    PostgreSQL gives ``number`` at the insertion. Of two changes of one row, the second waits for the
+    commit of the first, so its number is larger.
+    """
+
+    __tablename__ = "event_outbox"
+
+    number: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+
+    @declared_attr.directive
+    def __table_args__(cls) -> tuple[Any, ...]:  # noqa: N805 - declarative calls it on the class
+        return (Index(None, "number"),)
+
+
+class Event(EventColumns, db.Model):  # type: ignore[name-defined]
+    """An event at its position. The application's role may only read, insert and delete."""
+
+    __tablename__ = "events"
+
+    position: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+
+    @declared_attr.directive
+    def __table_args__(cls) -> tuple[Any, ...]:  # noqa: N805 - declarative calls it on the class
+        return (
+            Index(None, "position"),
+            Index(None, "id"),
+            Index(None, "type", "position"),
+            Index(None, "tenant_id", "type", "position"),
+        )
+
+
+# Whoever deletes a tenant's rows from one table after the other misses none that is moved meanwhile.
+_outbox: Any = OutboxEvent.__table__
+_outbox.add_is_dependent_on(Event.__table__)
+
+
+class EventFeed(db.Model):  # type: ignore[name-defined]
+    """The only row: the last position given, and the last one whose event was removed for its age.
+
+    ``cursor_key`` encrypts positions for tenants.
+    """
+
+    __tablename__ = "event_feed"
+
+    id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    last_position: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    removed_position: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    cursor_key: Mapped[bytes] = mapped_column(
+        LargeBinary,
+        server_default=text(
+            "decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')"
+        ),
+    )

@@ -1,0 +1,47 @@
+"""/v1/events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.guard import requires
+from app.auth.permissions import Permission
+from app.core.http.blueprint import Blueprint
+from app.core.http.long_poll import wait_for
+from app.events import service
+from app.events.schemas import EventSchema, FeedQuerySchema
+
+blp = Blueprint(
+    "events", __name__, url_prefix="/v1/events", description="What changed, in one order."
+)
+
+
+@blp.get("")
+@requires(Permission.EVENTS_READ)
+@blp.arguments(FeedQuerySchema, location="query")
+@blp.response(200, EventSchema(many=True))
+@blp.raises(service.PositionGone)
+def list_events(query: dict[str, Any]) -> Any:
+    """Read the events after a position, oldest first.
+
+    Read again with `after` set to `next_cursor`, which is never null: so no event is missed,
+    however late it was committed, and none comes twice. A tenant's credential reads the events of
+    its tenant; those of plans and of e-mail are the platform's. Events are kept for `EVENT_DAYS`;
+    a position whose following events are gone is 410 with the `oldest` position.
+    """
+    wait = query.pop("wait")
+    page = service.list_events(**query)
+    if page.items or not wait:
+        return page
+    return page, wait_for(lambda: service.last_position() > page.last_position, seconds=wait)
+
+
+@blp.get("/<evt_id>")
+@requires(Permission.EVENTS_READ)
+@blp.response(200, EventSchema)
+def get_event(evt_id: str) -> Any:
+    """Show an event."""
+    return service.get_event(evt_id)
+
+
+BLUEPRINTS = (blp,)

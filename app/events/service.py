@@ -1,0 +1,209 @@
+"""The event feed: read what comes after a position, and single events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Select, Text, bindparam, func, select, true
+from sqlalchemy.orm import aliased
+
+from app.core.db.pages import Page
+from app.core.db.queries import visible_id
+from app.core.db.statements import Statement
+from app.core.db.tenancy import current_scope
+from app.core.errors import AppError, Invalid, NotFound, value_error
+from app.events.cursors import AFTER, make_cursor, read_cursor, read_position
+from app.events.models import Event, EventFeed
+from app.tenants.models import Tenant
+
+PREFIX = "evt_"  # of an event's id; its UUID's 32 hexadecimal digits follow
+DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
+HIDDEN_ACTOR = "platform"  # what a tenant sees in place of the platform's people and keys
+
+FIND_FEED = Statement("event_feed.find", select(EventFeed))
+FOLLOWING = Event.position > bindparam("after")
+OF_TENANT = Event.tenant_id == bindparam("tenant_id")
+COLUMNS = (*Event.__table__.columns, Tenant.slug, Tenant.idp_org_id)
+
+
+class PositionGone(AppError):
+    """410: events after the position have been removed for their age."""
+
+    status = 410
+    code = "position_gone"
+    detail = "Events after this position are older than EVENT_DAYS and have been removed."
+
+    def __init__(self, oldest: int | str | None = None) -> None:
+        super().__init__(
+            f"{self.detail} The oldest position is {oldest}; without `after` the feed begins there."
+            if oldest is not None
+            else None
+        )
+        self.oldest = oldest
+
+    def body(self) -> dict[str, Any]:
+        return {**super().body(), "oldest": self.oldest}
+
+
+@dataclass(frozen=True)
+class FeedPage(Page):
+    """Events in the order of their positions; ``last_position`` is that of the whole feed.
+
+    ``next_cursor`` is the ``after`` of the next page, also on the last page that there is.
+    """
+
+    last_position: int = 0
+
+    def first(self, count: int) -> Page:
+        if count >= len(self.items):
+            return self
+        items = self.items[:count]
+        return replace(self, items=items, next_cursor=str(items[-1].position))
+
+
+def list_events(
+    after: str | None = None,
+    *,
+    types: Sequence[str] | None = None,
+    tenant_id: UUID | None = None,
+    limit: int = DEFAULT_LIMIT,
+) -> FeedPage:
+    """The first events after a position, at most ``limit``; without one, the oldest events.
+
+    ``next_cursor`` also moves on where other events have taken positions. Raises Invalid for a text that is no position, PositionGone, and NotFound for
+    another tenant than the scope's.
+    """
+    own = current_scope().tenant_id
+    shown = own if tenant_id is None else visible_id(tenant_id)
+    start = 0 if after is None else _read_position(after, own)
+    values: dict[str, Any] = {"after": start, "limit": limit}
+    if shown is not None:
+        values["tenant_id"] = shown
+    if types is not None:
+        values["types"] = list(types)
+    found = _feed(of_tenant=shown is not None, of_types=types is not None).all(**values)
+    if not found:
+        return FeedPage([], after, "events")
+    feed = found[0]
+    if after is not None and start < feed.removed_position:
+        raise PositionGone(_shown_position(feed.removed_position + 1, feed.cursor_key, own))
+    rows = [row for row in found if row.id is not None]
+    end = rows[-1].position if len(rows) == limit else max(start, feed.last_position)
+    return FeedPage(
+        [as_seen_by(own, row) for row in rows],
+        str(_shown_position(end, feed.cursor_key, own)),
+        "events",
+        feed.last_position,
+    )
+
+
+def get_event(event_id: str) -> Any:
+    """The event; raises NotFound, also for one that has no position yet."""
+    own = current_scope().tenant_id
+    values: dict[str, Any] = {"id": _parse_id(event_id)}
+    if own is not None:
+        values["tenant_id"] = own
+    found = _find(of_tenant=own is not None).first(**values)
+    if found is None:
+        raise NotFound
+    return as_seen_by(own, found)
+
+
+def last_position() -> int:
+    """The last position that was given; 0 for none."""
+    feed: EventFeed | None = FIND_FEED.first()
+    return 0 if feed is None else feed.last_position
+
+
+def as_seen_by(tenant_id: UUID | None, row: Any) -> Any:
+    """The event as its tenant sees it; unchanged for the platform, which is None."""
+    if tenant_id is None:
+        return row
+    return row._replace(
+        position=make_cursor(row.cursor_key, tenant_id, row.position),
+        actor=HIDDEN_ACTOR if row.is_platform_actor else row.actor,
+    )
+
+
+def _shown_position(position: int, key: bytes, tenant_id: UUID | None) -> int | str:
+    return position if tenant_id is None else make_cursor(key, tenant_id, position)
+
+
+def _read_position(after: str, tenant_id: UUID | None) -> int:
+    if tenant_id is None:
+        return read_position(after)
+    feed = FIND_FEED.first()
+    if feed is None:
+        raise Invalid(value_error(AFTER, "no event has a position yet", after))
+    return read_cursor(feed.cursor_key, tenant_id, after)
+
+
+def _parse_id(event_id: str) -> UUID:
+    digits = event_id.removeprefix(PREFIX)
+    try:
+        parsed = UUID(digits)
+    except ValueError:
+        raise NotFound from None
+    if event_id != f"{PREFIX}{parsed.hex}":
+        raise NotFound
+    return parsed
+
+
+@cache
+def _feed(*, of_tenant: bool, of_types: bool) -> Statement:
+    """The state of the feed in every row, also where no event follows."""
+    conditions = [FOLLOWING, *([OF_TENANT] if of_tenant else [])]
+    clause = select(*COLUMNS).outerjoin(Tenant, Tenant.id == Event.tenant_id).where(*conditions)
+    if of_types:
+        clause = clause.where(Event.position.in_(_first_of_types(of_tenant=of_tenant)))
+    events = clause.order_by(Event.position).limit(bindparam("limit")).subquery("found")
+    columns = [column for column in EventFeed.__table__.columns if column.name != "id"]
+    feed = (
+        select(*columns, *events.c)
+        .select_from(EventFeed.__table__.outerjoin(events, true()))
+        .order_by(events.c.position)
+    )
+    # The best plan for types depends on how many events are wanted.
+    return Statement("events.list", feed, prepare=not of_types)
+
+
+def _first_of_types(*, of_tenant: bool) -> Select[Any]:
+    """The first positions of the types: the first of each type by its index, then the first of all.
+
+    So a type that is rare is found without reading the events of the others.
+    """
+    types = func.unnest(bindparam("types", type_=ARRAY(Text)))
+    wanted = types.table_valued("type", name="wanted").render_derived()
+    event = aliased(Event.__table__)
+    conditions = [event.c.type == wanted.c.type, event.c.position > bindparam("after")]
+    if of_tenant:
+        conditions.append(event.c.tenant_id == bindparam("tenant_id"))
+    each = (
+        select(event.c.position)
+        .where(*conditions)
+        .order_by(event.c.position)
+        .limit(bindparam("limit"))
+        .lateral("each")
+    )
+    return (
+        select(each.c.position)
+        .select_from(wanted.join(each, true()))
+        .order_by(each.c.position)
+        .limit(bindparam("limit"))
+    )
+
+
+@cache
+def _find(*, of_tenant: bool) -> Statement:
+    clause = (
+        select(*COLUMNS, EventFeed.cursor_key)
+        .select_from(Event)
+        .join(EventFeed, true())
+        .outerjoin(Tenant, Tenant.id == Event.tenant_id)
+        .where(Event.id == bindparam("id"))
+    )
+    return Statement("events.get", clause.where(OF_TENANT) if of_tenant else clause)

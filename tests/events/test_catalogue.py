@@ -1,0 +1,66 @@
+"""Every action of the audit trail is an event or internal, and every event is described."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from jsonschema import Draft202012Validator
+
+from app.audit.outbox import EVENT_TYPES, INTERNAL
+from app.events.catalogue import CATALOGUE
+from tests.test_architecture import imports_of, modules
+
+ACTION = re.compile(r"[a-z_]+\.[a-z_]+")
+WITHOUT_AUDIT_ROW = {"email.bounced", "email.complained"}
+
+
+def named_actions() -> set[str]:
+    """Each text in the form of an action in the modules that import the audit trail.
+
+    The names of statements have this form too.
+    """
+    found = set()
+    for name, path in modules():
+        if not any(one.startswith("app.audit") for one in imports_of(path)):
+            continue
+        tree = ast.parse(path.read_text())
+        statements = {
+            id(call.args[0])
+            for call in ast.walk(tree)
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "Statement"
+        }
+        found |= {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and ACTION.fullmatch(node.value)
+            and id(node) not in statements
+            and not name.startswith("app.audit")
+        }
+    return found
+
+
+class TestActions:
+    def test_each_is_an_event_or_internal_with_a_reason(self):
+        known = {*EVENT_TYPES, *INTERNAL, *WITHOUT_AUDIT_ROW}
+
+        assert named_actions() <= known
+        assert EVENT_TYPES.keys().isdisjoint(INTERNAL)
+        assert all(INTERNAL.values())
+
+    def test_each_event_is_described(self):
+        assert set(CATALOGUE) == {*EVENT_TYPES.values(), *WITHOUT_AUDIT_ROW}
+
+
+class TestDocument:
+    def test_lists_every_type_with_a_schema_and_an_example_that_fits(self, app):
+        document = app.test_client().get("/openapi.json").get_json()
+
+        assert document["webhooks"].keys() == CATALOGUE.keys()
+        for name, item in document["webhooks"].items():
+            content = item["post"]["requestBody"]["content"]["application/json"]
+            schema = {**content["schema"], "components": document["components"]}
+            assert content["example"]["type"] == name
+            assert list(Draft202012Validator(schema).iter_errors(content["example"])) == []

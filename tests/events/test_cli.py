@@ -1,0 +1,109 @@
+"""``flask events``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import count
+
+import pytest
+
+from app.core.actors import SYSTEM_CLI
+from app.tenants import service as tenants
+from tests.database import platform_transaction, query
+from tests.factories import create_tenant, create_user, platform_token
+from tests.running.serving import running, wait_until
+
+
+@pytest.fixture
+def tenant(app):
+    return create_tenant(slug="acme")
+
+
+@pytest.fixture
+def rename(api, tenant):
+    user, token = create_user(tenant), platform_token()
+
+    def rename(name):
+        path = f"/v1/users/{user.id}"
+        assert api.patch(path, token=token, json={"first_name": name}).status_code == 200
+        api.sequence()
+
+    return rename
+
+
+def run(app, *words):
+    result = app.test_cli_runner().invoke(args=["events", *words])
+    return result.exit_code, result.stdout, result.stderr
+
+
+class TestList:
+    def test_prints_the_events_after_a_position(self, app, rename):
+        for name in ("a", "b", "c"):
+            rename(name)
+
+        _, text, _ = run(app, "list", "--json")
+        every = json.loads(text)
+        after = str(every[0]["position"])
+        _, text, _ = run(app, "list", "--after", after, "--limit", "1", "--json")
+
+        assert [event["data"]["first_name"] for event in every] == ["a", "b", "c"]
+        assert [event["data"]["first_name"] for event in json.loads(text)] == ["b"]
+        assert "user.updated" in run(app, "list")[1]
+
+    def test_filters(self, app, rename):
+        rename("a")
+        create_tenant(slug="other")
+
+        assert len(json.loads(run(app, "list", "--tenant", "acme", "--json")[1])) == 1
+        assert run(app, "list", "--tenant", "other", "--json")[1] == "[]\n"
+        assert run(app, "list", "--types", "tenant.*", "--json")[1] == "[]\n"
+
+    def test_refuses_unknown_types(self, app):
+        code, _, said = run(app, "list", "--types", "users")
+
+        assert code == 2
+        assert "no event has this type" in said
+
+
+class TestShow:
+    def test_prints_one_event(self, app, rename):
+        rename("a")
+        (event,) = json.loads(run(app, "list", "--json")[1])
+
+        assert json.loads(run(app, "show", event["id"], "--json")[1]) == event
+        assert run(app, "show", "evt_x")[0] == 1
+
+
+class TestTail:
+    def test_prints_what_comes(self, environment, rename, tmp_path):
+        rename("earlier")
+        command = [sys.executable, "-m", "flask", "--app", "wsgi", "events", "tail", "--json"]
+        log, numbers = tmp_path / "tail.log", count()
+        with running([*command, "--tenant", "acme"], environ=environment, log=log) as process:
+
+            def is_shown():
+                rename(f"name {next(numbers)}")
+                return log.read_text().count("\n") >= 2
+
+            wait_until(is_shown)
+            assert process.poll() is None
+
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        assert [one["position"] for one in lines] == list(
+            range(lines[0]["position"], lines[0]["position"] + len(lines))
+        )
+        assert "earlier" not in log.read_text()
+
+
+class TestSequencer:
+    def test_gives_positions_and_ends_by_sigterm(self, environment, tenant, tmp_path):
+        command = [sys.executable, "-m", "flask", "--app", "wsgi", "jobs", "sequencer"]
+        with running(command, environ=environment, log=tmp_path / "log") as process:
+            with platform_transaction():
+                tenants.update(tenant.id, {"name": "New"}, actor=SYSTEM_CLI)
+            wait_until(lambda: query("SELECT FROM events"))
+
+            process.terminate()
+
+            assert process.wait(20) == 0
