@@ -30,6 +30,7 @@ COOKIE = "console"
 SAFE_METHODS = ("GET", "HEAD")
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 OWN_PAGE = re.compile(r"/console(?:[/?][!-\[\]-~]*)?")  # no backslash, space or control character
+ENDED = "Your session has ended, or you have no active membership here. Sign in again."
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none';"
     " base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -110,9 +111,10 @@ def admit() -> AnyResponse | None:
     secret = request.cookies.get(cookie_name(), "")
     rate_limits().count_credential(f"console:{secret}" if secret else "")
     g.session = transactions.run(lambda: _find_session(secret)) if secret else None
+    if g.session is None and secret:
+        rate_limits().count_failed_authentication()
+        return set_notice(_lead_to("console.sign_in"), ENDED)
     if g.session is None:
-        if secret:
-            rate_limits().count_failed_authentication()
         return _lead_to("console.sign_in")
     if request.method not in SAFE_METHODS:
         check_origin(secret)
@@ -235,7 +237,8 @@ def check_origin(secret: str) -> None:
     if site is not None:
         is_own = site == "same-origin"
     elif origin is not None:
-        is_own = origin == request.host_url.rstrip("/")
+        public_url: str = current_app.extensions["config"].public_url
+        is_own = origin in {address.rstrip("/") for address in (request.host_url, public_url)}
     else:
         salt, _, seal = request.form.get("csrf_token", "").partition(".")
         is_own = hmac.compare_digest(_seal(secret, salt).encode(), seal.encode())

@@ -11,8 +11,11 @@ from flask import current_app, g, request
 from werkzeug.test import Client
 
 from app.auth.guard import CLAIMS
+from app.core.http import idempotency
 from app.core.http.rate_limit import IS_COUNTED
 from app.core.observability.logs import current_request_id
+
+FORM_KEY = "form_key"  # the form's input
 
 
 @dataclass(frozen=True)
@@ -73,11 +76,14 @@ def call(
 ) -> Answer:
     """Send one request; values of the query that are None are left out.
 
+    The key of the form that is posted makes the same form have one effect, sent once or twice.
     It runs in an empty context: it has its own log facts, transaction and ``flask.g``.
     """
     headers = {"X-Request-Id": current_request_id()}
     if if_match:
         headers["If-Match"] = if_match
+    if method in idempotency.METHODS and request.form.get(FORM_KEY):
+        headers["Idempotency-Key"] = request.form[FORM_KEY]
     given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
     response = Context().run(
         Client(current_app.wsgi_app, use_cookies=False).open,

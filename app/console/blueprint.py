@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable
 from datetime import datetime
 from http import HTTPStatus
@@ -46,6 +47,7 @@ def _shared() -> dict[str, Any]:
         "navigation": navigation,
         "tenant_tabs": tenant_tabs,
         "take_notice": _take_notice,
+        "new_form_key": lambda: secrets.token_urlsafe(16),
         "moment": moment,
         "pretty": pretty,
         "differences": differences,

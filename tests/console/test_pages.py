@@ -212,6 +212,19 @@ class TestForms:
         assert 'value="Second"' in answer.text
         assert database.query("SELECT name FROM tenants") == [("First",)]
 
+    def test_a_form_that_is_sent_twice_has_one_effect(self, signed_in, tenant):
+        browser = signed_in()
+        path = f"/console/tenants/{tenant.id}/api-keys/new"
+        key = re.search(r'name="form_key" value="([^"]+)"', browser.get(path).text)[1]
+        data = {"form_key": key, "name": "sync", "permissions": ["users:read"]}
+
+        answers = [browser.post(path, data=data) for _ in range(2)]
+
+        assert [each.status_code for each in answers] == [201, 201]
+        assert database.query("SELECT count(*) FROM api_keys") == [(1,)]
+        assert "sk_" in answers[0].text
+        assert 'id="secret"' not in answers[1].text
+
     def test_a_conflict_is_explained(self, signed_in, tenant):
         create_tenant(slug="taken")
 

@@ -198,6 +198,14 @@ class TestEnd:
         assert refused.location.startswith("/console/sign-in")
         assert browser.get("/console").status_code == 303
 
+    def test_the_sign_in_says_that_it_ended(self, signed_in):
+        browser = signed_in()
+        database.execute("DELETE FROM console_sessions")
+
+        page = browser.get(browser.get("/console").location)
+
+        assert "Your session has ended" in page.text
+
     def test_a_new_role_has_effect_at_once(self, signed_in):
         tenant = create_tenant()
         user, _, _ = create_member(tenant, "owner")
