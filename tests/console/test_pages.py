@@ -19,6 +19,7 @@ from tests.factories import (
     create_member,
     create_preset,
     create_tenant,
+    limit_flag,
     preset_flag,
 )
 from tests.search import finding
@@ -322,6 +323,30 @@ class TestForms:
             "SELECT flag_key, flag_value FROM feature_overrides ORDER BY flag_key"
         )
         assert found == [("beta", True), ("limits", {"a": [2]})]
+
+    def test_a_plan_is_edited_flag_by_flag(self, signed_in):
+        plan = create_limits("free", preset_flag("theme", "plain"))
+        browser = signed_in()
+        base = f"/console/plans/{plan.id}/flags"
+        limit = {"default_value": "5", "period": "day", "policy": "soft", "warn_at": "50, 90%"}
+
+        answers = [
+            browser.send(f"{base}/new?type=limit", flag_key="calls", is_locked="on", **limit),
+            browser.send(f"{base}/new?type=boolean", flag_key="beta", default_value="true"),
+            browser.send(f"{base}/theme/edit", default_value="rich", description="Colours"),
+            browser.send(f"{base}/beta/remove", form_confirmation="beta"),
+        ]
+        wrong = browser.send(f"{base}/calls/edit", **{**limit, "warn_at": "500"})
+        taken = browser.send(f"{base}/new?type=string", flag_key="calls", default_value="x")
+
+        assert [each.status_code for each in answers] == [303] * 4
+        assert (wrong.status_code, taken.status_code) == (422, 422)
+        assert 'id="field-warn_at-error"' in wrong.text
+        ((flags,),) = database.query("SELECT flags FROM plan_presets")
+        assert flags == [
+            {**preset_flag("theme", "rich"), "description": "Colours"},
+            limit_flag("calls", 5, period="day", policy="soft", warn_at=[50, 90]),
+        ]
 
     def test_an_api_keys_secret_is_shown_once(self, signed_in, api, tenant):
         browser = signed_in()
