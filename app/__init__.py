@@ -47,6 +47,8 @@ DOMAINS = (
 )
 JOB_MODULES = (
     "app.custom_fields.jobs",
+    "app.flags.jobs",
+    "app.subscriptions.jobs",
     "app.webhooks.jobs",
     "app.search.jobs",
     "app.imports.jobs",

@@ -257,6 +257,9 @@ class Config:
     tenant_grace_days: int = _setting(
         _number(0, 3650), 30, "days between the request to delete a tenant and its deletion"
     )
+    usage_history_days: int = _setting(
+        _number(1, 36_500), 400, "days for which the count of a period that is over is kept"
+    )
     event_days: int = _setting(_number(1, 3650), 90, "days until an event leaves the feed")
     default_plan: str = _setting(_text, "free", "plan_name of a tenant without a live subscription")
     ratelimit_enabled: bool = _setting(_flag, True, "rate limits on or off")

@@ -42,11 +42,12 @@ BARE = """
     ON CONFLICT (tenant_id, feature, period_start) DO UPDATE SET used = c.used + 1
     WHERE c.used + 1 <= 1000000000000000 RETURNING used
 """
-COUNTERS = 100_000  # from which the size of ten million is extrapolated
+COUNTERS = 200_000  # from which the size of ten million is extrapolated
 FILL = """
     INSERT INTO usage_counters (tenant_id, feature, period_start, period_end, used, announced)
-    SELECT t.id, 'feature-' || n, date_trunc('month', now()), now() + interval '1 month', 1, 0
-    FROM (SELECT id FROM tenants ORDER BY id LIMIT 1000) t, generate_series(1, %s) n
+    SELECT t.id, 'feature-' || n, ends - interval '1 month', ends, 1, 0
+    FROM (SELECT id FROM tenants ORDER BY id LIMIT 1000) t, generate_series(1, %s) n,
+        LATERAL (SELECT date_trunc('day', now()) + n %% 28 * interval '1 day' AS ends) period
     ORDER BY random()
 """
 

@@ -31,6 +31,7 @@ from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
 # These read by POST.
 QUESTIONS = {
+    "POST /v1/billing/plans/{preset_id}/preview",
     "POST /v1/custom-fields/validate",
     "POST /v1/usage/check",
     "POST /ofrep/v1/evaluate/flags",
@@ -154,7 +155,7 @@ VALUES = {
     },
     "POST /v1/billing/plans": lambda api, world: {"json": {"name": "enterprise"}},
     "PUT /v1/usage/{feature}": lambda api, world: {"row_id": "api-calls"},
-    "PATCH /v1/billing/plans/{preset_id}": lambda api, world: {"json": {"name": "renamed"}},
+    "PATCH /v1/billing/plans/{preset_id}": lambda api, world: {"json": {"display_name": "Renamed"}},
     "POST /v1/billing/flags/overrides": lambda api, world: {
         "json": {"flag_key": "seats", "flag_value": 7}
     },

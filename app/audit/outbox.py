@@ -16,6 +16,7 @@ from app.core.jobs.queues import connection
 log = logging.getLogger(__name__)
 
 EVENT_TYPES = {
+    "override.carried_over": "override.updated",
     "plan_preset.created": "plan.created",
     "plan_preset.deleted": "plan.deleted",
     "plan_preset.updated": "plan.updated",
@@ -75,6 +76,8 @@ INTERNAL = {
     "platform_admin.added": "It says who operates the platform, which is nobody else's business.",
     "platform_admin.removed": "The same.",
     "suppression.lifted": "Nothing has happened to a message; the suppression list shows it.",
+    "tenant.plan_assigned": "tenant.plan_changed tells what follows from it.",
+    "tenant.plan_withdrawn": "The same.",
     "tenant.idp_org_id_freed": "The tenant is gone; tenant.deleted has told it.",
     "usage.corrected": "It is a count, not a resource; limit.* tell what follows from it.",
     "user.erasure_requested": "The user is deactivated; user.erased tells when they are erased.",

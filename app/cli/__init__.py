@@ -12,6 +12,7 @@ from app.cli.flags import flags
 from app.cli.imports import export_file, import_file, imports
 from app.cli.jobs import jobs
 from app.cli.memberships import memberships
+from app.cli.plans import plans
 from app.cli.platform_admins import platform_admins
 from app.cli.search import search
 from app.cli.subscriptions import subscriptions
@@ -36,6 +37,7 @@ COMMANDS = (
     imports,
     jobs,
     memberships,
+    plans,
     platform_admins,
     search,
     subscriptions,

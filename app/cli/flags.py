@@ -92,9 +92,10 @@ def show_preset(name: str, as_json: bool) -> None:
 @flags.command("set-preset")
 @click.argument("name")
 @click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
 @json_option
 @operator
-def set_preset(name: str, file: IO[str], as_json: bool) -> None:
+def set_preset(name: str, file: IO[str], force: bool, as_json: bool) -> None:
     """Create a plan's preset or replace its flags by the JSON list in FILE (- is standard input)."""
     given = {"name": name, "flags": _json(file.read())}
     values = load(PlanPresetCreateSchema, given)
@@ -102,7 +103,9 @@ def set_preset(name: str, file: IO[str], as_json: bool) -> None:
     if known is None:
         preset = presets.create_preset(**values, actor=SYSTEM_CLI)
     else:
-        preset = presets.update_preset(known.id, {"flags": values["flags"]}, actor=SYSTEM_CLI)
+        preset = presets.update_preset(
+            known.id, {"flags": values["flags"]}, force=force, actor=SYSTEM_CLI
+        )
     print_one(preset, PRESET, as_json=as_json)
 
 
@@ -132,12 +135,26 @@ def list_overrides(tenant: str | None, paging: Paging, as_json: bool) -> None:
 @click.argument("key")
 @click.argument("value", metavar="JSON")
 @click.option("--expires-at", help="From then on the preset's value applies again (RFC 3339).")
+@click.option(
+    "--carry-over/--no-carry-over",
+    default=None,
+    help="Whether it goes along to the tenant's next plan; by default as it is, for a new one not.",
+)
 @json_option
 @operator
-def set_override(tenant: str, key: str, value: str, expires_at: str | None, as_json: bool) -> None:
+def set_override(
+    tenant: str,
+    key: str,
+    value: str,
+    expires_at: str | None,
+    carry_over: bool | None,
+    as_json: bool,
+) -> None:
     """Give a tenant its own value of a flag of its plan. A string needs quotes: '"dark"'."""
     row = find_tenant(tenant)
     given = {"flag_value": _json(value)} | ({"expires_at": expires_at} if expires_at else {})
+    if carry_over is not None:
+        given["carry_over"] = carry_over
     known = _flag(evaluation.evaluate(row.id, key), key).override_id
     if known is None:
         values = checked(OverrideCreateSchema, {"flag_key": key, **given})

@@ -17,6 +17,7 @@ from app.core.db import tenancy
 from app.core.db.pages import Paging
 from app.core.db.transactions import transaction
 from app.subscriptions import plans, service
+from app.subscriptions.models import Subscription
 from app.subscriptions.schemas import (
     SourceHeadersSchema,
     SubscriptionCancelSchema,
@@ -74,7 +75,8 @@ def show(subscription_id: str, as_json: bool) -> None:
 def create(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
     """Create a subscription; the tenant's plan follows."""
     values = load(SubscriptionCreateSchema, assignments(fields))
-    row = service.create(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
+    row, has_plan = service.create(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
+    _warn_of_unknown_plan(row, has_plan)
     print_one(row, SHAPE, as_json=as_json)
 
 
@@ -90,12 +92,17 @@ def update(
     """Change fields, such as --set bp_status=active; the tenant's plan follows."""
     values = load(SubscriptionUpdateSchema, assignments(fields))
     source = load(SourceHeadersSchema, {"X-Source-Timestamp": source_timestamp})
-    row, is_applied = service.update_subscription(
-        subscription_id, values, **source, actor=SYSTEM_CLI
-    )
-    if not is_applied:
+    updated = service.update_subscription(subscription_id, values, **source, actor=SYSTEM_CLI)
+    if not updated.is_applied:
         click.echo("Ignored: a newer update has been applied.", err=True)
-    print_one(row, SHAPE, as_json=as_json)
+    _warn_of_unknown_plan(updated.subscription, updated.has_plan)
+    print_one(updated.subscription, SHAPE, as_json=as_json)
+
+
+def _warn_of_unknown_plan(row: Subscription, has_plan: bool) -> None:
+    if not has_plan:
+        warning = f"No preset is named {row.plan_name}, so this plan has no effect yet."
+        click.echo(warning, err=True)
 
 
 @subscriptions.command("cancel")

@@ -9,6 +9,7 @@ from app.cli.lookup import find_tenant
 from app.cli.privacy import export_tenant
 from app.cli.records import (
     assignments,
+    checked,
     from_json,
     load,
     paging_options,
@@ -18,9 +19,11 @@ from app.cli.records import (
 )
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
-from app.subscriptions import plan_decision
-from app.subscriptions.schemas import PlanDecisionSchema
+from app.core.errors import NotFound
+from app.subscriptions import plan_assignments, plan_decision
+from app.subscriptions.schemas import PlanAssignmentSchema, PlanDecisionSchema
 from app.tenants import deletion, service
+from app.tenants.models import Tenant
 from app.tenants.schemas import (
     TenantCreateSchema,
     TenantDeletionSchema,
@@ -41,7 +44,8 @@ DELETION_COLUMNS = ("tenant_id", "slug", "deletes_at", "stage", "requested_at", 
 tenants.add_command(export_tenant)
 PLAN = PlanDecisionSchema()
 PLAN_COLUMNS = (
-    "decides", "source", "plan_name", "bp_subscription_id", "bp_status", "start_date", "because",
+    "decides", "source", "plan_name", "bp_subscription_id", "bp_status", "start_date", "until",
+    "because",
 )  # fmt: skip
 
 
@@ -183,7 +187,7 @@ def free_idp_org_id(idp_org_id: str) -> None:
 
 @tenants.group("plan")
 def plan() -> None:
-    """Show what decides a tenant's plan."""
+    """Show what decides a tenant's plan, and assign one."""
 
 
 @plan.command("show")
@@ -191,8 +195,43 @@ def plan() -> None:
 @json_option
 @operator
 def show_plan(tenant: str, as_json: bool) -> None:
-    """Show a tenant's plan, the subscription that decides it, and why not the others."""
-    shown = PLAN.dump(plan_decision.explain(find_tenant(tenant).id))
+    """Show a tenant's plan, what decides it, and why not the other candidates."""
+    _print_plan(find_tenant(tenant), as_json=as_json)
+
+
+@plan.command("set")
+@click.argument("tenant")
+@click.argument("plan_name", metavar="PLAN")
+@click.option("--until", help="When the plan ends (RFC 3339); by default when it is cleared.")
+@click.option("--reason", required=True, help="Such as pilot, comped or internal.")
+@json_option
+@operator
+def set_plan(tenant: str, plan_name: str, until: str | None, reason: str, as_json: bool) -> None:
+    """Assign PLAN to a tenant, before every subscription; again to change or extend it."""
+    row = find_tenant(tenant)
+    given = {"plan_name": plan_name, "until": until, "reason": reason}
+    values = checked(PlanAssignmentSchema, given)
+    plan_assignments.assign(row.id, **values, actor=SYSTEM_CLI)
+    _print_plan(row, as_json=as_json)
+
+
+@plan.command("clear")
+@click.argument("tenant")
+@click.confirmation_option(prompt="Delete the tenant's assigned plan?", help="Do not ask.")
+@json_option
+@operator
+def clear_plan(tenant: str, as_json: bool) -> None:
+    """Delete a tenant's assigned plan; its subscription or the default plan decides again."""
+    row = find_tenant(tenant)
+    try:
+        plan_assignments.withdraw(row.id, actor=SYSTEM_CLI)
+    except NotFound:
+        raise click.ClickException(f"No plan is assigned to {row.slug}.") from None
+    _print_plan(row, as_json=as_json)
+
+
+def _print_plan(tenant: Tenant, *, as_json: bool) -> None:
+    shown = PLAN.dump(plan_decision.explain(tenant.id))
     if as_json:
         print_json(shown)
         return

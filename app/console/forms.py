@@ -21,6 +21,7 @@ MISSING = object()
 SHOWN_BESIDE_FIELDS = (400, 409, 412, 413, 415, 422)
 VERSION = "form_version"  # the names of the form's own inputs
 CONFIRMATION = "form_confirmation"
+PREVIEW = "form_preview"
 
 Choices = Sequence[tuple[str, str]]
 
@@ -101,6 +102,8 @@ class Form:
     is_dangerous: bool = False
     confirmation: str = ""  # what has to be typed
     back: str = ""  # where Cancel leads
+    can_preview: bool = False
+    preview: Any = None  # what the change would do, once somebody has asked
     template: str = "console/form.html"
     context: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
@@ -115,10 +118,12 @@ class Form:
         to: str | Callable[[Answer], str],
         changed_only: bool = False,
         show: Callable[[Answer], Any] | None = None,
+        preview: Callable[[dict[str, Any], str], Answer] | None = None,
     ) -> Any:
         """The page of a GET; for a POST ``send`` the values, with the version, to the API.
 
         Then the browser is led to ``to``, which says ``done``, or ``show`` renders the answer.
+        ``preview`` asks the API what the change would do, if somebody presses that button.
         ``changed_only`` sends only the values that differ from those of the form. Raises Refused
         for an error that no change of the form can mend.
         """
@@ -134,8 +139,12 @@ class Form:
             and not (changed_only and one.is_unchanged(request.form, self.values.get(one.name)))
         }
         self.version = request.form.get(VERSION, "")
-        answer = send(values, self.version)
+        ask = preview if preview is not None and PREVIEW in request.form else send
+        answer = ask(values, self.version)
         self.values = {**self.values, **read}
+        if answer.is_ok and ask is preview:
+            self.preview = answer.data
+            return self.page()
         if answer.is_ok:
             if show is not None:
                 return show(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import secrets
 from functools import lru_cache
 from uuid import UUID
 
@@ -16,17 +17,26 @@ AFTER = ("query", "after")
 cipher = lru_cache(maxsize=4)(AESSIV)
 
 
-def make_cursor(key: bytes, tenant_id: UUID, position: int) -> str:
-    """The position as an opaque, URL-safe text; always the same for one tenant and position."""
-    sealed = cipher(key).encrypt(position.to_bytes(8), [tenant_id.bytes])
-    return base64.urlsafe_b64encode(sealed).decode()
+NONCE_SIZE = 6  # bytes; with it a cursor needs no padding in base 64
+
+
+def make_cursor(key: bytes, tenant_id: UUID, position: int, *, is_event: bool = True) -> str:
+    """The position as an opaque, URL-safe text.
+
+    That of an event is always the same. Any other is a new text each time, so it does not tell
+    whether others' events have taken positions since the last one.
+    """
+    nonce = bytes(NONCE_SIZE) if is_event else secrets.token_bytes(NONCE_SIZE)
+    sealed = cipher(key).encrypt(position.to_bytes(8), [tenant_id.bytes, nonce])
+    return base64.urlsafe_b64encode(nonce + sealed).decode()
 
 
 def read_cursor(key: bytes, tenant_id: UUID, cursor: str) -> int:
     """The position; raises Invalid for a text that is no cursor of this tenant."""
     try:
         sealed = base64.urlsafe_b64decode(cursor.encode("ascii"))
-        return int.from_bytes(cipher(key).decrypt(sealed, [tenant_id.bytes]))
+        nonce, sealed = sealed[:NONCE_SIZE], sealed[NONCE_SIZE:]
+        return int.from_bytes(cipher(key).decrypt(sealed, [tenant_id.bytes, nonce]))
     except (ValueError, binascii.Error, InvalidTag):
         reason = "this is no position that the feed has shown to this tenant"
         raise Invalid(value_error(AFTER, reason, cursor)) from None

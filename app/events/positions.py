@@ -20,9 +20,10 @@ from app.core.db.transactions import transaction
 BATCH = 1000  # events in one transaction
 MAX_BYTES = 20 * 1024  # of an event; a larger one is truncated
 
+LOCK_KEY = 7_021_117  # of the advisory lock; who holds it gives positions, or lets nobody do it
 TRY_LOCK = Statement(
     "events.try_lock",
-    select(func.pg_try_advisory_xact_lock(7_021_117).label("is_mine"), *tenancy.ENTER_PLATFORM),
+    select(func.pg_try_advisory_xact_lock(LOCK_KEY).label("is_mine"), *tenancy.ENTER_PLATFORM),
 )
 SEQUENCE = Statement(
     "events.sequence",

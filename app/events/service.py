@@ -31,17 +31,15 @@ COLUMNS = (*Event.__table__.columns, Tenant.slug, Tenant.idp_org_id)
 
 
 class PositionGone(AppError):
-    """410: events after the position have been removed for their age."""
+    """410: events after the position have been removed for their age; ``oldest`` is the first left."""
 
     status = 410
     code = "position_gone"
-    detail = "Events after this position are older than EVENT_DAYS and have been removed."
 
-    def __init__(self, oldest: int | str | None = None) -> None:
+    def __init__(self, oldest: int | str = 1234) -> None:
         super().__init__(
-            f"{self.detail} The oldest position is {oldest}; without `after` the feed begins there."
-            if oldest is not None
-            else None
+            "Events after this position are older than EVENT_DAYS and have been removed."
+            f" The oldest position is {oldest}; without `after` the feed begins there."
         )
         self.oldest = oldest
 
@@ -74,8 +72,9 @@ def list_events(
 ) -> FeedPage:
     """The first events after a position, at most ``limit``; without one, the oldest events.
 
-    ``next_cursor`` also moves on where other events have taken positions. Raises Invalid for a text that is no position, PositionGone, and NotFound for
-    another tenant than the scope's.
+    ``next_cursor`` also moves on where other events have taken positions. Raises Invalid for a text
+    that is no position, and for one that no event has yet (after a restore, for example);
+    PositionGone; and NotFound for another tenant than the scope's.
     """
     own = current_scope().tenant_id
     shown = own if tenant_id is None else visible_id(tenant_id)
@@ -90,15 +89,16 @@ def list_events(
         return FeedPage([], after, "events")
     feed = found[0]
     if after is not None and start < feed.removed_position:
-        raise PositionGone(_shown_position(feed.removed_position + 1, feed.cursor_key, own))
-    rows = [row for row in found if row.id is not None]
-    end = rows[-1].position if len(rows) == limit else max(start, feed.last_position)
-    return FeedPage(
-        [as_seen_by(own, row) for row in rows],
-        str(_shown_position(end, feed.cursor_key, own)),
-        "events",
-        feed.last_position,
-    )
+        oldest = feed.removed_position + 1
+        raise PositionGone(_shown_position(oldest, feed.cursor_key, own, is_event=True))
+    if start > feed.last_position:
+        raise Invalid(value_error(AFTER, "no event has this position yet", after))
+    items = [as_seen_by(own, row) for row in found if row.id is not None]
+    if len(items) == limit:
+        end = items[-1].position
+    else:
+        end = _shown_position(feed.last_position, feed.cursor_key, own, is_event=False)
+    return FeedPage(items, str(end), "events", feed.last_position)
 
 
 def get_event(event_id: str) -> Any:
@@ -129,8 +129,12 @@ def as_seen_by(tenant_id: UUID | None, row: Any) -> Any:
     )
 
 
-def _shown_position(position: int, key: bytes, tenant_id: UUID | None) -> int | str:
-    return position if tenant_id is None else make_cursor(key, tenant_id, position)
+def _shown_position(
+    position: int, key: bytes, tenant_id: UUID | None, *, is_event: bool
+) -> int | str:
+    if tenant_id is None:
+        return position
+    return make_cursor(key, tenant_id, position, is_event=is_event)
 
 
 def _read_position(after: str, tenant_id: UUID | None) -> int:

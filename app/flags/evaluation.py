@@ -1,8 +1,9 @@
 """The effective flags of a tenant, and the layer that decided each value.
 
-A tenant has the flags of the preset whose name is its plan. An override of that preset and flag
-takes precedence over the preset's value, unless it has expired or does not have the flag's type.
-The flags of a suspended tenant are disabled: each has the preset's value.
+A tenant has the flags of the preset whose name is its plan in force (:data:`PLAN_NAME`). An
+override of that preset and flag takes precedence over the preset's value, unless it has expired or
+does not have the flag's type. The flags of a suspended tenant are disabled: each has the preset's
+value.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from uuid import UUID
 
 from sqlalchemy import JSON, ColumnElement, and_, bindparam, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.orm import aliased
 
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
 from app.flags.flag_types import fits
 from app.flags.models import FeatureOverride, PlanPreset
+from app.subscriptions.models import PlanAssignment
 from app.tenants.models import Tenant
 
 # Part of every fingerprint. Increase it in a release that answers differently for the same rows.
@@ -66,9 +69,23 @@ class FlagSet:
     flags: dict[str, EffectiveFlag]
 
 
+HAS_ENDED = and_(PlanAssignment.tenant_id == Tenant.id, PlanAssignment.until <= func.now())
+"""Join the assigned plan by it: a job has still to remove one that has ended."""
+PLAN_NAME = func.coalesce(PlanAssignment.next_plan_name, Tenant.plan_name)
+"""The plan in force."""
+Ended = aliased(PlanPreset)  # of an assigned plan that has ended
+
 _in_force = or_(FeatureOverride.expires_at.is_(None), FeatureOverride.expires_at > func.now())
+_is_own = FeatureOverride.plan_preset_id == PlanPreset.id
+_goes_along = and_(
+    FeatureOverride.carry_over,
+    FeatureOverride.plan_preset_id == Ended.id,
+    func.have_same_flag(Ended.flags, PlanPreset.flags, FeatureOverride.flag_key),
+)
 _of_preset = and_(
-    FeatureOverride.tenant_id == Tenant.id, FeatureOverride.plan_preset_id == PlanPreset.id
+    FeatureOverride.tenant_id == Tenant.id,
+    FeatureOverride.plan_preset_id.in_([PlanPreset.id, Ended.id]),  # for the index
+    or_(_is_own, _goes_along),
 )
 _versions = (
     select(
@@ -96,7 +113,7 @@ def _overrides(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
         "is_in_force", _in_force,
     )  # fmt: skip
     return (
-        select(func.json_agg(described, type_=JSON))
+        select(func.json_agg(aggregate_order_by(described, _is_own), type_=JSON))
         .where(_of_preset, *conditions)
         .scalar_subquery()
         .label("overrides")
@@ -107,12 +124,14 @@ def _statement(name: str, *columns: Any) -> Statement:
     return Statement(
         name,
         select(*columns)
-        .outerjoin_from(Tenant, PlanPreset, PlanPreset.name == Tenant.plan_name)
+        .outerjoin_from(Tenant, PlanAssignment, HAS_ENDED)
+        .outerjoin(PlanPreset, PlanPreset.name == PLAN_NAME)
+        .outerjoin(Ended, Ended.name == PlanAssignment.plan_name)
         .where(Tenant.id == bindparam("tenant_id")),
     )
 
 
-_state = (_fingerprint, Tenant.is_active, Tenant.plan_name, PlanPreset.flags)
+_state = (_fingerprint, Tenant.is_active, PLAN_NAME.label("plan_name"), PlanPreset.flags)
 FINGERPRINT = _statement("flags.fingerprint", _fingerprint)
 EVALUATE_ALL = _statement("flags.evaluate_all", *_state, _overrides())
 EVALUATE_ONE = _statement(
@@ -141,6 +160,7 @@ def evaluate(tenant_id: UUID, flag_key: str) -> FlagSet:
 def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
     if state is None:
         raise NotFound
+    # The preset's own overrides are last, so they replace one that goes along.
     overrides = {override["flag_key"]: override for override in state.overrides or ()}
     flags = {
         flag["flag_key"]: _effective(flag, overrides.get(flag["flag_key"]), state.is_active)

@@ -11,7 +11,7 @@ from sqlalchemy import ARRAY, any_, bindparam, select
 from app.audit.models import AuditEvent
 from app.core.db.statements import Statement
 from app.core.http.includes import Include, by_key
-from app.core.validation.fields import AwareDateTime, Nested, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Bool, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.flags.models import PlanPreset
 
@@ -53,6 +53,11 @@ EXPIRES_AT = Include(
     "expires_at",
     AwareDateTime(nullable=True, metadata={"description": "Null: no expiry."}),
     lambda rows: [row.expires_at for row in rows],
+)
+CARRY_OVER = Include(
+    "carry_over",
+    Bool(metadata={"description": "Whether it goes along to the tenant's next plan."}),
+    lambda rows: [row.carry_over for row in rows],
 )
 PRESET = Include("preset", Nested(PresetSummarySchema), _presets)
 CREATED_BY = Include(

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Moment, Row, TenantRow, updated_index
@@ -17,13 +17,16 @@ class PlanPreset(Row):
 
     ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``, and of a
     limit ``metering``. The list is stored as it was sent, with its order and the notation of its
-    numbers. The database function ``tenant_limits`` reads the limits from it.
+    numbers. The database function ``tenant_limits`` reads the limits from it. ``has_new_name`` until
+    a job has given the plan to the tenants whose subscriptions named it before.
     """
 
     __tablename__ = "plan_presets"
     __table_args__ = (Index(None, "created_at", "id"),)
 
     name: Mapped[str] = mapped_column(Text, unique=True)
+    display_name: Mapped[str] = mapped_column(Text, default="", server_default="")
+    has_new_name: Mapped[bool] = mapped_column(default=False, server_default="false")
     flags: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
 
 
@@ -31,6 +34,9 @@ class FeatureOverride(TenantRow):
     """One tenant's own value of one flag of one preset.
 
     It has an effect while the tenant has that preset, and until ``expires_at`` (None: no expiry).
+    ``announced_expiry`` is the ``expires_at`` whose coming is recorded as ``override.expired``.
+    With ``carry_over`` it moves to the preset of the tenant's next plan, if that preset has the flag
+    with the same type.
     """
 
     __tablename__ = "feature_overrides"
@@ -39,6 +45,8 @@ class FeatureOverride(TenantRow):
     flag_key: Mapped[str] = mapped_column(Text)
     flag_value: Mapped[Any] = mapped_column(JSON, nullable=False)
     expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    announced_expiry: Mapped[datetime | None] = mapped_column(Moment)
+    carry_over: Mapped[bool] = mapped_column(default=False, server_default="false")
 
     @classmethod
     def constraints(cls) -> tuple[Any, ...]:
@@ -49,4 +57,9 @@ class FeatureOverride(TenantRow):
             updated_index(),
             Index(None, "plan_preset_id", "created_at", "id"),
             Index(None, "flag_key", "created_at", "id"),
+            Index(
+                None,
+                "expires_at",
+                postgresql_where=text("expires_at IS DISTINCT FROM announced_expiry"),
+            ),
         )

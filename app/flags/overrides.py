@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Uuid, bindparam, func, or_, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -33,9 +33,10 @@ from app.core.errors import (
     PermissionDenied,
     value_error,
 )
+from app.flags.evaluation import HAS_ENDED, PLAN_NAME
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset
-from app.flags.presets import find_preset, get_preset
+from app.subscriptions.models import PlanAssignment
 from app.tenants.models import Tenant
 
 Flags = Sequence[Mapping[str, Any]]
@@ -43,13 +44,24 @@ Flags = Sequence[Mapping[str, Any]]
 MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of other plans
 
 EXPIRY = ("body", "expires_at")
-DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at")
+DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at", "carry_over")
+PLATFORM_FIELDS = {"expires_at": "an expiry", "carry_over": "carry_over"}
+"""What only a platform superadmin can set."""
+HIDDEN = frozenset({"announced_expiry"})
 LOCK_PLAN_NAME = Statement(
     "tenants.lock_plan_name",
-    select(Tenant.plan_name)
+    select(PLAN_NAME)
+    .outerjoin_from(Tenant, PlanAssignment, HAS_ENDED)
     .where(Tenant.id == bindparam("tenant_id"))
-    .with_for_update(key_share=True),
+    .with_for_update(key_share=True, of=Tenant),
 )
+LOCK_PRESET = Statement(
+    "plan_presets.lock_for_override",
+    select(PlanPreset)
+    .where(or_(PlanPreset.id == bindparam("id", type_=Uuid), PlanPreset.name == bindparam("name")))
+    .with_for_update(read=True, key_share=True),
+)
+"""So that its flags do not change until the override is there."""
 PRESET_COLUMNS = [
     select(column)
     .where(PlanPreset.id == FeatureOverride.plan_preset_id)
@@ -107,6 +119,7 @@ def create_override(
     flag_value: Any,
     plan_preset_id: UUID | None = None,
     expires_at: datetime | None = None,
+    carry_over: bool = False,
     actor: Actor,
 ) -> FeatureOverride:
     """Give the tenant its own value of a flag of a preset, by default the preset of its plan.
@@ -118,7 +131,7 @@ def create_override(
     plan_name = LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)
     if plan_name is None:
         raise NotFound
-    preset = _preset(plan_preset_id, plan_name)
+    preset = _lock_preset(plan_preset_id, plan_name)
     _check_value(preset.name, preset.flags, flag_key, flag_value, field="flag_key")
     _check_count(tenant_id)
     values = {
@@ -127,9 +140,10 @@ def create_override(
         "flag_key": flag_key,
         "flag_value": flag_value,
         "expires_at": expires_at,
+        "carry_over": carry_over,
     }
     override = insert_row(FeatureOverride, values, conflicts=CONFLICTS)
-    audit.record_creation("override.created", override, actor=actor)
+    audit.record_creation("override.created", override, actor=actor, hidden=HIDDEN)
     return override
 
 
@@ -140,11 +154,11 @@ def update_override(
     is_superadmin: bool,
     actor: Actor,
 ) -> FeatureOverride:
-    """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry).
+    """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry) and ``carry_over``.
 
     Raises Invalid for a value of the wrong type and an expiry in the past. Unless
-    ``is_superadmin``, raises PermissionDenied for an expiry, and FlagLocked if the preset locks the
-    flag.
+    ``is_superadmin``, raises PermissionDenied for the fields :data:`PLATFORM_FIELDS`, and FlagLocked
+    if the preset locks the flag.
     """
     check_future(values.get("expires_at"), EXPIRY)
     override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *PRESET_COLUMNS)
@@ -166,16 +180,14 @@ def delete_override(override_id: UUID | str, *, actor: Actor) -> None:
     delete_row(FeatureOverride, override)
 
 
-def _preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:
-    if preset_id is None:
-        preset = find_preset(plan_name)
-        if preset is None:
-            raise _invalid("plan_preset_id", "the tenant's plan has no preset", None)
-        return preset
-    try:
-        return get_preset(preset_id)
-    except NotFound:
-        raise _invalid("plan_preset_id", "there is no such preset", str(preset_id)) from None
+def _lock_preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:
+    name = plan_name if preset_id is None else None
+    preset: PlanPreset | None = LOCK_PRESET.first(id=preset_id, name=name)
+    if preset is None and preset_id is None:
+        raise _invalid("plan_preset_id", "the tenant's plan has no preset", None)
+    if preset is None:
+        raise _invalid("plan_preset_id", "there is no such preset", str(preset_id))
+    return preset
 
 
 def _find_flag(flags: Flags, flag_key: str) -> Mapping[str, Any] | None:
@@ -193,8 +205,9 @@ def _check_value(preset_name: str, flags: Flags, flag_key: str, value: Any, *, f
 
 
 def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, Any]) -> None:
-    if "expires_at" in values:
-        raise PermissionDenied("Only a platform superadmin can set an expiry.")
+    for name, shown in PLATFORM_FIELDS.items():
+        if name in values:
+            raise PermissionDenied(f"Only a platform superadmin can set {shown}.")
     flag = _find_flag(flags, flag_key)
     if flag is not None and flag["is_locked"]:
         raise FlagLocked

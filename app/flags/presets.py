@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import JSON, Text, bindparam, cast, func, select, union
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -23,49 +23,77 @@ from app.core.db.queries import (
 )
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, Invalid, error
+from app.core.jobs.queues import JOBS
 from app.flags.models import FeatureOverride, PlanPreset
-from app.subscriptions.models import Subscription
+from app.subscriptions.models import PlanAssignment, Subscription
 from app.tenants.models import Tenant
 
+FOLLOW_PLANS = "app.subscriptions.jobs.follow_plans"
+
+Flags = Sequence[Mapping[str, Any]]
 READ_ONLY = ("id", "created_at", "updated_at")
 """An update may contain these fields only with their current values."""
+WRITABLE = ("name", "flags", "display_name")
+INTERNAL = frozenset({"has_new_name"})
+FLAG_FIELDS = ("flag_key", "flag_type", "default_value", "description")
+FLAGS_SHOWN = 20
 
 FIND_BY_NAME = Statement(
     "plan_presets.find_by_name", select(PlanPreset).where(PlanPreset.name == bindparam("name"))
 )
 
 
-COUNT_USES = Statement(
-    "plan_presets.count_uses",
-    select(
-        select(func.count())
-        .where(Tenant.plan_name == bindparam("name"))
-        .scalar_subquery()
-        .label("tenants"),
-        select(func.count())
-        .where(Subscription.plan_name == bindparam("name"), Subscription.status_class != "ended")
-        .scalar_subquery()
-        .label("subscriptions"),
-        select(func.count())
-        .where(FeatureOverride.plan_preset_id == bindparam("preset_id"))
-        .scalar_subquery()
-        .label("overrides"),
-    ),
-    prepare=False,
+_by_flag = (
+    select(FeatureOverride.flag_key, func.count().label("overrides"))
+    .where(FeatureOverride.plan_preset_id == bindparam("preset_id"))
+    .group_by(FeatureOverride.flag_key)
+    .subquery()
 )
+_tenants = union(
+    select(Tenant.id).where(Tenant.plan_name == bindparam("name")),
+    select(PlanAssignment.tenant_id).where(PlanAssignment.next_plan_name == bindparam("name")),
+).subquery()
+_uses = (
+    select(func.count()).select_from(_tenants).scalar_subquery().label("tenants"),
+    select(func.count())
+    .where(Subscription.plan_name == bindparam("name"), Subscription.status_class != "ended")
+    .scalar_subquery()
+    .label("subscriptions"),
+    select(func.json_object_agg(_by_flag.c.flag_key, _by_flag.c.overrides, type_=JSON))
+    .scalar_subquery()
+    .label("overrides"),
+)
+_lock_key = func.concat("plan ", cast(bindparam("new_name"), Text))
+_locked = func.pg_advisory_xact_lock(func.hashtextextended(_lock_key, 0)).label("locked")
+COUNT_USES = Statement("plan_presets.count_uses", select(*_uses), prepare=False)
+"""How many tenants, living subscriptions, and overrides of each flag use a preset.
 
+A tenant whose assigned plan ends counts for its next plan too.
+"""
+LOCK_NAME = Statement("plan_presets.lock_new_name", select(_locked))
+"""Wait for the transactions that have found no preset of this name (``follow_plan``)."""
+COUNT_AND_LOCK = Statement("plan_presets.count_and_lock", select(*_uses, _locked), prepare=False)
+"""Both, by one statement."""
 
 IN_USE = (
     "This plan is in use by tenants: {tenants}, subscriptions that have not ended: {subscriptions},"
     " overrides: {overrides}."
 )
+FLAG_IN_USE = "Overrides use these flags: {flags}."
 
 
 class PlanInUse(Conflict):
-    """A tenant, a subscription that has not ended, or an override has the plan."""
+    """A tenant, a subscription that has not ended, or for a deletion an override has the plan."""
 
     code = "plan_in_use"
     detail = IN_USE.format(tenants=2, subscriptions=1, overrides=0)
+
+
+class FlagInUse(Conflict):
+    """Overrides use a flag that would be removed or get another type."""
+
+    code = "flag_in_use"
+    detail = FLAG_IN_USE.format(flags="seats (3)")
 
 
 class PresetNameTaken(Conflict):
@@ -95,27 +123,88 @@ def list_presets(paging: Paging = FIRST_PAGE, *, name: str | None = None) -> Pag
     return paginate(PlanPreset, paging, equal=equal)
 
 
-def create_preset(name: str, flags: list[dict[str, Any]], *, actor: Actor) -> PlanPreset:
-    """Create a preset; raises PresetNameTaken."""
-    preset = insert_row(PlanPreset, {"name": name, "flags": flags}, conflicts=CONFLICTS)
-    audit.record_creation("plan_preset.created", preset, actor=actor)
+def create_preset(
+    name: str, flags: list[dict[str, Any]], *, display_name: str = "", actor: Actor
+) -> PlanPreset:
+    """Create a preset; raises PresetNameTaken.
+
+    A flag is locked unless its ``is_locked`` is given. A job gives the plan to the tenants whose
+    current subscription names it already.
+    """
+    LOCK_NAME.first(new_name=name)
+    values = {"name": name, "flags": complete(flags, ()), "display_name": display_name}
+    preset = insert_row(PlanPreset, {**values, "has_new_name": True}, conflicts=CONFLICTS)
+    audit.record_creation("plan_preset.created", preset, actor=actor, hidden=INTERNAL)
+    JOBS[FOLLOW_PLANS].push()
     return preset
 
 
-def update_preset(preset_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> PlanPreset:
-    """Change the name or replace the flags, for all tenants of the plan.
+def update_preset(
+    preset_id: UUID | str, values: Mapping[str, Any], *, force: bool = False, actor: Actor
+) -> PlanPreset:
+    """Change the names or replace the flags, for all tenants of the plan.
 
-    An override has no effect while its flag does not exist or has another type. Raises
-    PresetNameTaken, and Invalid if ``values`` have another id or time than the preset.
+    A flag that exists keeps its ``is_locked`` where none is given. With ``force`` flags that
+    overrides use can be removed; such an override has no effect. Raises PlanInUse for a new name
+    while a tenant or a subscription that has not ended has the plan, FlagInUse, PresetNameTaken,
+    and Invalid if ``values`` have another id or time than the preset.
     """
     preset, _ = lock_with(PlanPreset, preset_id)
-    _check_read_only(preset, values)
+    written = writable_fields(preset, values)
     check_precondition(preset)
-    written = {name: values[name] for name in ("name", "flags") if name in values}
-    preset, change = update_row(PlanPreset, preset, written, conflicts=CONFLICTS)
+    also: dict[str, Any] = {}
+    removed, retyped = lost_flags(preset.flags, written.get("flags", preset.flags))
+    if written.get("name", preset.name) != preset.name:
+        uses = COUNT_AND_LOCK.first(name=preset.name, preset_id=preset.id, new_name=written["name"])
+        if uses.tenants or uses.subscriptions:
+            raise _plan_in_use(uses)
+        also = {"has_new_name": True}
+        JOBS[FOLLOW_PLANS].push()
+    elif removed or retyped:
+        uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
+    if removed or retyped:
+        _check_flags_free(uses, retyped if force else [*removed, *retyped])
+    preset, change = update_row(PlanPreset, preset, written, also=also, conflicts=CONFLICTS)
     if change is not None:
-        audit.record("plan_preset.updated", preset, change, actor=actor)
+        audit.record("plan_preset.updated", preset, change, actor=actor, hidden=INTERNAL)
     return preset
+
+
+def writable_fields(preset: PlanPreset, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an update that can change, with complete flags.
+
+    Raises Invalid if ``values`` have another id or time than the preset.
+    """
+    _check_read_only(preset, values)
+    written = {name: values[name] for name in WRITABLE if name in values}
+    if "flags" in written:
+        written["flags"] = complete(written["flags"], preset.flags)
+    return written
+
+
+def complete(flags: Flags, stored: Flags) -> list[dict[str, Any]]:
+    """The flags with ``is_locked``: by default as it is stored, and true for a new flag."""
+    known = {flag["flag_key"]: flag["is_locked"] for flag in stored}
+    return [
+        {
+            **{name: flag[name] for name in FLAG_FIELDS if name in flag},
+            "is_locked": flag.get("is_locked", known.get(flag["flag_key"], True)),
+            **({"metering": flag["metering"]} if "metering" in flag else {}),
+        }
+        for flag in flags
+    ]
+
+
+def lost_flags(old: Flags, new: Flags) -> tuple[list[str], list[str]]:
+    """The keys of the flags that ``new`` lacks, and of those that have another type there."""
+    types = {flag["flag_key"]: flag["flag_type"] for flag in new}
+    removed = [flag["flag_key"] for flag in old if flag["flag_key"] not in types]
+    retyped = [
+        flag["flag_key"]
+        for flag in old
+        if types.get(flag["flag_key"], flag["flag_type"]) != flag["flag_type"]
+    ]
+    return removed, retyped
 
 
 def delete_preset(preset_id: UUID | str, *, actor: Actor) -> None:
@@ -123,10 +212,24 @@ def delete_preset(preset_id: UUID | str, *, actor: Actor) -> None:
     preset = lock_row(PlanPreset, preset_id)
     uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
     if any(uses):
-        raise PlanInUse(IN_USE.format(**uses._asdict()))
-    before = {"name": preset.name, "flags": preset.flags}
-    audit.record("plan_preset.deleted", preset, Change(before, {}), actor=actor)
+        raise _plan_in_use(uses)
+    before = {name: getattr(preset, name) for name in WRITABLE}
+    audit.record("plan_preset.deleted", preset, Change(before, {}), actor=actor, hidden=INTERNAL)
     delete_row(PlanPreset, preset)
+
+
+def _plan_in_use(uses: Any) -> PlanInUse:
+    count = sum((uses.overrides or {}).values())
+    return PlanInUse(
+        IN_USE.format(tenants=uses.tenants, subscriptions=uses.subscriptions, overrides=count)
+    )
+
+
+def _check_flags_free(uses: Any, flag_keys: Collection[str]) -> None:
+    overrides = uses.overrides or {}
+    used = [f"{key} ({overrides[key]})" for key in flag_keys if key in overrides]
+    if used:
+        raise FlagInUse(FLAG_IN_USE.format(flags=", ".join(used[:FLAGS_SHOWN])))
 
 
 def _check_read_only(preset: PlanPreset, values: Mapping[str, Any]) -> None:

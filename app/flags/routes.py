@@ -11,11 +11,11 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
-from app.flags import evaluation, ofrep, overrides, presets
+from app.flags import evaluation, ofrep, overrides, presets, preview
 from app.flags.explanation import FlagExplanation, explain
-from app.flags.includes import CREATED_BY, EXPIRES_AT, PRESET
+from app.flags.includes import CARRY_OVER, CREATED_BY, EXPIRES_AT, PRESET
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
-from app.flags.presets import PlanInUse, PresetNameTaken
+from app.flags.presets import FlagInUse, PlanInUse, PresetNameTaken
 from app.flags.schemas import (
     EffectiveFlagSchema,
     FlagExplanationSchema,
@@ -25,9 +25,11 @@ from app.flags.schemas import (
     OverrideSchema,
     OverrideUpdateSchema,
     PlanPresetCreateSchema,
+    PlanPresetForceSchema,
     PlanPresetQuerySchema,
     PlanPresetSchema,
     PlanPresetUpdateSchema,
+    PlanPreviewSchema,
 )
 from app.includes import HISTORY, TENANT
 
@@ -45,7 +47,7 @@ flags = Blueprint(
 )
 BLUEPRINTS = (plans, flags, ofrep.blp)
 PLAN_INCLUDES = (HISTORY,)
-INCLUDES = (TENANT, EXPIRES_AT, PRESET, CREATED_BY, HISTORY)
+INCLUDES = (TENANT, EXPIRES_AT, CARRY_OVER, PRESET, CREATED_BY, HISTORY)
 
 
 @plans.get("")
@@ -63,7 +65,10 @@ def list_presets(query: dict[str, Any]) -> Any:
 @plans.response(201, PlanPresetSchema)
 @plans.raises(PresetNameTaken)
 def create_preset(body: dict[str, Any]) -> Any:
-    """Create a plan preset; it applies to the tenants whose `plan_name` is its name."""
+    """Create a plan preset; it applies to the tenants whose `plan_name` is its name.
+
+    Subscriptions that name it already take effect: a job brings their tenants after.
+    """
     return presets.create_preset(**body, actor=current_actor())
 
 
@@ -77,16 +82,30 @@ def get_preset(preset_id: str) -> Any:
 
 @plans.patch("/<preset_id>")
 @requires(Permission.SUPERADMIN)
+@plans.arguments(PlanPresetForceSchema, location="query")
 @plans.arguments(PlanPresetUpdateSchema)
 @plans.response(200, PlanPresetSchema)
-@plans.raises(PresetNameTaken)
-def update_preset(body: dict[str, Any], preset_id: str) -> Any:
+@plans.raises(PresetNameTaken, PlanInUse, FlagInUse)
+def update_preset(query: dict[str, Any], body: dict[str, Any], preset_id: str) -> Any:
     """Rename a plan preset or replace its flags, for all tenants of the plan.
 
-    The body may be a preset as it was read. An override has no effect while its flag does not exist
-    or has another type.
+    The body may be a preset as it was read. The `name` cannot change while a tenant or a
+    subscription that has not ended has the plan (409 `plan_in_use`); `display_name` can. A flag that
+    overrides use cannot get another type or, without `force`, be removed (409 `flag_in_use`).
     """
-    return presets.update_preset(preset_id, body, actor=current_actor())
+    return presets.update_preset(preset_id, body, **query, actor=current_actor())
+
+
+@plans.post("/<preset_id>/preview")
+@requires(Permission.SUPERADMIN)
+@plans.arguments(PlanPresetUpdateSchema)
+@plans.response(200, PlanPreviewSchema)
+def preview_preset(body: dict[str, Any], preset_id: str) -> Any:
+    """Tell what an update of a plan preset would change; nothing is written.
+
+    The body is that of the update. Limits are compared with what tenants use now.
+    """
+    return preview.preview(preset_id, body)
 
 
 @plans.delete("/<preset_id>")

@@ -33,8 +33,20 @@ from app.flags.flag_types import (
 MAX_THRESHOLDS = 10
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
 EXPIRY = {"description": "In the future; then the preset's value applies again. Null: no expiry."}
+DISPLAY_NAME = {"description": "For people; may change while the plan is in use."}
+CARRY_OVER = {
+    "description": "Whether it goes along to the tenant's next plan, where that has the flag with the"
+    " same type and the tenant has no other override of it."
+}
 TENANT = {"description": "The tenant; by default the credential's own."}
 
+FLAG = {
+    "flag_key": "single-sign-on",
+    "flag_type": "boolean",
+    "default_value": False,
+    "description": "Whether members sign in at their own provider.",
+    "is_locked": False,
+}
 EXAMPLES = {
     "flag_key": "single-sign-on",
     "flag_value": True,
@@ -42,15 +54,8 @@ EXAMPLES = {
     "default_value": False,
     "description": "Whether members sign in at their own provider.",
     "name": "growth",
-    "flags": [
-        {
-            "flag_key": "single-sign-on",
-            "flag_type": "boolean",
-            "default_value": False,
-            "description": "Whether members sign in at their own provider.",
-            "is_locked": False,
-        }
-    ],
+    "display_name": "Growth",
+    "flags": [FLAG],
     "plan_name": "growth",
     "flag_type": "boolean",
     "is_suspended": False,
@@ -113,8 +118,10 @@ class PresetFlagSchema(Schema):
     default_value = FlagValue(required=True)
     description = Str(load_default="")
     is_locked = Bool(
-        load_default=False,
-        metadata={"description": "Whether only a platform superadmin can change its overrides."},
+        metadata={
+            "description": "Whether only a platform superadmin can change its overrides. By default "
+            "true for a new flag, and unchanged for one that exists."
+        }
     )
     metering = Nested(MeteringSchema, metadata={"description": "Required for a limit."})
 
@@ -135,6 +142,7 @@ class PlanPresetSchema(Schema):
     updated_at = AwareDateTime(required=True)
     name = Str(required=True)
     flags = ListOf(Nested(PresetFlagSchema), required=True)
+    display_name = Str(required=True, metadata=DISPLAY_NAME)
 
 
 class PlanPresetCreateSchema(Schema):
@@ -144,13 +152,14 @@ class PlanPresetCreateSchema(Schema):
 
     name = Str(required=True, min_length=1, max_length=255)
     flags = ListOf(Nested(PresetFlagSchema), load_default=list)
+    display_name = Str(metadata=DISPLAY_NAME)
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
         return flag_errors(values["flags"])
 
 
 class PlanPresetUpdateSchema(Schema):
-    """A new name, the complete list of new flags, or both. The read-only fields may be present."""
+    """New names, the complete list of new flags, or both. The read-only fields may be present."""
 
     examples = EXAMPLES
 
@@ -159,9 +168,73 @@ class PlanPresetUpdateSchema(Schema):
     updated_at = AwareDateTime()
     name = Str(min_length=1, max_length=255)
     flags = ListOf(Nested(PresetFlagSchema))
+    display_name = Str(metadata=DISPLAY_NAME)
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
         return flag_errors(values.get("flags", []))
+
+
+class PlanPresetForceSchema(Schema):
+    """Whether to remove flags that overrides use."""
+
+    force = Bool(
+        load_default=False,
+        metadata={
+            "description": "Remove flags even if overrides use them; those lose their effect."
+        },
+    )
+
+
+class FlagChangeSchema(Schema):
+    """A flag that would change."""
+
+    examples = {
+        "flag_key": "single-sign-on",
+        "before": FLAG,
+        "after": {**FLAG, "default_value": True},
+    }
+
+    flag_key = Str(required=True)
+    before = Nested(PresetFlagSchema, required=True)
+    after = Nested(PresetFlagSchema, required=True)
+
+
+class LostOverridesSchema(Schema):
+    """The overrides of a flag that would be removed or get another type."""
+
+    examples = {"flag_key": "theme", "overrides": 3}
+
+    flag_key = Str(required=True)
+    overrides = Int(required=True)
+
+
+class LimitBelowUsageSchema(Schema):
+    """A lowered limit that would be below what tenants without an override of it use now."""
+
+    examples = {"feature": "api-calls", "limit": 1000, "tenants": 2, "most_used": 4711}
+
+    feature = Str(required=True)
+    limit = Int(required=True)
+    tenants = Int(required=True, metadata={"description": "How many use more."})
+    most_used = Int(required=True, metadata={"description": "The most that one of them uses."})
+
+
+class PlanPreviewSchema(Schema):
+    """What an update of a preset would change."""
+
+    examples = {**EXAMPLES, "tenants": 12}
+
+    name = Str(required=True)
+    display_name = Str(required=True)
+    tenants = Int(
+        required=True,
+        metadata={"description": "Tenants that have the plan, now or after their assigned plan."},
+    )
+    flags_added = ListOf(Nested(PresetFlagSchema), required=True)
+    flags_removed = ListOf(Nested(PresetFlagSchema), required=True)
+    flags_changed = ListOf(Nested(FlagChangeSchema), required=True)
+    overrides_lost = ListOf(Nested(LostOverridesSchema), required=True)
+    limits_below_usage = ListOf(Nested(LimitBelowUsageSchema), required=True)
 
 
 class PlanPresetQuerySchema(PageQuerySchema):
@@ -195,6 +268,7 @@ class OverrideCreateSchema(Schema):
     flag_value = FlagValue(required=True)
     plan_preset_id = Uuid(metadata={"description": "By default the preset of the tenant's plan."})
     expires_at = AwareDateTime(nullable=True, metadata=EXPIRY)
+    carry_over = Bool(metadata=CARRY_OVER)
 
 
 class OverrideUpdateSchema(Schema):
@@ -205,6 +279,9 @@ class OverrideUpdateSchema(Schema):
     flag_value = FlagValue(required=True)
     expires_at = AwareDateTime(
         nullable=True, metadata={"description": f"{EXPIRY['description']} Only for superadmins."}
+    )
+    carry_over = Bool(
+        metadata={"description": f"{CARRY_OVER['description']} Only for superadmins."}
     )
 
 

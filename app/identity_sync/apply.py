@@ -60,7 +60,7 @@ FIND_ROWS = Statement(
         Membership,
         func.coalesce(MADE_BY_TENANT, False).label("made_by_tenant"),
         case((_can_end_owner, owners.locked_owners(Tenant.id))).label("owners"),
-        case((_is_first_of_tenant, seats.free_seats(Tenant.id))).label("free_seats"),
+        case((_is_first_of_tenant, seats.limit_of(Tenant.id))).label("seat_limit"),
     )
     .outerjoin(User, and_(User.tenant_id == Tenant.id, User.idp_user_id == _user_ids))
     .outerjoin(
@@ -82,7 +82,7 @@ class Rows:
         self._users: dict[tuple[UUID, str], tuple[User, Membership | None]] = {}
         self._made_by_tenant: set[UUID] = set()
         self._owners: dict[UUID, set[UUID]] = {}
-        self._free_seats: dict[UUID, int] = {}
+        self._seat_limits: dict[UUID, Mapping[str, Any]] = {}
         self._new_members: list[User] = []
         self._written: set[UUID] = set()
         self._changed_users: list[tuple[User, dict[str, Any]]] = []
@@ -106,10 +106,10 @@ class Rows:
             user_ids_everywhere=list(user_ids_everywhere),
             inactive_user_ids=[id_ for id_ in user_ids if self._is_inactive(id_)],
         )
-        for tenant, user, membership, is_made_by_tenant, active_owners, free in found:
+        for tenant, user, membership, is_made_by_tenant, active_owners, limit in found:
             self._tenants[tenant.idp_org_id] = tenant
-            if free is not None:
-                self._free_seats[tenant.id] = free
+            if limit is not None:
+                self._seat_limits[tenant.id] = limit
             if user.id is None:  # the outer join found none
                 continue
             self._users[tenant.id, user.idp_user_id] = user, membership if membership.id else None
@@ -163,8 +163,8 @@ class Rows:
         """
         by_id = {tenant.id: tenant for tenant in self._tenants.values()}
         for tenant_id, taken in self._taken_seats().items():
-            free, tenant = self._free_seats[tenant_id], by_id[tenant_id]
-            seats.record_excess(free, taken, tenant=tenant, actor=SYSTEM_IDP)
+            limit, tenant = self._seat_limits[tenant_id], by_id[tenant_id]
+            seats.take_beyond(limit, taken, tenant=tenant, actor=SYSTEM_IDP)
         users.update_many(self._changed_users, actor=SYSTEM_IDP)
         memberships.update_many(self._changed_memberships, actor=SYSTEM_IDP)
 
@@ -232,7 +232,7 @@ class Rows:
                 is_member = member_changes.get(member.id, member.is_active)
                 taken[user.tenant_id] += is_active and is_member
                 taken[user.tenant_id] -= user.is_active and member.is_active
-        return Counter({one: count for one, count in taken.items() if one in self._free_seats})
+        return Counter({one: count for one, count in taken.items() if one in self._seat_limits})
 
     def _is_inactive(self, user_id: str) -> bool:
         values = user_values(self._objects.now[Key(Kind.USER, user_id)])

@@ -34,6 +34,7 @@ from app.memberships.models import Membership
 from app.memberships.owners import LastOwner
 from app.memberships.service import IdpMembershipIdTaken
 from app.subscriptions import service as subscriptions
+from app.subscriptions.models import Subscription
 from app.subscriptions.plans import follow_plan
 from app.tenants import service as tenants
 from app.tenants import slugs
@@ -119,7 +120,7 @@ class _Set:
         self._changed_users: list[tuple[User, dict[str, Any]]] = []
         self._changed_memberships: list[tuple[Membership, dict[str, Any]]] = []
         self._joined: set[UUID] = set()  # tenants that may have more active members
-        self._replanned: dict[UUID, None] = {}
+        self._replanned: dict[UUID, list[Subscription]] = {}  # new subscriptions
 
     def apply(self) -> list[Result]:
         """The results in the order of the lines.
@@ -144,11 +145,11 @@ class _Set:
         with inserts_in_one_statement():
             users.update_many(self._changed_users, actor=self._actor)
             memberships.update_many(self._changed_memberships, actor=self._actor)
-            for tenant_id in self._replanned:
-                follow_plan(tenant_id, actor=self._actor)
+            for tenant_id, created in self._replanned.items():
+                follow_plan(tenant_id, created, actor=self._actor)
         users.index_meta_data((user, {}) for user in self._new_users)
         check_all_free(self._claimants)
-        seats.check_within_limits(self._joined)
+        seats.check_within_limits(self._joined, actor=self._actor)
         self._run(last, results)
         return [results[line.number] for line in self._lines]
 
@@ -253,8 +254,8 @@ class _Set:
         tenant, values = self._rows.tenant_of(line), _own(line)
         if (tenant.id, values["bp_subscription_id"]) in self._rows.subscriptions:
             return None
-        subscriptions.insert_in(tenant.id, values, actor=self._actor)
-        self._replanned[tenant.id] = None
+        subscription = subscriptions.insert_in(tenant.id, values, actor=self._actor)
+        self._replanned.setdefault(tenant.id, []).append(subscription)
         return Outcome.CREATED
 
     def _update_subscription(self, line: Line) -> Outcome:
@@ -264,10 +265,11 @@ class _Set:
         if not _changes(known, values):
             return Outcome.UNCHANGED
         stamp = values.pop("source_timestamp", None)
-        updated, _ = subscriptions.update_subscription(
+        updated = subscriptions.update_subscription(
             known.id, values, source_timestamp=stamp, actor=self._actor
         )
-        return Outcome.UNCHANGED if updated.version == known.version else Outcome.UPDATED
+        is_same = updated.subscription.version == known.version
+        return Outcome.UNCHANGED if is_same else Outcome.UPDATED
 
     def _apply_override(self, line: Line) -> Outcome:
         tenant_id, values = self._rows.tenant_of(line).id, _own(line)

@@ -1,17 +1,20 @@
 """Seats: how many active memberships of active users the limit ``seats`` of a plan allows.
 
-The database function ``lock_seats`` locks the tenant's row where there is a hard limit, and then
-counts. So the second of two concurrent changes sees the result of the first.
+The database function ``lock_seat_limit`` locks the tenant's row where there is a limit, and then
+counts. So the second of two concurrent changes sees the result of the first. Its result is JSON:
+the limit with the seats that are ``used``, and in ``announced`` the highest threshold of
+``warn_at`` that was recorded; None without a limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
+    JSON,
     ColumnElement,
     ColumnExpressionArgument,
     Uuid,
@@ -21,15 +24,21 @@ from sqlalchemy import (
     null,
     select,
 )
+from sqlalchemy.dialects.postgresql import insert
 
+from app.audit import limit_events
 from app.audit.service import record
 from app.core.actors import Actor
+from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.errors import Conflict
 from app.tenants.models import Tenant
+from app.usage.models import EPOCH, UsageCounter
 
 SEATS = "seats"
+HARD = "hard"  # a policy; flags are a higher layer
+Limit = Mapping[str, Any] | None
 NOBODY = cast(null(), Uuid)
 
 
@@ -40,57 +49,121 @@ class SeatLimit(Conflict):
     detail = "No seat is free: the plan limits the active memberships."
 
 
-def seats_for_member(
+def limit_for_member(
     tenant_id: ColumnExpressionArgument[UUID], user_id: ColumnExpressionArgument[UUID]
 ) -> ColumnElement[Any]:
-    """A column: the free seats for a user whose membership becomes active.
+    """A column: the limit of seats for a user whose membership becomes active.
 
-    It is None without a limit, and where the user is not active.
+    It is None where the user is not active.
     """
-    return func.lock_seats(tenant_id, user_id, NOBODY)
+    return func.lock_seat_limit(tenant_id, user_id, NOBODY, type_=JSON)
 
 
-def seats_for_user(
+def limit_for_user(
     tenant_id: ColumnExpressionArgument[UUID], user_id: ColumnExpressionArgument[UUID]
 ) -> ColumnElement[Any]:
-    """A column: the free seats for a user who becomes active.
+    """A column: the limit of seats for a user who becomes active.
 
-    It is None without a limit, and where the user has no active membership.
+    It is None where the user has no active membership.
     """
-    return func.lock_seats(tenant_id, NOBODY, user_id)
+    return func.lock_seat_limit(tenant_id, NOBODY, user_id, type_=JSON)
 
 
-def free_seats(tenant_id: ColumnExpressionArgument[UUID]) -> ColumnElement[Any]:
-    """A column: the free seats, negative beyond the limit; None without a limit."""
-    return func.lock_seats(tenant_id, NOBODY, NOBODY)
+def limit_of(tenant_id: ColumnExpressionArgument[UUID]) -> ColumnElement[Any]:
+    """A column: the limit of seats."""
+    return func.lock_seat_limit(tenant_id, NOBODY, NOBODY, type_=JSON)
 
 
 _tenants = func.unnest(bindparam("tenant_ids", type_=ARRAY(Uuid)))
 _tenant_ids = _tenants.table_valued("id").render_derived()
-_free = select(free_seats(_tenant_ids.c.id).label("free")).order_by(_tenant_ids.c.id).subquery()
-FEWEST_FREE = Statement("tenants.lock_fewest_free_seats", select(func.min(_free.c.free)))
+LOCK_LIMITS = Statement(
+    "tenants.lock_seat_limits",
+    select(_tenant_ids.c.id, limit_of(_tenant_ids.c.id).label("limit")).order_by(_tenant_ids.c.id),
+)
+_new_counter = insert(UsageCounter).values(
+    tenant_id=bindparam("tenant_id"),
+    feature=SEATS,
+    period_start=EPOCH,
+    used=0,
+    announced=bindparam("announced"),
+)
+SET_ANNOUNCED = Statement(
+    "usage_counters.set_announced_seats",
+    _new_counter.on_conflict_do_update(
+        index_elements=UsageCounter.__table__.primary_key.columns,
+        set_={"announced": _new_counter.excluded.announced},
+    ),
+)
+"""The counter of seats has only the threshold; the seats are counted from the memberships."""
 
 
-def check_within_limits(tenant_ids: Collection[UUID]) -> None:
+def take(limit: Limit, tenant_id: UUID, *, actor: Actor) -> None:
+    """Take one seat of a limit that was read before, and record the thresholds that it crosses.
+
+    Raises SeatLimit if none is free.
+    """
+    if limit is not None:
+        _check(limit, limit["used"] + 1)
+        _announce(limit, limit["used"] + 1, tenant_id, actor=actor)
+
+
+def check_within_limits(tenant_ids: Collection[UUID], *, actor: Actor) -> None:
     """Raise SeatLimit if one of the tenants has more active members than its plan allows.
 
-    Call it after the members are written.
+    Otherwise record the thresholds that are crossed. Call it after the members are written.
     """
-    if tenant_ids:
-        fewest = FEWEST_FREE.scalar(tenant_ids=sorted(tenant_ids))
-        if fewest is not None and fewest < 0:
-            raise SeatLimit
+    if not tenant_ids:
+        return
+    limits = {
+        row.id: row.limit
+        for row in LOCK_LIMITS.all(tenant_ids=sorted(tenant_ids))
+        if row.limit is not None
+    }
+    for limit in limits.values():
+        _check(limit, limit["used"])
+    for tenant_id, limit in limits.items():
+        _announce(limit, limit["used"], tenant_id, actor=actor)
 
 
-def check_is_free(free: int | None) -> None:
-    """Raise SeatLimit if there is a limit and no free seat."""
-    if free is not None and free < 1:
+def take_beyond(limit: Mapping[str, Any], count: int, *, tenant: Tenant, actor: Actor) -> None:
+    """Take seats, also more than are free: those of a hard limit are audited as such.
+
+    The action is ``tenant.over_seats``.
+    """
+    if count < 1:
+        return
+    free = limit["most"] - limit["used"]
+    if limit["policy"] == HARD and count > max(free, 0):
+        change = Change({"free_seats": free}, {"free_seats": free - count})
+        record("tenant.over_seats", tenant, change, actor=actor)
+    _announce(limit, limit["used"] + count, tenant.id, actor=actor)
+
+
+def _check(limit: Mapping[str, Any], used: int) -> None:
+    """Raise SeatLimit if ``used`` seats are more than a hard limit."""
+    if limit["policy"] == HARD and used > limit["most"]:
         raise SeatLimit
 
 
-def record_excess(free: int, taken: int, *, tenant: Tenant, actor: Actor) -> None:
-    """Audit ``tenant.over_seats`` if more seats than the ``free`` ones were ``taken``."""
-    if taken <= max(free, 0):
+def _announce(limit: Mapping[str, Any], used: int, tenant_id: UUID, *, actor: Actor) -> None:
+    """Record the thresholds that ``used`` seats have crossed, each once."""
+    crossed = [
+        percent
+        for percent in sorted(set(limit["warn_at"]))
+        if percent > limit["announced"] and 100 * used >= percent * limit["most"]
+    ]
+    if not crossed:
         return
-    change = Change({"free_seats": free}, {"free_seats": free - taken})
-    record("tenant.over_seats", tenant, change, actor=actor)
+    SET_ANNOUNCED.execute(tenant_id=tenant_id, announced=crossed[-1])
+    with inserts_in_one_statement():
+        for percent in crossed:
+            limit_events.announce(
+                percent,
+                tenant_id=tenant_id,
+                feature=SEATS,
+                used=used,
+                limit=limit["most"],
+                policy=limit["policy"],
+                resets_at=None,
+                actor=actor,
+            )

@@ -12,7 +12,7 @@ from app.audit.service import record, record_creation
 from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.db import queries
-from app.core.db.bulk import update_rows
+from app.core.db.bulk import inserts_in_one_statement, update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
@@ -23,12 +23,12 @@ from app.memberships.models import Membership
 from app.users.models import User
 
 LOCKED_OWNERS = owners.locked_owners_of(Membership)
-FREE_SEATS = case(
-    (~Membership.is_active, seats.seats_for_member(Membership.tenant_id, Membership.user_id))
+SEAT_LIMIT = case(
+    (~Membership.is_active, seats.limit_for_member(Membership.tenant_id, Membership.user_id))
 )
 GET_USER_WITH_SEATS = Statement(
     "users.get_with_seats",
-    select(User, seats.seats_for_member(User.tenant_id, User.id).label("free_seats")).where(
+    select(User, seats.limit_for_member(User.tenant_id, User.id).label("seat_limit")).where(
         User.tenant_id == bindparam("tenant_id"), User.id == bindparam("id")
     ),
 )
@@ -82,7 +82,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membe
     if found is None:
         raise NotFound
     membership = create_for(found.User, values, actor=actor)
-    seats.check_is_free(found.free_seats)
+    seats.take(found.seat_limit, tenant_id, actor=actor)
     return membership
 
 
@@ -140,8 +140,8 @@ def update_many(changes: Sequence[tuple[Membership, Mapping[str, Any]]], *, acto
 def _change(
     membership_id: UUID | str, values: Mapping[str, Any], action: str, actor: Actor
 ) -> Membership:
-    further = [FREE_SEATS] if values.get("is_active") else []
-    membership, (active_owners, *free) = queries.lock_with(
+    further = [SEAT_LIMIT] if values.get("is_active") else []
+    membership, (active_owners, *limits) = queries.lock_with(
         Membership, membership_id, LOCKED_OWNERS, *further
     )
     if membership.role == Role.OWNER:
@@ -158,7 +158,8 @@ def _change(
         )
     membership, changed = queries.update_row(Membership, membership, values, actor_id=actor.id)
     if changed is not None:
-        for free_seats in free:
-            seats.check_is_free(free_seats)
-        record(action, membership, changed, actor=actor)
+        with inserts_in_one_statement():
+            for limit in limits:
+                seats.take(limit, membership.tenant_id, actor=actor)
+            record(action, membership, changed, actor=actor)
     return membership

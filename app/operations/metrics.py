@@ -18,13 +18,19 @@ from redis.exceptions import RedisError
 from app.core.db import tenancy
 from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, live_workers, queue_named
-from app.core.observability.metrics import job_results, scheduler_run
+from app.core.observability.metrics import job_results, over_limits, scheduler_run
 from app.operations import service
 
 # Read from Redis, and shared by the web processes: without Redis they keep their last values.
 WAITING = Gauge("jobs_waiting", "Jobs in the queue.", ["queue"], multiprocess_mode="mostrecent")
 ENDED = Gauge(
     "jobs_total", "Jobs that have ended.", ["job", "result"], multiprocess_mode="mostrecent"
+)
+OVER_LIMITS = Gauge(
+    "tenants_over_limits",
+    "Tenants that use more than a limit (usage) or have more members than seats (seats).",
+    ["kind"],
+    multiprocess_mode="mostrecent",
 )
 
 
@@ -57,6 +63,8 @@ def _read_redis() -> int:
             WAITING.labels(name.value).set(queue_named(name, redis).count)
         for (job, result), count in job_results(redis).items():
             ENDED.labels(job, result).set(count)
+        for kind, count in over_limits(redis).items():
+            OVER_LIMITS.labels(kind).set(count)
         _scheduler_run().set(scheduler_run(redis))
         return len(live_workers(redis))
     except RedisError:
@@ -130,8 +138,16 @@ def _attention() -> Iterator[Metric]:
         f"API keys that expire within {service.EXPIRING_DAYS} days.",
         service.expiring_keys(),
     )
+    tenancy.enter(tenancy.PLATFORM)  # subscriptions belong to tenants
     yield GaugeMetricFamily(
         "tenants_on_unknown_plan",
-        "Tenants whose plan_name is that of no plan preset; those on DEFAULT_PLAN do not count.",
+        "Tenants that have, or whose living subscription names, a plan without a preset; DEFAULT_PLAN"
+        " does not count.",
         sum(plan.tenants for plan in service.unknown_plans()),
+    )
+    tenancy.enter(tenancy.PLATFORM)
+    yield GaugeMetricFamily(
+        "trials_overdue",
+        "Assigned plans that ended more than a minute ago and that no job has ended.",
+        service.overdue_trials(),
     )

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg2
 from flask import current_app
 from redis.exceptions import RedisError
-from sqlalchemy import text
+from sqlalchemy import ARRAY, Text, bindparam, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.statements import Statement
@@ -56,13 +56,30 @@ EXPIRING_KEYS = Statement(
         " AND expires_at BETWEEN now() AND now() + :days * interval '1 day'"
     ),
 )
-UNKNOWN_PLANS = Statement(
-    "operations.unknown_plans",
+# The plans of subscriptions are found by one search in the index each.
+FIND_UNKNOWN_PLANS = Statement(
+    "operations.find_unknown_plans",
     text(
-        "SELECT plan_name, count(*) AS tenants FROM tenants WHERE plan_name <> :default_plan"
-        " AND NOT EXISTS (SELECT FROM plan_presets WHERE name = plan_name)"
-        " GROUP BY plan_name ORDER BY tenants DESC, plan_name"
+        "WITH RECURSIVE named AS ("
+        "(SELECT min(plan_name) AS plan_name FROM subscriptions WHERE status_class <> 'ended')"
+        " UNION ALL SELECT (SELECT min(s.plan_name) FROM subscriptions s"
+        " WHERE s.status_class <> 'ended' AND s.plan_name > named.plan_name)"
+        " FROM named WHERE named.plan_name IS NOT NULL)"
+        " SELECT plan_name FROM (TABLE named UNION SELECT plan_name FROM tenants) AS every"
+        " WHERE plan_name <> :default_plan"
+        " AND NOT EXISTS (SELECT FROM plan_presets p WHERE p.name = every.plan_name)"
     ),
+)
+COUNT_TENANTS = Statement(
+    "operations.count_tenants_of_plans",
+    text(
+        "SELECT plan_name, count(*) AS tenants FROM ("
+        "SELECT id, plan_name FROM tenants WHERE plan_name = ANY (:names)"
+        " UNION SELECT tenant_id, plan_name FROM subscriptions"
+        " WHERE plan_name = ANY (:names) AND status_class <> 'ended') AS every"
+        " GROUP BY plan_name ORDER BY tenants DESC, plan_name"
+    ).bindparams(bindparam("names", type_=ARRAY(Text))),
+    prepare=False,
 )
 
 EVENT_BACKLOG = Statement(
@@ -73,6 +90,61 @@ EVENT_BACKLOG = Statement(
         " FROM (SELECT created_at FROM event_outbox ORDER BY number LIMIT :most) AS oldest"
     ),
 )
+# A counter or a tenant can be over a limit only if it is over the preset's or has an override. Of
+# these, the database function `tenant_usage` knows the limit in force.
+_OVER_LIMITS = """
+WITH limits AS (
+    SELECT p.name, flag ->> 'flag_key' AS feature, (flag ->> 'default_value')::bigint AS most
+    FROM plan_presets p CROSS JOIN LATERAL json_array_elements(p.flags) flag
+    WHERE flag ->> 'flag_type' = 'limit'
+), candidates AS (
+    SELECT t.id, t.slug, l.feature
+    FROM limits l
+    JOIN tenants t ON t.plan_name = l.name
+    JOIN usage_counters c ON c.tenant_id = t.id AND c.feature = l.feature
+        AND (c.period_end IS NULL OR c.period_end > now())
+    WHERE l.feature <> 'seats' AND (l.most > -1 AND c.used > l.most OR EXISTS (
+        SELECT FROM feature_overrides o WHERE o.tenant_id = t.id AND o.flag_key = l.feature
+    ))
+    UNION ALL
+    SELECT t.id, t.slug, l.feature
+    FROM limits l
+    JOIN tenants t ON t.plan_name = l.name
+    JOIN memberships m ON m.tenant_id = t.id AND m.is_active
+    WHERE l.feature = 'seats'
+    GROUP BY t.id, l.feature, l.most
+    HAVING l.most > -1 AND count(*) > l.most OR EXISTS (
+        SELECT FROM feature_overrides o WHERE o.tenant_id = t.id AND o.flag_key = l.feature
+    )
+), exceeded AS (
+    SELECT c.slug, c.feature
+    FROM candidates c CROSS JOIN LATERAL tenant_usage(c.id, c.feature) u
+    WHERE u.most > -1 AND u.used > u.most
+)
+"""
+COUNT_OVER_LIMITS = Statement(
+    "operations.count_over_limits",
+    text(
+        f"{_OVER_LIMITS} SELECT count(DISTINCT slug) FILTER (WHERE feature <> 'seats') AS usage,"  # noqa: S608
+        " count(DISTINCT slug) FILTER (WHERE feature = 'seats') AS seats FROM exceeded"
+    ),
+    prepare=False,
+)
+LIST_OVER_LIMITS = Statement(
+    "operations.list_over_limits",
+    text(
+        f"{_OVER_LIMITS} SELECT slug, array_agg(feature ORDER BY feature) AS features"  # noqa: S608
+        " FROM exceeded GROUP BY slug ORDER BY slug LIMIT :limit"
+    ),
+    prepare=False,
+)
+OVERDUE_TRIALS = Statement(
+    "operations.overdue_trials",
+    text(
+        "SELECT count(*) FROM plan_assignments WHERE until < now() - :seconds * interval '1 second'"
+    ),
+)
+OVERDUE_SECONDS = 60  # within which a job ends the assigned plans that are over
 
 
 def readiness() -> dict[str, str]:
@@ -140,9 +212,31 @@ def expiring_keys() -> int:
 def unknown_plans() -> Sequence[Any]:
     """``plan_name`` and number of ``tenants`` for each plan without a preset, most tenants first.
 
-    The default plan needs no preset.
+    A tenant counts if it has the plan, or a subscription that names it and has not ended. The
+    default plan needs no preset.
     """
-    return UNKNOWN_PLANS.all(default_plan=current_app.extensions["config"].default_plan)
+    names = FIND_UNKNOWN_PLANS.scalars(default_plan=current_app.extensions["config"].default_plan)
+    return COUNT_TENANTS.all(names=names) if names else []
+
+
+def count_over_limits() -> dict[str, int]:
+    """How many tenants use more than a limit allows, and how many have more members than seats.
+
+    It reads all counters and memberships; a million counters take about a second.
+    """
+    found: dict[str, int] = COUNT_OVER_LIMITS.first()._asdict()
+    return found
+
+
+def list_over_limits(limit: int) -> Sequence[Any]:
+    """``slug`` and ``features`` of tenants that use more than their limits allow."""
+    return LIST_OVER_LIMITS.all(limit=limit)
+
+
+def overdue_trials() -> int:
+    """How many assigned plans ended :data:`OVERDUE_SECONDS` ago and no job has ended."""
+    count: int = OVERDUE_TRIALS.scalar(seconds=OVERDUE_SECONDS)
+    return count
 
 
 @cache

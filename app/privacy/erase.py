@@ -21,7 +21,7 @@ from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
 from app.emails.models import EmailEventRecord, EmailMessage
-from app.events.models import OutboxEvent
+from app.events.models import EventFeed, OutboxEvent
 from app.imports.models import Import
 from app.memberships.models import Membership
 from app.privacy import mentions
@@ -40,6 +40,7 @@ from app.privacy.person import (
 from app.privacy.redaction import redact_feed, redact_mails, redact_trail
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
+from app.subscriptions.models import PlanAssignment
 from app.tenants.models import TenantDeletion
 from app.users.models import User, UserErasure
 from app.webhooks.models import Status
@@ -50,6 +51,7 @@ ACTORS: dict[Any, tuple[str, ...]] = {
     **dict.fromkeys((User, Membership, ApiKey), ("created_by_user_id", "updated_by_user_id")),
     Import: ("created_by_user_id",),
     **dict.fromkeys((TenantDeletion, UserErasure), ("requested_by",)),
+    PlanAssignment: ("created_by",),
 }
 """Columns that name the actor of a request."""
 SESSIONS = (ConsoleSession.__table__, ConsoleTicket.__table__)
@@ -65,19 +67,22 @@ def erase(
 
     ``connection`` is that of the tables' owner, or that of the application's role if an erasure of
     the person is recorded (:mod:`app.privacy.erasure`). The large tables are searched first, without a
-    lock; then the inbox and the imports are locked, and the rows added since are searched. So
-    nothing written meanwhile is missed. Raises Conflict where the person has changed meanwhile, or
-    events about them or any import are still to be applied.
+    lock; then the inbox, the imports and the event feed are locked, and the rows added since are
+    searched. So nothing written meanwhile is missed. Raises Conflict where the person has changed
+    meanwhile, or events about them or any import are still to be applied.
     """
     done: Counter[str] = Counter()
     since = utcnow() - MARGIN
+    position = connection.scalar(select(EventFeed.last_position)) or 0
     _clear_mentions(connection, person, progress, done)
+    redact_feed(connection, person, progress, done)
     connection.execute(STOP_INBOX)
     connection.execute(select(USERS.c.id).where(USERS.c.id.in_(person.user_ids)).with_for_update())
     now = [get_person(connection, one, person.only_in) for one in _subjects(connection, person)]
     if not all(map(person.covers, now)):
         raise Conflict("The person has changed meanwhile; try again.")
     _clear_mentions(connection, person, progress, done, since=since)
+    redact_feed(connection, person, progress, done, after=position)
     _clear_imports(connection, person, progress, done)
     _clear_contacts(connection, person, done)
     _clear_rows(connection, person, done)
@@ -90,7 +95,7 @@ def _clear_mentions(
 ) -> None:
     """Remove the person from the tables read completely; ``since`` limits this to newer rows."""
     of_platform = [] if person.only_in else [redact_mails]
-    for clear in (_redact_events, redact_trail, redact_feed, *of_platform, _delete_answers):
+    for clear in (_redact_events, redact_trail, *of_platform, _delete_answers):
         clear(connection, person, progress, done, **bounds)
 
 

@@ -29,7 +29,8 @@ Progress = Callable[[str, int], None]
 AUDIT, EVENTS = AuditEvent.__table__, WebhookEvent.__table__
 ANSWERS = IdempotencyKey.__table__
 IMPORTS, FAULTS, PIECES = Import.__table__, ImportFault.__table__, ImportPiece.__table__
-FEED: tuple[Table, ...] = (OutboxEvent.__table__, Event.__table__)
+OUTBOX, PLACED = OutboxEvent.__table__, Event.__table__
+FEED: tuple[Table, ...] = (OUTBOX, PLACED)
 """In the order in which an event moves, so that none is missed between the two."""
 MAILS: tuple[Table, ...] = tuple(
     model.__table__ for model in (EmailEventRecord, EmailMessage, Suppression)
@@ -65,17 +66,11 @@ def feed_rows(
     table: Table,
     who: Identifiers,
     progress: Progress,
-    *,
-    since: datetime | None = None,
+    *conditions: ColumnElement[bool],
     targets: Mapping[str, Sequence[str]] | None = None,
-    tenant_id: UUID | None = None,
 ) -> Iterator[Row]:
-    """The events of a table of :data:`FEED` that mention ``who``, and all of ``targets``.
-
-    With ``tenant_id`` only those of this tenant.
-    """
-    conditions = [] if tenant_id is None else [table.c.tenant_id == tenant_id]
-    for row in _read(connection, table, "Events", progress, since, *conditions):
+    """The events of a table of :data:`FEED` that mention ``who``, and all of ``targets``."""
+    for row in _read(connection, table, "Events", progress, None, *conditions):
         if is_about(row, targets or {}) or who.are_in(
             [row.before, row.after, row.data, row.actor, row.request_id]
         ):

@@ -13,11 +13,13 @@ from typing import Any
 from sqlalchemy import JSON, Connection, Row, bindparam, func, select, update
 
 from app.emails.models import EmailEventRecord, EmailMessage
+from app.events.positions import LOCK_KEY
 from app.privacy.identifiers import ERASED
 from app.privacy.mentions import (
-    FEED,
     MAIL_TEXTS,
     MAILS,
+    OUTBOX,
+    PLACED,
     Progress,
     audit_rows,
     feed_rows,
@@ -77,14 +79,27 @@ def redact_feed(
     person: Person,
     progress: Progress,
     done: Counter[str],
-    **bounds: Any,
+    *,
+    after: int | None = None,
 ) -> None:
-    """The same for events, with their data; ``bounds``: those of :func:`feed_rows`."""
+    """The same for events, with their data.
+
+    With ``after`` only the events after this position, and those that have none yet. From then on
+    no event gets a position until the transaction ends. Without it only those with a position, so
+    that the sequencer does not have to wait.
+    """
     users = [str(user_id) for user_id in person.user_ids]
     targets = {"user": users, **contact_targets(connection, person)}
-    bounds |= {"targets": targets, "tenant_id": person.only_in}
-    for table in FEED:
-        for row in list(feed_rows(connection, table, person.identifiers, progress, **bounds)):
+    tables = [PLACED]
+    if after is not None:
+        connection.execute(select(func.pg_advisory_xact_lock(LOCK_KEY)))
+        tables = [OUTBOX, PLACED]
+    for table in tables:
+        chosen = [] if person.only_in is None else [table.c.tenant_id == person.only_in]
+        if after is not None and table is PLACED:
+            chosen.append(table.c.position > after)
+        rows = feed_rows(connection, table, person.identifiers, progress, *chosen, targets=targets)
+        for row in list(rows):
             hidden = _hidden_in_event(row, person, targets)
             values = _redacted(row, person, hidden, ("before", "after", "data"))
             if _write(connection, REDACT_EVENT, row, values):

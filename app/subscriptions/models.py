@@ -1,14 +1,17 @@
-"""Subscriptions: a copy of the billing provider's subscriptions of a tenant."""
+"""Subscriptions, copied from the billing provider, and the plans that the platform assigns."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import BigInteger, Index, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from app.core.clock import utcnow
 from app.core.db.models import Moment, TenantRow, updated_index
+from app.extensions import db
 
 
 class Subscription(TenantRow):
@@ -62,3 +65,23 @@ class Subscription(TenantRow):
             Index(None, "status_class", "created_at", "id"),
             Index(None, "plan_name", postgresql_where=text("status_class <> 'ended'")),
         )
+
+
+class PlanAssignment(db.Model):  # type: ignore[name-defined]
+    """The plan that the platform has given a tenant; it takes precedence over every subscription.
+
+    ``until``: from then on it has no effect (None: until it is deleted), and a job deletes the row.
+    ``next_plan_name`` is the plan that the tenant has after it. ``ending_announced_at`` is when the
+    coming end was announced.
+    """
+
+    __tablename__ = "plan_assignments"
+
+    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
+    plan_name: Mapped[str] = mapped_column(Text)
+    next_plan_name: Mapped[str] = mapped_column(Text, index=True)
+    until: Mapped[datetime | None] = mapped_column(Moment, index=True)
+    reason: Mapped[str] = mapped_column(Text)
+    created_by: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+    ending_announced_at: Mapped[datetime | None] = mapped_column(Moment)

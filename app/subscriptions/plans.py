@@ -1,46 +1,55 @@
-"""The tenant's plan follows its current subscription."""
+"""The tenant's plan follows its assigned plan or its current subscription."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from flask import current_app
-from sqlalchemy import Text, Uuid, bindparam, column, func, select, update
+from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, select, text, update
 
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
+from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
+from app.flags.models import PlanPreset
 from app.subscriptions.models import Subscription
-from app.subscriptions.statuses import class_of
+from app.subscriptions.statuses import class_of, is_ended
 from app.tenants.models import Tenant
 
 DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "start_date"})
 """The tenant's plan depends on these fields of its subscriptions."""
 
-_locked = func.lock_tenant_plan(bindparam("of_tenant_id")).table_valued(
-    column("id", Uuid), "plan_name", "version", "current_plan_name", name="locked"
-)
-_plan_name = func.coalesce(_locked.c.current_plan_name, bindparam("default_plan", type_=Text))
-SET_TENANT_PLAN = Statement(
+TENANTS: Any = Tenant.__table__
+MOMENTS = ("created_at", "updated_at", "expires_at")
+_tenant_columns = ", ".join(f"(f.tenant).{name}" for name in TENANTS.columns.keys())  # noqa: SIM118
+FOLLOW_PLAN = Statement(
     "tenants.set_plan",
-    update(Tenant.__table__)
-    .where(Tenant.id == _locked.c.id, _locked.c.plan_name != _plan_name)
-    .values(
-        plan_name=_plan_name,
-        version=_locked.c.version + 1,
-        updated_at=bindparam("now", type_=Moment),
+    text(
+        f"SELECT {_tenant_columns}, f.old_plan_name, f.unknown_plans, f.carried"  # noqa: S608
+        " FROM follow_plan(:tenant_id, :default_plan, :now) f"
     )
-    .returning(*Tenant.__table__.columns, _locked.c.plan_name.label("old_plan_name")),
+    .bindparams(
+        bindparam("tenant_id", type_=Uuid),
+        bindparam("default_plan", type_=Text),
+        bindparam("now", type_=Moment),
+    )
+    .columns(
+        *(column(each.name, each.type) for each in TENANTS.columns),
+        column("old_plan_name", Text),
+        column("unknown_plans", ARRAY(Text)),
+        column("carried", JSON),
+    ),
 )
-"""Lock the tenant, and give it the plan of its current subscription where that differs.
+"""Lock the tenant and give it the plan in force, with the overrides that go along.
 
-The current subscription has not ended and has the latest start date, then the latest id. The
-function locks the tenant before it reads the subscriptions. So the second of two concurrent
-changes sees the result of the first. The statement compares with the function's values, because
-its own snapshot of the tenant is older than the lock.
+The database function locks the tenant before it reads the subscriptions. So the second of two
+concurrent changes sees the result of the first.
 """
 
 LOCK_SUBSCRIPTIONS = Statement(
@@ -48,22 +57,90 @@ LOCK_SUBSCRIPTIONS = Statement(
     select(Subscription).where(Subscription.tenant_id == bindparam("tenant_id")).with_for_update(),
 )
 
+# The tenants whose current subscription names this plan, and who have another plan, or will have
+# after their assigned plan.
+FIND_BEHIND = Statement(
+    "subscriptions.find_behind",
+    text(
+        "SELECT s.tenant_id FROM subscriptions s"
+        " JOIN tenants t ON t.id = s.tenant_id"
+        " LEFT JOIN plan_assignments a ON a.tenant_id = s.tenant_id"
+        " WHERE s.plan_name = :plan_name AND s.status_class <> 'ended'"
+        " AND coalesce(a.next_plan_name, t.plan_name) <> :plan_name"
+        " AND NOT EXISTS (SELECT FROM subscriptions later WHERE later.tenant_id = s.tenant_id"
+        " AND later.status_class <> 'ended' AND (later.start_date, later.id) > (s.start_date, s.id))"
+        " LIMIT :limit"
+    ),
+    prepare=False,
+)
+FIND_NEW_PLANS = Statement(
+    "plan_presets.find_new", select(PlanPreset.name).where(PlanPreset.has_new_name)
+)
+SET_FOLLOWED = Statement(
+    "plan_presets.set_followed",
+    update(PlanPreset.__table__)
+    .where(PlanPreset.name == bindparam("plan_name"))
+    .values(has_new_name=False),
+)
 
-def follow_plan(tenant_id: UUID, *, actor: Actor) -> bool:
-    """Give the tenant the plan of its current subscription, or the default plan.
 
-    Returns whether the plan changed.
+class Followed(NamedTuple):
+    """What :func:`follow_plan` did.
+
+    ``unknown_plans`` are the plans without a preset that subscriptions name which have not ended.
     """
-    tenant = SET_TENANT_PLAN.first(
-        of_tenant_id=tenant_id,
-        default_plan=current_app.extensions["config"].default_plan,
-        now=utcnow(),
+
+    is_changed: bool
+    unknown_plans: frozenset[str] = frozenset()
+
+    def has_plan(self, subscription: Subscription) -> bool:
+        """Whether a preset has the plan of the subscription; true for one that has ended."""
+        return is_ended(subscription) or subscription.plan_name not in self.unknown_plans
+
+
+def follow_plan(tenant_id: UUID, named: Sequence[Subscription] = (), *, actor: Actor) -> Followed:
+    """Give the tenant the plan in force.
+
+    It is the assigned plan until that ends, else that of the current subscription, else the default
+    plan. The current subscription has not ended and has the latest start date, then the latest id.
+    If no preset has its plan's name, the tenant keeps the plan it has. ``named`` are subscriptions
+    that have been given another plan, or have begun again: an audit row tells of each whose plan has
+    no preset.
+    """
+    found = FOLLOW_PLAN.first(tenant_id=tenant_id, default_plan=default_plan(), now=utcnow())
+    is_changed = found.id is not None
+    followed = Followed(is_changed, frozenset(found.unknown_plans or ()))
+    with inserts_in_one_statement():
+        if is_changed:
+            change = Change({"plan_name": found.old_plan_name}, {"plan_name": found.plan_name})
+            audit.record("tenant.plan_changed", found, change, actor=actor)
+        for carried in found.carried or ():
+            _record_carried(carried["override"], carried["before"], actor)
+        for subscription in named:
+            if not followed.has_plan(subscription):
+                _record_unknown(subscription, actor)
+    return followed
+
+
+def _record_carried(override: dict[str, Any], old_preset_id: str, actor: Actor) -> None:
+    """``override`` is the row after the change, as PostgreSQL has written it into JSON."""
+    moments = {name: override[name] for name in MOMENTS if override[name] is not None}
+    audit.add_event(
+        "override.carried_over",
+        target_type="override",
+        target_id=override["id"],
+        tenant_id=UUID(override["tenant_id"]),
+        change=Change(
+            {"plan_preset_id": old_preset_id}, {"plan_preset_id": override["plan_preset_id"]}
+        ),
+        actor=actor,
+        data=override | {name: datetime.fromisoformat(one) for name, one in moments.items()},
     )
-    if tenant is None:
-        return False
-    change = Change({"plan_name": tenant.old_plan_name}, {"plan_name": tenant.plan_name})
-    audit.record("tenant.plan_changed", tenant, change, actor=actor)
-    return True
+
+
+def _record_unknown(subscription: Subscription, actor: Actor) -> None:
+    change = Change({}, {"plan_name": subscription.plan_name})
+    audit.record("subscription.plan_unknown", subscription, change, actor=actor)
 
 
 def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
@@ -76,4 +153,23 @@ def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
         status_class = class_of(subscription.bp_status).value
         _, change = update_row(Subscription, subscription, {"status_class": status_class})
         changed += change is not None
-    return changed + follow_plan(tenant_id, actor=actor)
+    return changed + follow_plan(tenant_id, actor=actor).is_changed
+
+
+def find_behind(*, limit: int) -> Sequence[UUID]:
+    """Tenants whose current subscription names a preset that got its name after it.
+
+    A preset without such tenants is not looked at again: :func:`follow_plan` finds it.
+    """
+    for plan_name in FIND_NEW_PLANS.scalars():
+        found = FIND_BEHIND.scalars(plan_name=plan_name, limit=limit)
+        if found:
+            return found
+        SET_FOLLOWED.execute(plan_name=plan_name)
+    return []
+
+
+def default_plan() -> str:
+    """The plan of a tenant without an assigned plan and without a current subscription."""
+    name: str = current_app.extensions["config"].default_plan
+    return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from urllib.parse import quote
 
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
@@ -14,10 +15,12 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.includes import HISTORY, TENANT
-from app.subscriptions import plan_decision, service
+from app.subscriptions import plan_assignments, plan_decision, service
 from app.subscriptions.includes import CANCELLATION, SOURCE_TIMESTAMP, STATUS_CLASS
+from app.subscriptions.models import Subscription
 from app.subscriptions.plan_decision import PlanDecision
 from app.subscriptions.schemas import (
+    PlanAssignmentSchema,
     PlanDecisionSchema,
     SourceHeadersSchema,
     SubscriptionCancelSchema,
@@ -38,6 +41,13 @@ blp = Blueprint(
 tenant_plans = Blueprint("tenant_plans", __name__, url_prefix="/v1/tenants")
 BLUEPRINTS = (blp, tenant_plans)
 
+UNKNOWN_PLAN = {
+    "X-Plan-Unknown": {
+        "schema": {"type": "string"},
+        "description": "The subscription's `plan_name`, percent-encoded, where no preset has it, so "
+        "that it has no effect yet.",
+    }
+}
 IGNORED = {"X-Update-Ignored": {"schema": {"type": "string", "enum": ["stale"]}}}
 
 
@@ -52,6 +62,7 @@ def provider_only(view: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+SAFE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # ASCII that a header can have, but not the percent sign
 INCLUDES = (TENANT, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, HISTORY)
 
 
@@ -69,7 +80,7 @@ def list_subscriptions(query: dict[str, Any]) -> Any:
 @provider_only
 @blp.arguments(SubscriptionTenantQuerySchema, location="query")
 @blp.arguments(SubscriptionCreateSchema)
-@blp.response(201, SubscriptionSchema)
+@blp.response(201, SubscriptionSchema, headers=UNKNOWN_PLAN)
 @blp.raises(ProviderField, BpSubscriptionIdTaken)
 def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create a subscription; the tenant's plan follows.
@@ -77,7 +88,8 @@ def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
     Only platform credentials can create a subscription, because it sets the tenant's plan.
     """
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
-    return service.create(tenant_id, body, actor=current_actor())
+    subscription, has_plan = service.create(tenant_id, body, actor=current_actor())
+    return subscription, _unknown_plan(subscription, has_plan)
 
 
 @blp.get("/<subscription_id>")
@@ -92,7 +104,7 @@ def get_subscription(subscription_id: str) -> Any:
 @requires(Permission.BILLING_WRITE)
 @blp.arguments(SourceHeadersSchema, location="headers")
 @blp.arguments(SubscriptionUpdateSchema)
-@blp.response(200, SubscriptionSchema, headers=IGNORED)
+@blp.response(200, SubscriptionSchema, headers={**IGNORED, **UNKNOWN_PLAN})
 @blp.raises(ProviderField)
 @ignores_unknown_query
 def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscription_id: str) -> Any:
@@ -101,10 +113,10 @@ def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscript
     A tenant's credential can change the billing address and contact, the delivery preferences and
     `auto_renew`. Only a platform credential can change the other fields (403 `provider_field`).
     """
-    subscription, is_applied = service.update_subscription(
-        subscription_id, body, **headers, actor=current_actor()
-    )
-    return subscription, {} if is_applied else {"X-Update-Ignored": "stale"}
+    updated = service.update_subscription(subscription_id, body, **headers, actor=current_actor())
+    ignored = {} if updated.is_applied else {"X-Update-Ignored": "stale"}
+    unknown = _unknown_plan(updated.subscription, updated.has_plan)
+    return updated.subscription, {**ignored, **unknown}
 
 
 @blp.post("/<subscription_id>/cancel")
@@ -121,6 +133,11 @@ def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:
     return service.cancel(subscription_id, **body, actor=current_actor())
 
 
+def _unknown_plan(subscription: Subscription, has_plan: bool) -> dict[str, str]:
+    """The header about a plan without a preset; headers are ASCII."""
+    return {} if has_plan else {"X-Plan-Unknown": quote(subscription.plan_name, safe=SAFE)}
+
+
 add_history(blp, "/<subscription_id>", "subscription", service.get_subscription)
 
 
@@ -128,5 +145,30 @@ add_history(blp, "/<subscription_id>", "subscription", service.get_subscription)
 @requires(Permission.BILLING_READ)
 @tenant_plans.response(200, PlanDecisionSchema)
 def explain_plan(tenant_id: str) -> PlanDecision:
-    """Explain a tenant's plan: which subscription decides it, and why not the others."""
+    """Explain a tenant's plan: what decides it, and why not the other candidates."""
     return plan_decision.explain(tenant_id)
+
+
+@tenant_plans.put("/<tenant_id>/plan")
+@requires(Permission.SUPERADMIN)
+@tenant_plans.arguments(PlanAssignmentSchema)
+@tenant_plans.response(200, PlanDecisionSchema)
+def assign_plan(body: dict[str, Any], tenant_id: str) -> PlanDecision:
+    """Assign a plan to a tenant, for a trial, a pilot, a comped or an internal tenant.
+
+    It takes precedence over every subscription until it ends or is deleted. The same request again
+    changes or extends it. `If-Match` names the tenant's version.
+    """
+    plan_assignments.assign(tenant_id, **body, actor=current_actor())
+    return plan_decision.explain(tenant_id)
+
+
+@tenant_plans.delete("/<tenant_id>/plan")
+@requires(Permission.SUPERADMIN)
+@tenant_plans.response(204)
+def withdraw_plan(tenant_id: str) -> None:
+    """Delete a tenant's assigned plan; its subscription, or the default plan, decides again.
+
+    404 where no plan is assigned. `If-Match` names the tenant's version.
+    """
+    plan_assignments.withdraw(tenant_id, actor=current_actor())

@@ -204,6 +204,10 @@ class PlanCandidateSchema(Schema):
     bp_status = Str(required=True)
     status_class = Str(required=True)
     start_date = AwareDateTime(required=True, nullable=True)
+    until = AwareDateTime(
+        required=True, nullable=True, metadata={"description": "When an assigned plan ends."}
+    )
+    reason = Str(required=True, metadata={"description": "Why the plan was assigned."})
 
 
 class PlanDecisionSchema(Schema):
@@ -217,12 +221,56 @@ class PlanDecisionSchema(Schema):
     subscription_id = Uuid(
         required=True, nullable=True, metadata={"description": "The subscription that decides."}
     )
+    until = AwareDateTime(
+        required=True,
+        nullable=True,
+        metadata={"description": "When the assigned plan ends that decides, or null."},
+    )
     because = Str(required=True)
     candidates = ListOf(
         Nested(PlanCandidateSchema),
         required=True,
         metadata={
-            "description": "In order of precedence, then those that have ended; at most "
-            f"{MAX_SUBSCRIPTIONS} subscriptions, and the default plan."
+            "description": "In order of precedence: the assigned plan, the subscriptions that have "
+            "not ended, the plan that the tenant keeps while the first of them names a plan without "
+            "a preset, the default plan; then the subscriptions that have ended; at most "
+            f"{MAX_SUBSCRIPTIONS} subscriptions."
         },
+    )
+
+
+class PlanAssignmentSchema(Schema):
+    """The plan to assign."""
+
+    examples = {**EXAMPLES, "until": None, "reason": "Pilot until the contract is signed."}
+
+    plan_name = Str(
+        required=True,
+        min_length=1,
+        max_length=255,
+        metadata={"description": "The name of a plan preset."},
+    )
+    until = AwareDateTime(
+        required=True,
+        nullable=True,
+        metadata={"description": "When the plan ends, in the future. Null: when it is deleted."},
+    )
+    reason = Str(
+        required=True,
+        max_length=500,
+        metadata={"description": "Such as pilot, comped or internal; the explanation shows it."},
+    )
+
+
+class TrialSchema(PlanAssignmentSchema):
+    """An assigned plan that ends, as its events show it."""
+
+    examples = {
+        **PlanAssignmentSchema.examples,
+        "until": "2026-03-01T00:00:00Z",
+        "next_plan_name": "free",
+    }
+
+    next_plan_name = Str(
+        required=True, metadata={"description": "The plan that the tenant has afterwards."}
     )

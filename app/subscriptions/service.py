@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, update
+from sqlalchemy import bindparam, exists, update
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -16,13 +16,22 @@ from app.core.db import tenancy
 from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import Change, get_row, insert_row, lock_row, update_row
+from app.core.db.queries import (
+    Change,
+    check_precondition,
+    get_row,
+    insert_row,
+    lock_row,
+    lock_with,
+    update_row,
+)
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, ProviderField
+from app.flags.models import PlanPreset
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.subscriptions.models import Subscription
-from app.subscriptions.plans import DECIDING_FIELDS, follow_plan
+from app.subscriptions.plans import DECIDING_FIELDS, Followed, default_plan, follow_plan
 from app.subscriptions.statuses import CANCELED, StatusClass, class_of, is_ended, with_class
 from app.tenants.models import Tenant
 
@@ -52,7 +61,21 @@ SET_SOURCE_TIMESTAMP = Statement(
 )
 """Store the time of an update that changed nothing else. The row's version stays."""
 
+HAS_PRESET = exists().where(PlanPreset.name == Subscription.plan_name)
+
 NO_CANCELLATION = {"canceled_at": None, "cancel_at_period_end": None, "cancel_reason": None}
+
+
+class Updated(NamedTuple):
+    """A subscription after an update.
+
+    ``is_applied`` is False for an update that is not newer than the newest applied one. ``has_plan``
+    is False if its plan has no effect, because no preset has its name.
+    """
+
+    subscription: Subscription
+    is_applied: bool
+    has_plan: bool
 
 
 class BpSubscriptionIdTaken(Conflict):
@@ -86,15 +109,16 @@ def list_subscriptions(
     return paginate(Subscription, paging, equal=equal, tenant_id=shown)
 
 
-def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:
-    """Create a subscription; the tenant's plan follows.
+def create(
+    tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor
+) -> tuple[Subscription, bool]:
+    """Create a subscription; the tenant's plan follows. Returns also whether its plan has a preset.
 
     Raises NotFound for an unknown tenant, and BpSubscriptionIdTaken if the tenant already has it.
     """
     get_row(Tenant, tenant_id)
     subscription = insert_in(tenant_id, values, actor=actor)
-    follow_plan(tenant_id, actor=actor)
-    return subscription
+    return subscription, follow_plan(tenant_id, [subscription], actor=actor).has_plan(subscription)
 
 
 def insert_in(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:
@@ -116,8 +140,8 @@ def update_subscription(
     *,
     source_timestamp: datetime | None = None,
     actor: Actor,
-) -> tuple[Subscription, bool]:
-    """Set the given fields; the tenant's plan follows. Returns also whether the update was applied.
+) -> Updated:
+    """Set the given fields; the tenant's plan follows.
 
     ``source_timestamp`` is the provider's time of the values. An update that is not newer than the
     newest applied one changes nothing.
@@ -126,9 +150,11 @@ def update_subscription(
     if not actor.is_platform and (source_timestamp or PROVIDER_FIELDS & values.keys()):
         get_subscription(subscription_id)  # an unknown one is 404, not 403
         require_provider(actor)
-    subscription = lock_row(Subscription, subscription_id)
+    subscription, (has_preset,) = lock_with(Subscription, subscription_id, HAS_PRESET)
+    check_precondition(subscription)
+    has_plan = has_preset or is_ended(subscription) or subscription.plan_name == default_plan()
     if source_timestamp is not None and not is_newer(subscription, source_timestamp):
-        return subscription, False
+        return Updated(subscription, False, has_plan)
     if _withdraws_cancellation(subscription, values):
         values = {**values, **NO_CANCELLATION}
     subscription, change = _assign(subscription, values, actor, source_timestamp)
@@ -138,8 +164,8 @@ def update_subscription(
             of_id=subscription.id,
             source_timestamp=source_timestamp,
         )
-    _record(subscription, change, "subscription.updated", actor=actor)
-    return subscription, True
+    followed = _record(subscription, change, "subscription.updated", actor=actor)
+    return Updated(subscription, True, followed.has_plan(subscription) if followed else has_plan)
 
 
 def cancel(
@@ -193,15 +219,18 @@ def _assign(
 
 def _record(
     subscription: Subscription, change: Change | None, action: str, *, actor: Actor
-) -> None:
+) -> Followed | None:
     """Record a change in the audit trail, and set the tenant's plan if it may have changed."""
     if change is None:
-        return
+        return None
     with inserts_in_one_statement():  # the audit rows of the subscription and of the tenant
         audit.record(action, subscription, change, actor=actor)
         terms.follow(EntityType.SUBSCRIPTION, subscription, change)
-        if not DECIDING_FIELDS.isdisjoint(change.after):
-            follow_plan(subscription.tenant_id, actor=actor)
+        if DECIDING_FIELDS.isdisjoint(change.after):
+            return None
+        was_ended = class_of(change.before.get("bp_status", "")) is StatusClass.ENDED
+        named = [subscription] if was_ended or "plan_name" in change.after else []
+        return follow_plan(subscription.tenant_id, named, actor=actor)
 
 
 def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Any]) -> bool:

@@ -1,16 +1,20 @@
-"""The key that reads of tenants can include besides those of every resource."""
+"""The keys that reads of tenants can include besides those of every resource."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ARRAY, any_, bindparam, select
+from flask import current_app
+from sqlalchemy import ARRAY, any_, bindparam, select, text
 
+from app.auth.permissions import Permission
 from app.core.db.statements import Statement
 from app.core.http.includes import Include, by_key
-from app.core.validation.fields import JsonObject
+from app.core.validation.fields import AwareDateTime, Int, JsonObject, ListOf, Nested, Str
+from app.core.validation.schemas import Schema
 from app.tenants.models import Tenant
 
 FIND_META_DATA = Statement(
@@ -21,9 +25,87 @@ FIND_META_DATA = Statement(
 )
 
 
+# The rule is that of the database function follow_plan.
+FIND_PLAN_SOURCES = Statement(
+    "tenants.find_plan_sources",
+    text(
+        "SELECT t.id, CASE WHEN a.tenant_id IS NOT NULL THEN 'assignment'"
+        " WHEN s.plan_name IS NULL THEN 'default'"
+        " WHEN s.plan_name = :default_plan"
+        " OR EXISTS (SELECT FROM plan_presets p WHERE p.name = s.plan_name) THEN 'subscription'"
+        " ELSE 'kept' END AS source"
+        " FROM tenants t"
+        " LEFT JOIN plan_assignments a ON a.tenant_id = t.id"
+        " AND (a.until IS NULL OR a.until > now())"
+        " LEFT JOIN LATERAL (SELECT s.plan_name FROM subscriptions s"
+        " WHERE s.tenant_id = t.id AND s.status_class <> 'ended'"
+        " ORDER BY s.start_date DESC, s.id DESC LIMIT 1) s ON true"
+        " WHERE t.id = ANY (:keys)"
+    ).bindparams(bindparam("keys", type_=ARRAY(sa.Uuid))),
+)
+FIND_LIMITS = Statement(
+    "tenants.find_limits",
+    text(
+        "SELECT each.tenant_id, u.* FROM unnest(:keys) AS each (tenant_id)"
+        " CROSS JOIN LATERAL tenant_usage(each.tenant_id, NULL) u"
+        ' ORDER BY each.tenant_id, u.feature COLLATE "C"'
+    ).bindparams(bindparam("keys", type_=ARRAY(sa.Uuid))),
+)
+
+
+class TenantLimitSchema(Schema):
+    """A limit of the plan, and what the tenant uses of it in the current period."""
+
+    examples = {"feature": "api-calls", "limit": 10_000, "used": 17, "policy": "hard"}
+
+    feature = Str(required=True)
+    limit = Int(required=True, attribute="most", metadata={"description": "-1: unlimited."})
+    used = Int(required=True)
+    policy = Str(required=True, metadata={"enum": ["hard", "soft"]})
+    resets_at = AwareDateTime(
+        required=True,
+        nullable=True,
+        attribute="ends",
+        metadata={"description": "Null for a count that never starts anew."},
+    )
+
+
 def _meta_data(rows: Sequence[Any]) -> list[Any]:
     found = by_key(FIND_META_DATA, [row.id for row in rows])
     return [found[row.id].meta_data for row in rows]
 
 
+def _plan_sources(rows: Sequence[Any]) -> list[Any]:
+    default_plan = current_app.extensions["config"].default_plan
+    found = by_key(FIND_PLAN_SOURCES, [row.id for row in rows], default_plan=default_plan)
+    return [found[row.id].source for row in rows]
+
+
+def _limits(rows: Sequence[Any]) -> list[Any]:
+    found: dict[Any, list[Any]] = defaultdict(list)
+    for limit in FIND_LIMITS.all(keys=[row.id for row in rows]):
+        found[limit.tenant_id].append(limit)
+    return [found[row.id] for row in rows]
+
+
 META_DATA = Include("meta_data", JsonObject(), _meta_data)
+PLAN_SOURCE = Include(
+    "plan_source",
+    Str(
+        metadata={
+            "enum": ["assignment", "subscription", "kept", "default"],
+            "description": "What decides the plan, as `/v1/tenants/{tenant_id}/plan` explains it.",
+        }
+    ),
+    _plan_sources,
+    Permission.BILLING_READ,
+)
+LIMITS = Include(
+    "limits",
+    ListOf(
+        Nested(TenantLimitSchema),
+        metadata={"description": "The limits of the plan, by `feature`."},
+    ),
+    _limits,
+    Permission.USAGE_READ,
+)

@@ -15,7 +15,7 @@ from app.custom_fields.search_index.filters import IndexNotReady
 from app.includes import HISTORY, TENANT
 from app.tenants import deletion, service
 from app.tenants.deletion import Deletion, DeletionStarted, TenantActive
-from app.tenants.includes import META_DATA
+from app.tenants.includes import LIMITS, META_DATA, PLAN_SOURCE
 from app.tenants.models import Tenant
 from app.tenants.schemas import (
     ActiveQuerySchema,
@@ -33,7 +33,7 @@ from app.tenants.service import IdpOrgIdDeleted, IdpOrgIdTaken, SlugTaken, Tenan
 blp = Blueprint(
     "tenants", __name__, url_prefix="/v1/tenants", description="Customer organizations."
 )
-INCLUDES = (TENANT, META_DATA, HISTORY)
+INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, HISTORY)
 
 
 @blp.get("")

@@ -1,4 +1,4 @@
-"""Deletes the idempotency keys that count no more."""
+"""Deletes the counts and the idempotency keys that are too old."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from app.usage import service
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)
-def forget_usage_keys() -> None:
-    """Delete the old keys in batches, each in a transaction of its own."""
-    has_more = True
-    while has_more:
-        with transaction():
-            tenancy.enter(tenancy.PLATFORM)
-            has_more = service.forget_old_keys()
+def forget_old_usage() -> None:
+    """Delete old keys and the counts of old periods in batches, each in its own transaction."""
+    for forget in (service.forget_old_keys, service.forget_old_periods):
+        has_more = True
+        while has_more:
+            with transaction():
+                tenancy.enter(tenancy.PLATFORM)
+                has_more = forget()

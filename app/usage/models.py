@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ForeignKey, SmallInteger, Text
+from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Moment
 from app.extensions import db
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # the start of the period `none`
 
 
 class UsageCounter(db.Model):  # type: ignore[name-defined]
@@ -21,6 +23,7 @@ class UsageCounter(db.Model):  # type: ignore[name-defined]
     """
 
     __tablename__ = "usage_counters"
+    __table_args__ = (Index(None, "period_end", postgresql_where=text("period_end IS NOT NULL")),)
 
     tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
     feature: Mapped[str] = mapped_column(Text, primary_key=True)

@@ -158,6 +158,8 @@ class LimitUseSchema(Schema):
     used = Int(required=True)
     limit = Int(required=True)
     percent = Int(required=True, metadata={"description": "The level that was reached."})
+    policy = Choice(Policy, required=True)
+    resets_at = AwareDateTime(required=True, nullable=True, metadata=RESETS_AT)
 
 
 class CorrectionSchema(Schema):

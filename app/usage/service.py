@@ -13,26 +13,24 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from prometheus_client import Counter
+from flask import current_app
 
+from app.audit import limit_events
 from app.audit import service as audit
 from app.auth.guard import TenantSuspended
 from app.core.actors import Actor
 from app.core.db import tenancy
 from app.core.db.pages import Page
 from app.core.db.queries import Change
-from app.core.db.transactions import on_commit
 from app.core.errors import Entry, Invalid, Location, NotFound, error, value_error
 from app.memberships.seats import SEATS
 from app.usage import cursors
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
-from app.usage.statements import CONSUME, DELETE_OLD_KEYS, LIST, LOCK, SET
+from app.usage.models import EPOCH
+from app.usage.statements import CONSUME, DELETE_OLD_KEYS, DELETE_OLD_PERIODS, LIST, LOCK, SET
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # the start of the period `none`
 EARLIEST, LATEST = EPOCH, datetime(9999, 1, 1, tzinfo=UTC)
-OLD_KEYS = 10_000  # deleted by one statement
-
-CROSSED = Counter("limits_crossed_total", "Thresholds of limits that were crossed.", ["event"])
+OLD_ROWS = 10_000  # deleted by one statement
 
 SUSPENDED = "suspended"
 FAULTS = {
@@ -83,7 +81,16 @@ def consume_all(tenant_id: UUID, requests: Sequence[Request], *, actor: Actor) -
     found = _decide(tenant_id, requests, is_counted=True)
     for row in found:
         for percent in sorted(row.crossed):
-            _announce(tenant_id, row, percent, actor)
+            limit_events.announce(
+                percent,
+                tenant_id=tenant_id,
+                feature=row.feature,
+                used=row.used,
+                limit=row.most,
+                policy=row.policy,
+                resets_at=row.ends,
+                actor=actor,
+            )
     return [_decision(row) for row in found]
 
 
@@ -150,7 +157,13 @@ def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Act
 
 def forget_old_keys() -> bool:
     """Delete some idempotency keys that count no more; returns whether there are others."""
-    return DELETE_OLD_KEYS.execute(count=OLD_KEYS) == OLD_KEYS
+    return DELETE_OLD_KEYS.execute(count=OLD_ROWS) == OLD_ROWS
+
+
+def forget_old_periods() -> bool:
+    """Delete some counts of periods that ended ``USAGE_HISTORY_DAYS`` ago; as forget_old_keys."""
+    days = current_app.extensions["config"].usage_history_days
+    return DELETE_OLD_PERIODS.execute(days=days, count=OLD_ROWS) == OLD_ROWS
 
 
 def _decide(tenant_id: UUID, requests: Sequence[Request], *, is_counted: bool) -> list[Any]:
@@ -183,22 +196,6 @@ def _fault(fault: str, request: Request) -> Entry:
     if fault == "reused":
         return error(loc, "idempotency_key_reused", reason.capitalize(), value)
     return value_error(loc, reason, value)
-
-
-def _announce(tenant_id: UUID, row: Any, percent: int, actor: Actor) -> None:
-    """Record that ``percent`` of the limit are used."""
-    event = "limit.reached" if percent >= 100 else "limit.warning"
-    use = {"used": row.used, "limit": row.most, "percent": percent}
-    audit.add_event(
-        event,
-        target_type="limit",
-        target_id=row.feature,
-        tenant_id=tenant_id,
-        change=Change({}, use),
-        actor=actor,
-        data={"feature": row.feature, **use},
-    )
-    on_commit(CROSSED.labels(event).inc)
 
 
 def _decision(row: Any) -> Decision:

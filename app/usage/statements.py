@@ -25,14 +25,15 @@ CONSUME = Statement(
     ),
 )
 
-# Newest periods first. A period that is over has no limit, because plans change.
+# Newest periods first. A period that is over has no limit, because plans change. The counter of
+# seats counts nothing.
 LIST = Statement(
     "usage.list",
     text(
         "WITH current AS (SELECT feature, most, policy, used, starts, ends, true AS is_current"
         " FROM tenant_usage(CAST(:tenant_id AS uuid), CAST(:feature AS text))),"
         " past AS (SELECT feature, NULL::bigint, NULL, used, period_start, period_end, false"
-        " FROM usage_counters WHERE tenant_id = CAST(:tenant_id AS uuid)"
+        " FROM usage_counters WHERE tenant_id = CAST(:tenant_id AS uuid) AND feature <> 'seats'"
         " AND (CAST(:feature AS text) IS NULL OR feature = CAST(:feature AS text))"
         " AND (feature, period_start) NOT IN (SELECT feature, starts FROM current))"
         " SELECT * FROM (TABLE current UNION ALL TABLE past) AS periods"
@@ -70,5 +71,13 @@ DELETE_OLD_KEYS = Statement(
         "DELETE FROM usage_keys WHERE (tenant_id, digest) IN (SELECT tenant_id, digest"
         " FROM usage_keys WHERE created_at < now() - interval '25 hours'"
         " ORDER BY created_at LIMIT :count)"
+    ),
+)
+DELETE_OLD_PERIODS = Statement(
+    "usage_counters.delete_old",
+    text(
+        "DELETE FROM usage_counters WHERE (tenant_id, feature, period_start) IN ("
+        "SELECT tenant_id, feature, period_start FROM usage_counters"
+        " WHERE period_end < now() - :days * interval '1 day' ORDER BY period_end LIMIT :count)"
     ),
 )

@@ -30,7 +30,7 @@ from app.users.models import User
 
 IS_OWNER = owners.is_owner(User)
 LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
-FREE_SEATS = case((~User.is_active, seats.seats_for_user(User.tenant_id, User.id)))
+SEAT_LIMIT = case((~User.is_active, seats.limit_for_user(User.tenant_id, User.id)))
 
 
 class IdpUserIdTaken(Conflict):
@@ -128,7 +128,7 @@ def update(
     active user, unless the user has it already and stays as active as before.
     """
     deactivates, activates = (values.get("is_active") is state for state in (False, True))
-    further = [LOCKED_OWNERS] if deactivates else [FREE_SEATS] if activates else []
+    further = [LOCKED_OWNERS] if deactivates else [SEAT_LIMIT] if activates else []
     user, (touches_owner, *rest) = queries.lock_with(User, user_id, IS_OWNER, *further)
     if "idp_user_id" in values and not actor.is_platform:
         raise ProviderField("Only a platform credential can change idp_user_id.")
@@ -149,7 +149,7 @@ def update(
     )
     if change is not None:
         if activates and "is_active" in change.after:
-            seats.check_is_free(rest[0])
+            seats.take(rest[0], user.tenant_id, actor=actor)
         if claims_address(before, user):
             check_free(user)
         _record_update(user, change, actor=actor)

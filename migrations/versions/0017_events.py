@@ -7,7 +7,7 @@ from sqlalchemy.dialects import postgresql
 from migrations.security import grant, grant_function, isolate
 
 revision = "0017"
-down_revision = "0015"
+down_revision = "0016"
 branch_labels = None
 depends_on = None
 

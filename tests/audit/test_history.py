@@ -131,7 +131,7 @@ class TestHistory:
 
     def test_of_a_preset_is_the_platforms(self, api, tenant, token):
         path = f"/v1/billing/plans/{create_preset(beta=False).id}"
-        api.patch(path, token=platform_token(), json={"name": "growth"})
+        api.patch(path, token=platform_token(), json={"display_name": "Growth"})
 
         refused = api.get(f"{path}/history", token=token)
 

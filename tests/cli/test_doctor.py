@@ -22,7 +22,7 @@ from app.extensions import db
 from app.search import builder
 from app.search.models import EntityType
 from tests.custom_fields.fields import create_field
-from tests.factories import create_tenant, save
+from tests.factories import create_subscription, create_tenant, save
 from tests.test_wsgi import run
 
 
@@ -290,11 +290,14 @@ class TestHints:
 
     def test_tenants_on_a_plan_without_a_preset(self, app, environment):
         create_tenant(plan_name="gone")
+        create_subscription(create_tenant(), plan_name="gone")
+        create_subscription(create_tenant(), plan_name="typo")
+        create_subscription(create_tenant(), plan_name="ended", bp_status="canceled")
 
         found = examine(environment)[0]["plans"]
 
         assert found["ok"]
-        assert found["found"] == "tenants without a preset: gone (1)"
+        assert found["found"] == "without a preset (tenants): gone (2), typo (1)"
 
     def test_search_terms_that_are_being_built(self, app, environment):
         with app.app_context(), transaction():

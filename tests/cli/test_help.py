@@ -22,7 +22,8 @@ WITHOUT_JSON = {
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
     "api-keys revoke", "custom-fields delete", "flags delete-override", "flags delete-preset",
-    "platform-admins remove", "tenants delete", "tenants suspend", "users delete", "users erase",
+    "platform-admins remove", "tenants delete", "tenants plan clear", "tenants suspend",
+    "users delete", "users erase",
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from tests.factories import (
     create_api_key,
     create_limits,
     create_member,
+    create_override,
     create_preset,
     create_tenant,
     limit_flag,
@@ -347,6 +348,44 @@ class TestForms:
             {**preset_flag("theme", "rich"), "description": "Colours"},
             limit_flag("calls", 5, period="day", policy="soft", warn_at=[50, 90]),
         ]
+
+    def test_a_change_of_a_plan_is_previewed(self, signed_in, tenant):
+        plan = create_limits("free", limit_flag(most=100), preset_flag("theme", "plain"))
+        create_override(tenant, plan, "theme", "rich")
+        browser = signed_in()
+        base = f"/console/plans/{plan.id}/flags"
+        values = {"default_value": "50", "period": "none", "policy": "hard", "warn_at": "80"}
+
+        changed = browser.send(f"{base}/calls/edit", form_preview="1", **values)
+        removed = browser.get(f"{base}/theme/remove")
+
+        assert changed.status_code == 200
+        assert "1 tenant has this plan." in changed.text
+        assert "becomes" in changed.text
+        assert 'value="50"' in changed.text
+        assert "theme: 1 override loses its flag" in removed.text
+        ((flags,),) = database.query("SELECT flags FROM plan_presets")
+        assert [flag["default_value"] for flag in flags] == [100, "plain"]
+        assert browser.send(f"{base}/theme/remove", form_confirmation="theme").status_code == 303
+
+    def test_a_plan_is_assigned_until_and_withdrawn(self, signed_in, tenant):
+        create_limits("free", limit_flag())
+        create_limits("scale", limit_flag())
+        browser = signed_in()
+        page = f"/console/tenants/{tenant.id}"
+
+        past = browser.send(
+            f"{page}/plan", plan_name="scale", until="2020-01-01T00:00:00", reason="Pilot"
+        )
+        browser.send(f"{page}/plan", plan_name="scale", until="2099-01-01T00:00:00", reason="Pilot")
+        assigned = browser.get(page).text
+        browser.send(f"{page}/plan/withdraw")
+
+        assert past.status_code == 422
+        assert 'id="field-until-error"' in past.text
+        assert "Pilot" in assigned
+        assert "plan/withdraw" in assigned
+        assert "plan/withdraw" not in browser.get(page).text
 
     def test_an_api_keys_secret_is_shown_once(self, signed_in, api, tenant):
         browser = signed_in()

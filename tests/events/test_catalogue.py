@@ -13,6 +13,7 @@ from tests.test_architecture import imports_of, modules
 
 ACTION = re.compile(r"[a-z_]+\.[a-z_]+")
 WITHOUT_AUDIT_ROW = {"email.bounced", "email.complained"}
+NAMED_BY_AUDIT = {"limit.reached", "limit.warning"}  # by app/audit, which is not searched
 
 
 def named_actions() -> set[str]:
@@ -46,7 +47,7 @@ class TestActions:
     def test_each_is_an_event_or_internal_with_a_reason(self):
         known = {*EVENT_TYPES, *INTERNAL, *WITHOUT_AUDIT_ROW}
 
-        assert named_actions() <= known
+        assert named_actions() | NAMED_BY_AUDIT == known
         assert EVENT_TYPES.keys().isdisjoint(INTERNAL)
         assert all(INTERNAL.values())
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from jsonschema import Draft202012Validator
-
 from app.audit.models import AuditEvent
 from app.audit.outbox import EVENT_TYPES
 from tests.changes import changes, make_world, prepare
 from tests.database import rows
-from tests.events.support import read
+from tests.events.support import faults, read
 
 
 class TestEveryChange:
@@ -32,12 +30,6 @@ class TestEveryChange:
             wrong += [(one.name, event) for event in found if is_other(answer, event)]
 
         assert wrong == []
-
-
-def faults(document, event) -> list[str]:
-    content = document["webhooks"][event["type"]]["post"]["requestBody"]["content"]
-    schema = {**content["application/json"]["schema"], "components": document["components"]}
-    return [fault.message for fault in Draft202012Validator(schema).iter_errors(event)]
 
 
 def is_other(answer, event) -> bool:

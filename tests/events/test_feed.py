@@ -99,10 +99,11 @@ class TestListEvents:
             by_event = read(api, credential, after=first["data"][0]["position"])
             by_cursor = read(api, credential, after=first["next_cursor"], limit=1)
             last = read(api, credential, after=by_event["next_cursor"])
+            again = read(api, credential, after=last["next_cursor"])
 
             assert names(by_event) == ["c", "d"]
             assert names(by_cursor) == ["c"]
-            assert last == {"data": [], "next_cursor": by_event["next_cursor"]}
+            assert names(last) == names(again) == []
 
     def test_has_nothing_of_a_refused_change(self, api, user, platform, tenant):
         taken = create_user(tenant)
@@ -165,6 +166,7 @@ class TestListEvents:
             (platform, foreign),
             (platform, "-1"),
             (platform, "1" * 19),
+            (platform, str(int(number) + 1)),
             (platform, "١"),
         ):
             answer = api.get("/v1/events", token=credential, query_string={"after": after})
@@ -259,6 +261,20 @@ class TestTenants:
         assert isinstance(own["position"], str)
         assert str(event["position"]) != own["position"]
         assert own == {**event, "position": own["position"]}
+
+    def test_cannot_tell_whether_others_events_have_come(self, api, user, token, platform):
+        rename(api, user, token, "b")
+        first = read(api, token)["next_cursor"]
+        quiet = read(api, token, after=first)["next_cursor"]
+        rename(api, create_user(create_tenant()), platform, "x")
+        busy = read(api, token, after=quiet)["next_cursor"]
+
+        rename(api, user, token, "c")
+
+        assert len({first, quiet, busy}) == 3
+        assert len(first) == len(quiet) == len(busy)
+        for cursor in (first, quiet, busy):
+            assert names(read(api, token, after=cursor)) == ["c"]
 
     def test_see_the_platforms_people_as_platform(self, api, user, token, platform, tenant):
         rename(api, user, platform, "b")

@@ -79,7 +79,6 @@ class TestListFlags:
 
     def test_follows_a_changed_preset_at_once(self, api):
         preset, tenant = create_preset(beta=False, old=1), create_tenant()
-        create_override(tenant, preset, "beta", True)
 
         api.patch(
             f"/v1/billing/plans/{preset.id}",

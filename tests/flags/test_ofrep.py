@@ -379,7 +379,7 @@ class TestEvaluateAll:
             ("DELETE", override, None),
             ("PATCH", f"/v1/billing/plans/{preset.id}", {"flags": []}),
             ("PATCH", f"/v1/tenants/{tenant.id}/active?is_active=false", None),
-            ("PATCH", f"/v1/billing/plans/{preset.id}", {"name": "renamed"}),
+            ("PATCH", f"/v1/billing/plans/{preset.id}", {"display_name": "x"}),
         ]
 
         for method, path, body in [*changes, ("GET", override, None)]:

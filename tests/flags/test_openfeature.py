@@ -12,7 +12,14 @@ from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import Reason
 
 from app.auth.permissions import Permission
-from tests.factories import create_api_key, create_override, create_preset, create_tenant
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_override,
+    create_preset,
+    create_tenant,
+    limit_flag,
+)
 
 CONTEXT = EvaluationContext(targeting_key="user-1", attributes={"country": "CA"})
 LIMITS = {"projects": 3, "ratio": 0.5, "tiers": ["a", {"b": None}]}
@@ -73,6 +80,19 @@ class TestOpenFeatureClient:
         assert (details.value, details.reason, details.variant) == (False, Reason.STATIC, "preset")
         assert details.flag_metadata == {"plan": "free"}
         assert details.error_code is None
+
+    def test_resolves_limits_as_integers(self, client_of):
+        preset = create_limits("pro", limit_flag("calls", 10**15), limit_flag("projects", -1))
+        tenant, other = create_tenant(plan_name="pro"), create_tenant(plan_name="pro")
+        create_override(other, preset, "calls", 7)
+
+        found = [client_of(one).get_integer_details("calls", 0) for one in (tenant, other)]
+
+        assert [(one.value, one.reason) for one in found] == [
+            (10**15, Reason.STATIC),
+            (7, Reason.TARGETING_MATCH),
+        ]
+        assert client_of(tenant).get_integer_value("projects", 0) == -1
 
     def test_resolves_the_tenants_override(self, client_of, free):
         tenant, other = create_tenant(), create_tenant()

@@ -12,15 +12,29 @@ from pathlib import Path
 import pytest
 
 from app.auth.permissions import Permission
-from tests.factories import create_api_key, create_override, create_preset, create_tenant
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_override,
+    create_tenant,
+    limit_flag,
+    preset_flag,
+)
 from tests.npm import node_with
 
 SCRIPT = Path(__file__).with_name("openfeature.mjs")
 LIMITS = {"projects": 3, "tiers": ["a", {"b": None}]}
-FREE = {"beta": False, "theme": "plain", "seats": 5, "ratio": 0.5, "limits": LIMITS}
-GROWTH = {"beta": True, "theme": "rich", "seats": 50, "ratio": 2.0, "limits": [1, 2]}
+FREE = {"beta": False, "theme": "plain", "seats": 5, "ratio": 0.5, "limits": LIMITS, "calls": 10}
+GROWTH = {"beta": True, "theme": "rich", "seats": 50, "ratio": 2.0, "limits": [1], "calls": -1}
 # Their types tell which function of the SDK resolves the flag.
-DEFAULTS = {"beta": True, "theme": "?", "seats": -1, "ratio": -1.5, "limits": {"default": True}}
+DEFAULTS = {
+    "beta": True,
+    "theme": "?",
+    "seats": -2,
+    "ratio": -1.5,
+    "limits": {"default": True},
+    "calls": -2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +61,19 @@ def run(script, base_url):
 @pytest.fixture
 def tenants():
     """One tenant of each plan."""
-    create_preset("free", **FREE)
-    create_preset("growth", **GROWTH)
+    create_plan("free", FREE)
+    create_plan("growth", GROWTH)
     return create_tenant(plan_name="free"), create_tenant(plan_name="growth")
 
 
 def key_of(tenant):
     return create_api_key(tenant, [Permission.FLAGS_READ])
+
+
+def create_plan(name, defaults):
+    """A preset with a flag of each type; ``calls`` is a limit."""
+    flags = {key: preset_flag(key, value) for key, value in defaults.items()}
+    return create_limits(name, *{**flags, "calls": limit_flag("calls", defaults["calls"])}.values())
 
 
 def values(resolved):
@@ -80,7 +100,7 @@ class TestProviders:
         assert [values(one) for one in resolved] == [FREE, GROWTH, FREE]
 
     def test_tell_why(self, run, kind):
-        preset, suspended = create_preset(**FREE), create_tenant(is_active=False)
+        preset, suspended = create_plan("free", FREE), create_tenant(is_active=False)
         tenant = create_tenant()
         create_override(tenant, preset, "theme", "own")
         contexts = [{"tenant_id": one.slug} for one in (tenant, suspended)]
@@ -105,7 +125,7 @@ class TestServerProvider:
 
 class TestWebProvider:
     def test_asks_again_with_the_etag_and_is_never_told_304_for_another_tenant(self, run):
-        create_preset(**FREE)
+        create_plan("free", FREE)
         one, two = create_tenant(), create_tenant()  # with equal flags
         contexts = [
             {"tenant_id": one.slug},

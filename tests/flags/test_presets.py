@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Permission, Role
-from tests.database import rows
+from app.core.actors import SYSTEM_CLI
+from app.flags import presets
+from tests.database import platform_transaction, query, rows
 from tests.factories import (
     create_api_key,
     create_member,
@@ -35,13 +38,23 @@ def faults(answer):
     return [(error["type"], error["loc"]) for error in answer.json["detail"]]
 
 
+def patch(api, preset, body, force=""):
+    return api.patch(f"{URL}/{preset.id}{force}", token=platform_token(), json=body)
+
+
+def wait_for_lock(waiting):
+    while not query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
+        assert not waiting.done()
+
+
 class TestCreatePreset:
     def test_answers_its_fields_in_order_and_its_flags_as_sent(self, api):
         answer = api.post(URL, token=platform_token(), json={"name": "growth", "flags": FLAGS})
 
         data = answer.json["data"]
         assert answer.status_code == 201
-        assert list(data) == ["id", "created_at", "updated_at", "name", "flags"]
+        assert list(data) == ["id", "created_at", "updated_at", "name", "flags", "display_name"]
+        assert data["display_name"] == ""
         assert list(data["flags"][0]) == [
             "flag_key",
             "flag_type",
@@ -203,11 +216,118 @@ class TestUpdatePreset:
 
         assert answer.status_code == 412
 
+    def test_refuses_another_name_while_it_is_in_use_with_the_numbers(self, api):
+        preset = create_preset("growth")
+        other = create_tenant(plan_name="growth")
+        create_subscription(other)
+        create_subscription(create_tenant(), plan_name="growth", bp_status="canceled")
+
+        answer = patch(api, preset, {"name": "grown", "display_name": "Grown"})
+
+        assert (answer.status_code, answer.json["code"]) == (409, "plan_in_use")
+        assert answer.json["detail"] == (
+            "This plan is in use by tenants: 1, subscriptions that have not ended: 1, overrides: 0."
+        )
+
+    def test_refuses_another_name_while_a_subscription_alone_names_it(self, api):
+        preset = create_preset("growth")
+        create_subscription(create_tenant(), plan_name="growth")
+
+        assert patch(api, preset, {"name": "grown"}).status_code == 409
+
+    def test_takes_another_name_where_nobody_uses_it(self, api):
+        preset, tenant = create_preset("growth", beta=True), create_tenant()
+        create_override(tenant, preset, "beta", False)
+        create_subscription(tenant, plan_name="growth", bp_status="canceled")
+
+        assert patch(api, preset, {"name": "grown"}).json["data"]["name"] == "grown"
+
+    def test_the_display_name_is_free_to_change(self, api):
+        preset = create_preset("growth")
+        create_tenant(plan_name="growth")
+
+        answer = patch(api, preset, {"name": "growth", "display_name": "Wachstum"})
+
+        assert answer.json["data"]["display_name"] == "Wachstum"
+        assert rows(AuditEvent)[-1].after == {"display_name": "Wachstum"}
+
     def test_refuses_a_tenants_owner(self, api):
         preset = create_preset("growth")
         _, _, token = create_member(create_tenant(), Role.OWNER)
 
         assert api.patch(f"{URL}/{preset.id}", token=token, json={}).status_code == 403
+
+
+class TestLocks:
+    def test_a_flag_is_locked_unless_it_says_so(self, api):
+        flags = [*FLAGS, {**FLAGS[0], "flag_key": "open", "is_locked": False}]
+
+        made = api.post(URL, token=platform_token(), json={"name": "x", "flags": flags}).json
+
+        assert [flag["is_locked"] for flag in made["data"]["flags"]] == [True] * 5 + [False]
+
+    def test_a_flag_that_exists_keeps_its_lock_where_none_is_given(self, api):
+        preset = create_preset("growth", beta=True)
+        flags = [
+            {"flag_key": "new", "flag_type": "boolean", "default_value": True},
+            {"flag_key": "beta", "flag_type": "boolean", "default_value": False},
+        ]
+
+        changed = patch(api, preset, {"flags": flags}).json["data"]["flags"]
+
+        assert [(flag["flag_key"], flag["is_locked"]) for flag in changed] == [
+            ("new", True),
+            ("beta", False),
+        ]
+
+
+class TestFlagsInUse:
+    @pytest.fixture
+    def preset(self, app):
+        preset = create_preset("growth", beta=True, theme="plain", unused=1)
+        create_override(create_tenant(), preset, "beta", False)
+        create_override(create_tenant(), preset, "beta", False)
+        return preset
+
+    def test_cannot_get_another_type(self, api, preset):
+        flags = [preset_flag("beta", "text"), preset_flag("theme", 1), preset_flag("unused", 1)]
+
+        for force in ("", "?force=true"):
+            answer = patch(api, preset, {"flags": flags}, force)
+
+            assert (answer.status_code, answer.json["code"]) == (409, "flag_in_use")
+            assert answer.json["detail"] == "Overrides use these flags: beta (2)."
+
+    def test_cannot_be_removed_without_force(self, api, preset):
+        refused = patch(api, preset, {"flags": []})
+        forced = patch(api, preset, {"flags": []}, "?force=true")
+
+        assert (refused.status_code, refused.json["code"]) == (409, "flag_in_use")
+        assert forced.json["data"]["flags"] == []
+
+    def test_others_are_free(self, api, preset):
+        flags = [preset_flag("beta", False), preset_flag("theme", 1)]
+
+        assert patch(api, preset, {"flags": flags}).status_code == 200
+
+    def test_an_override_waits_for_a_change_of_its_flag(self, api, preset):
+        """An override that is created meanwhile sees the flag's new type."""
+        tenant = create_tenant(plan_name="growth")
+
+        def override():
+            return api.post(
+                "/v1/billing/flags/overrides",
+                token=platform_token(),
+                query_string={"tenant_id": str(tenant.id)},
+                json={"flag_key": "unused", "flag_value": 7},
+            )
+
+        with ThreadPoolExecutor() as threads, platform_transaction():
+            flags = [*preset.flags[:2], preset_flag("unused", "text")]
+            presets.update_preset(preset.id, {"flags": flags}, actor=SYSTEM_CLI)
+            waiting = threads.submit(override)
+            wait_for_lock(waiting)
+        assert faults(waiting.result()) == [("string_type", ["body", "flag_value"])]
 
 
 class TestDeletePreset:

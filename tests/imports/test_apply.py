@@ -394,3 +394,18 @@ class TestSeats:
             (9, "seat_limit"),
         ]
         assert len(rows(Membership)) == 2
+
+    def test_that_are_taken_cross_thresholds(self, app, api):
+        save(PlanPreset, name="free", flags=[limit_flag("seats", 4, warn_at=[25, 50, 100])])
+        people = ["ada", "bob"]
+
+        bring_in(
+            app,
+            api,
+            tenant_line(),
+            *(user_line(name) for name in people),
+            *(member_line(name, role="owner") for name in people),
+        )
+
+        found = [event.after["percent"] for event in rows(AuditEvent, action="limit.warning")]
+        assert found == [25, 50]

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count
 
 import pytest
+from prometheus_client import REGISTRY
 
 from app.audit.models import AuditEvent
 from app.memberships.models import Membership
@@ -185,6 +186,116 @@ class TestActivate:
         assert activate(membership).status_code == 200
 
 
+def recorded():
+    """The thresholds that are recorded, in their order."""
+    return [
+        (event.action, event.after["percent"], event.after["used"])
+        for event in database.rows(AuditEvent, target_type="limit")
+    ]
+
+
+def plan_with_seats(tenant, most, **metering):
+    """Put the tenant on a plan with another limit of seats."""
+    create_limits("pro", limit_flag("seats", most, **metering))
+    database.execute("UPDATE tenants SET plan_name = 'pro'")
+
+
+class TestThresholds:
+    def test_are_recorded_when_seats_are_taken(self, tenant, join, activate):
+        plan_with_seats(tenant, 4, warn_at=[50, 75, 100])
+        create_membership(tenant, create_user(tenant))
+        invited = create_membership(tenant, create_user(tenant), "member", is_active=False)
+        away = create_user(tenant, is_active=False)
+        create_membership(tenant, away, "member")
+
+        join(create_user(tenant))
+        activate(invited)
+        activate(away)
+        assert refused(join(create_user(tenant)))
+
+        assert recorded() == [
+            ("limit.warning", 50, 2),
+            ("limit.warning", 75, 3),
+            ("limit.reached", 100, 4),
+        ]
+
+    def test_are_recorded_with_the_state_and_counted(self, tenant, join):
+        name, labels = "limits_crossed_total", {"event": "limit.reached"}
+        before = REGISTRY.get_sample_value(name, labels) or 0
+        fill(tenant, SEATS - 1)
+
+        join(create_user(tenant))
+
+        event = database.row(AuditEvent, action="limit.reached")
+        assert event.actor.startswith("platform:")
+        assert (event.tenant_id, event.target_type, event.target_id) == (
+            tenant.id,
+            "limit",
+            "seats",
+        )
+        assert (event.before, event.after) == (
+            {},
+            {"used": 3, "limit": 3, "percent": 100, "policy": "hard", "resets_at": None},
+        )
+        assert REGISTRY.get_sample_value(name, labels) == before + 1
+
+    def test_are_recorded_once(self, api, tenant, token, join):
+        fill(tenant, SEATS - 1)
+
+        for _ in range(2):
+            member = join(create_user(tenant)).json["data"]["id"]
+            path = f"/v1/memberships/tenant/{member}/active?is_active=false"
+            api.patch(path, token=token)
+
+        assert recorded() == [("limit.warning", 80, 3), ("limit.reached", 100, 3)]
+
+    def test_of_a_soft_limit_are_recorded_too(self, tenant, join):
+        plan_with_seats(tenant, 1, policy="soft")
+
+        for _ in range(2):
+            assert join(create_user(tenant)).status_code == 201
+
+        assert recorded() == [("limit.warning", 80, 1), ("limit.reached", 100, 1)]
+
+    def test_of_an_unlimited_one_do_not_exist(self, tenant, join):
+        plan_with_seats(tenant, -1)
+
+        join(create_user(tenant))
+
+        assert recorded() == []
+
+    def test_are_recorded_once_by_concurrent_joins(self, tenant, join):
+        plan_with_seats(tenant, 5, warn_at=[20, 40, 60, 80, 100])
+
+        at_once([partial(join, create_user(tenant)) for _ in range(12)])
+
+        assert [percent for _, percent, _ in recorded()] == [20, 40, 60, 80, 100]
+
+    def test_are_recorded_within_six_messages(self, tenant, activate):
+        fill(tenant, SEATS - 1)
+        ended = create_membership(tenant, create_user(tenant), "member", is_active=False)
+
+        with sent_messages() as messages:
+            activate(ended)
+
+        assert messages[2:] == [
+            "memberships.update",
+            "usage_counters.set_announced_seats",
+            "audit_events_event_outbox.insert_many",
+            "COMMIT",
+        ]
+
+    def test_do_not_show_a_count_after_the_limit_is_gone(self, api, tenant, token, join):
+        fill(tenant, SEATS - 1)
+        join(create_user(tenant))
+        create_limits("pro", limit_flag("calls"))
+        database.execute("UPDATE tenants SET plan_name = 'pro'")
+
+        shown = api.get("/v1/usage", token=token).json["data"]
+
+        assert [row["feature"] for row in shown] == ["calls"]
+
+
 class TestRaces:
     def test_fifty_joins_on_three_free_seats_are_three(self, tenant, join):
         users = [create_user(tenant) for _ in range(50)]
@@ -242,6 +353,7 @@ class TestIdentityEvents:
         event = database.row(AuditEvent, action="tenant.over_seats")
         assert (event.target_id, event.actor) == (str(tenant.id), "system:idp")
         assert (event.before, event.after) == ({"free_seats": 0}, {"free_seats": -1})
+        assert recorded() == [("limit.warning", 80, 3), ("limit.reached", 100, 3)]
 
     def test_that_activate_somebody_beyond_the_limit_are_audited(self, tenant, deliver):
         self.join(deliver, "ada")

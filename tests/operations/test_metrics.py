@@ -21,7 +21,14 @@ from app.core.observability.metrics import count_job, job_results, note_schedule
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.extensions import db
 from app.webhooks.models import WebhookEvent
-from tests.factories import create_api_key, create_member, create_preset, create_tenant, save
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_preset,
+    create_subscription,
+    create_tenant,
+    save,
+)
 from tests.running.serving import wait_until
 
 
@@ -144,7 +151,7 @@ class TestMetrics:
         create_tenant(plan_name="pro")
         create_tenant(plan_name="free")
         create_tenant(plan_name="gone")
-        create_tenant(plan_name="gone")
+        create_subscription(create_tenant(), plan_name="typo")
 
         assert samples(api.get("/metrics").text)["tenants_on_unknown_plan",] == 2
 

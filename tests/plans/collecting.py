@@ -97,6 +97,10 @@ INSERT INTO tenant_deletions (tenant_id, requested_at, requested_by, worked_at, 
 SELECT id, created_at, 'x', now(), 'waiting', '{}' FROM tenants;
 INSERT INTO user_erasures (tenant_id, user_id, requested_at, requested_by, worked_at, is_everywhere)
 SELECT tenant_id, id, created_at, 'x', now(), false FROM users;
+INSERT INTO plan_assignments (tenant_id, plan_name, next_plan_name, until, reason, created_by,
+    created_at)
+SELECT id, plan_name, 'former-' || id, now() + random() * interval '1 year', '', 'x', created_at
+FROM tenants;
 INSERT INTO usage_counters (tenant_id, feature, period_start, period_end, used, announced)
 SELECT tenant_id, 'limit-' || row_number() OVER (PARTITION BY tenant_id), created_at,
     created_at + interval '1 month', 1, 0 FROM users;

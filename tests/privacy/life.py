@@ -118,6 +118,9 @@ def _by_their_own_hand(api: Any, tenant: Any) -> None:
     body = {"slug": ended.slug}
     assert api.delete(f"/v1/tenants/{ended.id}", token=token, json=body).status_code == 202
     assert api.delete(f"/v1/users/{create_user(ended).id}", token=token).status_code == 202
+    create_preset("pilot")
+    plan = {"plan_name": "pilot", "until": None, "reason": "Pilot"}
+    assert api.put(f"/v1/tenants/{tenant.id}/plan", token=token, json=plan).status_code == 200
     key = {"name": "made", "permissions": ["users:read"]}
     assert api.post("/v1/api-keys", token=token, json=key).status_code == 201
 

@@ -15,6 +15,7 @@ from app.identity_sync.models import IdentityObject
 from app.imports.models import Import, ImportFault
 from app.privacy import deletion
 from app.privacy.jobs import delete_due_tenants, delete_tenant
+from app.subscriptions.models import PlanAssignment
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
 from app.usage.models import UsageCounter, UsageKey
 from app.users.models import User
@@ -71,6 +72,8 @@ def fill(app, api, sender, slug, preset):
     data = {"recipient": f"{slug}@idp.zz", "message_id": slug, "bounce_type": "hard"}
     event = {"type": "email.bounced", "timestamp": AT, "data": data}
     sender.deliver("standard_webhooks", event, message_id=slug, receiver=Receiver.EMAIL)
+    place = {"tenant_id": tenant.id, "plan_name": "growth", "next_plan_name": "free"}
+    save(PlanAssignment, **place, reason="Pilot", created_by="cli:root")
     counter = {"tenant_id": tenant.id, "feature": "calls", "period_start": utcnow()}
     save(UsageCounter, **counter, used=1, announced=0)
     save(UsageKey, tenant_id=tenant.id, digest=uuid4(), amount=1, created_at=utcnow())

@@ -33,7 +33,8 @@ IMPERSONAL = {
     "import_faults": "idp_org_id type",
     "imports": "counts error state",
     "memberships": "idp_org_id role",
-    "plan_presets": "flags name",
+    "plan_assignments": "next_plan_name plan_name reason",
+    "plan_presets": "display_name flags name",
     "search_builds": "entity_type",
     "search_terms": "entity_type",
     "subscriptions": (

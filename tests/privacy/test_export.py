@@ -92,7 +92,7 @@ class TestCoverage:
         # Definitions, and what other than the person is described by its tenant.
         assert tables - set(of_person) == {
             "api_keys", "custom_fields", "custom_field_indexes", "feature_overrides",
-            "tenant_deletions",
+            "plan_assignments", "tenant_deletions",
             "usage_counters", "usage_keys",
         }  # fmt: skip
         assert tables - set(of_tenant) == {

@@ -10,6 +10,8 @@ from app.auth.permissions import Role
 from tests.factories import create_member, create_subscription, create_tenant, platform_token
 from tests.subscriptions.support import audit_actions, audit_events, plan_of, stored
 
+pytestmark = pytest.mark.usefixtures("presets")
+
 
 def cancel(api, row, body=None, token=None, **headers):
     return api.post(

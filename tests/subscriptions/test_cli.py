@@ -10,6 +10,8 @@ from app.core.actors import SYSTEM_CLI
 from tests.factories import create_subscription, create_tenant
 from tests.subscriptions.support import audit_events, plan_of, stored
 
+pytestmark = pytest.mark.usefixtures("presets")
+
 
 @pytest.fixture
 def run(app):

@@ -16,6 +16,8 @@ from tests.factories import (
 )
 from tests.subscriptions.support import audit_actions, plan_of
 
+pytestmark = pytest.mark.usefixtures("presets")
+
 URL = "/v1/billing/subscriptions"
 FIELDS = [
     "id",

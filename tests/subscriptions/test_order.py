@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
@@ -19,6 +20,8 @@ from app.subscriptions.statuses import VOCABULARY, StatusClass, class_of
 from tests.database import platform_transaction
 from tests.factories import create_subscription, create_tenant, platform_token
 from tests.subscriptions.support import audit_events, plan_of, stored
+
+pytestmark = pytest.mark.usefixtures("presets")
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 WAITING = Statement(

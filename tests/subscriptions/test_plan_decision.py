@@ -14,6 +14,8 @@ from app.tenants.models import Tenant
 from tests.database import platform_transaction, row
 from tests.factories import create_member, create_subscription, create_tenant, platform_token
 
+pytestmark = pytest.mark.usefixtures("presets")
+
 
 def day(number: int) -> datetime:
     return datetime(2026, 1, number, tzinfo=UTC)
@@ -49,6 +51,8 @@ class TestExplainPlan:
             "bp_status": "past_due",
             "status_class": "past_due",
             "start_date": "2026-01-02T00:00:00Z",
+            "until": None,
+            "reason": "",
         }
         assert {name: told[name] for name in ("plan_name", "source", "subscription_id")} == {
             "plan_name": "growth",

@@ -16,6 +16,8 @@ from tests.factories import (
 )
 from tests.subscriptions.support import audit_actions, audit_events, plan_of, stored
 
+pytestmark = pytest.mark.usefixtures("presets")
+
 OWN_FIELDS = {
     "auto_renew": False,
     "billing_address_line_1": "1 Main St",

@@ -7,8 +7,8 @@ from prometheus_client import REGISTRY
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
-from app.usage import jobs
-from app.usage.models import UsageCounter, UsageKey
+from app.core.clock import rfc3339
+from app.usage.models import UsageCounter
 from tests import database
 from tests.factories import (
     create_api_key,
@@ -245,16 +245,6 @@ class TestIdempotencyKey:
 
         assert sum(used("unlimited")) == 1
 
-    def test_is_deleted_after_a_day(self, app, send):
-        send("calls", idempotency_key="old")
-        database.execute("UPDATE usage_keys SET created_at = now() - interval '26 hours'")
-        send("calls", idempotency_key="new")
-
-        with app.app_context():
-            jobs.forget_usage_keys()
-
-        assert len(database.rows(UsageKey)) == 1
-
 
 class TestEntries:
     def send(self, api, key, *entries):
@@ -319,9 +309,11 @@ class TestThresholds:
         api.put("/v1/usage/calls", token=platform_token(), query_string=query, json=correction)
         send("calls", 9)
 
+        resets_at = database.row(UsageCounter, feature="calls").period_end
+        state = {"limit": 10, "policy": "hard", "resets_at": rfc3339(resets_at)}
         assert self.events() == [
-            ("limit.warning", "calls", {"used": 8, "limit": 10, "percent": 80}),
-            ("limit.reached", "calls", {"used": 10, "limit": 10, "percent": 100}),
+            ("limit.warning", "calls", {"used": 8, "percent": 80} | state),
+            ("limit.reached", "calls", {"used": 10, "percent": 100} | state),
         ]
 
     def test_are_recorded_again_in_the_next_period(self, send):

@@ -27,6 +27,7 @@ PLANS = {"small": (20, "hard"), "large": (60, "hard"), "soft": (20, "soft"), "op
 PERIODS = {"total": "none", "daily": "day"}
 FEATURES = st.sampled_from(sorted(PERIODS))
 AMOUNTS = st.integers(0, 30)
+THRESHOLDS = {80: "limit.warning", 100: "limit.reached"}
 
 
 class UsageMachine(RuleBasedStateMachine):
@@ -44,9 +45,12 @@ class UsageMachine(RuleBasedStateMachine):
         self.tenant = create_tenant(plan_name="small")
         self.plan = "small"
         self.overrides: dict[tuple[str, str], int] = {}
+        self.expiring: set[tuple[str, str]] = set()
         self.used: dict[str, int] = defaultdict(int)
         self.past = 0
         self.keys: dict[tuple[str, str], int] = {}
+        self.announced: dict[str, int] = defaultdict(int)
+        self.events: list[tuple[str, str, int]] = []
 
     def most(self, feature):
         return self.overrides.get((self.plan, feature), PLANS[self.plan][0])
@@ -55,6 +59,16 @@ class UsageMachine(RuleBasedStateMachine):
         most = self.most(feature)
         is_open = most == -1 or PLANS[self.plan][1] == "soft"
         return is_open or self.used[feature] + amount <= most
+
+    def count(self, feature, amount):
+        """Count an amount that fits, which may cross thresholds."""
+        self.used[feature] += amount
+        most = self.most(feature)
+        for percent, action in THRESHOLDS.items():
+            is_crossed = most > -1 and 100 * self.used[feature] >= percent * most
+            if amount > 0 and is_crossed and percent > self.announced[feature]:
+                self.announced[feature] = percent
+                self.events.append((action, feature, percent))
 
     def consume(self, feature, amount, key=None):
         with platform_transaction():
@@ -70,7 +84,7 @@ class UsageMachine(RuleBasedStateMachine):
 
         decision = self.consume(feature, amount)
 
-        self.used[feature] += amount * fits
+        self.count(feature, amount * fits)
         assert decision.allowed is fits
         assert decision.usage.used == self.used[feature]
         assert decision.usage.limit == self.most(feature)
@@ -86,7 +100,7 @@ class UsageMachine(RuleBasedStateMachine):
         assert decision.allowed is fits
         if fits and not is_repeated:
             self.keys[feature, key] = amount
-            self.used[feature] += amount
+            self.count(feature, amount)
 
     @rule(amount=AMOUNTS)
     def give_back(self, amount):
@@ -94,7 +108,7 @@ class UsageMachine(RuleBasedStateMachine):
 
         decision = self.consume("total", -amount)
 
-        self.used["total"] -= amount * fits
+        self.count("total", -amount * fits)
         assert decision.allowed is fits
 
     @rule(parts=st.lists(st.tuples(FEATURES, AMOUNTS), min_size=1, max_size=5))
@@ -104,7 +118,7 @@ class UsageMachine(RuleBasedStateMachine):
         for place in sorted(range(len(parts)), key=lambda one: parts[one][0]):
             feature, amount = parts[place]
             expected[place] = self.fits(feature, amount)
-            self.used[feature] += amount * expected[place]
+            self.count(feature, amount * expected[place])
 
         with platform_transaction():
             decisions = service.consume_all(self.tenant.id, requests, actor=SYSTEM_CLI)
@@ -127,32 +141,49 @@ class UsageMachine(RuleBasedStateMachine):
         )
         self.plan = plan
 
-    @rule(feature=FEATURES, most=st.integers(-1, 40))
-    def override(self, feature, most):
+    @rule(feature=FEATURES, most=st.integers(-1, 40), expires=st.booleans())
+    def override(self, feature, most, expires):
         database.execute(
             "INSERT INTO feature_overrides (id, created_at, updated_at, version, tenant_id,"
-            " plan_preset_id, flag_key, flag_value)"
+            " plan_preset_id, flag_key, flag_value, expires_at)"
             " SELECT gen_random_uuid(), now(), now(), 1, CAST(:id AS uuid), id, :feature,"
-            " to_json(:most) FROM plan_presets WHERE name = :plan"
-            " ON CONFLICT (tenant_id, plan_preset_id, flag_key)"
-            " DO UPDATE SET flag_value = excluded.flag_value",
+            " to_json(:most), CASE WHEN :expires THEN now() + interval '1 hour' END"
+            " FROM plan_presets WHERE name = :plan"
+            " ON CONFLICT (tenant_id, plan_preset_id, flag_key) DO UPDATE"
+            " SET flag_value = excluded.flag_value, expires_at = excluded.expires_at",
             id=str(self.tenant.id),
             feature=feature,
             most=most,
             plan=self.plan,
+            expires=expires,
         )
         self.overrides[self.plan, feature] = most
+        self.expiring.discard((self.plan, feature))
+        if expires:
+            self.expiring.add((self.plan, feature))
+
+    @precondition(lambda self: self.expiring)
+    @rule()
+    def overrides_expire(self):
+        database.execute(
+            "UPDATE feature_overrides SET expires_at = now() WHERE expires_at IS NOT NULL"
+        )
+        for place in self.expiring:
+            del self.overrides[place]
+        self.expiring.clear()
 
     @precondition(lambda self: self.overrides)
     @rule()
     def delete_overrides(self):
         database.execute("DELETE FROM feature_overrides")
         self.overrides.clear()
+        self.expiring.clear()
 
     @rule()
     def turn_of_the_day(self):
         pass_days()
         self.past += self.used.pop("daily", 0)
+        self.announced.pop("daily", None)
 
     @invariant()
     def counts_are_equal_and_nothing_is_lost(self):
@@ -163,6 +194,15 @@ class UsageMachine(RuleBasedStateMachine):
 
         assert current == {feature: self.used.get(feature, 0) for feature in PERIODS}
         assert past == self.past
+
+    @invariant()
+    def thresholds_are_recorded_once_in_a_period(self):
+        found = database.query(
+            "SELECT action, target_id, (after ->> 'percent')::int FROM audit_events"
+            " WHERE target_type = 'limit'"
+        )
+
+        assert sorted(map(tuple, found)) == sorted(self.events)
 
 
 class TestModel:

@@ -10,6 +10,7 @@ from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.cli.base import first_line
+from app.cli.doctor import limits
 from app.cli.doctor.finding import Finding
 from app.config import Config
 from app.core.db import tenancy
@@ -120,6 +121,7 @@ def check_database() -> Iterator[Finding]:
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
                 yield from (_plans(), _empty_selects(), _search(), _sequencer())
+                yield from limits.check_limits()
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
@@ -192,13 +194,13 @@ def _clock() -> Finding:
 
 
 def _plans() -> Finding:
-    """Hint at the tenants whose plan has no preset, and so no flags."""
+    """Hint at the plans without a preset that tenants have or subscriptions name."""
     plans = unknown_plans()
     if not plans:
         return Finding("plans", True, "each has a preset")
     listed = _shortened([f"{plan.plan_name} ({plan.tenants})" for plan in plans], ", ")
     fix = "These plans have no preset. Create it, or correct the subscriptions' plan_name."
-    return Finding("plans", True, f"tenants without a preset: {listed}", fix)
+    return Finding("plans", True, f"without a preset (tenants): {listed}", fix)
 
 
 def _empty_selects() -> Finding:

@@ -54,6 +54,7 @@ METERING = (
     Percentages("warn_at", "Warn at", help="Percentages, such as 80, 100."),
 )
 PATH = "/v1/billing/plans"
+TEMPLATE = "console/plan_form.html"
 
 
 @console.get("/plans")
@@ -165,11 +166,18 @@ def remove_plan_flag(plan_id: UUID, key: str) -> Any:
         is_dangerous=True,
         confirmation=key,
         back=_page(plan_id),
+        template=TEMPLATE,
     )
     left = [each for each in found.data["flags"] if each["flag_key"] != key]
+    if request.method != "POST":
+        form.preview = api.succeeded(_preview(plan_id, left, found.etag)).data
     return form.run(
         lambda _, version: api.call(
-            "PATCH", f"{PATH}/{plan_id}", body={"flags": left}, if_match=version
+            "PATCH",
+            f"{PATH}/{plan_id}",
+            query={"force": True},
+            body={"flags": left},
+            if_match=version,
         ),
         done="The flag was removed.",
         to=_page(plan_id),
@@ -197,9 +205,11 @@ def _flag_form(
         version=found.etag,
         intro=f"The change applies to all tenants of the plan {found.data['name']} at once.",
         back=_page(plan_id),
+        can_preview=True,
+        template=TEMPLATE,
     )
 
-    def send(values: dict[str, Any], version: str) -> api.Answer:
+    def flags_with(values: dict[str, Any]) -> list[Any]:
         counted = {each.name: values.pop(each.name) for each in metering}
         changed = {
             "flag_key": flag.get("flag_key"),
@@ -207,10 +217,22 @@ def _flag_form(
             **values,
             **({"metering": counted} if counted else {}),
         }
-        flags = replace(found.data["flags"], changed)
-        return api.call("PATCH", f"{PATH}/{plan_id}", body={"flags": flags}, if_match=version)
+        return replace(found.data["flags"], changed)
 
-    return form.run(send, done=done, to=_page(plan_id))
+    return form.run(
+        lambda values, version: api.call(
+            "PATCH", f"{PATH}/{plan_id}", body={"flags": flags_with(values)}, if_match=version
+        ),
+        preview=lambda values, version: _preview(plan_id, flags_with(values), version),
+        done=done,
+        to=_page(plan_id),
+    )
+
+
+def _preview(plan_id: UUID, flags: list[Any], version: str) -> api.Answer:
+    """What the plan would change if it had these flags."""
+    path = f"{PATH}/{plan_id}/preview"
+    return api.call("POST", path, body={"flags": flags}, if_match=version)
 
 
 def _flag(plan_id: UUID, key: str) -> Any:

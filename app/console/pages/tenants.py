@@ -34,6 +34,14 @@ CONTACT = (
 )
 NAMES = (Field("name", "Name", is_required=True), Field("slug", "Slug", is_required=True))
 ORGANIZATION = Field("idp_org_id", "Organization id of the identity provider", is_required=True)
+UNTIL = Field(
+    "until",
+    "Until",
+    "datetime-local",
+    help="In UTC. Empty: until it is withdrawn.",
+    is_nullable=True,
+)
+REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is_required=True)
 NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
 
 
@@ -134,6 +142,53 @@ def edit_tenant_metadata(tenant_id: UUID) -> Any:
         done="The metadata was changed.",
         to=_page(tenant_id),
         changed_only=True,
+    )
+
+
+@console.route("/tenants/<uuid:tenant_id>/plan", methods=["GET", "POST"])
+@signed_in
+def assign_plan(tenant_id: UUID) -> Any:
+    """Assign a plan to a tenant, until a moment or until it is withdrawn."""
+    found = api.get(f"/v1/tenants/{tenant_id}")
+    names = [each["name"] for each in api.get("/v1/billing/plans", limit=100).data]
+    plan = Field("plan_name", "Plan", "select", choices=[(n, n) for n in names], is_required=True)
+    form = Form(
+        "Assign a plan",
+        (plan, UNTIL, REASON),
+        values={"plan_name": found.data["plan_name"]},
+        version=found.etag,
+        intro="It takes precedence over every subscription until it ends or is withdrawn.",
+        submit="Assign the plan",
+        back=_page(tenant_id),
+        context={"tenant": found.data},
+    )
+    return form.run(
+        lambda values, version: api.call(
+            "PUT", f"/v1/tenants/{tenant_id}/plan", body=values, if_match=version
+        ),
+        done="The plan was assigned.",
+        to=_page(tenant_id),
+    )
+
+
+@console.route("/tenants/<uuid:tenant_id>/plan/withdraw", methods=["GET", "POST"])
+@signed_in
+def withdraw_plan(tenant_id: UUID) -> Any:
+    """Withdraw a tenant's assigned plan."""
+    found = api.get(f"/v1/tenants/{tenant_id}")
+    form = Form(
+        "Withdraw the assigned plan",
+        version=found.etag,
+        intro="The tenant's subscription, or the default plan, decides again.",
+        submit="Withdraw",
+        is_dangerous=True,
+        back=_page(tenant_id),
+        context={"tenant": found.data},
+    )
+    return form.run(
+        lambda _, version: api.call("DELETE", f"/v1/tenants/{tenant_id}/plan", if_match=version),
+        done="The assigned plan was withdrawn.",
+        to=_page(tenant_id),
     )
 
 

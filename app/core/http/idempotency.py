@@ -32,7 +32,7 @@ MAX_KEY_LENGTH = 255
 METHODS = ("POST", "PATCH")
 LOCATION = ("header", "idempotency-key")
 DISTINGUISHING_HEADERS = ("If-Match", "X-Source-Timestamp", "Content-Type")
-STORED_HEADERS = ("Content-Type", "ETag", "Location", "X-Update-Ignored")
+STORED_HEADERS = ("Content-Type", "ETag", "Location", "X-Plan-Unknown", "X-Update-Ignored")
 
 
 class IdempotencyInProgress(Conflict):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from functools import cache
 from typing import cast
 
@@ -29,6 +30,7 @@ DURATION = Histogram(
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
 SCHEDULER_RUN = "metrics:scheduler_last_run"
+OVER_LIMITS = "metrics:tenants_over_limits"  # field "usage" or "seats"
 
 
 def observe_request(status: int, seconds: float) -> None:
@@ -76,3 +78,18 @@ def note_scheduler_run(redis: Redis) -> None:
 def scheduler_run(redis: Redis) -> float:
     """When a scheduler last queued jobs, in seconds since 1970; 0 for never."""
     return float(cast("bytes | None", redis.get(SCHEDULER_RUN)) or 0)
+
+
+def note_over_limits(redis: Redis, counts: Mapping[str, int]) -> None:
+    """Store how many tenants are over a limit, by its kind; without Redis nothing is stored."""
+    try:
+        for kind, count in counts.items():
+            redis.hset(OVER_LIMITS, kind, count)
+    except RedisError as fault:
+        log.warning("over_limits_not_noted", extra={"reason": str(fault)})
+
+
+def over_limits(redis: Redis) -> dict[str, int]:
+    """What :func:`note_over_limits` stored last; empty for never."""
+    stored = cast("dict[bytes, bytes]", redis.hgetall(OVER_LIMITS))
+    return {kind.decode(): int(count) for kind, count in stored.items()}

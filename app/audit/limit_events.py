@@ -1,0 +1,50 @@
+"""The audit rows and the metric of limits whose thresholds are crossed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from prometheus_client import Counter
+
+from app.audit.service import add_event
+from app.core.actors import Actor
+from app.core.db.queries import Change
+from app.core.db.transactions import on_commit
+
+CROSSED = Counter("limits_crossed_total", "Thresholds of limits that were crossed.", ["event"])
+
+
+def announce(
+    percent: int,
+    *,
+    tenant_id: UUID,
+    feature: str,
+    used: int,
+    limit: int,
+    policy: str,
+    resets_at: datetime | None,
+    actor: Actor,
+) -> None:
+    """Record that ``percent`` of a limit are used: ``limit.warning``, or ``limit.reached`` at 100.
+
+    ``resets_at`` is None where the count never starts anew.
+    """
+    event = "limit.reached" if percent >= 100 else "limit.warning"
+    state = {
+        "used": used,
+        "limit": limit,
+        "percent": percent,
+        "policy": policy,
+        "resets_at": resets_at,
+    }
+    add_event(
+        event,
+        target_type="limit",
+        target_id=feature,
+        tenant_id=tenant_id,
+        change=Change({}, state),
+        actor=actor,
+        data={"feature": feature, **state},
+    )
+    on_commit(CROSSED.labels(event).inc)

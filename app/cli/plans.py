@@ -1,0 +1,86 @@
+"""``flask plans``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+import click
+import yaml
+
+from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
+from app.cli.records import checked
+from app.core.actors import SYSTEM_CLI
+from app.core.db.transactions import savepoint
+from app.flags import plan_files
+from app.flags.plan_files import Difference
+from app.flags.schemas import PlanPresetCreateSchema
+
+plans = AppGroup("plans", help="Keep the plan presets in a file: export them, and apply changes.")
+
+
+class _RolledBack(Exception):
+    """Ends the savepoint of a dry run."""
+
+
+@plans.command("apply")
+@click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.option("--dry-run", is_flag=True, help="Show the difference, and change nothing.")
+@click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
+@json_option
+@operator
+def apply(file: IO[str], dry_run: bool, force: bool, as_json: bool) -> None:
+    """Create and change plan presets as FILE says (YAML, - is standard input).
+
+    All is applied in one transaction, or nothing. FILE has the form that flask plans export prints.
+    Presets that it lacks are left as they are; flags that a preset in it lacks are removed.
+    """
+    wanted = _read(file.read())
+    found: list[Difference] = []
+    with suppress(_RolledBack), savepoint():
+        found = plan_files.apply(wanted, force=force, actor=SYSTEM_CLI)
+        if dry_run:
+            raise _RolledBack
+    print_rows([one._asdict() for one in found], Difference._fields, as_json=as_json)
+    if not as_json:
+        told = "would differ; nothing was changed" if dry_run else "changed"
+        click.echo(f"{len(found)} {told}." if found else "No difference.", err=True)
+
+
+@plans.command("export")
+@json_option
+@operator
+def export(as_json: bool) -> None:
+    """Print all plan presets as YAML, which flask plans apply takes."""
+    document = {"plans": list(plan_files.export())}
+    if as_json:
+        print_json(document)
+    else:
+        click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def _read(text: str) -> Sequence[dict[str, Any]]:
+    """The presets of a file; raises UsageError for another form."""
+    try:
+        # By way of JSON: a date or another type of YAML alone is refused.
+        document = json.loads(json.dumps(yaml.safe_load(text), allow_nan=False))
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as fault:
+        raise click.UsageError(
+            f"This is not YAML with JSON's types (put dates in quotes): {fault}"
+        ) from None
+    if not isinstance(document, dict) or not isinstance(document.get("plans"), list):
+        raise click.UsageError("The file needs a list named plans.")
+    found = []
+    for given in document["plans"]:
+        if not isinstance(given, dict):
+            raise click.UsageError("Each plan is a mapping with a name and flags.")
+        try:
+            found.append(checked(PlanPresetCreateSchema, given))
+        except click.UsageError as fault:
+            raise click.UsageError(f"{given.get('name', 'A plan')}: {fault.message}") from None
+    names = [plan["name"] for plan in found]
+    if len(set(names)) < len(names):
+        raise click.UsageError("A plan is in the file twice.")
+    return found

@@ -1,0 +1,52 @@
+"""Announces the overrides whose time is over. Evaluation compares the time itself."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, func, select, tuple_, update
+
+from app.audit import service as audit
+from app.core.actors import Actor
+from app.core.db.bulk import inserts_in_one_statement
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.flags.models import FeatureOverride
+
+BATCH = 500
+
+_table = FeatureOverride.__table__
+_key = tuple_(FeatureOverride.tenant_id, FeatureOverride.id)
+_expired = (
+    select(FeatureOverride.tenant_id, FeatureOverride.id)
+    .where(
+        FeatureOverride.expires_at <= func.now(),
+        FeatureOverride.expires_at.is_distinct_from(FeatureOverride.announced_expiry),
+    )
+    .order_by(FeatureOverride.expires_at)
+    .limit(bindparam("limit"))
+    .with_for_update(skip_locked=True)
+)
+TAKE_EXPIRED = Statement(
+    "feature_overrides.take_expired",
+    update(_table)
+    .where(_key.in_(_expired))
+    .values(announced_expiry=_table.c.expires_at)
+    .returning(FeatureOverride),
+)
+"""The row's version stays: what a reader sees of an override does not change."""
+
+
+def announce(*, actor: Actor) -> bool:
+    """Record ``override.expired`` for some overrides, once for each expiry.
+
+    Returns whether there may be others. An override with a new expiry is announced again.
+    """
+    expired = TAKE_EXPIRED.all(limit=BATCH)
+    with inserts_in_one_statement():
+        for override in expired:
+            before = {
+                "flag_key": override.flag_key,
+                "flag_value": override.flag_value,
+                "expires_at": override.expires_at,
+            }
+            audit.record("override.expired", override, Change(before, {}), actor=actor)
+    return len(expired) == BATCH

@@ -1,0 +1,79 @@
+"""Plan presets kept as code: apply a list of presets, and export all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from app.core.actors import Actor
+from app.core.db.pages import MAX_LIMIT, Paging
+from app.core.json_text import differs
+from app.flags.models import PlanPreset
+from app.flags.presets import create_preset, find_preset, list_presets, update_preset
+
+FIELDS = ("name", "display_name", "flags")
+
+
+class Difference(NamedTuple):
+    """What applying a list changes of one preset: the preset, its display name or one flag.
+
+    ``before`` is None for what is added, ``after`` for what is removed.
+    """
+
+    plan: str
+    item: str
+    before: Any
+    after: Any
+
+
+def apply(
+    plans: Sequence[Mapping[str, Any]], *, force: bool = False, actor: Actor
+) -> list[Difference]:
+    """Create the presets that are missing and update the others, by name; returns what differs.
+
+    Presets that ``plans`` lacks are left as they are. Raises what :func:`update_preset` raises.
+    """
+    return [
+        difference
+        for plan in sorted(plans, key=lambda plan: str(plan["name"]))
+        for difference in _apply(plan, force=force, actor=actor)
+    ]
+
+
+def export() -> Iterator[dict[str, Any]]:
+    """All presets, oldest first, as :func:`apply` takes them."""
+    cursor = None
+    while True:
+        page = list_presets(Paging(MAX_LIMIT, cursor))
+        for preset in page.items:
+            yield {name: getattr(preset, name) for name in FIELDS}
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _apply(plan: Mapping[str, Any], *, force: bool, actor: Actor) -> Iterator[Difference]:
+    known = find_preset(plan["name"])
+    if known is None:
+        made = create_preset(**plan, actor=actor)
+        yield Difference(made.name, "preset", None, made.display_name)
+        yield from _of_flags(made.name, [], made.flags)
+        return
+    changed = update_preset(known.id, plan, force=force, actor=actor)
+    yield from _between(known, changed)
+
+
+def _between(old: PlanPreset, new: PlanPreset) -> Iterator[Difference]:
+    if old.display_name != new.display_name:
+        yield Difference(new.name, "display_name", old.display_name, new.display_name)
+    yield from _of_flags(new.name, old.flags, new.flags)
+
+
+def _of_flags(
+    plan: str, old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]
+) -> Iterator[Difference]:
+    before = {flag["flag_key"]: flag for flag in old}
+    after = {flag["flag_key"]: flag for flag in new}
+    for key in before | after:
+        if differs(before.get(key), after.get(key)):
+            yield Difference(plan, f"flag {key}", before.get(key), after.get(key))

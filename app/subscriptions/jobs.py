@@ -1,0 +1,53 @@
+"""Brings the plans of tenants after the clock, and after presets that are created later.
+
+It also announces the coming end of assigned plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from uuid import UUID
+
+from app.core.actors import SYSTEM_JOB
+from app.core.db import tenancy, transactions
+from app.core.db.transactions import transaction
+from app.core.jobs.queues import Queue, job
+from app.subscriptions import plan_assignments, plans
+
+BATCH = 500  # tenants
+
+
+@job(queue=Queue.MAINTENANCE, every=30)
+def follow_plans() -> None:
+    """End the assigned plans that are over, and follow presets that were created later.
+
+    Each tenant has a transaction of its own. It is harmless to run it twice. The coming ends are
+    announced in batches.
+    """
+    has_more = True
+    while has_more:
+        with transaction():
+            tenancy.enter(tenancy.PLATFORM)
+            has_more = plan_assignments.announce_endings(limit=BATCH, actor=SYSTEM_JOB)
+    _each(plan_assignments.find_ended, plan_assignments.end)
+    _each(plans.find_behind, plans.follow_plan)
+
+
+def _each(find: Callable[..., Sequence[UUID]], bring: Callable[..., object]) -> None:
+    """Call ``bring`` for each tenant that ``find`` names, until it names no other one."""
+    done: set[UUID] = set()
+    while True:
+        with transaction():
+            tenancy.enter(tenancy.PLATFORM)
+            found = set(find(limit=BATCH)) - done
+        if not found:
+            return
+        for tenant_id in found:
+            transactions.run(partial(_bring, bring, tenant_id))
+        done |= found
+
+
+def _bring(bring: Callable[..., object], tenant_id: UUID) -> None:
+    tenancy.enter(tenancy.PLATFORM)
+    bring(tenant_id, actor=SYSTEM_JOB)

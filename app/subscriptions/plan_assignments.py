@@ -1,0 +1,184 @@
+"""Plans that the platform assigns to tenants: trials, pilots, comped and internal tenants.
+
+An assigned plan takes precedence over every subscription until it ends or is deleted. Evaluation
+compares its end with PostgreSQL's clock. A job then ends the assignment, and ``plan_name`` of the
+tenant follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, delete, func, select, update
+
+from app.audit import service as audit
+from app.core.actors import Actor
+from app.core.clock import check_future
+from app.core.db import queries
+from app.core.db.bulk import inserts_in_one_statement
+from app.core.db.models import Moment
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.errors import Invalid, NotFound, value_error
+from app.core.json_text import differs
+from app.flags.models import PlanPreset
+from app.subscriptions.models import PlanAssignment
+from app.subscriptions.plans import follow_plan
+from app.tenants.models import Tenant
+
+FIELDS = ("plan_name", "until", "reason")
+NOTICE = timedelta(days=3)  # between the announcement of an end and the end
+_table = PlanAssignment.__table__
+_of_tenant = PlanAssignment.tenant_id == bindparam("of_tenant_id")
+
+LOCK_PRESET = Statement(
+    "plan_presets.lock_name",
+    select(PlanPreset.id)
+    .where(PlanPreset.name == bindparam("name"))
+    .with_for_update(read=True, key_share=True),
+)
+UPDATE = Statement(
+    "plan_assignments.update",
+    update(_table)
+    .where(_of_tenant)
+    .values(
+        {name: bindparam(name, type_=_table.c[name].type) for name in FIELDS}
+        | {"ending_announced_at": bindparam("ending_announced_at", type_=Moment)}
+    ),
+)
+END_NOW = Statement(
+    "plan_assignments.end_now",
+    update(_table).where(_of_tenant).values(until=func.least(PlanAssignment.until, func.now())),
+)
+DELETE = Statement("plan_assignments.delete", delete(_table).where(_of_tenant))
+_ending = (
+    select(PlanAssignment.tenant_id)
+    .where(
+        PlanAssignment.until > func.now(),
+        PlanAssignment.until <= func.now() + NOTICE,
+        PlanAssignment.ending_announced_at.is_(None),
+    )
+    .order_by(PlanAssignment.until)
+    .limit(bindparam("limit"))
+    .with_for_update(skip_locked=True)
+)
+TAKE_ENDING = Statement(
+    "plan_assignments.take_ending",
+    update(_table)
+    .where(PlanAssignment.tenant_id.in_(_ending))
+    .values(ending_announced_at=func.now())
+    .returning(PlanAssignment),
+)
+FIND_ENDED = Statement(
+    "plan_assignments.find_ended",
+    select(PlanAssignment.tenant_id)
+    .where(PlanAssignment.until <= func.now())
+    .order_by(PlanAssignment.until)
+    .limit(bindparam("limit")),
+)
+LOCK_ENDED = Statement(
+    "plan_assignments.lock_ended",
+    select(PlanAssignment).where(_of_tenant, PlanAssignment.until <= func.now()).with_for_update(),
+)
+
+
+def assign(
+    tenant_id: UUID | str,
+    *,
+    plan_name: str,
+    until: datetime | None,
+    reason: str,
+    actor: Actor,
+) -> None:
+    """Give the tenant a plan, or change its assigned plan; ``until`` None: until it is deleted.
+
+    Raises Invalid for an end in the past and a plan without a preset, and NotFound.
+    """
+    check_future(until, ("body", "until"))
+    tenant, _ = queries.lock_with(Tenant, queries.visible_id(tenant_id))
+    if LOCK_PRESET.scalar(name=plan_name) is None:
+        fault = value_error(["body", "plan_name"], "there is no such plan preset", plan_name)
+        raise Invalid(fault)
+    queries.check_precondition(tenant)
+    values = {"plan_name": plan_name, "until": until, "reason": reason}
+    known = queries.find_row(PlanAssignment, tenant_id=tenant.id)
+    before = {} if known is None else {name: getattr(known, name) for name in FIELDS}
+    changed = [name for name in FIELDS if known is None or differs(before[name], values[name])]
+    if not changed:
+        return
+    if known is None:
+        start = {"next_plan_name": tenant.plan_name, "created_by": actor.id}
+        queries.insert_row(PlanAssignment, {"tenant_id": tenant.id, **values, **start})
+    else:
+        announced = None if "until" in changed else known.ending_announced_at
+        UPDATE.execute(of_tenant_id=tenant.id, **values, ending_announced_at=announced)
+    change = Change(before, values).part(changed) if before else Change({}, values)
+    audit.record("tenant.plan_assigned", tenant, change, actor=actor)
+    follow_plan(tenant.id, actor=actor)
+
+
+def withdraw(tenant_id: UUID | str, *, actor: Actor) -> None:
+    """Delete the tenant's assigned plan; raises NotFound where it has none."""
+    tenant, _ = queries.lock_with(Tenant, queries.visible_id(tenant_id))
+    assignment = queries.find_row(PlanAssignment, tenant_id=tenant.id)
+    if assignment is None:
+        raise NotFound
+    queries.check_precondition(tenant)
+    END_NOW.execute(of_tenant_id=tenant.id)
+    follow_plan(tenant.id, actor=actor)
+    _delete(assignment, "tenant.plan_withdrawn", actor)
+
+
+def announce_endings(*, limit: int, actor: Actor) -> bool:
+    """Record ``trial.ending`` for some plans that end within :data:`NOTICE`, once for each end.
+
+    Returns whether there may be others. A new end is announced again.
+    """
+    ending = TAKE_ENDING.all(limit=limit)
+    with inserts_in_one_statement():
+        for assignment in ending:
+            _record("trial.ending", assignment, Change({}, _shown(assignment)), actor)
+    return len(ending) == limit
+
+
+def find_ended(*, limit: int) -> Sequence[UUID]:
+    """The tenants whose assigned plan has ended, those that ended first, first."""
+    return FIND_ENDED.scalars(limit=limit)
+
+
+def end(tenant_id: UUID, *, actor: Actor) -> None:
+    """End the tenant's assigned plan, which is over; the tenant's plan follows.
+
+    Does nothing where the assigned plan was extended or deleted meanwhile. This is called once for
+    each assigned plan that ends by itself.
+    """
+    follow_plan(tenant_id, actor=actor)  # locks the tenant
+    assignment = LOCK_ENDED.first(of_tenant_id=tenant_id)
+    if assignment is not None:
+        _delete(assignment, "trial.ended", actor)
+
+
+def _delete(assignment: Any, action: str, actor: Actor) -> None:
+    """Delete an assignment that is no longer in force."""
+    DELETE.execute(of_tenant_id=assignment.tenant_id)
+    change = Change({name: getattr(assignment, name) for name in FIELDS}, {})
+    _record(action, assignment, change, actor)
+
+
+def _record(action: str, assignment: Any, change: Change, actor: Actor) -> None:
+    audit.add_event(
+        action,
+        target_type="tenant",
+        target_id=str(assignment.tenant_id),
+        tenant_id=assignment.tenant_id,
+        change=change,
+        actor=actor,
+        data=_shown(assignment),
+    )
+
+
+def _shown(assignment: Any) -> dict[str, Any]:
+    return {name: getattr(assignment, name) for name in (*FIELDS, "next_plan_name")}

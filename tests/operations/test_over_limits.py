@@ -1,0 +1,147 @@
+"""Tenants over their limits and trials that no job has ended, in /metrics and flask doctor."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.cli.doctor.limits import SHOWN
+from app.core.clock import utcnow
+from app.flags.models import FeatureOverride
+from app.operations import jobs
+from app.subscriptions.models import PlanAssignment
+from app.usage.models import UsageCounter
+from tests import database
+from tests.cli.test_doctor import examine
+from tests.factories import (
+    create_limits,
+    create_membership,
+    create_override,
+    create_tenant,
+    create_user,
+    limit_flag,
+    save,
+)
+from tests.operations.test_metrics import samples
+
+PAST, FUTURE = "2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def preset(app):
+    return create_limits(
+        "free",
+        limit_flag("calls", 10, period="day"),
+        limit_flag("projects", 3),
+        limit_flag("open", -1),
+        limit_flag("seats", 1),
+    )
+
+
+@pytest.fixture
+def use(preset):
+    """Store a count of this day, or of one without an end."""
+
+    def store(tenant, feature, used, **values):
+        if feature == "calls":
+            day = utcnow().replace(hour=0, minute=0, second=0, microsecond=0)
+            values = {"period_start": day, "period_end": FUTURE} | values
+        values = {"period_start": "1970-01-01T00:00:00Z"} | values
+        save(UsageCounter, tenant_id=tenant.id, feature=feature, used=used, announced=0, **values)
+
+    return store
+
+
+def join(tenant, count):
+    for _ in range(count):
+        create_membership(tenant, create_user(tenant))
+
+
+@pytest.fixture
+def counted(app, api):
+    """The two gauges after the job has run."""
+
+    def run():
+        with app.app_context():
+            jobs.count_over_limits()
+        found = samples(api.get("/metrics").text)
+        return tuple(found["tenants_over_limits", ("kind", kind)] for kind in ("usage", "seats"))
+
+    return run
+
+
+class TestTenantsOverLimits:
+    def test_are_counted_once_each(self, use, counted):
+        over, full = create_tenant(), create_tenant()
+        for feature, used in (("calls", 11), ("projects", 4), ("open", 10**15)):
+            use(over, feature, used)
+        for feature, used in (("calls", 10), ("projects", 3)):
+            use(full, feature, used)
+        join(over, 2)
+        join(full, 1)
+        join(create_tenant(), 3)
+
+        assert counted() == (1, 2)
+
+    def test_do_not_count_for_a_period_that_is_over(self, use, counted):
+        tenant = create_tenant()
+        use(tenant, "calls", 11, period_start=PAST, period_end="2020-01-02T00:00:00Z")
+
+        assert counted() == (0, 0)
+
+    def test_count_with_the_override_in_force(self, preset, use, counted):
+        lowered, raised, expired = create_tenant(), create_tenant(), create_tenant()
+        for tenant, most in ((lowered, 2), (raised, 100), (expired, 100)):
+            expires_at = PAST if tenant is expired else None
+            for feature in ("projects", "seats"):
+                create_override(tenant, preset, feature, most, expires_at=expires_at)
+            use(tenant, "projects", 3 if tenant is lowered else 4)
+            join(tenant, 3)
+
+        assert len(database.rows(FeatureOverride)) == 6
+        assert counted() == (2, 2)
+
+    def test_do_not_count_inactive_members(self, preset, counted):
+        tenant = create_tenant()
+        join(tenant, 1)
+        create_membership(tenant, create_user(tenant, is_active=False))
+        create_membership(tenant, create_user(tenant), is_active=False)
+
+        assert counted() == (0, 0)
+
+    def test_are_listed_by_the_doctor(self, environment, use):
+        for number in range(SHOWN + 1):
+            use(create_tenant(slug=f"t{number:02}"), "calls", 11)
+        tenant = create_tenant(slug="a")
+        use(tenant, "projects", 4)
+        join(tenant, 2)
+
+        found = examine(environment)[0]["limits"]
+
+        assert found["ok"]
+        assert found["found"].startswith("exceeded by a: projects seats; t00: calls; t01")
+        assert found["found"].endswith("t08: calls; …")
+        assert "Override the limits" in found["fix"]
+
+
+class TestTrials:
+    @pytest.fixture
+    def assign(self, app):
+        def store(until):
+            values = {"plan_name": "free", "next_plan_name": "free", "reason": "", "created_by": ""}
+            save(PlanAssignment, tenant_id=create_tenant().id, until=until, **values)
+
+        return store
+
+    def test_that_no_job_has_ended_are_counted(self, api, environment, assign):
+        for until in (None, FUTURE, utcnow(), PAST, PAST):
+            assign(until)
+
+        assert samples(api.get("/metrics").text)["trials_overdue",] == 2
+        found = examine(environment)[0]["trials"]
+        assert (found["ok"], found["found"]) == (False, "2 over, but not ended")
+        assert "flask jobs scheduler" in found["fix"]
+
+    def test_that_go_on_are_no_fault(self, environment, assign):
+        assign(FUTURE)
+
+        assert examine(environment)[0]["trials"]["ok"]
