@@ -15,6 +15,7 @@ from flask import Response, request, url_for
 
 FOLDER = Path(__file__).parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+CACHED = "public, max-age=31536000, immutable"
 NAMES = ("pico.min.css", "console.css", "htmx.min.js", "console.js", "icon.svg")
 
 
@@ -46,8 +47,12 @@ def asset_url(name: str) -> str:
     return url_for("console.read_asset", digest=get_asset(name).digest, name=name)
 
 
-def asset_response(name: str) -> Response:
-    """The file, compressed if the browser takes that."""
+def asset_response(name: str, digest: str) -> Response:
+    """The file, compressed if the browser takes that.
+
+    During an update a page of another version may ask for it, by another digest. Then it is not
+    cached. Raises KeyError for an unknown name.
+    """
     asset = get_asset(name)
     response = Response(asset.compressed, content_type=asset.content_type)
     if request.accept_encodings.quality("gzip") > 0:
@@ -55,5 +60,6 @@ def asset_response(name: str) -> Response:
     else:
         response.data = gzip.decompress(asset.compressed)
     response.vary.add("Accept-Encoding")
-    response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+    is_asked_for = asset.digest == digest
+    response.headers["Cache-Control"] = CACHED if is_asked_for else "no-store"
     return response

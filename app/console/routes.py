@@ -17,7 +17,7 @@ from app.console.blueprint import console
 def read_asset(digest: str, name: str) -> Response:
     """Send a style sheet or a script."""
     try:
-        return asset_response(name)
+        return asset_response(name, digest)
     except KeyError:
         raise NotFound from None
 

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from app import create_app
+from app.auth import sessions
 from app.console.assets import FOLDER, NAMES, get_asset
 from tests import database
+from tests.console.conftest import Browser
 from tests.console.world import addresses, create_world
 from tests.custom_fields.fields import create_field
+from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
     create_limits,
@@ -85,6 +89,17 @@ class TestEveryPage:
 
         assert answer.status_code == 404
         assert "There is nothing here" in answer.text
+
+    def test_has_no_transaction_open_while_it_calls_the_api(self, app, environment, world):
+        """One connection is enough, for the session and then for each call of the API."""
+        settings = {**environment, "DB_POOL_SIZE": "1", "DB_POOL_TIMEOUT": "1"}
+        narrow = create_app(settings, with_commands=False)
+        with platform_transaction():
+            browser = Browser(
+                narrow, sessions.start(world["user"].idp_user_id, world["idp_org_id"])
+            )
+
+        assert browser.get(f"/console/tenants/{world['tenant_id']}").status_code == 200
 
     def test_is_small(self, app, signed_in, world):
         browser = signed_in()
@@ -495,6 +510,12 @@ class TestAssets:
         assert packed.headers["Content-Encoding"] == "gzip"
         assert gzip.decompress(packed.data) == plain.data
         assert "immutable" in packed.headers["Cache-Control"]
+
+    def test_of_another_version_are_not_cached(self, anonymous):
+        answer = anonymous.get("/console/assets/another/htmx.min.js")
+
+        assert answer.status_code == 200
+        assert answer.headers["Cache-Control"] == "no-store"
 
     @pytest.mark.parametrize("name", ["../access.py", "console.py", "vendor", "pico.min.css.gz"])
     def test_nothing_else_is_sent(self, anonymous, name):

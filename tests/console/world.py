@@ -44,6 +44,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
     ((key_id,),) = database.query("SELECT id FROM api_keys")
     return {
         "tenant_id": tenant.id,
+        "idp_org_id": tenant.idp_org_id,
         "user_id": user.id,
         "membership_id": membership.id,
         "subscription_id": create_subscription(tenant).id,

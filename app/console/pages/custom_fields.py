@@ -192,7 +192,8 @@ def order_fields(tenant_id: UUID) -> Any:
             body = {"entity_type": entity_type, "field_ids": ids}
             query = {"tenant_id": tenant_id}
             succeeded(api.call("POST", f"{PATH}/reorder", query=query, body=body))
-    return set_notice(redirect(_list(tenant_id), 303), "The order was changed.")
+            return set_notice(redirect(_list(tenant_id), 303), "The order was changed.")
+    return redirect(_list(tenant_id), 303)
 
 
 def _form(

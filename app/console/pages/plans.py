@@ -38,6 +38,7 @@ class Percentages(Field):
 
 FILTERS = (Filter("name", "Name"),)
 NAME = Field("name", "Name", is_required=True)
+DISPLAY_NAME = Field("display_name", "Name for people")
 TYPES = ("boolean", "string", "number", "json", "limit")
 KEY = Field("flag_key", "Key", help="Letters, digits and . _ -", is_required=True)
 DESCRIPTION = Field("description", "Description", "textarea")
@@ -70,7 +71,7 @@ def create_plan() -> Any:
     """Create a plan."""
     form = Form(
         "New plan",
-        (NAME,),
+        (NAME, DISPLAY_NAME),
         submit="Create",
         back=url_for("console.list_plans"),
     )
@@ -104,7 +105,7 @@ def edit_plan(plan_id: UUID) -> Any:
     page = url_for("console.show_plan", plan_id=plan_id)
     form = Form(
         f"Rename the plan {found.data['name']}",
-        (NAME,),
+        (NAME, DISPLAY_NAME),
         values=found.data,
         version=found.etag,
         intro="The change applies to all tenants of the plan at once.",
@@ -116,6 +117,7 @@ def edit_plan(plan_id: UUID) -> Any:
         ),
         done="The plan was renamed.",
         to=page,
+        changed_only=True,
     )
 
 
