@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextvars import Context
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from app.core.http.rate_limit import IS_COUNTED
 from app.core.observability.logs import current_request_id
 
 FORM_KEY = "form_key"  # the form's input
+KEY = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+TAG = re.compile(r'"[!#-~]{1,128}"')
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,10 @@ def call(
     """
     headers = {"X-Request-Id": current_request_id()}
     if if_match:
-        headers["If-Match"] = if_match
-    if method in idempotency.METHODS and request.form.get(FORM_KEY):
-        headers["Idempotency-Key"] = request.form[FORM_KEY]
+        headers["If-Match"] = if_match if TAG.fullmatch(if_match) else '"unknown"'
+    key = request.form.get(FORM_KEY, "")
+    if method in idempotency.METHODS and KEY.fullmatch(key):
+        headers["Idempotency-Key"] = key
     given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
     response = Context().run(
         Client(current_app.wsgi_app, use_cookies=False).open,

@@ -177,6 +177,47 @@ class TestWhatWasTyped:
         assert browser.get("/console").status_code == 200
 
 
+class TestGarbage:
+    NAMES = (
+        "form_version", "form_key", "form_confirmation", "name", "slug", "role", "reason", "until",
+        "flag_value", "flag_key", "default_value", "expires_at", "permissions", "options", "label",
+        "field_key", "field_type", "entity_type", "field_id", "email", "idp_user_id", "plan_name",
+        "period", "policy", "warn_at", "idp_org_id", "to", "department", "org_id", "next", "token",
+    )  # fmt: skip
+
+    @pytest.mark.parametrize("text", ["\0", "a\r\nb: c", "é☃", "x" * 5000, "[" * 2000, "9" * 5000])
+    def test_in_forms_is_never_an_error_of_the_server(self, app, signed_in, world, text):
+        browser = signed_in()
+        data = dict.fromkeys(self.NAMES, text)
+
+        answers = {
+            path: browser.post(path, data=data).status_code
+            for path in addresses(app, world, method="POST")
+            if not path.endswith("/sign-out")
+        }
+
+        assert {path: status for path, status in answers.items() if status >= 500} == {}
+
+    @pytest.mark.parametrize("text", ["%00", "%ff", "%0d%0a", "x" * 5000, "%ed%a0%80"])
+    def test_in_addresses_is_never_an_error_of_the_server(self, app, signed_in, world, text):
+        browser = signed_in()
+        names = (
+            "q",
+            "cursor",
+            "slug",
+            "email",
+            "is_active",
+            "actor",
+            "permission",
+            "type",
+            "address",
+        )
+        query = "&".join(f"{name}={text}" for name in names)
+
+        for path in [*addresses(app, world), "/console/suppressions/remove"]:
+            assert browser.get(f"{path}?{query}").status_code < 500, path
+
+
 class TestForms:
     def test_a_change_says_so_once_and_names_the_person_in_the_audit(self, signed_in, tenant):
         user, _, _ = create_member(tenant, "owner")

@@ -57,11 +57,13 @@ def create_world(tenant: Any) -> dict[str, Any]:
     }
 
 
-def addresses(app: Flask, world: dict[str, Any], *, of_tenant: bool = False) -> list[str]:
-    """The addresses of the pages, or only of those of the tenant."""
+def addresses(
+    app: Flask, world: dict[str, Any], *, of_tenant: bool = False, method: str = "GET"
+) -> list[str]:
+    """The addresses of the pages that take ``method``, or only of those of the tenant."""
     found = []
     for rule in app.url_map.iter_rules():
-        is_page = rule.endpoint.startswith("console.") and "GET" in (rule.methods or ())
+        is_page = rule.endpoint.startswith("console.") and method in (rule.methods or ())
         is_wanted = "tenant_id" in rule.arguments or not of_tenant
         if is_page and is_wanted and rule.endpoint not in LEFT_OUT:
             values = {name: str(world[name]) for name in rule.arguments}
