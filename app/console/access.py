@@ -29,7 +29,9 @@ View = TypeVar("View", bound=Callable[..., Any])
 COOKIE = "console"
 SAFE_METHODS = ("GET", "HEAD")
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-OWN_PAGE = re.compile(r"/console(?:[/?][!-\[\]-~]*)?")  # no backslash, space or control character
+OWN_PAGE = re.compile(
+    r"/console(?:[/?][!-\[\]-~]{0,2000})?"
+)  # no backslash, space or control character
 ENDED = "Your session has ended, or you have no active membership here. Sign in again."
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none';"

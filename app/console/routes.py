@@ -38,9 +38,7 @@ def open_console(app: Flask) -> None:
     @public
     def start() -> Response:
         """Lead a browser to the console, and any other client to the documentation."""
-        is_browser = request.accept_mimetypes.accept_html and "text/html" in str(
-            request.accept_mimetypes
-        )
+        is_browser = "text/html" in dict(request.accept_mimetypes)  # not only */*
         response = redirect("/console" if is_browser else "/docs", 302)
         response.headers["Vary"] = "Accept"
         return response  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Signing in by a one-time link, choosing a tenant, signing out."""
+"""Signing in by a one-time link or by OpenID Connect, choosing a tenant, signing out."""
 
 from __future__ import annotations
 
@@ -68,9 +68,10 @@ def use_link() -> Any:
 @public
 def begin_oidc() -> Response:
     """Lead to the identity provider. The state is a ticket, and this browser's cookie has it too."""
+    rate_limits().count_credential("")  # for the address, because each attempt is stored
     provider = _provider()
     attempt = oidc.begin()
-    data = {**asdict(attempt), "next": request.args.get("next", "")}
+    data = {**asdict(attempt), "next": safe_target(request.args.get("next", ""))}
     state = transactions.run(lambda: sessions.create_ticket(OIDC, data=data))
     response = redirect(provider.authorization_url(attempt, state, _callback_url()), 303)
     return remember_state(response, state)
