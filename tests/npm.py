@@ -23,7 +23,13 @@ INSTALL = (
 
 
 def node_with(source: Path, script: Path, cache: pytest.Cache) -> list[str]:
-    """The command that runs ``script`` with the packages of the lock file in ``source``.
+    """The command that runs ``script`` with the packages of the lock file in ``source``."""
+    node, folder = install_packages(source, cache)
+    return [node, str(shutil.copy(script, folder))]
+
+
+def install_packages(source: Path, cache: pytest.Cache) -> tuple[str, Path]:
+    """Node, and the folder with the packages of the lock file in ``source``.
 
     Skips the test without node and npm, and where npm cannot get the packages.
     """
@@ -34,7 +40,7 @@ def node_with(source: Path, script: Path, cache: pytest.Cache) -> list[str]:
     folder = cache.mkdir(f"npm-{digest.hexdigest()[:16]}")
     if not (folder / "node_modules").exists():
         _install(npm, source, folder)
-    return [node, str(shutil.copy(script, folder))]
+    return node, folder
 
 
 def _install(npm: str, source: Path, folder: Path) -> None:

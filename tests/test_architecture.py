@@ -38,10 +38,11 @@ LAYERS = (
     ("custom_fields",),
     ("tenants", "platform_admins", "operations", "access"),
     ("memberships",),
-    ("users", "subscriptions", "flags", "emails", "api_keys"),
+    ("users", "subscriptions", "flags", "emails", "api_keys", "webhook_endpoints"),
     ("usage",),
-    ("identity_sync",),
+    ("identity_sync", "scim"),
     ("webhooks", "imports", "events"),
+    ("webhook_deliveries",),
     ("privacy",),
     ("console",),
     ("cli",),
@@ -428,6 +429,7 @@ GLOBAL = {
     "suppressions",
     "tenants",
     "webhook_events",
+    "webhook_feed",
 }
 
 

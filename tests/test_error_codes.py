@@ -30,6 +30,7 @@ IMPOSSIBLE = {
         "idp_user_id_taken",
         "provider_field",
         "email_taken",
+        "managed_by_directory",
         "seat_limit",
     },
     ("patch", "/v1/memberships/tenant/{membership_id}/role"): {

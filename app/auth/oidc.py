@@ -18,7 +18,7 @@ import jwt
 from app.auth.tokens import LEEWAY, Claims, KeySet
 from app.config import Config
 from app.core.errors import Unauthenticated, Unavailable
-from app.core.http_fetch import FetchFailed, fetch
+from app.core.outgoing import OPERATOR, FetchFailed
 
 DISCOVERY = "/.well-known/openid-configuration"
 MAX_AGE = 3600.0  # seconds for which the provider's metadata is used
@@ -146,7 +146,7 @@ class IdentityProvider:
                 return self._metadata
             try:
                 url = issuer.rstrip("/") + DISCOVERY
-                metadata = json.loads(fetch(url, timeout=TIMEOUT, max_bytes=MAX_SIZE))
+                metadata = json.loads(OPERATOR.fetch(url, timeout=TIMEOUT, max_bytes=MAX_SIZE))
                 if metadata["issuer"] != issuer:
                     raise ValueError("the metadata is of another issuer")
                 names = ("authorization_endpoint", "token_endpoint", "jwks_uri")

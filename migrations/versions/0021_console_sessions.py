@@ -7,7 +7,7 @@ from sqlalchemy.dialects import postgresql
 from migrations.security import grant
 
 revision = "0021"
-down_revision = "0019"
+down_revision = "0020"
 branch_labels = None
 depends_on = None
 

@@ -37,7 +37,7 @@ def register_hooks(app: Flask, limits: RateLimits) -> None:
             raise PermissionDenied("This endpoint names no permission.")
         is_guarded = getattr(access, "permission", None) is not None
         if is_guarded and IS_COUNTED not in request.environ:
-            limits.count_request()
+            limits.count_request(is_scim=getattr(access, "is_scim", False))
 
     @app.after_request
     def finish(response: Response) -> Response:
