@@ -40,12 +40,18 @@ TENANT = (
     ("list_subscriptions", "Subscriptions", Permission.BILLING_READ),
     ("list_fields", "Custom fields", Permission.CUSTOM_FIELDS_READ),
     ("list_api_keys", "API keys", Permission.API_KEYS_READ),
+    ("list_endpoints", "Events out", Permission.EVENTS_READ),
+    ("list_connections", "SCIM", Permission.SCIM_READ),
     ("list_audit", "Audit", Permission.AUDIT_READ),
 )
 # Pages that are opened from a list, and the list they belong to.
 PARTS = {
     "member": "list_members",
     "user": "list_users",
+    "connection": "list_connections",
+    "delivery": "list_endpoints",
+    "endpoint": "list_endpoints",
+    "event": "list_endpoints",
     "override": "list_flags",
     "flag": "list_flags",
     "subscription": "list_subscriptions",

@@ -454,6 +454,51 @@ class TestForms:
         assert api.get("/v1/users", token=secret).status_code == 200
         assert secret not in browser.get(base).text
 
+    def test_an_endpoint_is_created_changed_tested_and_deleted(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        base = f"/console/tenants/{tenant.id}/endpoints"
+        url = "https://hooks.example.com/all"
+
+        created = browser.send(f"{base}/new", url=url, types="user.*\ntenant.updated")
+        endpoint = re.search(rf'href="({base}/[0-9a-f-]+)"', browser.get(base).text)[1]
+        answers = [
+            browser.send(f"{endpoint}/edit", url=url, types="*", is_active="on"),
+            browser.send(f"{endpoint}/test", type="user.created"),
+        ]
+        rotated = browser.send(f"{endpoint}/rotate")
+        page = browser.get(endpoint).text
+        removed = browser.send(f"{endpoint}/delete", form_confirmation="acme")
+
+        assert [created.status_code, rotated.status_code] == [201, 200]
+        secrets = [re.search(r'id="secret">([^<]+)<', each.text)[1] for each in (created, rotated)]
+        assert all(each.startswith("whsec_") for each in secrets)
+        assert secrets[0] != secrets[1]
+        assert not any(each in page for each in secrets)
+        assert [each.status_code for each in (*answers, removed)] == [303] * 3
+        assert "user.created" in page
+
+    def test_a_scim_connection_is_created_with_instructions(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        base = f"/console/tenants/{tenant.id}/scim"
+        values = {"default_role": "viewer", "deactivate": "membership"}
+
+        created = browser.send(
+            f"{base}/new", name="Okta", provider="okta", group_roles='{"F": "billing"}', **values
+        )
+        connection = re.search(rf'href="({base}/[0-9a-f-]+)"', browser.get(base).text)[1]
+        changed = browser.send(
+            f"{connection}/edit", name="Okta", provider="okta", status="disabled", **values
+        )
+
+        assert created.status_code == 201
+        assert "In Okta, add a SCIM 2.0 application." in created.text
+        assert "http://localhost/scim/v2" in created.text
+        assert 'id="secret">scim_' in created.text
+        assert changed.status_code == 303
+        assert "disabled" in browser.get(connection).text
+        assert browser.send(f"{connection}/rotate").status_code == 200
+        assert browser.send(f"{connection}/delete", form_confirmation="acme").status_code == 303
+
     def test_custom_fields_are_put_in_order(self, signed_in, tenant):
         fields = [
             create_field(tenant, field_key=key, field_type="text")

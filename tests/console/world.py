@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from uuid import uuid4
 
 from flask import Flask
 
 from app.auth.permissions import Permission
+from app.core.actors import SYSTEM_CLI
+from app.webhook_endpoints import service as webhook_endpoints
 from app.webhooks.models import WebhookEvent
 from tests import database
 from tests.custom_fields.fields import create_field
+from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
     create_limits,
@@ -21,6 +25,7 @@ from tests.factories import (
     preset_flag,
     save,
 )
+from tests.scim.directory import create_connection
 
 # They need more than the ids of rows: a secret, an address, or a row in another state.
 LEFT_OUT = {
@@ -53,6 +58,9 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "key_id": key_id,
         "key": "theme",
         "event_id": _webhook_event().id,
+        "connection_id": create_connection(tenant)[0].id,
+        "endpoint_id": _endpoint(tenant).id,
+        "delivery_id": uuid4(),  # its page does not read it
         "user": user,
     }
 
@@ -69,6 +77,12 @@ def addresses(
             values = {name: str(world[name]) for name in rule.arguments}
             found.append(re.sub(r"<(?:\w+:)?(\w+)>", lambda m, v=values: v[m[1]], rule.rule))
     return sorted(set(found))
+
+
+def _endpoint(tenant: Any) -> Any:
+    values = {"url": "https://hooks.example.com/all", "types": ["*"]}
+    with platform_transaction():
+        return webhook_endpoints.create(**values, tenant_id=tenant.id, actor=SYSTEM_CLI)[0]
 
 
 def _webhook_event() -> Any:

@@ -64,10 +64,11 @@ def create_api_key(tenant_id: UUID | None = None) -> Any:
 
     def show(answer: api.Answer) -> Any:
         page = render_template(
-            "console/api_key_secret.html",
+            "console/secret.html",
             title="The new API key",
             tenant=tenant,
-            key=answer.data,
+            secret=answer.data.get("secret"),
+            name=answer.data["name"],
             back=back,
         )
         return make_response(page, 201)
