@@ -58,7 +58,7 @@ class Field:
             case "json":
                 try:
                     return json.loads(text)
-                except ValueError as fault:
+                except (ValueError, RecursionError) as fault:
                     raise ValueError(f"This is no JSON: {fault}") from None
         return text
 

@@ -41,7 +41,7 @@ class FlagValue(Field):
         if self.kind in ("integer", "number"):
             try:
                 return int(text) if self.kind == "integer" else json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise ValueError("This is no number.") from None
         return super().read(form)
 
