@@ -29,6 +29,8 @@ from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
 from app.events import positions
 from app.extensions import db
+from app.webhook_deliveries import work
+from app.webhook_deliveries.attempt import Result
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.signatures.sending import sign
 from benchmarks.dataset import fill
@@ -106,6 +108,19 @@ SELECT tenant_id, 'limit-' || row_number() OVER (PARTITION BY tenant_id), create
     created_at + interval '1 month', 1, 0 FROM users;
 INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
 SELECT tenant_id, id, 1, now() FROM users;
+INSERT INTO webhook_endpoints (tenant_id, id, created_at, updated_at, version, is_active, url, types,
+    description, header_names, signing, created_by_user_id, updated_by_user_id)
+SELECT id, id, created_at, updated_at, 1, true, 'https://example.com', '{user.*}', '', '{}', 'v1',
+    'x', 'x'
+FROM tenants;
+INSERT INTO webhook_endpoint_states (tenant_id, endpoint_id, secret, window_count)
+SELECT tenant_id, id, '', 0 FROM webhook_endpoints;
+INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type, status,
+    attempts, next_attempt_at)
+SELECT tenant_id, id, created_at, tenant_id, gen_random_uuid(), 'user.created',
+    CASE WHEN random() < 0.1 THEN 'pending' ELSE 'succeeded' END, 1, NULL
+FROM users;
+UPDATE webhook_deliveries SET next_attempt_at = now() WHERE status = 'pending';
 """
 
 
@@ -171,7 +186,7 @@ def private_application() -> Iterator[tuple[Flask, Instance]]:
 
 
 def use_everything(app: Flask, world: World) -> None:
-    """Each operation as each kind of caller, with each parameter; webhooks; every job."""
+    """Each operation as each kind of caller, with each parameter; webhooks; every job; the sender."""
     operations = sorted(world.document.operations, key=lambda one: one.method == "delete")
     for caller in CALLERS:
         world = create_world(app, world.document)
@@ -189,6 +204,10 @@ def use_everything(app: Flask, world: World) -> None:
             if job.every:
                 job()
         positions.sequence()
+        work.prepare()
+        work.add_deliveries()
+        claimed, _ = work.exchange([], 100)
+        work.exchange([Result(one, code=500) for one in claimed], 0)
 
 
 def _run(session: connection, *statements: str) -> None:
