@@ -128,6 +128,29 @@ class ScimUser(TenantRow):
         )
 
 
+class ScimEmail(db.Model):  # type: ignore[name-defined]
+    """An entry of a user's ``emails`` in lower case, so that filters find it by index.
+
+    The index is a hash, because an address can be longer than an entry of a B-tree.
+    """
+
+    __tablename__ = "scim_emails"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id"], [ScimUser.tenant_id, ScimUser.id], ondelete="CASCADE"
+        ),
+        Index(None, "value", postgresql_using="hash"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    value: Mapped[str] = mapped_column(Text)
+    type: Mapped[str] = mapped_column(Text)
+    display: Mapped[str] = mapped_column(Text)
+    is_primary: Mapped[bool] = mapped_column()
+
+
 class ScimGroup(TenantRow):
     """A group of a directory. Its name or id may give its members a role."""
 
