@@ -120,6 +120,10 @@ class Id(Exact):
         super().__init__(cast(expression, Text))
         self._id = expression
 
+    @property
+    def is_never_null(self) -> bool:
+        return True
+
     def compare(self, op: CompareOperator, value: Any) -> ColumnElement[bool]:
         if op is not Op.eq:
             return super().compare(op, value)
