@@ -44,13 +44,15 @@ from app.search.models import EntityType
 from app.subscriptions.models import PlanAssignment
 from app.tenants.models import TenantDeletion
 from app.users.models import User, UserErasure
+from app.webhook_endpoints.models import WebhookEndpoint
 from app.webhooks.models import Status
 from app.webhooks.providers.payloads import digest
 
 ALL_ROWS = 2**31 - 1
 ACTORS: dict[Any, tuple[str, ...]] = {
     **dict.fromkeys(
-        (User, Membership, ApiKey, ScimConnection), ("created_by_user_id", "updated_by_user_id")
+        (User, Membership, ApiKey, ScimConnection, WebhookEndpoint),
+        ("created_by_user_id", "updated_by_user_id"),
     ),
     Import: ("created_by_user_id",),
     **dict.fromkeys((TenantDeletion, UserErasure), ("requested_by",)),

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from app.core.clock import utcnow
+from app.events.models import Event
 from app.imports.models import Import, ImportPiece
+from app.webhook_deliveries.models import WebhookDelivery
+from app.webhook_endpoints.models import WebhookEndpoint
 from app.webhooks.providers import Receiver
+from tests.database import rows
 from tests.factories import (
     create_api_key,
     create_member,
@@ -50,6 +54,7 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_mail(api, sender, platform)
     _by_imports(app, api, first)
     api.sequence()
+    _by_deliveries(first, user_id)
     _by_later_changes(api, platform, user_id)
     _by_directory(app, first)
     return user_id
@@ -86,6 +91,20 @@ def _by_requests(api: Any, platform: str, tenant: Any) -> str:
     return user_id
 
 
+def _by_deliveries(tenant: Any, user_id: str) -> None:
+    """The endpoint has answered with what it was sent."""
+    (endpoint,) = rows(WebhookEndpoint, tenant_id=tenant.id)
+    event = next(row for row in rows(Event, type="user.updated") if row.data["id"] == user_id)
+    save(
+        WebhookDelivery,
+        tenant_id=tenant.id,
+        endpoint_id=endpoint.id,
+        event_id=event.id,
+        type=event.type,
+        response_body=word("answered"),
+    )
+
+
 def _by_later_changes(api: Any, platform: str, user_id: str) -> None:
     """Changes whose events have no position yet."""
     token = platform_token(subject=SUBJECT)
@@ -116,6 +135,8 @@ def _by_their_own_hand(api: Any, tenant: Any) -> None:
     assert api.put(f"/v1/tenants/{tenant.id}/plan", token=token, json=plan).status_code == 200
     key = {"name": "made", "permissions": ["users:read"]}
     assert api.post("/v1/api-keys", token=token, json=key).status_code == 201
+    endpoint = {"url": "https://hooks.example.com/", "types": ["user.*"]}
+    assert api.post("/v1/webhook-endpoints", token=token, json=endpoint).status_code == 201
 
 
 def _as_contact(api: Any, platform: str, tenant: Any) -> None:

@@ -54,6 +54,9 @@ IMPERSONAL = {
     ),
     "usage_counters": "feature",
     "users": "idp_org_id",
+    "webhook_deliveries": "body error status type",
+    "webhook_endpoint_states": "headers old_secret secret",
+    "webhook_endpoints": "description disabled_reason header_names public_key signing types url",
     "webhook_events": "detail digest replay_key source status",
 }
 
