@@ -41,7 +41,7 @@ from app.users.emails import email_key
 from app.users.models import User
 
 MAX_NAME = 1000  # characters of a user name, an external id or a group's name
-MAX_EXTERNAL_ID = 2048  # bytes; an entry of a B-tree index has at most 2,704
+MAX_BYTES = 2048  # of the same; an entry of a B-tree index has at most 2,704
 MAX_EMAILS = 100  # of a user
 EMAIL_TEXTS = ("value", "type", "display")
 
@@ -151,18 +151,16 @@ class Person:
         """Raise ScimError for names that are empty or too long, and for too many emails."""
         if not self.user_name.strip():
             raise invalid_value("userName must not be empty.")
-        for name in (self.user_name, self.external_id):
-            if len(name) > MAX_NAME:
-                raise invalid_value(f"userName and externalId have at most {MAX_NAME} characters.")
-        check_external_id(self.external_id)
+        check_length(userName=self.user_name, externalId=self.external_id)
         if len(self.attributes.get("emails") or ()) > MAX_EMAILS:
             raise invalid_value(f"A user has at most {MAX_EMAILS} emails.")
 
 
-def check_external_id(external_id: str) -> None:
-    """Raise ScimError for an id that the index cannot have."""
-    if len(external_id.encode()) > MAX_EXTERNAL_ID:
-        raise invalid_value(f"externalId has at most {MAX_EXTERNAL_ID:,} bytes.")
+def check_length(**texts: str) -> None:
+    """Raise ScimError for a text that is too long for an index."""
+    for name, text in texts.items():
+        if len(text) > MAX_NAME or len(text.encode()) > MAX_BYTES:
+            raise invalid_value(f"{name} has at most {MAX_NAME} characters and {MAX_BYTES} bytes.")
 
 
 def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
