@@ -115,6 +115,14 @@ def deleting(arguments: argparse.Namespace) -> None:
         print(report(ready, arguments.users))
 
 
+def scim(arguments: argparse.Namespace) -> None:
+    """Print how long a directory's requests take, and a sync of 10,000 users."""
+    from benchmarks.scim import report
+
+    with opened(arguments.folder, 1, arguments.users) as ready:
+        print(report(ready, seconds=arguments.seconds, users=min(arguments.users, 10_000)))
+
+
 def usage(arguments: argparse.Namespace) -> None:
     """Print how fast usage is counted, and how large the counters are."""
     from benchmarks.usage import report
@@ -146,6 +154,7 @@ COMMANDS = {
     "console": console,
     "import": import_users,
     "deleting": deleting,
+    "scim": scim,
     "usage": usage,
     "events": events,
 }

@@ -291,6 +291,7 @@ class TestEndpoints:
             "/readyz",
             "/metrics",
             "/openapi.json",
+            "/scim/oauth/token",
             "/webhooks/idp",
             "/v1/app-communications/webhooks/emailprovider",
             "/",

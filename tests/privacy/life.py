@@ -206,7 +206,8 @@ def _by_directory(app: Any, tenant: Any) -> None:
     made_by = f"platform:{SUBJECT}"
     actors = {"created_by_user_id": made_by, "updated_by_user_id": made_by}
     directory = Directory(app, create_connection(tenant, **actors)[1])
-    user = directory.add_user(word("User-Name"), externalId=SUBJECT, title=word("title"))
+    email = {"value": word("email"), "type": word("type"), "display": word("name")}
+    user = directory.add_user(word("User-Name"), externalId=SUBJECT, emails=[email])
     group = directory.add_group("All")
     member = {"value": user["id"], "display": word("display")}
     directory.patch(f"/Groups/{group['id']}", {"op": "add", "path": "members", "value": [member]})

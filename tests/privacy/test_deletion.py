@@ -76,8 +76,12 @@ def fill(app, api, sender, slug, preset):
     sender.deliver("standard_webhooks", event, message_id=slug, receiver=Receiver.EMAIL)
     place = {"tenant_id": tenant.id, "plan_name": "growth", "next_plan_name": "free"}
     save(PlanAssignment, **place, reason="Pilot", created_by="cli:root")
-    directory = Directory(app, create_connection(tenant)[1])
-    directory.add_group("All", directory.add_user(f"{slug}@scim.zz")["id"])
+    connection, secret = create_connection(tenant)
+    directory = Directory(app, secret)
+    emails = [{"value": f"{slug}@scim.zz"}]
+    directory.add_group("All", directory.add_user(f"{slug}@scim.zz", emails=emails)["id"])
+    form = {"grant_type": "client_credentials", "client_id": connection.id}
+    app.test_client().post("/scim/oauth/token", data={**form, "client_secret": secret})
     counter = {"tenant_id": tenant.id, "feature": "calls", "period_start": utcnow()}
     save(UsageCounter, **counter, used=1, announced=0)
     save(UsageKey, tenant_id=tenant.id, digest=uuid4(), amount=1, created_at=utcnow())
