@@ -16,8 +16,9 @@ from app.custom_fields.search_index.filters import IndexNotReady
 from app.includes import HISTORY, TENANT
 from app.memberships.owners import LastOwner, OwnerOnly
 from app.memberships.seats import SeatLimit
+from app.tenants.service import TenantDeleting
 from app.users import service
-from app.users.emails import EmailTaken
+from app.users.emails import EmailTaken, ErasureRequested
 from app.users.includes import MEMBERSHIPS
 from app.users.models import User
 from app.users.schemas import (
@@ -50,7 +51,7 @@ def list_users(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(UserCreateSchema)
 @blp.response(201, UserSchema)
-@blp.raises(IdpUserIdTaken, EmailTaken)
+@blp.raises(TenantDeleting, IdpUserIdTaken, EmailTaken)
 def create(query: dict[str, Any], body: dict[str, Any]) -> User:
     """Create a user."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
@@ -69,7 +70,9 @@ def get(user_id: str) -> User:
 @requires(Permission.USERS_WRITE)
 @blp.arguments(UserUpdateSchema)
 @blp.response(200, UserSchema)
-@blp.raises(ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken, EmailTaken, SeatLimit)
+@blp.raises(
+    ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken, EmailTaken, ErasureRequested, SeatLimit
+)
 def update(body: dict[str, Any], user_id: str) -> User:
     """Change a user's fields, activate or deactivate the user."""
     return service.update(user_id, body, actor=current_actor())
