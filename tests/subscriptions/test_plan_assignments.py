@@ -9,6 +9,7 @@ import pytest
 
 from app.auth.permissions import Permission, Role
 from app.core.clock import rfc3339, utcnow
+from app.subscriptions import jobs
 from app.subscriptions.jobs import follow_plans
 from app.subscriptions.models import PlanAssignment
 from app.tenants.models import Tenant
@@ -264,6 +265,20 @@ class TestEnd:
         ended = audit_events(tenant)[-1]
         assert audit_actions(tenant)[2:] == ["tenant.plan_changed", "trial.ended"]
         assert (ended.actor, ended.before["plan_name"]) == ("system:job", "scale")
+
+    def test_one_that_fails_delays_no_other(self, api, tenant, run_job, monkeypatch):
+        monkeypatch.setattr(jobs, "BATCH", 1)
+        broken, other = tenant, create_tenant()
+        for each in (broken, other):
+            put(api, each, until=in_days(1))
+            end_assignment(each)
+        database.execute(
+            "UPDATE tenants SET version = 9223372036854775807 WHERE id = :id", id=broken.id
+        )
+
+        run_job()
+
+        assert (plan_of(broken), plan_of(other)) == ("scale", "free")
 
     def test_a_change_of_the_subscription_before_the_job_holds(self, api, tenant, run_job):
         subscription = create_subscription(tenant, plan_name="growth")
