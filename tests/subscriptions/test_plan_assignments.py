@@ -110,6 +110,15 @@ class TestAssign:
         assert again.status_code == 200
         assert len(audit_events(tenant)) == 2
 
+    def test_needs_no_reason_and_keeps_the_one_that_is_there(self, api, tenant):
+        def send(**values):
+            body = {"plan_name": "scale", "until": in_days(1), **values}
+            path = f"/v1/tenants/{tenant.id}/plan"
+            answer = api.put(path, token=platform_token(), json=body)
+            return answer.get_json()["data"]["candidates"][0]["reason"]
+
+        assert [send(), send(reason="Pilot"), send(), send(reason="")] == ["", "Pilot", "Pilot", ""]
+
     def test_an_extension_is_the_same_request_with_a_later_end(self, api, tenant):
         put(api, tenant, until=in_days(1))
         database.execute("UPDATE plan_assignments SET ending_announced_at = now()")
