@@ -19,6 +19,7 @@ from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
 from app.core.observability import logs, telemetry
 from app.core.openapi.api import Api
+from app.core.outgoing import Outgoing
 from app.events.catalogue import describe_webhooks
 from app.extensions import db
 from app.operations.routes import open_documentation
@@ -35,12 +36,15 @@ DOMAINS = (
     "webhooks",
     "imports",
     "api_keys",
+    "scim",
     "audit",
     "search",
     "privacy",
     "identity_sync",
     "access",
     "events",
+    "webhook_endpoints",
+    "webhook_deliveries",
     "operations",
 )
 JOB_MODULES = (
@@ -52,6 +56,7 @@ JOB_MODULES = (
     "app.imports.jobs",
     "app.usage.jobs",
     "app.events.jobs",
+    "app.webhook_deliveries.jobs",
     "app.operations.jobs",
     "app.privacy.jobs",
 )
@@ -81,6 +86,9 @@ def create_app(
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
+    app.extensions["guarded_outgoing"] = Outgoing(
+        only_public=not config.webhook_allow_private, proxy=config.webhook_proxy
+    )
     app.config["PUBLIC_URL"] = config.public_url
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
@@ -106,12 +114,14 @@ def create_app(
 
 
 def _register_domains(app: Flask) -> None:
-    api = Api()
+    api = app.extensions["api"] = Api()
     api.init_app(app)
     for domain in DOMAINS:
         routes = import_module(f"app.{domain}.routes")
         for blueprint in routes.BLUEPRINTS:
             api.register_blueprint(blueprint)
+        for protocol in getattr(routes, "PROTOCOLS", ()):
+            app.register_blueprint(protocol)
     api.webhooks = describe_webhooks(api)
     open_documentation(app)
 

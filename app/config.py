@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import click
+from cryptography.fernet import Fernet
 from redis import ConnectionPool
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
@@ -167,6 +168,16 @@ def _algorithms(value: str) -> tuple[str, ...]:
     return names
 
 
+def _fernet_keys(value: str) -> tuple[str, ...]:
+    keys = _words(value)
+    try:
+        for key in keys:
+            Fernet(key)
+    except ValueError:
+        raise ValueError("must be keys that `flask webhook-endpoints new-key` prints") from None
+    return keys
+
+
 def _level(value: str) -> str:
     name = value.strip().upper()
     if name not in LOG_LEVELS:
@@ -249,6 +260,20 @@ class Config:
         30,
         "days until a processed or failed webhook's payload is deleted; its digest stays",
     )
+    secrets_key: tuple[str, ...] = _setting(
+        _fernet_keys,
+        (),
+        "keys that encrypt stored secrets, comma-separated: the first encrypts, all decrypt;"
+        " webhook endpoints need it",
+    )
+    webhook_allow_private: bool = _setting(
+        _flag,
+        False,
+        "development only: webhook endpoints may have private addresses and plain http",
+    )
+    webhook_proxy: str = _setting(
+        _http, "", "proxy for requests to webhook endpoints; it gets their addresses, not names"
+    )
     tenant_grace_days: int = _setting(
         _number(0, 3650), 30, "days between the request to delete a tenant and its deletion"
     )
@@ -263,6 +288,9 @@ class Config:
     )
     ratelimit_platform: str = _setting(
         _rate, "60000/minute", "requests of one platform credential, over all endpoints"
+    )
+    ratelimit_scim: str = _setting(
+        _rate, "12000/minute", "requests of one SCIM connection's credential"
     )
     ratelimit_failed_auth: str = _setting(
         _rate, "1000/minute", "failed authentications from one address"

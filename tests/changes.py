@@ -16,19 +16,27 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.api_keys import service as api_keys
-from app.auth.permissions import Permission
-from app.core.actors import SYSTEM_CLI
+from app.auth.permissions import Permission, Role
+from app.core.actors import SYSTEM_CLI, Actor
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
 from app.imports.models import Import
+from app.scim import service as scim
 from app.users import service as users
 from app.webhooks.models import Status, WebhookEvent
 from tests.database import platform_transaction
 from tests.document import Operation, find_row, operations
-from tests.factories import create_preset, create_tenant, save
+from tests.factories import create_preset, create_tenant, create_webhook_endpoint, save
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
+ADMIN = Actor("key:demo", Role.ADMIN)
+CONNECTION = {
+    "provider": "generic",
+    "default_role": "member",
+    "group_roles": {},
+    "deactivate": "membership",
+}
 # These read by POST.
 QUESTIONS = {
     "POST /v1/billing/plans/{preset_id}/preview",
@@ -37,8 +45,13 @@ QUESTIONS = {
     "POST /ofrep/v1/evaluate/flags",
     "POST /ofrep/v1/evaluate/flags/{key}",
 }
-# It writes no audit row, unless a threshold is crossed.
-COUNTERS = {"POST /v1/usage/consume"}
+# They write no audit row, the first unless a threshold is crossed.
+COUNTERS = {
+    "POST /v1/usage/consume",
+    "POST /v1/webhook-deliveries/{delivery}/resend",
+    "POST /v1/webhook-endpoints/{endpoint_id}/recover",
+    "POST /v1/webhook-endpoints/{endpoint_id}/test",
+}
 # They store what a provider sent; the jobs that apply it make the changes.
 RECEIVERS = {"POST /webhooks/idp", "POST /v1/app-communications/webhooks/emailprovider"}
 
@@ -69,6 +82,8 @@ def make_world(app: Flask) -> dict[str, Any]:
             tenant_id=tenant_id,
             actor=SYSTEM_CLI,
         )
+        for name in ("first", "second"):
+            scim.create(tenant_id, {"name": name, **CONNECTION}, actor=ADMIN)
         newcomer = users.create(
             tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
         )
@@ -92,6 +107,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         digest="",
         request_id="",
     )
+    create_webhook_endpoint(tenant_id)
     save(Import, created_by_user_id="cli:root")
     return {**tenant, "token": demo["platform_token"], "newcomer": newcomer}
 
@@ -128,10 +144,14 @@ VALUES = {
     "DELETE /v1/custom-fields/{field_id}": lambda api, world: {
         "row_id": archived_field(api, world)
     },
+    "DELETE /v1/webhook-endpoints/{endpoint_id}": lambda api, world: {
+        "row_id": str(create_webhook_endpoint(UUID(world["tenant_id"])).id)
+    },
     "POST /v1/imports": lambda api, world: {
         "data": as_file(tenant_line("imported")),
         "content_type": MEDIA_TYPE,
     },
+    "PATCH /v1/scim-connections/{connection_id}": lambda api, world: {"json": {"name": "Renamed"}},
     "PATCH /v1/tenants/{tenant_id}": lambda api, world: {"json": {"name": "Renamed"}},
     "PATCH /v1/tenants/{tenant_id}/meta_data": lambda api, world: {
         "json": {"patches": {"segment": "Renamed"}}

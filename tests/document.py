@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 from urllib.parse import quote
@@ -145,12 +145,19 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+ENDPOINTS = "/v1/webhook-endpoints"
+
+
 def find_row(api: Any, operation: Operation, tenant_id: str, token: str) -> str:
     """What names the newest row of that tenant in the operation's path."""
     if operation.collection == "/v1/tenants":
         return tenant_id
     if operation.collection == "/v1/events":
         api.sequence()
+    if operation.collection == "/v1/webhook-deliveries":
+        owner = find_row(api, replace(operation, path=ENDPOINTS + "/{id}"), tenant_id, token)
+        path = f"{ENDPOINTS}/{owner}/deliveries"
+        return str(api.get(path, token=token).get_json()["data"][0]["id"])
     listing = operation.document["paths"][operation.collection]["get"]
     taken = {one["name"] for one in listing["parameters"]}
     known = {"limit": "100", "tenant_id": tenant_id}

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
+from uuid import UUID
 
 from flask import Flask
+from uuid_utils.compat import uuid7
 
 from app.auth.keys import KEY_PREFIX, digest_of
 from app.auth.models import ApiKey, PlatformAdmin
@@ -26,6 +28,9 @@ from app.subscriptions.statuses import with_class
 from app.tenants.models import Tenant
 from app.users.emails import email_key
 from app.users.models import User
+from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
+from app.webhook_endpoints import service as webhook_endpoints
+from app.webhook_endpoints.models import WebhookEndpoint
 from tests import database
 from tests.database import platform_transaction
 
@@ -192,3 +197,24 @@ def create_override(
         "flag_value": flag_value,
     }
     return save(FeatureOverride, **defaults | values)
+
+
+def create_webhook_endpoint(tenant_id: UUID) -> WebhookEndpoint:
+    """An endpoint with a failed delivery."""
+    with platform_transaction():
+        endpoint, _ = webhook_endpoints.create(
+            url="https://hooks.example.com/",
+            types=["user.*"],
+            tenant_id=tenant_id,
+            actor=SYSTEM_CLI,
+        )
+    save(
+        WebhookDelivery,
+        tenant_id=tenant_id,
+        endpoint_id=endpoint.id,
+        event_id=uuid7(),
+        type="user.created",
+        status=DeliveryStatus.FAILED.value,
+        next_attempt_at=None,
+    )
+    return endpoint

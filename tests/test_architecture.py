@@ -37,10 +37,11 @@ LAYERS = (
     ("custom_fields",),
     ("tenants", "platform_admins", "operations", "access"),
     ("memberships",),
-    ("users", "subscriptions", "flags", "emails", "api_keys"),
+    ("users", "subscriptions", "flags", "emails", "api_keys", "webhook_endpoints"),
     ("usage",),
-    ("identity_sync",),
+    ("identity_sync", "scim"),
     ("webhooks", "imports", "events"),
+    ("webhook_deliveries",),
     ("privacy",),
     ("cli",),
     ("dev",),
@@ -405,6 +406,7 @@ GLOBAL = {
     "suppressions",
     "tenants",
     "webhook_events",
+    "webhook_feed",
 }
 
 

@@ -32,6 +32,7 @@ IMPOSSIBLE = {
         "provider_field",
         "email_taken",
         "erasure_requested",
+        "managed_by_directory",
         "seat_limit",
     },
     ("patch", "/v1/memberships/tenant/{membership_id}/role"): {

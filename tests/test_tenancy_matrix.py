@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from base64 import urlsafe_b64encode
+from uuid import UUID
 
 import jwt
 import orjson
@@ -17,7 +18,14 @@ from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Role
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from tests.document import Operation, find_row, operations
-from tests.factories import create_api_key, create_member, create_tenant, platform_token
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_tenant,
+    create_webhook_endpoint,
+    platform_token,
+)
+from tests.scim.directory import create_connection
 
 # It has an error body of its own, without our codes. It evaluates flags for suspended tenants too,
 # and keys that do not exist are an answer.
@@ -259,6 +267,9 @@ class TestOtherTenants:
             demo = seed_demo()
         for tenant in demo["tenants"]:
             create_api_key_in(tenant)
+            for _ in range(2):  # one is deleted
+                create_webhook_endpoint(UUID(tenant["tenant_id"]))
+            create_connections_in(tenant)
         return demo
 
     def test_another_tenants_rows_do_not_exist(self, api, world, guarded):
@@ -310,6 +321,16 @@ class TestOtherTenants:
             answer = send(api, one, token)
             assert answer.status_code == 200, one.name
             assert not any(name in answer.text for name in foreign), one.name
+
+
+def create_connections_in(tenant: dict) -> None:
+    """SCIM connections: the request that deletes one leaves others."""
+
+    class Named:
+        id = tenant["tenant_id"]
+
+    for name in ("first", "second"):
+        create_connection(Named, name=name)
 
 
 def create_api_key_in(tenant: dict) -> None:

@@ -64,10 +64,16 @@ EVENT_TYPES = {
             "user.erased",
             "user.meta_data_patched",
             "user.updated",
+            "webhook_endpoint.disabled",
         )
     },
 }
 """An action of the audit trail -> the type of its event. app/events/catalogue.py describes them."""
+
+ANNOUNCED = ("email.bounced", "email.complained")
+"""The types of events that have no audit row."""
+
+ALL_TYPES = frozenset({*EVENT_TYPES.values(), *ANNOUNCED})
 
 INTERNAL = {
     "import.completed": "What an import changes has events of its own.",
@@ -75,12 +81,20 @@ INTERNAL = {
     "import.failed": "The same.",
     "platform_admin.added": "It says who operates the platform, which is nobody else's business.",
     "platform_admin.removed": "The same.",
+    "scim_connection.created": "It is a credential's setting; the people it changes have events.",
+    "scim_connection.deleted": "The same.",
+    "scim_connection.rotated": "The same.",
+    "scim_connection.updated": "The same.",
     "suppression.lifted": "Nothing has happened to a message; the suppression list shows it.",
     "tenant.plan_assigned": "tenant.plan_changed tells what follows from it.",
     "tenant.plan_withdrawn": "The same.",
     "tenant.idp_org_id_freed": "The tenant is gone; tenant.deleted has told it.",
     "usage.corrected": "It is a count, not a resource; limit.* tell what follows from it.",
     "user.erasure_requested": "The user is deactivated; user.erased tells when they are erased.",
+    "webhook_endpoint.created": "Who delivers to whom is no fact about the tenant's data.",
+    "webhook_endpoint.deleted": "The same.",
+    "webhook_endpoint.secret_rotated": "The same.",
+    "webhook_endpoint.updated": "The same.",
     "webhook_event.replayed": "What the replayed event changes has events of its own.",
 }
 """An action that is no event -> the reason."""

@@ -26,7 +26,7 @@ class OwnerId(Uuid):
     """A tenant's id, or null for :data:`PLATFORM_TENANT_ID`."""
 
     def to_json(self, value: Any) -> Any:
-        return None if value == PLATFORM_TENANT_ID else super().to_json(value)
+        return None if str(value) == str(PLATFORM_TENANT_ID) else super().to_json(value)
 
 
 class AuditEventSchema(Schema):

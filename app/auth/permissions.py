@@ -26,6 +26,8 @@ class Permission(StrEnum):
     AUDIT_WRITE = "audit:write"
     API_KEYS_READ = "api_keys:read"
     API_KEYS_WRITE = "api_keys:write"
+    SCIM_READ = "scim:read"
+    SCIM_WRITE = "scim:write"
     USAGE_READ = "usage:read"
     USAGE_WRITE = "usage:write"
     EVENTS_READ = "events:read"

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from app.config import Config, ConfigError
 from app.core.errors import Unauthenticated, Unavailable
-from app.core.http_fetch import FetchFailed, fetch
+from app.core.outgoing import OPERATOR, FetchFailed
 
 log = logging.getLogger(__name__)
 
@@ -188,7 +188,7 @@ class KeySet:
             return
         self._tried = time.monotonic()
         try:
-            document = fetch(
+            document = OPERATOR.fetch(
                 self._url, timeout=self.TIMEOUT, max_bytes=self.MAX_SIZE, follow_redirects=True
             )
             self._keys = self._read(json.loads(document))

@@ -13,12 +13,14 @@ from app.cli.jobs import jobs
 from app.cli.memberships import memberships
 from app.cli.plans import plans
 from app.cli.platform_admins import platform_admins
+from app.cli.scim import scim
 from app.cli.search import search
 from app.cli.subscriptions import subscriptions
 from app.cli.tenants import tenants
 from app.cli.tokens import tokens
 from app.cli.usage import usage
 from app.cli.users import users
+from app.cli.webhook_endpoints import webhook_endpoints
 from app.cli.webhooks import webhooks
 
 COMMANDS = (
@@ -37,11 +39,13 @@ COMMANDS = (
     memberships,
     plans,
     platform_admins,
+    scim,
     search,
     subscriptions,
     tenants,
     tokens,
     usage,
     users,
+    webhook_endpoints,
     webhooks,
 )

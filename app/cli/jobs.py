@@ -1,4 +1,4 @@
-"""``flask jobs``: run the worker, the scheduler and the sequencer, show the queues."""
+"""``flask jobs``: run the worker, the scheduler, the sequencer and the sender, show the queues."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.core.observability import logs
 from app.events.sequencer import run_sequencer
+from app.webhook_deliveries.sender import run_sender
 
 jobs = AppGroup("jobs", help="Run and inspect background work.")
 
@@ -68,6 +69,12 @@ def scheduler() -> None:
 def sequencer() -> None:
     """Give events their positions, until SIGTERM; several sequencers take turns."""
     run_sequencer(_logging_app(), stop=_on_signal())
+
+
+@jobs.command("sender")
+def sender() -> None:
+    """Deliver events to webhook endpoints, until SIGTERM; deliveries that have begun are finished."""
+    run_sender(_logging_app(), stop=_on_signal())
 
 
 def _on_signal() -> Callable[[], bool]:

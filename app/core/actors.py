@@ -13,10 +13,11 @@ LONGEST_NAME = 64  # characters
 class Actor:
     """``id`` is shown in rows and in the audit trail.
 
-    It is a user's id, ``platform:<sub>``, ``key:<key id>``, ``system:`` with ``idp``, ``email`` or
-    ``job``, or ``cli:`` with the name of the operating system's user. ``role`` is the role of a
-    tenant's credential (``admin`` for an API key). It is None for platform credentials, the system
-    and commands, to which the role hierarchy does not apply.
+    It is a user's id, ``platform:<sub>``, ``key:<key id>``, ``system:`` with ``idp``, ``email``,
+    ``job`` or ``webhooks``, ``scim:<connection id>``, or ``cli:`` with the name of the operating
+    system's user. ``role`` is the role of a tenant's credential (``admin`` for an API key). It is
+    None for platform credentials, the system and commands, to which the role hierarchy does not
+    apply.
     """
 
     id: str
@@ -48,4 +49,5 @@ def system_user() -> str:
 SYSTEM_IDP = Actor("system:idp")
 SYSTEM_EMAIL = Actor("system:email")
 SYSTEM_JOB = Actor("system:job")
+SYSTEM_WEBHOOKS = Actor("system:webhooks")
 SYSTEM_CLI = Actor(f"cli:{system_user()}")

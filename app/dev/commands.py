@@ -23,7 +23,7 @@ from app.extensions import db
 @pass_script_info
 @with_appcontext
 def dev(info: ScriptInfo, port: int) -> None:
-    """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler, sequencer.
+    """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler, sequencer, sender.
 
     LOG_LEVEL=INFO shows each request and each job.
     """

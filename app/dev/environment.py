@@ -13,6 +13,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from cryptography.fernet import Fernet
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -33,6 +34,7 @@ def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
         signing_key = _stored(instance.folder / "signing-key.pem", _new_signing_key)
         webhook_secret = _stored(instance.folder / "webhook-secret", lambda: new_secret)
         workos_secret = _stored(instance.folder / "workos-secret", secrets.token_hex)
+        secrets_key = _stored(instance.folder / "secrets-key", Fernet.generate_key().decode)
     except OSError as fault:
         raise instance.unusable(fault) from None
     defaults = {
@@ -46,6 +48,8 @@ def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
         "JWT_SIGNING_KEY": signing_key,
         "IDP_WEBHOOK_SECRETS": f"standard_webhooks:{webhook_secret} workos:{workos_secret}",
         "EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{webhook_secret}",
+        "SECRETS_KEY": secrets_key,
+        "WEBHOOK_ALLOW_PRIVATE": "1",
     }
     return {**defaults, **{name: value for name, value in environ.items() if value}}
 

@@ -1,4 +1,4 @@
-"""`flask dev`'s web server, worker, scheduler and sequencer: the Procfile's processes, run by honcho."""
+"""`flask dev`'s processes: those of the Procfile, run by honcho."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def running(environ: Mapping[str, str], *, port: int) -> Iterator[subprocess.Pop
         Path(procfile.name).write_text((PROJECT / "Procfile").read_text() + "parent: cat\n")
         command = [sys.executable, "-m", "honcho", "--env", os.devnull]
         command += ["--procfile", procfile.name, "start"]
-        command += ["web", "worker", "scheduler", "sequencer", "parent"]
+        command += ["web", "worker", "scheduler", "sequencer", "sender", "parent"]
         with subprocess.Popen(  # noqa: S603 - our own command
             command,
             cwd=PROJECT,

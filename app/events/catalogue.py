@@ -21,6 +21,7 @@ from app.subscriptions.schemas import SubscriptionSchema, TrialSchema
 from app.tenants.schemas import TenantSchema
 from app.usage.schemas import LimitUseSchema
 from app.users.schemas import UserSchema
+from app.webhook_endpoints.schemas import WebhookEndpointSchema
 
 
 class EventType(NamedTuple):
@@ -145,6 +146,11 @@ CATALOGUE = {
     ),
     "user.updated": EventType(
         "A user was changed.", UserSchema, {"first_name": ("Augusta", "Ada")}
+    ),
+    "webhook_endpoint.disabled": EventType(
+        "The service has disabled a webhook endpoint; `disabled_reason` says why.",
+        WebhookEndpointSchema,
+        {"is_active": (True, False), "disabled_reason": (None, "gone")},
     ),
 }
 

@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.audit.outbox import CHANNEL
 from app.core.redis_clients import request_client
 from app.events import positions
+from app.webhook_endpoints.wake import wake_sender
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ def run_sequencer(app: Flask, *, stop: Callable[[], bool]) -> None:
         try:
             with app.app_context():
                 moved = positions.sequence(limit)
+                if moved:
+                    wake_sender()
         except (psycopg2.Error, PoolTimeout) as fault:
             log.warning("sequencer_failed", extra={"reason": type(fault).__name__})
             limit = FEW  # so many are moved in time, however large they are

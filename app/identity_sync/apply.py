@@ -1,7 +1,8 @@
 """Writes the tenants, users and memberships that follow from the states of a provider's objects.
 
 The states before the delivery and now each give the values of the rows; the rows get the
-difference. A missing row is created with all values, as soon as enough is known.
+difference. A missing row is created with all values, as soon as enough is known. Of people whom a
+directory provisions by SCIM, the profile, the activity and a group's role stay as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from app.core.actors import SYSTEM_IDP
 from app.core.db.statements import Statement
 from app.identity_sync.merge_state import membership_values, organization_values, user_values
 from app.identity_sync.store import Key, Kind, Objects, Pair
-from app.memberships import owners, seats
+from app.memberships import directories, owners, seats
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.tenants import service as tenants
@@ -60,6 +61,7 @@ FIND_ROWS = Statement(
         Membership,
         func.coalesce(MADE_BY_TENANT, False).label("made_by_tenant"),
         case((_can_end_owner, owners.locked_owners(Tenant.id))).label("owners"),
+        directories.has_mapped_role(User.tenant_id, User.id).label("has_mapped_role"),
         case((_is_first_of_tenant, seats.limit_of(Tenant.id))).label("seat_limit"),
     )
     .outerjoin(User, and_(User.tenant_id == Tenant.id, User.idp_user_id == _user_ids))
@@ -81,6 +83,7 @@ class Rows:
         self._tenants: dict[str, Tenant] = {}
         self._users: dict[tuple[UUID, str], tuple[User, Membership | None]] = {}
         self._made_by_tenant: set[UUID] = set()
+        self._managed: dict[UUID, bool] = {}  # by a directory: whether a group gives the role
         self._owners: dict[UUID, set[UUID]] = {}
         self._seat_limits: dict[UUID, Mapping[str, Any]] = {}
         self._new_members: list[User] = []
@@ -106,13 +109,15 @@ class Rows:
             user_ids_everywhere=list(user_ids_everywhere),
             inactive_user_ids=[id_ for id_ in user_ids if self._is_inactive(id_)],
         )
-        for tenant, user, membership, is_made_by_tenant, active_owners, limit in found:
+        for tenant, user, membership, is_made_by_tenant, active_owners, has_role, limit in found:
             self._tenants[tenant.idp_org_id] = tenant
             if limit is not None:
                 self._seat_limits[tenant.id] = limit
             if user.id is None:  # the outer join found none
                 continue
             self._users[tenant.id, user.idp_user_id] = user, membership if membership.id else None
+            if has_role is not None:
+                self._managed[user.id] = has_role
             if is_made_by_tenant:
                 self._made_by_tenant.add(user.id)
             if active_owners is not None:
@@ -190,7 +195,7 @@ class Rows:
             memberships.create_for(user, now, actor=SYSTEM_IDP)
             if now["is_active"]:
                 self._new_members.append(user)
-        elif changes := self._changes(before, now, membership):
+        elif changes := self._unmanaged(user, self._changes(before, now, membership)):
             if changes.get("is_active") is False or "role" in changes:
                 self._end_owner(user)
             self._changed_memberships.append((membership, changes))
@@ -207,7 +212,7 @@ class Rows:
         """Change one row of the user, once; ``is_new``: the row was not certainly theirs before."""
         key = Key(Kind.USER, user_id)
         now = user_values(self._objects.now[key])
-        if now is None or user.id in self._written:
+        if now is None or user.id in self._written or user.id in self._managed:
             return
         self._written.add(user.id)
         before = None if is_new else user_values(self._objects.before[key])
@@ -216,6 +221,15 @@ class Rows:
             self._end_owner(user)
         if changes:
             self._changed_users.append((user, changes))
+
+    def _unmanaged(self, user: User, changes: dict[str, Any]) -> dict[str, Any]:
+        """The changes of a membership without what a directory says by SCIM."""
+        has_mapped_role = self._managed.get(user.id)
+        if has_mapped_role is not None:
+            changes.pop("is_active", None)
+        if has_mapped_role:
+            changes.pop("role", None)
+        return changes
 
     def _taken_seats(self) -> Counter[UUID]:
         """How many more seats are taken after the changes, in each tenant with a limit of seats."""

@@ -13,6 +13,7 @@ from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.includes import HISTORY, TENANT
 from app.memberships import service
+from app.memberships.directories import ManagedByDirectory
 from app.memberships.includes import USER
 from app.memberships.models import Membership
 from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
@@ -69,7 +70,7 @@ def get(membership_id: str) -> Membership:
 @requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(RoleQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
-@blp.raises(OwnerOnly, RoleAboveOwn, LastOwner)
+@blp.raises(OwnerOnly, RoleAboveOwn, LastOwner, ManagedByDirectory)
 @ignores_unknown_query
 def set_role(query: dict[str, Any], membership_id: str) -> Membership:
     """Give a member another role."""
@@ -80,7 +81,7 @@ def set_role(query: dict[str, Any], membership_id: str) -> Membership:
 @requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(ActiveQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
-@blp.raises(OwnerOnly, RoleAboveOwn, LastOwner, SeatLimit)
+@blp.raises(OwnerOnly, RoleAboveOwn, LastOwner, SeatLimit, ManagedByDirectory)
 def set_active(query: dict[str, Any], membership_id: str) -> Membership:
     """Activate or end a membership."""
     return service.set_active(membership_id, query["is_active"], actor=current_actor())

@@ -18,11 +18,12 @@ from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, NotFound
-from app.memberships import owners, seats
+from app.memberships import directories, owners, seats
 from app.memberships.models import Membership
 from app.users.models import User
 
 LOCKED_OWNERS = owners.locked_owners_of(Membership)
+HAS_MAPPED_ROLE = directories.has_mapped_role(Membership.tenant_id, Membership.user_id)
 SEAT_LIMIT = case(
     (~Membership.is_active, seats.limit_for_member(Membership.tenant_id, Membership.user_id))
 )
@@ -112,7 +113,7 @@ def create_for(user: User, values: Mapping[str, Any], *, actor: Actor) -> Member
 def set_role(membership_id: UUID | str, role: Role, *, actor: Actor) -> Membership:
     """Give the member another role; the same role records nothing.
 
-    Raises OwnerOnly, RoleAboveOwn or LastOwner.
+    Raises OwnerOnly, RoleAboveOwn, LastOwner, or ManagedByDirectory where a group gives the role.
     """
     return _change(membership_id, {"role": role.value}, "membership.role_changed", actor)
 
@@ -120,7 +121,7 @@ def set_role(membership_id: UUID | str, role: Role, *, actor: Actor) -> Membersh
 def set_active(membership_id: UUID | str, is_active: bool, *, actor: Actor) -> Membership:
     """Activate or end the membership; the same state records nothing.
 
-    Raises OwnerOnly, LastOwner or SeatLimit.
+    Raises OwnerOnly, LastOwner, SeatLimit, or ManagedByDirectory for one that a directory manages.
     """
     action = "membership.activated" if is_active else "membership.deactivated"
     return _change(membership_id, {"is_active": is_active}, action, actor)
@@ -141,8 +142,8 @@ def _change(
     membership_id: UUID | str, values: Mapping[str, Any], action: str, actor: Actor
 ) -> Membership:
     further = [SEAT_LIMIT] if values.get("is_active") else []
-    membership, (active_owners, *limits) = queries.lock_with(
-        Membership, membership_id, LOCKED_OWNERS, *further
+    membership, (active_owners, has_mapped_role, *limits) = queries.lock_with(
+        Membership, membership_id, LOCKED_OWNERS, HAS_MAPPED_ROLE, *further
     )
     if membership.role == Role.OWNER:
         owners.check_may_change_owner(actor=actor)
@@ -158,6 +159,8 @@ def _change(
         )
     membership, changed = queries.update_row(Membership, membership, values, actor_id=actor.id)
     if changed is not None:
+        is_managed = has_mapped_role if "role" in values else has_mapped_role is not None
+        directories.check_may_change(is_managed=is_managed, actor=actor)
         with inserts_in_one_statement():
             for limit in limits:
                 seats.take(limit, membership.tenant_id, actor=actor)

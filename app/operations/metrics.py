@@ -18,7 +18,12 @@ from redis.exceptions import RedisError
 from app.core.db import tenancy
 from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, live_workers, queue_named
-from app.core.observability.metrics import job_results, over_limits, scheduler_run
+from app.core.observability.metrics import (
+    job_results,
+    over_limits,
+    scheduler_run,
+    webhook_attempts,
+)
 from app.operations import service
 
 # Read from Redis, and shared by the web processes: without Redis they keep their last values.
@@ -30,6 +35,12 @@ OVER_LIMITS = Gauge(
     "tenants_over_limits",
     "Tenants that use more than a limit (usage) or have more members than seats (seats).",
     ["kind"],
+    multiprocess_mode="mostrecent",
+)
+ATTEMPTS = Gauge(
+    "webhook_attempts_total",
+    "Attempts of deliveries, and endpoints that the sender has disabled.",
+    ["result"],
     multiprocess_mode="mostrecent",
 )
 
@@ -65,6 +76,8 @@ def _read_redis() -> int:
             ENDED.labels(job, result).set(count)
         for kind, count in over_limits(redis).items():
             OVER_LIMITS.labels(kind).set(count)
+        for outcome, number in webhook_attempts(redis).items():
+            ATTEMPTS.labels(outcome).set(number)
         _scheduler_run().set(scheduler_run(redis))
         return len(live_workers(redis))
     except RedisError:
@@ -92,6 +105,7 @@ class _Live(Collector):
         try:
             yield from _inbox()
             yield from _events()
+            yield from _deliveries()
             yield from _connections()
             yield from _attention()
         except service.DATABASE_FAULTS:
@@ -118,6 +132,25 @@ def _events() -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "events_waiting_seconds", "Age of the oldest event without a position.", seconds
     )
+
+
+def _deliveries() -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "webhook_events_waiting", "Events that have no deliveries yet.", service.sender_lag()
+    )
+    depth = GaugeMetricFamily(
+        "webhook_deliveries_waiting", "Unfinished deliveries.", labels=["endpoints"]
+    )
+    age = GaugeMetricFamily(
+        "webhook_deliveries_overdue_seconds",
+        "Seconds since the oldest unfinished delivery was due.",
+        labels=["endpoints"],
+    )
+    for name, (count, seconds) in service.delivery_backlog().items():
+        depth.add_metric([name], count)
+        age.add_metric([name], seconds)
+    yield depth
+    yield age
 
 
 def _connections() -> Iterator[Metric]:

@@ -146,6 +146,37 @@ OVERDUE_TRIALS = Statement(
 )
 OVERDUE_SECONDS = 60  # within which a job ends the assigned plans that are over
 
+# Unfinished deliveries by what their endpoints are: failing since the last success, paused (not
+# active, or of a suspended tenant), or healthy. Seconds since the oldest of them was due.
+DELIVERY_BACKLOG = Statement(
+    "operations.delivery_backlog",
+    text(
+        "SELECT CASE WHEN p.id IS NULL OR NOT p.is_active OR NOT coalesce(t.is_active, true)"
+        "    THEN 'paused' WHEN s.failing_since IS NULL THEN 'healthy' ELSE 'failing' END AS class,"
+        "  sum(d.waiting)::bigint AS waiting,"
+        "  greatest(0, extract(epoch FROM now() - min(d.oldest)))::float AS seconds"
+        " FROM queued_webhook_endpoints() q"
+        " LEFT JOIN webhook_endpoints p ON p.tenant_id = q.tenant_id AND p.id = q.endpoint_id"
+        " LEFT JOIN webhook_endpoint_states s ON s.tenant_id = p.tenant_id AND s.endpoint_id = p.id"
+        " LEFT JOIN tenants t ON t.id = q.tenant_id"
+        " CROSS JOIN LATERAL (SELECT count(*) AS waiting, min(next_attempt_at) AS oldest"
+        "   FROM (SELECT next_attempt_at FROM webhook_deliveries d"
+        "     WHERE d.tenant_id = q.tenant_id AND d.endpoint_id = q.endpoint_id"
+        "       AND d.next_attempt_at IS NOT NULL"
+        "     ORDER BY d.next_attempt_at LIMIT :most) AS first) d"
+        " GROUP BY class"
+    ),
+    prepare=False,
+)
+SENDER_LAG = Statement(
+    "operations.sender_lag",
+    text(
+        "SELECT greatest(0, e.last_position - coalesce(f.position, e.removed_position))"
+        " FROM event_feed e LEFT JOIN webhook_feed f ON true"
+        " WHERE EXISTS (SELECT FROM webhook_endpoints)"
+    ),
+)
+
 
 def readiness() -> dict[str, str]:
     """``ok`` or a short description of the fault, for each check.
@@ -195,6 +226,20 @@ def event_backlog() -> tuple[int, int, float]:
     """
     found = EVENT_BACKLOG.first(most=MOST_WAITING)
     return found.sequenced or 0, found.waiting, max(found.seconds or 0.0, 0.0)
+
+
+def delivery_backlog() -> dict[str, tuple[int, float]]:
+    """By class of endpoints: unfinished deliveries, and seconds since the oldest was due.
+
+    In the scope of the platform. Of each endpoint at most :data:`MOST_WAITING` are counted.
+    """
+    found = {row[0]: (row.waiting, row.seconds) for row in DELIVERY_BACKLOG.all(most=MOST_WAITING)}
+    return {name: found.get(name, (0, 0.0)) for name in ("healthy", "failing", "paused")}
+
+
+def sender_lag() -> int:
+    """How many events have positions and no deliveries yet; 0 where there are no endpoints."""
+    return SENDER_LAG.scalar() or 0
 
 
 def connections() -> tuple[int, int]:

@@ -39,16 +39,21 @@ from app.privacy.person import (
 )
 from app.privacy.redaction import redact_feed, redact_mails, redact_trail
 from app.privacy.terms import rewrite_terms
+from app.scim.models import ScimConnection, ScimUser
 from app.search.models import EntityType
 from app.subscriptions.models import PlanAssignment
 from app.tenants.models import TenantDeletion
 from app.users.models import User, UserErasure
+from app.webhook_endpoints.models import WebhookEndpoint
 from app.webhooks.models import Status
 from app.webhooks.providers.payloads import digest
 
 ALL_ROWS = 2**31 - 1
 ACTORS: dict[Any, tuple[str, ...]] = {
-    **dict.fromkeys((User, Membership, ApiKey), ("created_by_user_id", "updated_by_user_id")),
+    **dict.fromkeys(
+        (User, Membership, ApiKey, ScimConnection, WebhookEndpoint),
+        ("created_by_user_id", "updated_by_user_id"),
+    ),
     Import: ("created_by_user_id",),
     **dict.fromkeys((TenantDeletion, UserErasure), ("requested_by",)),
     PlanAssignment: ("created_by",),
@@ -160,6 +165,7 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
     subjects, users = sorted(person.subjects), person.user_ids
     for table, condition in (
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),
+        (ScimUser.__table__, ScimUser.id.in_(users)),
         (OBJECTS, of_subjects(subjects, person.organization)),
     ):
         _run(connection, delete(table).where(condition), done)

@@ -15,7 +15,7 @@ import logging
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from app.audit.service import record
 from app.auth.models import PlatformAdmin
@@ -23,12 +23,14 @@ from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.queries import Change
 from app.core.db.stalled import take_stalled
+from app.core.db.statements import Statement
 from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS
 from app.privacy.database import application
 from app.privacy.erase import erase
 from app.privacy.person import MEMBERSHIPS, OBJECTS, USERS, Person, get_person
 from app.privacy.terms import TERMS
+from app.scim.models import ScimUser
 from app.users import service as users
 from app.users.models import UserErasure
 
@@ -37,13 +39,18 @@ log = logging.getLogger(__name__)
 ERASE_JOB = "app.privacy.jobs.erase_user"
 ERASURES = UserErasure.__table__
 TAKE_STALLED = take_stalled(UserErasure, "worked_at")
+LEAVE_DIRECTORY = Statement(
+    "scim_users.leave_directory", delete(ScimUser).where(ScimUser.id == bindparam("id"))
+)
 
 
 def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
     """Deactivate the user and queue the erasure; a second request queues it again.
 
-    Raises NotFound, OwnerOnly and LastOwner.
+    What a directory has sent about the user is deleted at once, and its connection no longer has
+    the user. Raises NotFound, OwnerOnly and LastOwner.
     """
+    leave_directory(queries.parse_id(user_id))
     user = users.update(user_id, {"is_active": False}, actor=actor)
     key = {"tenant_id": user.tenant_id, "user_id": user.id}
     erasure = queries.find_row(UserErasure, **key)
@@ -54,6 +61,11 @@ def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
         record("user.erasure_requested", user, change, actor=actor)
     JOBS[ERASE_JOB].push(str(user.tenant_id), str(user.id))
     return erasure
+
+
+def leave_directory(user_id: UUID) -> None:
+    """Delete what a directory has sent about a user, whom it then no longer manages."""
+    LEAVE_DIRECTORY.execute(id=user_id)
 
 
 def erase_requested(tenant_id: UUID, user_id: UUID) -> None:

@@ -32,15 +32,20 @@ from app.privacy.person import (
     of_subjects,
     tenant_column,
 )
+from app.scim.models import ScimMember, ScimUser
 from app.search.models import SearchTerm
 from app.tenants.models import Tenant
 from app.users.models import UserErasure
+from app.webhook_deliveries.models import WebhookDelivery
+from app.webhook_endpoints.models import WebhookEndpointState
 
 Tables = Mapping[str, Callable[[], Iterable[Any]]]
 """For each table a function that reads its rows."""
 
 TENANTS, ERASURES = Tenant.__table__, UserErasure.__table__
-SECRET = frozenset({"digest", "replay_key"})
+SCIM_USERS, SCIM_MEMBERS = ScimUser.__table__, ScimMember.__table__
+ENDPOINT_STATES = WebhookEndpointState.__table__  # secrets, and nothing else to show
+SECRET = frozenset({"digest", "old_digest", "replay_key"})
 """Columns that are not exported, because only an attacker could use them."""
 
 
@@ -66,6 +71,10 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         "custom_field_index_rows": _reader(
             connection, select(IndexRow.__table__).where(IndexRow.entity_id.in_(users))
         ),
+        "scim_users": _reader(connection, select(SCIM_USERS).where(SCIM_USERS.c.id.in_(users))),
+        "scim_members": _reader(
+            connection, select(SCIM_MEMBERS).where(SCIM_MEMBERS.c.user_id.in_(users))
+        ),
         "search_terms": _reader(connection, _terms(person)),
         "platform_admins": _reader(
             connection,
@@ -85,6 +94,7 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
             table.name: partial(_events, connection, table, person, targets, progress)
             for table in mentions.FEED
         },
+        "webhook_deliveries": lambda: _deliveries(connection, person, targets, progress),
     }
 
 
@@ -95,7 +105,7 @@ def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Ta
     owned = {
         name: _reader(connection, select(table).where(table.c.tenant_id == tenant_id))
         for name, table in sorted(db.metadata.tables.items())
-        if "tenant_id" in table.c
+        if "tenant_id" in table.c and table is not ENDPOINT_STATES
     }
     answers = Identifiers(who.ids | {str(tenant_id)}, who.addresses)
     return {
@@ -144,6 +154,23 @@ def _events(
             sides = ("before", "after", "data")
             values |= {side: _naming(values[side] or {}, who) for side in sides}
         yield values
+
+
+def _deliveries(
+    connection: Connection,
+    person: Person,
+    targets: Mapping[str, list[str]],
+    progress: Progress,
+) -> Iterable[Any]:
+    """The deliveries of events about the person's own rows, with what the endpoints answered."""
+    found = mentions.feed_rows(
+        connection, mentions.PLACED, person.in_answers, progress, targets=targets
+    )
+    events = [row.id for row in found if mentions.is_about(row, targets)]
+    deliveries = WebhookDelivery.__table__
+    return mentions.streamed(
+        connection, select(deliveries).where(deliveries.c.event_id.in_(events))
+    )
 
 
 def _naming(values: Mapping[str, Any], who: Identifiers) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from app.privacy.mentions import (
 from app.privacy.person import CONTACT_FIELDS, Person, contact_targets
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
+from app.webhook_deliveries.models import WebhookDelivery
 from app.webhooks.providers.payloads import digest
 
 PERSONAL = frozenset({"email", "first_name", "last_name", "meta_data", "idp_user_id"})
@@ -45,6 +46,12 @@ REDACT_AUDIT_EVENT = select(
 )
 REDACT_EVENT = select(
     func.redact_event(bindparam("tenant_id"), bindparam("id"), bindparam("redacted", type_=JSON))
+)
+DELIVERIES = WebhookDelivery.__table__.c
+FORGET_ANSWERS = (
+    update(WebhookDelivery.__table__)
+    .where(DELIVERIES.response_body.is_not(None))
+    .values(response_body=None)
 )
 REDACT_EMAIL_EVENT = select(
     func.redact_email_event(bindparam("id"), bindparam("redacted", type_=JSON))
@@ -86,7 +93,7 @@ def redact_feed(
 
     With ``after`` only the events after this position, and those that have none yet. From then on
     no event gets a position until the transaction ends. Without it only those with a position, so
-    that the sequencer does not have to wait.
+    that the sequencer does not have to wait. What endpoints have answered to these events is removed.
     """
     users = [str(user_id) for user_id in person.user_ids]
     targets = {"user": users, **contact_targets(connection, person)}
@@ -98,12 +105,17 @@ def redact_feed(
         chosen = [] if person.only_in is None else [table.c.tenant_id == person.only_in]
         if after is not None and table is PLACED:
             chosen.append(table.c.position > after)
-        rows = feed_rows(connection, table, person.identifiers, progress, *chosen, targets=targets)
-        for row in list(rows):
+        rows = list(
+            feed_rows(connection, table, person.identifiers, progress, *chosen, targets=targets)
+        )
+        for row in rows:
             hidden = _hidden_in_event(row, person, targets)
             values = _redacted(row, person, hidden, ("before", "after", "data"))
             if _write(connection, REDACT_EVENT, row, values):
                 done[table.name] += 1
+        forgotten = FORGET_ANSWERS.where(DELIVERIES.event_id.in_([row.id for row in rows]))
+        if count := connection.execute(forgotten).rowcount:
+            done["webhook_deliveries"] += count
 
 
 def redact_mails(

@@ -14,6 +14,7 @@ from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.includes import HISTORY, TENANT
+from app.memberships.directories import ManagedByDirectory
 from app.memberships.owners import LastOwner, OwnerOnly
 from app.memberships.seats import SeatLimit
 from app.tenants.service import TenantDeleting
@@ -71,7 +72,14 @@ def get(user_id: str) -> User:
 @blp.arguments(UserUpdateSchema)
 @blp.response(200, UserSchema)
 @blp.raises(
-    ProviderField, OwnerOnly, LastOwner, IdpUserIdTaken, EmailTaken, ErasureRequested, SeatLimit
+    ProviderField,
+    OwnerOnly,
+    LastOwner,
+    IdpUserIdTaken,
+    EmailTaken,
+    ErasureRequested,
+    SeatLimit,
+    ManagedByDirectory,
 )
 def update(body: dict[str, Any], user_id: str) -> User:
     """Change a user's fields, activate or deactivate the user."""

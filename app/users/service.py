@@ -20,7 +20,7 @@ from app.custom_fields import metadata
 from app.custom_fields.entities import USER
 from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
-from app.memberships import owners, seats
+from app.memberships import directories, owners, seats
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.tenants import service as tenants
@@ -29,6 +29,7 @@ from app.users.emails import check_claims, email_key
 from app.users.models import User
 
 IS_OWNER = owners.is_owner(User)
+HAS_MAPPED_ROLE = directories.has_mapped_role(User.tenant_id, User.id)
 LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
 SEAT_LIMIT = case((~User.is_active, seats.limit_for_user(User.tenant_id, User.id)))
 
@@ -126,13 +127,16 @@ def update(
     """Change a user's fields other than ``meta_data``.
 
     Raises ProviderField if a tenant's actor changes ``idp_user_id``, OwnerOnly, IdpUserIdTaken or
-    SeatLimit, and LastOwner unless ``allow_ownerless``. Raises EmailTaken for the address of another
-    active user, unless the user has it already and stays as active as before. Raises
-    ErasureRequested if a user becomes active whose erasure is requested.
+    SeatLimit, ManagedByDirectory for a user whom a directory provisions, and LastOwner unless
+    ``allow_ownerless``. Raises EmailTaken for the address of another active user, unless the user
+    has it already and stays as active as before. Raises ErasureRequested if a user becomes active
+    whose erasure is requested.
     """
     deactivates, activates = (values.get("is_active") is state for state in (False, True))
     further = [LOCKED_OWNERS] if deactivates else [SEAT_LIMIT] if activates else []
-    user, (touches_owner, *rest) = queries.lock_with(User, user_id, IS_OWNER, *further)
+    user, (touches_owner, has_mapped_role, *rest) = queries.lock_with(
+        User, user_id, IS_OWNER, HAS_MAPPED_ROLE, *further
+    )
     if "idp_user_id" in values and not actor.is_platform:
         raise ProviderField("Only a platform credential can change idp_user_id.")
     if touches_owner:
@@ -151,6 +155,7 @@ def update(
         User, before, values, actor_id=actor.id, also=with_key(values), conflicts=CONFLICTS
     )
     if change is not None:
+        directories.check_may_change(is_managed=has_mapped_role is not None, actor=actor)
         if activates and "is_active" in change.after:
             seats.take(rest[0], user.tenant_id, actor=actor)
         if claims_address(before, user):

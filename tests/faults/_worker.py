@@ -1,4 +1,4 @@
-"""A worker or a sequencer in a process of its own, started in no time by a fork server.
+"""A worker, a sequencer or a sender in a process of its own, started in no time by a fork server.
 
 The same as those of ``flask jobs``; only the imports are done beforehand.
 """
@@ -14,6 +14,8 @@ from app import DOMAINS, JOB_MODULES, create_app
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
+from app.webhook_deliveries import work
+from app.webhook_deliveries.sender import run_sender
 
 for name in (*(f"app.{domain}.routes" for domain in DOMAINS), *JOB_MODULES, "app.cli"):
     import_module(name)
@@ -36,6 +38,18 @@ def start_sequencer(environment: Mapping[str, str]) -> ForkServerProcess:
     process = context.Process(target=_sequence, args=(dict(environment),))
     process.start()
     return process
+
+
+def start_sender(environment: Mapping[str, str], *, lease: int) -> ForkServerProcess:
+    """Start a sender whose deliveries are claimed again ``lease`` seconds after it was killed."""
+    process = context.Process(target=_send, args=(dict(environment), lease))
+    process.start()
+    return process
+
+
+def _send(environment: Mapping[str, str], lease: int) -> None:
+    work.LEASE = lease
+    run_sender(create_app(environment), stop=lambda: False)
 
 
 def _sequence(environment: Mapping[str, str]) -> None:

@@ -1,31 +1,41 @@
 """Writers commit late or roll back, and sequencers are killed at random moments, while readers read
 the feed: each reader gets each committed change once, at positions without gaps, and nothing else.
+
+Senders are killed too. Each of three webhook endpoints gets each committed change, some of them
+twice, with the same ``webhook-id``.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing.context import ForkServerProcess
+from functools import partial
+from itertools import chain
 
 from flask import Flask
+from redis import Redis
 
 from app import create_app
 from app.core.actors import SYSTEM_CLI
 from app.extensions import db
 from app.users import service as users
 from app.users.models import User
+from app.webhook_endpoints import service as webhook_endpoints
 from tests import factories
 from tests.database import platform_transaction, query
 from tests.faults import _worker
+from tests.webhook_deliveries.receiving import receiver
 
 READERS = 4
-SEQUENCERS = 2
-PATIENCE = 60  # seconds that the events of the last changes may take
+PROCESSES = 2  # sequencers, and as many senders
+ENDPOINTS = 3
+LEASE = 5  # seconds after which the deliveries of a killed sender are made again
+PATIENCE = 180  # seconds that the events of the last changes may take
 
 
 class RolledBack(Exception):
@@ -40,13 +50,16 @@ class Report:
     rolled_back: int = 0
     kills: int = 0
     pages: int = 0
+    delivered: int = 0
+    duplicates: int = 0
     seconds: float = 0.0
 
     def __str__(self) -> str:
         return (
             f"{len(self.committed)} changes committed, {self.rolled_back} rolled back,"
-            f" {self.kills} kills of the sequencer: {READERS} readers got each position once,"
-            f" without gaps, in {self.pages} pages; {self.seconds:.0f} s"
+            f" {self.kills} kills of sequencers and senders: {READERS} readers got each position"
+            f" once, without gaps, in {self.pages} pages; {ENDPOINTS} endpoints got each event,"
+            f" {self.duplicates} of {self.delivered} deliveries again; {self.seconds:.0f} s"
         )
 
 
@@ -65,11 +78,17 @@ def prove(
     people = [factories.create_user(factories.create_tenant()) for _ in range(writers)]
     readers = [_Reader(wide, report) for _ in range(READERS)]
     per_writer = changes // writers
-    with _together([reader.run for reader in readers], until=lambda: _all_read(readers, report)):
-        with _together([_writer(wide, one, per_writer, report) for one in people]):
-            _kill_sequencers(environment, kills, report)
-        survivor = _worker.start_sequencer(environment)
-    survivor.kill()
+    with ExitStack() as hooks:
+        receivers = [hooks.enter_context(receiver()) for _ in range(ENDPOINTS)]
+        for one in receivers:
+            _create_endpoint(one.url)
+        with _together([one.run for one in readers], until=lambda: _all_read(readers, report)):
+            with _together([_writer(wide, one, per_writer, report) for one in people]):
+                _kill_processes(environment, kills, report)
+            for start in STARTS:
+                hooks.callback(start(environment).kill)
+        _wait(lambda: all(len(set(one.ids)) >= len(report.committed) for one in receivers))
+        _wait(lambda: not _undelivered())
     factories.bind(app)
     with wide.app_context():
         db.engine.dispose()
@@ -79,7 +98,25 @@ def prove(
         assert reader.positions == list(range(first, first + len(report.committed)))
         assert sorted(reader.names) == sorted(report.committed)
         assert reader.names == readers[0].names
+    for one in receivers:
+        bodies: dict[str, str] = {}
+        for received in one.received:
+            name = json.loads(received.body)["data"]["first_name"]
+            assert bodies.setdefault(received.id, name) == name
+        assert sorted(bodies.values()) == sorted(report.committed)
+        report.delivered += len(one.received)
+        report.duplicates += len(one.received) - len(bodies)
     return report
+
+
+def _create_endpoint(url: str) -> None:
+    with platform_transaction():
+        webhook_endpoints.create(url=url, types=["user.updated"], actor=SYSTEM_CLI)
+
+
+def _undelivered() -> int:
+    found = "SELECT count(*) AS number FROM webhook_deliveries WHERE status <> 'succeeded'"
+    return query(found)[0].number
 
 
 class _Reader:
@@ -128,18 +165,26 @@ def _writer(
     return write
 
 
-def _kill_sequencers(environment: Mapping[str, str], kills: int, report: Report) -> None:
-    """Let some sequencers run at a time, and kill one after the other."""
-    alive: list[ForkServerProcess] = []
+STARTS = (_worker.start_sequencer, partial(_worker.start_sender, lease=LEASE))
+
+
+def _kill_processes(environment: Mapping[str, str], kills: int, report: Report) -> None:
+    """Let some sequencers and senders run at a time, and kill one after the other.
+
+    Half-way Redis is emptied.
+    """
+    alive = {start: [start(environment) for _ in range(PROCESSES)] for start in STARTS}
     while report.kills < kills:
-        while len(alive) < SEQUENCERS:
-            alive.append(_worker.start_sequencer(environment))
         before = _position()
         _wait(lambda before=before: _position() != before or not _waiting())
         time.sleep(random.uniform(0, 0.2))
-        alive.pop(random.randrange(len(alive))).kill()
+        start = STARTS[report.kills % len(STARTS)]
+        alive[start].pop(random.randrange(PROCESSES)).kill()
+        alive[start].append(start(environment))
         report.kills += 1
-    for process in alive:
+        if report.kills == kills // 2:
+            Redis.from_url(environment["REDIS_URL"]).flushall()
+    for process in chain(*alive.values()):
         process.kill()
 
 

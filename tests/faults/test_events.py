@@ -3,10 +3,10 @@
 from tests.faults import events
 
 
-class TestEventFeedAmidKills:
-    def test_gives_each_reader_each_position_once(self, app, environment):
-        report = events.prove(app, environment, changes=400, kills=3, writers=6)
+class TestEventsAmidKills:
+    def test_reach_each_reader_once_and_each_endpoint(self, app, environment):
+        report = events.prove(app, environment, changes=400, kills=6, writers=6)
 
         assert len(report.committed) > 300
         assert report.rolled_back > 0
-        assert report.kills == 3
+        assert report.kills == 6

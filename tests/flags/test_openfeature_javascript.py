@@ -53,14 +53,20 @@ DEFAULTS = {
 @pytest.fixture(scope="module")
 def script(request):
     """Node and the script's arguments, with the packages beside the script."""
+    node, folder = install_packages(request.config)
+    return [node, str(shutil.copy(SCRIPT, folder))]
+
+
+def install_packages(config):
+    """Node, and the folder with the packages; skips the tests where there is no node or npm."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip("needs node and npm")
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in PACKAGES)).hexdigest()
-    folder = request.config.cache.mkdir(f"openfeature-{digest[:16]}")
+    folder = config.cache.mkdir(f"openfeature-{digest[:16]}")
     if not (folder / "node_modules").exists():
         install(npm, folder)
-    return [node, str(shutil.copy(SCRIPT, folder))]
+    return node, folder
 
 
 def install(npm, folder):

@@ -25,6 +25,7 @@ from app.flags.models import PlanPreset
 from app.imports.models import Import
 from app.tenants.models import Tenant
 from app.users.models import User
+from app.webhook_deliveries.models import WebhookDelivery
 from app.webhooks.models import WebhookEvent
 from tests import database, factories
 from tests.hostile.document import Document, Operation, Place
@@ -137,6 +138,7 @@ def create_world(app: Flask, document: Document) -> World:
         "tenant_id": tenant,
         "user_id": factories.create_user(tenant),
         "membership_id": factories.create_membership(tenant, owner, Role.OWNER),
+        "endpoint_id": factories.create_webhook_endpoint(tenant.id),
         "subscription_id": factories.create_subscription(tenant),
         "preset_id": preset,
         "override_id": factories.create_override(tenant, preset, FLAG, True),
@@ -147,6 +149,8 @@ def create_world(app: Flask, document: Document) -> World:
     _create_suppression()
     ids = {name: str(row.id) for name, row in rows.items()}
     ids |= {"key": FLAG, "address": ADDRESS, "feature": LIMIT}
+    (delivery,) = database.rows(WebhookDelivery, tenant_id=tenant.id)
+    ids["delivery"] = str(delivery.id)
     ids["evt_id"] = _event(app, rows["user_id"])
     listed = _listed_ids(app, document, credentials["superadmin"])
     return World(app, document, tenant, credentials, listed | ids)

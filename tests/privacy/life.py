@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from app.core.clock import utcnow
+from app.events.models import Event
 from app.imports.models import Import, ImportPiece
+from app.webhook_deliveries.models import WebhookDelivery
+from app.webhook_endpoints.models import WebhookEndpoint
 from app.webhooks.providers import Receiver
+from tests.database import rows
 from tests.factories import (
     create_api_key,
     create_member,
@@ -18,6 +22,7 @@ from tests.factories import (
     save,
 )
 from tests.imports.files import as_file, finish, post
+from tests.scim.directory import Directory, create_connection
 from tests.webhooks.sending import Sender
 
 CANARY = "canarybird"
@@ -49,7 +54,9 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_mail(api, sender, platform)
     _by_imports(app, api, first)
     api.sequence()
+    _by_deliveries(first, user_id)
     _by_later_changes(api, platform, user_id)
+    _by_directory(app, first)
     return user_id
 
 
@@ -84,6 +91,20 @@ def _by_requests(api: Any, platform: str, tenant: Any) -> str:
     return user_id
 
 
+def _by_deliveries(tenant: Any, user_id: str) -> None:
+    """The endpoint has answered with what it was sent."""
+    (endpoint,) = rows(WebhookEndpoint, tenant_id=tenant.id)
+    event = next(row for row in rows(Event, type="user.updated") if row.data["id"] == user_id)
+    save(
+        WebhookDelivery,
+        tenant_id=tenant.id,
+        endpoint_id=endpoint.id,
+        event_id=event.id,
+        type=event.type,
+        response_body=word("answered"),
+    )
+
+
 def _by_later_changes(api: Any, platform: str, user_id: str) -> None:
     """Changes whose events have no position yet."""
     token = platform_token(subject=SUBJECT)
@@ -114,6 +135,8 @@ def _by_their_own_hand(api: Any, tenant: Any) -> None:
     assert api.put(f"/v1/tenants/{tenant.id}/plan", token=token, json=plan).status_code == 200
     key = {"name": "made", "permissions": ["users:read"]}
     assert api.post("/v1/api-keys", token=token, json=key).status_code == 201
+    endpoint = {"url": "https://hooks.example.com/", "types": ["user.*"]}
+    assert api.post("/v1/webhook-endpoints", token=token, json=endpoint).status_code == 201
 
 
 def _as_contact(api: Any, platform: str, tenant: Any) -> None:
@@ -168,6 +191,18 @@ def _by_imports(app: Any, api: Any, tenant: Any) -> None:
     failed = save(Import, created_by_user_id="cli:root", state="failed", finished_at=utcnow())
     body = as_file({**user, "idp_org_id": tenant.idp_org_id, "email": mail("new")})
     save(ImportPiece, import_id=failed.id, number=0, body=body)
+
+
+def _by_directory(app: Any, tenant: Any) -> None:
+    """A superadmin's connection, and a directory that provisions the person."""
+    made_by = f"platform:{SUBJECT}"
+    actors = {"created_by_user_id": made_by, "updated_by_user_id": made_by}
+    directory = Directory(app, create_connection(tenant, **actors)[1])
+    user = directory.add_user(word("User-Name"), externalId=SUBJECT, title=word("title"))
+    group = directory.add_group("All")
+    member = {"value": user["id"], "display": word("display")}
+    directory.patch(f"/Groups/{group['id']}", {"op": "add", "path": "members", "value": [member]})
+    directory.find(f'userName eq "{word("user-name")}"')
 
 
 def _post(sender: Sender, event_type: str, data: dict[str, Any], **options: Any) -> None:

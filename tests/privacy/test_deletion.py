@@ -33,9 +33,11 @@ from tests.factories import (
     create_subscription,
     create_tenant,
     create_user,
+    create_webhook_endpoint,
     platform_token,
     save,
 )
+from tests.scim.directory import Directory, create_connection
 
 TABLES = """
     SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -74,12 +76,15 @@ def fill(app, api, sender, slug, preset):
     sender.deliver("standard_webhooks", event, message_id=slug, receiver=Receiver.EMAIL)
     place = {"tenant_id": tenant.id, "plan_name": "growth", "next_plan_name": "free"}
     save(PlanAssignment, **place, reason="Pilot", created_by="cli:root")
+    directory = Directory(app, create_connection(tenant)[1])
+    directory.add_group("All", directory.add_user(f"{slug}@scim.zz")["id"])
     counter = {"tenant_id": tenant.id, "feature": "calls", "period_start": utcnow()}
     save(UsageCounter, **counter, used=1, announced=0)
     save(UsageKey, tenant_id=tenant.id, digest=uuid4(), amount=1, created_at=utcnow())
     made = save(Import, created_by_user_id="cli:root")
     place = {"idp_org_id": f"org_{slug}", "name": slug}
     save(ImportFault, import_id=made.id, line=1, type="user", errors=[], **place)
+    create_webhook_endpoint(tenant.id)
     return tenant
 
 

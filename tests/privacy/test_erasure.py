@@ -33,6 +33,12 @@ IMPERSONAL = {
     "memberships": "idp_org_id role",
     "plan_assignments": "next_plan_name plan_name reason",
     "plan_presets": "display_name flags name",
+    "scim_connections": (
+        "acts_as deactivate default_role digest group_roles last_error name old_digest prefix"
+        " provider status"
+    ),
+    "scim_groups": "display_name display_name_key external_id",
+    "scim_requests": "detail method path",
     "search_builds": "entity_type",
     "search_terms": "entity_type",
     "subscriptions": (
@@ -48,6 +54,9 @@ IMPERSONAL = {
     ),
     "usage_counters": "feature",
     "users": "idp_org_id",
+    "webhook_deliveries": "body error status type",
+    "webhook_endpoint_states": "headers old_secret secret",
+    "webhook_endpoints": "description disabled_reason header_names public_key signing types url",
     "webhook_events": "detail digest replay_key source status",
 }
 

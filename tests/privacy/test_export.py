@@ -11,6 +11,7 @@ from tests.privacy import life
 # What is about the product or the operators, not about a person or a tenant.
 NOBODYS = {
     "alembic_version", "deleted_organizations", "event_feed", "plan_presets", "search_builds",
+    "webhook_feed",
 }  # fmt: skip
 
 
@@ -92,7 +93,10 @@ class TestCoverage:
         # Definitions, and what other than the person is described by its tenant.
         assert tables - set(of_person) == {
             "api_keys", "custom_fields", "custom_field_indexes", "feature_overrides",
-            "plan_assignments", "tenant_deletions",
-            "usage_counters", "usage_keys",
+            "plan_assignments", "scim_connections", "scim_groups", "scim_requests",
+            "tenant_deletions", "usage_counters", "usage_keys",
+            "webhook_endpoint_states", "webhook_endpoints",
         }  # fmt: skip
-        assert tables - set(of_tenant) == {"imports", "platform_admins"}
+        assert tables - set(of_tenant) == {
+            "imports", "platform_admins", "webhook_endpoint_states",
+        }  # fmt: skip

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from app.core.http_fetch import FetchFailed
+from app.core.outgoing import FetchFailed
 from app.webhooks.inbox import store
 from app.webhooks.providers.provider import Delivery
 from app.webhooks.signatures import sns as signatures_sns
@@ -36,7 +36,7 @@ class Sns:
 def sns(monkeypatch) -> Sns:
     """Amazon is the one thing that no test can run."""
     found = Sns()
-    monkeypatch.setattr(signatures_sns, "fetch", found.fetch)
+    monkeypatch.setattr(signatures_sns, "guarded", lambda: found)
     return found
 
 

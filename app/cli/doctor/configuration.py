@@ -31,11 +31,19 @@ def check_configuration(config: Config) -> Iterator[Finding]:
         ("EMAIL_WEBHOOK_SECRETS", config.email_webhook_secrets),
     ):
         yield Finding(f"secret {receiver}", True, "set" if secrets else "receiver not used")
+    yield _secrets_key(config)
     yield _metrics(config)
     if config.jwt_signing_key and not is_private:
         fix = "Unset JWT_SIGNING_KEY: everybody who can read the environment can issue tokens."
         yield Finding("development key", False, "set", fix)
     yield _token_keys(config)
+
+
+def _secrets_key(config: Config) -> Finding:
+    if config.secrets_key:
+        return Finding("secret SECRETS_KEY", True, "set")
+    fix = "Set SECRETS_KEY to what flask webhook-endpoints new-key prints, to deliver events."
+    return Finding("secret SECRETS_KEY", True, "no webhook endpoints", fix)
 
 
 def _metrics(config: Config) -> Finding:

@@ -18,13 +18,16 @@ from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.operations.service import (
     FIND_MIGRATION,
+    delivery_backlog,
     event_backlog,
     newest_migration,
+    sender_lag,
     unknown_plans,
 )
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
 LONGEST_LAG = 60.0  # seconds; events that wait longer for a position are a fault
+LARGEST_LAG = 10_000  # events without deliveries
 OLDEST_POSTGRESQL = 16
 SHOWN = 10  # tenants, and fields of each, in one finding
 MIGRATE = "Run flask db upgrade."
@@ -120,7 +123,7 @@ def check_database() -> Iterator[Finding]:
                 yield check()
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
-                yield from (_plans(), _empty_selects(), _search(), _sequencer())
+                yield from (_plans(), _empty_selects(), _search(), _sequencer(), _sender())
                 yield from limits.check_limits()
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
@@ -230,6 +233,16 @@ def _sequencer() -> Finding:
         return Finding("sequencer", True, f"{waiting} events wait for a position")
     fix = "Run flask jobs sequencer. Until then the event feed shows nothing new."
     return Finding("sequencer", False, f"{waiting} events wait, up to {seconds:.0f} s", fix)
+
+
+def _sender() -> Finding:
+    """Check that deliveries are made when they are due."""
+    waiting, seconds = delivery_backlog()["healthy"]
+    lag = sender_lag()
+    if seconds > LONGEST_LAG or lag > LARGEST_LAG:
+        found = f"{lag} events and {waiting} deliveries wait, up to {seconds:.0f} s"
+        return Finding("sender", False, found, "Run flask jobs sender.")
+    return Finding("sender", True, f"{waiting} deliveries wait")
 
 
 def _shortened(texts: Sequence[str], separator: str) -> str:

@@ -1,6 +1,7 @@
 """Answers exceptions with the two error bodies; no stack trace, SQL text or secret is sent.
 
-A blueprint of another protocol has its own error body, see :func:`answer_errors`.
+A blueprint of another protocol has its own error body, see :func:`answer_errors`. So have all
+paths of a protocol, see :func:`answer_errors_below`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from app.core.validation import messages
 
 WriteBody = Callable[[AppError], bytes]
 """Writes the body of an error's answer."""
+
+JSON = "application/json"
+_protocols: dict[str, tuple[WriteBody, str]] = {}
 
 _SENT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
@@ -57,6 +61,23 @@ def answer_errors(target: Flask | Blueprint, write_body: WriteBody) -> None:
         target.register_error_handler(kind, answer)
 
 
+def answer_errors_below(prefix: str, write_body: WriteBody, content_type: str) -> None:
+    """Answer the errors of all paths below ``prefix`` with this body.
+
+    It is also the body for requests that no route matches, and for those that the server refuses.
+    Call it when the module of the protocol is imported.
+    """
+    _protocols[prefix] = write_body, content_type
+
+
+def error_body(path: str, error: AppError, write_body: WriteBody) -> tuple[bytes, str]:
+    """The body of an error at ``path`` and its type; by ``write_body`` where no protocol is."""
+    for prefix, protocol in _protocols.items():
+        if path == prefix or path.startswith(f"{prefix}/"):
+            return protocol[0](error), protocol[1]
+    return write_body(error), JSON
+
+
 def _log(exc_info: Any) -> None:
     """Log as Flask does, without the path, which may contain personal data."""
     current_app.logger.error("request_failed", exc_info=exc_info)
@@ -64,7 +85,8 @@ def _log(exc_info: Any) -> None:
 
 def _answer(write_body: WriteBody, error: Exception) -> Response:
     known = _known_error(error)
-    response = Response(write_body(known), known.status, content_type="application/json")
+    body, content_type = error_body(request.path, known, write_body)
+    response = Response(body, known.status, content_type=content_type)
     response.headers.update(known.headers)
     return response
 

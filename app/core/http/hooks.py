@@ -36,7 +36,7 @@ def register_hooks(app: Flask, limits: RateLimits) -> None:
         if access is None:
             raise PermissionDenied("This endpoint names no permission.")
         if getattr(access, "permission", None) is not None:
-            limits.count_request()
+            limits.count_request(is_scim=getattr(access, "is_scim", False))
 
     @app.after_request
     def finish(response: Response) -> Response:

@@ -42,18 +42,22 @@ class RateLimits:
         self._is_enabled = config.ratelimit_enabled
         self.counts = RateCounts(request_client(config.redis_url, config.redis_timeout))
         self._default = parse_rate(config.ratelimit_default)
+        self._scim = parse_rate(config.ratelimit_scim)
         self._platform = parse_rate(config.ratelimit_platform)
         self._failed_authentication = parse_rate(config.ratelimit_failed_auth)
 
-    def count_request(self) -> None:
-        """Count a request to a guarded endpoint; raises TooManyRequests beyond the limit."""
+    def count_request(self, *, is_scim: bool = False) -> None:
+        """Count a request to a guarded endpoint; raises TooManyRequests beyond the limit.
+
+        SCIM has a limit of its own, because a directory sends one request for each person.
+        """
         # White space and the spelling of ``Bearer`` make no difference.
         credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
         if credential:
             name = hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
         else:
             name = f"address:{request.remote_addr}"
-        self._count(name, self._default, "Too Many Requests")
+        self._count(name, self._scim if is_scim else self._default, "Too Many Requests")
 
     def count_failed_authentication(self) -> None:
         """Count one failure for the request's address; raises TooManyRequests beyond the limit."""

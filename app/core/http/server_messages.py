@@ -17,7 +17,9 @@ from waitress.task import ErrorTask, WSGITask
 from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
 from app.core import json_text
+from app.core.errors import AppError
 from app.core.http.body_limits import TOO_LARGE, body_limit
+from app.core.http.error_handlers import error_body
 from app.core.observability import logs
 
 log = logging.getLogger(__name__)
@@ -179,16 +181,23 @@ class Refusal(ErrorTask):
     """Answers and logs a request that does not reach the application."""
 
     def execute(self) -> None:
-        """Answer with ``{"detail": …}``, and close the connection after it."""
+        """Answer with the error's body, and close the connection after it."""
         error = self.request.error
         request_id = logs.begin_request(self.request.headers.get("X_REQUEST_ID"))
         log.info("request_refused", extra={"status": error.code})
-        body = json_text.dumps({"detail": TOO_LARGE if error.code == 413 else error.reason})
+        refusal = AppError(TOO_LARGE if error.code == 413 else error.reason)
+        refusal.status = error.code
+        path = getattr(self.request, "path", "")  # absent where the first line cannot be read
+        body, content_type = error_body(path, refusal, _write_body)
         self.status = f"{error.code} {error.reason}"
         self.content_length = len(body)
         self.response_headers += [
-            ("Content-Type", "application/json"),
+            ("Content-Type", content_type),
             ("X-Request-Id", request_id),
         ]
         self.set_close_on_finish()
         self.write(body)
+
+
+def _write_body(error: AppError) -> bytes:
+    return json_text.dumps(error.body())

@@ -29,6 +29,7 @@ DURATION = Histogram(
 )
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
+WEBHOOK_ATTEMPTS = "metrics:webhook_attempts"  # field "succeeded", "failed" or "disabled"
 SCHEDULER_RUN = "metrics:scheduler_last_run"
 OVER_LIMITS = "metrics:tenants_over_limits"  # field "usage" or "seats"
 
@@ -65,6 +66,12 @@ def job_results(redis: Redis) -> dict[tuple[str, str], int]:
         job, _, result = field.decode().partition(" ")
         results[job, result] = int(count)
     return results
+
+
+def webhook_attempts(redis: Redis) -> dict[str, int]:
+    """``{"succeeded", "failed" or "disabled": count}``, as :func:`job_results`."""
+    counted = cast("dict[bytes, bytes]", redis.hgetall(WEBHOOK_ATTEMPTS))
+    return {name.decode(): int(count) for name, count in counted.items()}
 
 
 def note_scheduler_run(redis: Redis) -> None:

@@ -11,7 +11,7 @@ from flask import Flask, Response, request
 
 from app.core import json_text
 from app.core.http.error_handlers import register_error_handlers
-from app.core.openapi.examples import add_examples
+from app.core.openapi.examples import add_examples, example_of
 from app.core.openapi.responses import RESPONSES, SCHEMAS
 from app.core.validation.fields import Choice
 
@@ -118,6 +118,11 @@ class Api(flask_smorest.Api):
         document = {**self.spec.to_dict(), "webhooks": self.webhooks}
         add_examples(document)
         return json_text.dumps(document)
+
+    def webhook_example(self, name: str) -> Any:
+        """An example of the body of one of :attr:`webhooks`."""
+        content = self.webhooks[name]["post"]["requestBody"]["content"]["application/json"]
+        return example_of(content["schema"], self.spec.to_dict())
 
     def _register_responses(self) -> None:
         """Register the responses to requests that are not valid, and no other."""

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from app.core.http_fetch import FetchFailed, fetch
+from app.core.outgoing import FetchFailed, guarded
 from app.webhooks.providers.payloads import Unreadable
 from app.webhooks.signatures.proof import (
     Headers,
@@ -71,7 +71,7 @@ class ConfirmationFailed(Exception):
 def fetch_certificate(url: str) -> bytes:
     """The PEM file at an https address."""
     try:
-        return fetch(url, timeout=FETCH_TIMEOUT, max_bytes=MAX_CERTIFICATE)
+        return guarded().fetch(url, timeout=FETCH_TIMEOUT, max_bytes=MAX_CERTIFICATE)
     except FetchFailed as fault:
         is_refused = fault.status is not None and fault.status < 500
         kind = SignatureInvalid if is_refused else CertificateUnavailable
@@ -154,7 +154,7 @@ def confirm_subscription(url: str) -> None:
     if not SUBSCRIBE_URL.fullmatch(url):
         raise Unreadable("the address to confirm at is not one of SNS")
     try:
-        fetch(url, timeout=CONFIRM_TIMEOUT, max_bytes=MAX_CONFIRMATION)
+        guarded().fetch(url, timeout=CONFIRM_TIMEOUT, max_bytes=MAX_CONFIRMATION)
     except FetchFailed as fault:
         raise ConfirmationFailed(str(fault)) from fault
     log.info("webhook_subscription_confirmed", extra={"host": urlsplit(url).netloc})

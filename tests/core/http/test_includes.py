@@ -15,6 +15,7 @@ from tests.factories import (
     create_preset,
     create_subscription,
     create_tenant,
+    create_webhook_endpoint,
     platform_token,
 )
 from tests.messages import sent_messages
@@ -41,6 +42,7 @@ def world(app, api):
         create_subscription(tenant)
         create_override(tenant, preset, "exports", False)
         create_api_key(tenant)
+        create_webhook_endpoint(tenant.id)
     return platform_token()
 
 

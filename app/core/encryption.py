@@ -1,0 +1,56 @@
+"""Encryption of secrets at rest: Fernet, by the keys of ``SECRETS_KEY``.
+
+The first key encrypts, and each of them decrypts. To replace a key, put the new one first and keep
+the old one until everything is encrypted again.
+"""
+
+from __future__ import annotations
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from flask import current_app
+
+from app.core.errors import Unavailable
+
+
+class SecretsKeyMissing(Unavailable):
+    """``SECRETS_KEY`` is not set, so no secret can be stored."""
+
+    code = "secrets_key_missing"
+    detail = "Secrets cannot be stored: the service has no SECRETS_KEY."
+
+
+class Undecryptable(Exception):
+    """No key of ``SECRETS_KEY`` decrypts a stored secret."""
+
+
+def encrypt(text: str) -> str:
+    """The text, encrypted with the first key; raises SecretsKeyMissing."""
+    return _keys().encrypt(text.encode()).decode()
+
+
+def decrypt(encrypted: str) -> str:
+    """The text that was encrypted; raises SecretsKeyMissing and Undecryptable."""
+    try:
+        return _keys().decrypt(encrypted).decode()
+    except InvalidToken:
+        raise Undecryptable("no key of SECRETS_KEY decrypts this secret") from None
+
+
+def reencrypt(encrypted: str) -> str:
+    """The secret encrypted with the first key; raises SecretsKeyMissing and Undecryptable."""
+    try:
+        return _keys().rotate(encrypted).decode()
+    except InvalidToken:
+        raise Undecryptable("no key of SECRETS_KEY decrypts this secret") from None
+
+
+def check_key() -> None:
+    """Raise SecretsKeyMissing where ``SECRETS_KEY`` is not set."""
+    _keys()
+
+
+def _keys() -> MultiFernet:
+    keys = current_app.extensions["config"].secrets_key
+    if not keys:
+        raise SecretsKeyMissing
+    return MultiFernet([Fernet(key) for key in keys])

@@ -1,0 +1,98 @@
+"""Who sends a SCIM request: the connection of the bearer token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Request
+from sqlalchemy import JSON, Uuid, bindparam, column, func, select
+
+from app.auth.guard import TenantSuspended, bearer_of
+from app.auth.keys import digest_of
+from app.auth.permissions import Permission
+from app.auth.principals import SERVER_PROCESS_ID, Principal
+from app.core.actors import Actor
+from app.core.db import tenancy, transactions
+from app.core.db.statements import Statement
+from app.core.errors import Forbidden, Unauthenticated
+from app.core.http.rate_limit import rate_limits
+from app.core.observability.logs import add_facts
+from app.scim import activity
+from app.scim.models import ConnectionStatus
+from app.scim.service import TOKEN_PREFIX
+
+AUTHENTICATE = Statement(
+    "auth.authenticate_scim",
+    select(
+        func.authenticate_scim(bindparam("digest")).table_valued(
+            column("id", Uuid),
+            column("tenant_id", Uuid),
+            "acts_as",
+            "status",
+            "default_role",
+            column("group_roles", JSON),
+            "deactivate",
+            "tenant_is_active",
+        ),
+        SERVER_PROCESS_ID,
+    ),
+)
+
+
+class ConnectionDisabled(Forbidden):
+    """The connection was disabled."""
+
+    detail = "This SCIM connection is disabled."
+
+
+@dataclass(frozen=True)
+class ConnectionAccess:
+    """The guard of the endpoints below /scim: the token of an active connection."""
+
+    permission = Permission.SCIM_WRITE
+    is_scim = True
+
+    def enter(self, request: Request) -> None:
+        """Authenticate; the transaction has the principal and the tenant's scope afterwards.
+
+        Raises Unauthenticated and ConnectionDisabled. A suspended tenant's connection gets in,
+        because it may end memberships.
+        """
+        try:
+            found = _authenticate(request)
+        except Unauthenticated:
+            rate_limits().count_failed_authentication()
+            raise
+        actor = Actor(f"scim:{found.id}", found.acts_as)
+        facts = transactions.context()
+        facts["principal"] = Principal(
+            actor,
+            frozenset(),
+            found.tenant_id,
+            actor.id,
+            is_suspended=not found.tenant_is_active,
+        )
+        facts["scim_connection"] = found
+        activity.note(found)
+        tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
+        add_facts(tenant=str(found.tenant_id), principal=actor.id)
+        if found.status != ConnectionStatus.ACTIVE:
+            raise ConnectionDisabled
+
+
+def check_not_suspended(principal: Principal) -> None:
+    """Raise TenantSuspended where the tenant is suspended."""
+    if principal.is_suspended:
+        raise TenantSuspended
+
+
+def _authenticate(request: Request) -> Any:
+    token = bearer_of(request)
+    if not token:
+        raise Unauthenticated(reason="credential_missing")
+    add_facts(credential="scim_token")
+    found = AUTHENTICATE.first(digest=digest_of(token)) if token.startswith(TOKEN_PREFIX) else None
+    if found is None:
+        raise Unauthenticated(reason="scim_token_invalid")
+    return found

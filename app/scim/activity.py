@@ -1,0 +1,108 @@
+"""What a connection did last: its counters, its last error, and its last 100 requests.
+
+They are written after the answer, in a transaction of its own, because an error rolls back the
+request's. Values that were sent are not stored: only attribute names of filters, and ids.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Any
+from urllib.parse import parse_qsl
+
+import psycopg2
+from flask import Request, Response, g, request
+from sqlalchemy import Uuid, bindparam, text
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.core.db import tenancy
+from app.core.db.queries import id_or_none
+from app.core.db.statements import Statement
+from app.core.db.transactions import transaction
+
+log = logging.getLogger(__name__)
+
+KEPT = 100  # requests of a connection
+MAX_PATH = 500  # characters
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
+SHOWN = {"startIndex", "count", "attributes", "excludedAttributes"}
+
+RECORD = Statement(
+    "scim_requests.record",
+    text(
+        """
+        WITH counted AS (
+            UPDATE scim_connections SET
+                last_request_at = now(),
+                request_count = request_count + 1,
+                error_count = error_count + CASE WHEN :error = '' THEN 0 ELSE 1 END,
+                last_error = CASE WHEN :error = '' THEN last_error ELSE :error END,
+                last_error_at = CASE WHEN :error = '' THEN last_error_at ELSE now() END
+            WHERE tenant_id = :tenant_id AND id = :connection_id
+            RETURNING tenant_id, id, request_count
+        )
+        INSERT INTO scim_requests
+            (tenant_id, connection_id, slot, sent_at, method, path, status, detail)
+            SELECT tenant_id, id, request_count % :kept, now(), :method, :path, :status, :detail
+            FROM counted
+        ON CONFLICT (tenant_id, connection_id, slot) DO UPDATE SET
+            sent_at = excluded.sent_at, method = excluded.method, path = excluded.path,
+            status = excluded.status, detail = excluded.detail
+        """
+    ).bindparams(bindparam("tenant_id", type_=Uuid), bindparam("connection_id", type_=Uuid)),
+    prepare=False,
+)
+
+
+def note(connection: Any) -> None:
+    """Store in ``g`` the connection of the current request."""
+    g.scim_connection = connection.tenant_id, connection.id
+
+
+def record(response: Response) -> Response:
+    """Record the request that is answered, if it is a connection's; a fault is only logged."""
+    found = g.pop("scim_connection", None)
+    if found is None:
+        return response
+    tenant_id, connection_id = found
+    path, detail = redacted_path(request), _scim_type(response)
+    is_error = response.status_code >= 400
+    error = f"{request.method} {path}: {response.status_code} {detail}".strip() if is_error else ""
+    try:
+        with transaction():
+            tenancy.enter(tenancy.Scope(tenant_id))
+            RECORD.execute(
+                tenant_id=tenant_id,
+                connection_id=connection_id,
+                kept=KEPT,
+                method=request.method[:20],
+                path=path,
+                status=response.status_code,
+                detail=detail,
+                error=error,
+            )
+    except (psycopg2.Error, PoolTimeout) as fault:
+        log.warning("scim_request_not_recorded", extra={"reason": type(fault).__name__})
+    return response
+
+
+def redacted_path(request: Request) -> str:
+    """The path below the base and its query, with ``…`` for values that may be personal."""
+    parts = request.path.split("/")[3:]
+    shown = [part if part.isidentifier() or id_or_none(part) else "…" for part in parts]
+    query = [
+        f"{name}={value if name in SHOWN else QUOTED.sub('…', value)}"
+        for name, value in parse_qsl(request.query_string.decode("latin-1"))
+        if name in SHOWN | {"filter"}
+    ]
+    path = f"/{'/'.join(shown)}{'?' if query else ''}{'&'.join(query)}"
+    return path.encode(errors="replace").decode().replace("\0", "…")[:MAX_PATH]
+
+
+def _scim_type(response: Response) -> str:
+    if response.status_code < 400:
+        return ""
+    body = json.loads(response.get_data() or "{}")
+    return str(body.get("scimType", ""))

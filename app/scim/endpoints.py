@@ -1,0 +1,52 @@
+"""/scim/v2: one view for all methods and paths, so that each error has SCIM's body.
+
+`scim2-server` routes the request. It is loaded by the first authenticated request.
+"""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, request
+from flask.blueprints import BlueprintSetupState
+from werkzeug.routing import Rule
+
+from app.core.db import transactions
+from app.core.errors import NotFound
+from app.core.http.error_handlers import answer_errors_below
+from app.scim import activity
+from app.scim.access import ConnectionAccess
+from app.scim.errors import SCIM_JSON, write_error
+
+PREFIX = "/scim"
+VERSION = "v2"
+
+blp = Blueprint("scim", __name__)
+
+
+@blp.endpoint("scim.serve")
+def serve(path: str = "") -> Response:
+    """Serve a request of the connection whose token it has, in one transaction."""
+    version, _, rest = path.partition("/")
+
+    def work() -> Response:
+        serve.access.enter(request)  # type: ignore[attr-defined]
+        if version != VERSION:
+            raise NotFound(f"The base of SCIM is {PREFIX}/{VERSION}.")
+        from app.scim import protocol
+
+        return protocol.serve(request, f"/{rest}")
+
+    return transactions.run(work)
+
+
+serve.access = ConnectionAccess()  # type: ignore[attr-defined]
+
+
+def _add_rules(state: BlueprintSetupState) -> None:
+    """Add rules that match every method; one without a route is answered with 405 by the view."""
+    for rule in (PREFIX, f"{PREFIX}/", f"{PREFIX}/<path:path>"):
+        state.app.url_map.add(Rule(rule, endpoint="scim.serve"))
+
+
+blp.record(_add_rules)
+blp.after_request(activity.record)
+answer_errors_below(PREFIX, write_error, SCIM_JSON)

@@ -1,0 +1,270 @@
+"""The people of a connection: what a directory says about them, applied by the domain's services.
+
+A person of SCIM is a user with a membership. What only SCIM knows is stored beside them, in
+``scim_users``; names, address and activity are those of the user and the membership.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+)
+
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.statements import Statement
+from app.core.db.transactions import RowChanged
+from app.core.errors import Conflict
+from app.memberships import service as memberships
+from app.memberships.models import Membership
+from app.scim.errors import invalid_value, not_unique
+from app.scim.models import Deactivate, ScimGroup, ScimMember, ScimUser
+from app.users import service as users
+from app.users.emails import email_key
+from app.users.models import User
+
+MAX_NAME = 1000  # characters of a user name, an external id or a group's name
+
+IS_ACTIVE: ColumnElement[bool] = func.coalesce(and_(User.is_active, Membership.is_active), False)
+CHANGED_AT = func.greatest(ScimUser.updated_at, Membership.updated_at)
+_in_groups = (
+    select(func.json_agg(func.json_build_array(ScimGroup.id, ScimGroup.display_name)))
+    .select_from(ScimMember)
+    .join(
+        ScimGroup,
+        and_(ScimGroup.tenant_id == ScimMember.tenant_id, ScimGroup.id == ScimMember.group_id),
+    )
+    .where(ScimMember.tenant_id == ScimUser.tenant_id, ScimMember.user_id == ScimUser.id)
+    .scalar_subquery()
+)
+PEOPLE = (
+    select(
+        ScimUser,
+        User,
+        Membership,
+        IS_ACTIVE.label("is_active"),
+        CHANGED_AT.label("changed_at"),
+        _in_groups.label("groups"),
+    )
+    .join(User, and_(User.tenant_id == ScimUser.tenant_id, User.id == ScimUser.id))
+    .outerjoin(
+        Membership,
+        and_(Membership.tenant_id == ScimUser.tenant_id, Membership.user_id == ScimUser.id),
+    )
+    .where(
+        ScimUser.tenant_id == bindparam("tenant_id"),
+        ScimUser.connection_id == bindparam("connection_id"),
+        ScimUser.deleted_at.is_(None),
+    )
+)
+"""The people of a connection: a row of :class:`Found`."""
+GET = Statement("scim_users.get", PEOPLE.where(ScimUser.id == bindparam("id")))
+
+_ids = any_(bindparam("idp_user_ids", type_=ARRAY(Text)))
+_rank = case(
+    (User.idp_user_id == bindparam("first_id"), 0),
+    (User.idp_user_id == _ids, 1),
+    else_=2,
+)
+FIND = Statement(
+    "scim_users.find_person",
+    select(User, Membership, ScimUser)
+    .outerjoin(
+        Membership, and_(Membership.tenant_id == User.tenant_id, Membership.user_id == User.id)
+    )
+    .outerjoin(ScimUser, and_(ScimUser.tenant_id == User.tenant_id, ScimUser.id == User.id))
+    .where(
+        User.tenant_id == bindparam("tenant_id"),
+        or_(
+            User.idp_user_id == _ids,
+            and_(User.email_key == bindparam("email_key"), User.email_key != ""),
+        ),
+    )
+    .order_by(_rank, User.is_active.desc(), User.id)
+    .limit(1),
+)
+LEAVE_GROUPS = Statement(
+    "scim_members.leave_groups",
+    delete(ScimMember).where(
+        ScimMember.tenant_id == bindparam("tenant_id"), ScimMember.user_id == bindparam("user_id")
+    ),
+)
+
+
+class UserNameTaken(Conflict):
+    """The person, or another one with the user name, is there already."""
+
+    scim_type = "uniqueness"
+    detail = "Another user of this directory has this userName."
+
+
+class Managed(Conflict):
+    """The person is there already."""
+
+    scim_type = "uniqueness"
+    detail = "A directory of this tenant has provisioned this user already."
+
+
+CONFLICTS = {"uq_scim_users_user_name_key": UserNameTaken, "pk_scim_users": Managed}
+
+
+@dataclass(frozen=True)
+class Person:
+    """What a directory says about a person. A name or activity of None was not sent."""
+
+    user_name: str
+    external_id: str
+    email: str
+    first_name: str | None
+    last_name: str | None
+    is_active: bool | None
+    attributes: Mapping[str, Any]
+
+    def check(self) -> None:
+        """Raise ScimError for a user name that is empty or too long."""
+        if not self.user_name.strip():
+            raise invalid_value("userName must not be empty.")
+        for name in (self.user_name, self.external_id):
+            if len(name) > MAX_NAME:
+                raise invalid_value(f"userName and externalId have at most {MAX_NAME} characters.")
+
+
+def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
+    """Provision a person: link the user whom the directory means, or create one.
+
+    The user is found by ``idp_user_id``, which is the externalId or the userName, else by the
+    e-mail address. Returns the user's id. Raises ScimError and Conflict with ``uniqueness`` for a
+    person who is provisioned already, and the errors of the services.
+    """
+    person.check()
+    first_id = person.external_id or person.user_name
+    found = FIND.first(
+        tenant_id=connection.tenant_id,
+        first_id=first_id,
+        idp_user_ids=[first_id, person.user_name],
+        email_key=email_key(person.email),
+    )
+    user: Any
+    membership = record = None
+    if found is None:
+        user = users.create(
+            connection.tenant_id,
+            {
+                "idp_user_id": first_id,
+                "email": person.email,
+                "first_name": person.first_name or "",
+                "last_name": person.last_name or "",
+            },
+            actor=actor,
+        )
+    else:
+        user, membership, record = (row if row.id else None for row in found)
+    if record is not None and record.deleted_at is None:
+        raise not_unique(Managed.detail)
+    person = replace(person, attributes={"active": True, **person.attributes})
+    _store(connection, user.id, person, record)
+    if found is not None:
+        _change_profile(user, person, actor)
+    _set_active(connection, user, membership, person.is_active is not False, actor)
+    user_id: UUID = user.id
+    return user_id
+
+
+def update(connection: Any, found: Any, person: Person, *, actor: Actor) -> None:
+    """Make a person what the directory says now; ``found`` is a row of :data:`PEOPLE`.
+
+    Raises RowChanged if another transaction has changed the person since then.
+    """
+    person.check()
+    record = queries.lock_with(ScimUser, found.ScimUser.id)[0]
+    if record.version != found.ScimUser.version or record.deleted_at is not None:
+        raise RowChanged("scim_users")
+    queries.update_row(ScimUser, record, _stored(connection, person), conflicts=CONFLICTS)
+    _change_profile(found.User, person, actor)
+    if person.is_active not in (None, found.is_active):
+        membership = found.Membership if found.Membership.id else None
+        _set_active(connection, found.User, membership, not found.is_active, actor)
+
+
+def end(connection: Any, found: Any, *, actor: Actor) -> None:
+    """Deprovision a person: end the membership, and leave a tombstone without personal data."""
+    record = queries.lock_with(ScimUser, found.ScimUser.id)[0]
+    if record.version != found.ScimUser.version or record.deleted_at is not None:
+        raise RowChanged("scim_users")
+    membership = found.Membership if found.Membership.id else None
+    _set_active(connection, found.User, membership, False, actor)
+    LEAVE_GROUPS.execute(tenant_id=connection.tenant_id, user_id=record.id)
+    empty = {"user_name": "", "user_name_key": "", "external_id": "", "attributes": {}}
+    values = {**empty, "has_mapped_role": False, "deleted_at": utcnow()}
+    queries.update_row(ScimUser, record, values)
+
+
+def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> None:
+    """Store what only SCIM knows; a tombstone is used again."""
+    values = _stored(connection, person)
+    if record is not None:
+        queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
+        return
+    key = {"tenant_id": connection.tenant_id, "id": user_id}
+    queries.insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
+
+
+def _stored(connection: Any, person: Person) -> dict[str, Any]:
+    return {
+        "connection_id": connection.id,
+        "user_name": person.user_name,
+        "user_name_key": email_key(person.user_name),
+        "external_id": person.external_id,
+        "attributes": dict(person.attributes),
+        "deleted_at": None,
+    }
+
+
+def _change_profile(user: User, person: Person, actor: Actor) -> None:
+    """Change the user's names and address where the directory says something else."""
+    told = {
+        "email": person.email or None,
+        "first_name": person.first_name,
+        "last_name": person.last_name,
+    }
+    changed = {
+        name: value
+        for name, value in told.items()
+        if value is not None and value != getattr(user, name)
+    }
+    if changed:
+        users.update(user.id, changed, actor=actor)
+
+
+def _set_active(
+    connection: Any, user: User, membership: Membership | None, is_active: bool, actor: Actor
+) -> None:
+    """Activate or end the membership; a person without one gets it with the default role."""
+    if is_active and not user.is_active:
+        users.update(user.id, {"is_active": True}, actor=actor)
+    if membership is None:
+        values = {"user_id": user.id, "role": connection.default_role}
+        if is_active:
+            memberships.create(connection.tenant_id, values, actor=actor)
+            return
+        membership = memberships.create_for(user, values, actor=actor)
+    if membership.is_active != is_active:
+        memberships.set_active(membership.id, is_active, actor=actor)
+    if not is_active and user.is_active and connection.deactivate == Deactivate.USER:
+        users.update(user.id, {"is_active": False}, actor=actor)

@@ -1,0 +1,171 @@
+"""Serves SCIM with `scim2-server`: Flask's request in, the service's answer out.
+
+This module loads `scim2-server` and pydantic, so only :mod:`app.scim.endpoints` imports it, when
+the first request comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Request, Response, current_app
+from scim2_models import Error, Resource, ResourceType, ResponseParameters, SCIMException
+from scim2_server.conditions import Conditions
+from scim2_server.errors import MethodNotAllowedException
+from scim2_server.handler import ScimHandler
+from scim2_server.requests import ScimRequest
+from scim2_server.responses import ScimResponse
+from scim2_server.routing import Operation, Target
+from scim2_server.service import ScimService
+
+from app.auth.guard import current_principal
+from app.core import json_text
+from app.core.db.transactions import context
+from app.core.errors import AppError
+from app.core.http.parser import parse_json, query_values
+from app.core.validation.scalars import unstorable
+from app.scim.access import check_not_suspended
+from app.scim.errors import ScimError, invalid_value, translate
+from app.scim.forms import as_standard
+from app.scim.resources import PROVIDER
+from app.scim.storage import Storage
+
+CURSOR_SECRET = "scim"  # noqa: S105
+"""The library encrypts cursors. These need no secret: one is only the id after which to go on, and
+row-level security decides what its sender sees."""
+
+WITH_RESOURCES = {"users": "User", "groups": "Group"}
+ENDING = {Operation.delete, Operation.replace, Operation.patch}
+"""What a suspended tenant's directory may do; the storage sees that a change only ends people."""
+
+
+class Service(ScimService):
+    """The protocol with this service's errors, and with the rule for suspended tenants."""
+
+    def authorize(self, request: ScimRequest, target: Target, resource_type: ResourceType) -> None:
+        """Of a suspended tenant only DELETE goes on, and changes that end a person."""
+        is_user = resource_type.name == "User"
+        if target.operation is not Operation.delete and not (
+            is_user and target.operation in ENDING
+        ):
+            check_not_suspended(current_principal())
+
+    def apply_replacement(
+        self, current: Resource[Any], replacement: Resource[Any], conditions: Conditions
+    ) -> Resource[Any] | None:
+        """The new state, or None where it is the same. A PUT without ``active`` keeps it."""
+        if getattr(replacement, "active", False) is None:
+            replacement.active = getattr(current, "active", None)  # type: ignore[attr-defined]
+        return _checked(current, super().apply_replacement(current, replacement, conditions))
+
+    def apply_patch(
+        self, current: Resource[Any], patch_op: Any, conditions: Conditions
+    ) -> Resource[Any] | None:
+        """The new state, or None where it is the same."""
+        return _checked(current, super().apply_patch(current, patch_op, conditions))
+
+    def patch_response(
+        self,
+        base_url: str,
+        resource: Resource[Any],
+        response_parameters: ResponseParameters[Any],
+    ) -> ScimResponse:
+        """200 with the resource, which directories can read where they expect a 204."""
+        return self.replacement_response(base_url, resource, response_parameters)
+
+    @staticmethod
+    def error_of(exception: Exception) -> Error:
+        """The body of an operation's error in a bulk request.
+
+        What is no error of the client is raised: it ends the whole request.
+        """
+        if isinstance(exception, SCIMException):
+            return exception.to_error()
+        if not isinstance(exception, AppError):
+            raise exception
+        known = translate(exception)
+        scim_type = getattr(known, "scim_type", None)
+        return Error(status=known.status, scim_type=scim_type, detail=known.detail)
+
+
+SERVICE = Service(PROVIDER, secret=CURSOR_SECRET)
+
+
+def serve(request: Request, path: str) -> Response:
+    """The answer to a request at ``path`` below the base; raises AppError."""
+    try:
+        return _serve(request, path)
+    except SCIMException as fault:
+        raise _as_error(fault) from fault
+    except AppError as fault:
+        raise translate(fault) from fault
+    except RecursionError:
+        raise ScimError(400, "The request is nested too deeply.") from None
+
+
+def _serve(request: Request, path: str) -> Response:
+    principal = current_principal()
+    scim_request = ScimRequest(
+        method="GET" if request.method == "HEAD" else request.method,
+        base_url=_base_url(request),
+        path=path,
+        query=_query(request),
+        headers=list(request.headers.items()),
+    )
+    operation = SERVICE.match(scim_request).operation
+    if operation not in ENDING and operation is not Operation.bulk:
+        check_not_suspended(principal)
+    scim_request.body = _body(request, path)
+    connection = context()["scim_connection"]
+    storage = Storage(connection, principal.actor, is_bulk=operation is Operation.bulk)
+    answer = ScimHandler(SERVICE, storage).handle(scim_request)
+    body = b"" if answer.body is None else json_text.dumps(answer.body)
+    return Response(body, int(answer.status), answer.headers)
+
+
+def _query(request: Request) -> dict[str, str]:
+    values = query_values(request)
+    for value in values.values():
+        if unstorable(value):
+            raise invalid_value("A query parameter has text that cannot be stored.")
+    return values
+
+
+def _body(request: Request, path: str) -> bytes:
+    """The JSON body in the standard's form; raises ScimError where it cannot be stored."""
+    raw = request.get_data()
+    if not raw:
+        return raw
+    SERVICE.ensure_json(request.headers.get("Content-Type"))
+    try:
+        body = parse_json(raw)
+    except AppError as fault:
+        raise ScimError(400, "The body is not valid JSON.", scim_type="invalidSyntax") from fault
+    if unstorable(body):
+        raise invalid_value("The body has text or a number that cannot be stored.")
+    endpoint = path.strip("/").partition("/")[0].lower()
+    if endpoint in WITH_RESOURCES:
+        body = as_standard(body, WITH_RESOURCES[endpoint])
+    return json_text.dumps(body)
+
+
+def _base_url(request: Request) -> str:
+    """The base as clients know it: below PUBLIC_URL, or without it the address of the request."""
+    root = current_app.config.get("PUBLIC_URL") or request.host_url
+    return f"{root.rstrip('/')}/scim/v2"
+
+
+def _checked(current: Resource[Any], changed: Resource[Any] | None) -> Resource[Any] | None:
+    """``changed``; raises TenantSuspended unless the person is not active afterwards."""
+    state = current if changed is None else changed
+    if getattr(state, "active", None) is not False:
+        check_not_suspended(current_principal())
+    return changed
+
+
+def _as_error(fault: SCIMException) -> ScimError:
+    """The library's error; an unexpected one has been raised as it is."""
+    error = ScimError(fault.status, fault.detail, scim_type=fault.scim_type or None)
+    if isinstance(fault, MethodNotAllowedException):
+        error.headers["Allow"] = ", ".join(fault.allowed)
+    return error

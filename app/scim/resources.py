@@ -1,0 +1,110 @@
+"""The resources and the service that SCIM's discovery endpoints describe."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import scim2_models
+from pydantic import Field
+from scim2_models import (
+    AnyExtension,
+    AuthenticationScheme,
+    Bulk,
+    CaseExact,
+    ChangePassword,
+    ComplexAttribute,
+    ETag,
+    Filter,
+    Group,
+    Mutability,
+    Pagination,
+    Patch,
+    Reference,
+    ResourceType,
+    ScimPolicy,
+    ScimProvider,
+    ServiceProviderConfig,
+    Sort,
+)
+from scim2_models.resources.user import Role
+
+MAX_OPERATIONS = 100
+MAX_PAYLOAD = 1024 * 1024  # bytes of a bulk request
+MAX_RESULTS = 200  # resources of a page
+DEFAULT_RESULTS = 100
+
+
+class Email(ComplexAttribute):
+    """An e-mail address as the directory has it: it is not checked, so no person is left out."""
+
+    value: str | None = None
+    display: str | None = None
+    type: str | None = None
+    primary: bool | None = None
+
+
+class User(scim2_models.User[AnyExtension]):
+    """The User of RFC 7643, with addresses as they are sent. Its roles come from the groups."""
+
+    emails: list[Email] | None = None  # type: ignore[assignment]  # any text, not only addresses
+    Emails: ClassVar[type[ComplexAttribute]] = Email
+    roles: Annotated[list[Role] | None, Mutability.read_only] = None
+
+
+class Manager(ComplexAttribute):
+    """The manager as the directory has it. Its id may be unknown here, and needs no ``$ref``."""
+
+    value: Annotated[str | None, CaseExact.true] = None
+    ref: Annotated[Reference[User] | None, CaseExact.true] = Field(
+        None, serialization_alias="$ref", validation_alias="$ref"
+    )
+    display_name: str | None = None
+
+
+class EnterpriseUser(scim2_models.EnterpriseUser):
+    """The enterprise extension of RFC 7643, kept as it is sent."""
+
+    manager: Manager | None = None  # type: ignore[assignment]  # its `$ref` is optional
+
+
+CONFIG = ServiceProviderConfig(
+    patch=Patch(supported=True),
+    bulk=Bulk(supported=True, max_operations=MAX_OPERATIONS, max_payload_size=MAX_PAYLOAD),
+    filter=Filter(supported=True, max_results=MAX_RESULTS),
+    change_password=ChangePassword(supported=False),
+    sort=Sort(supported=False),
+    etag=ETag(supported=True),
+    pagination=Pagination(
+        cursor=True,
+        index=True,
+        default_pagination_method=Pagination.DefaultPaginationMethod.index,
+        default_page_size=DEFAULT_RESULTS,
+        max_page_size=MAX_RESULTS,
+    ),
+    authentication_schemes=[
+        AuthenticationScheme(
+            type=AuthenticationScheme.Type.oauthbearertoken,
+            name="Bearer token",
+            description="The token of a SCIM connection.",
+            primary=True,
+        )
+    ],
+)
+POLICY = ScimPolicy(
+    unknown=ScimPolicy.Unknown.ignore,
+    remove_value_as_filter=ScimPolicy.RemoveValue.apply,
+    unmatched_path_filter=ScimPolicy.UnmatchedPathFilter.create,
+)
+"""What real directories send: attributes of their own, ``remove`` with a list of values (Entra),
+and addresses of a type that the user does not have yet (Entra)."""
+
+PROVIDER = ScimProvider(
+    models=[User, EnterpriseUser, Group],
+    resource_types=[
+        ResourceType.from_resource(User[EnterpriseUser]),
+        ResourceType.from_resource(Group),
+    ],
+    config=CONFIG,
+    policy=POLICY,
+)
+UserResource: Any = PROVIDER.model_for("User")

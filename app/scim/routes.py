@@ -1,0 +1,115 @@
+"""/v1/scim-connections. The protocol itself, below /scim, is served by :mod:`app.scim.endpoints`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from app.audit.routes import add_history
+from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.permissions import Permission
+from app.core.db.pages import Page
+from app.core.http.blueprint import Blueprint
+from app.core.http.tenant_choice import TenantChoiceSchema, target_id
+from app.includes import HISTORY, TENANT
+from app.memberships.owners import OwnerOnly, RoleAboveOwn
+from app.scim import endpoints, service
+from app.scim.schemas import (
+    ScimConnectionCreatedSchema,
+    ScimConnectionCreateSchema,
+    ScimConnectionQuerySchema,
+    ScimConnectionSchema,
+    ScimConnectionUpdateSchema,
+    ScimRotationSchema,
+)
+from app.scim.service import TooManyConnections
+
+blp = Blueprint(
+    "scim_connections",
+    __name__,
+    url_prefix="/v1/scim-connections",
+    description="Directories that provision people by SCIM 2.0.",
+)
+INCLUDES = (TENANT, HISTORY)
+
+
+@blp.get("")
+@requires(Permission.SCIM_READ)
+@blp.arguments(ScimConnectionQuerySchema, location="query")
+@blp.response(200, ScimConnectionSchema(many=True), includes=INCLUDES)
+def list_connections(query: dict[str, Any]) -> Page:
+    """List SCIM connections."""
+    return service.list_connections(query["paging"], tenant_id=query.get("tenant_id"))
+
+
+@blp.post("")
+@requires(Permission.SCIM_WRITE)
+@blp.arguments(TenantChoiceSchema, location="query")
+@blp.arguments(ScimConnectionCreateSchema)
+@blp.response(201, ScimConnectionCreatedSchema, shown_once=("token",))
+@blp.raises(RoleAboveOwn, TooManyConnections)
+def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
+    """Create a SCIM connection; only this answer shows its bearer token."""
+    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    connection, token = service.create(tenant_id, body, actor=current_actor())
+    return _with_token(connection, token)
+
+
+@blp.get("/<connection_id>")
+@requires(Permission.SCIM_READ)
+@blp.response(200, ScimConnectionSchema, includes=INCLUDES)
+def get(connection_id: str) -> Any:
+    """Get a SCIM connection, without its token."""
+    return service.get_connection(connection_id)
+
+
+@blp.patch("/<connection_id>")
+@requires(Permission.SCIM_WRITE)
+@blp.arguments(ScimConnectionUpdateSchema)
+@blp.response(200, ScimConnectionSchema)
+@blp.raises(OwnerOnly, RoleAboveOwn)
+def update(body: dict[str, Any], connection_id: str) -> Any:
+    """Change a SCIM connection.
+
+    The roles of present members follow a new mapping when their groups next change.
+    """
+    return service.update(connection_id, body, actor=current_actor())
+
+
+@blp.post("/<connection_id>/rotate")
+@requires(Permission.SCIM_WRITE)
+@blp.arguments(ScimRotationSchema)
+@blp.response(200, ScimConnectionCreatedSchema, shown_once=("token",))
+@blp.raises(OwnerOnly)
+def rotate(body: dict[str, Any], connection_id: str) -> Any:
+    """Give the connection a new bearer token; the present one stays valid for a while.
+
+    At most two tokens are valid: one that an earlier rotation left ends at once.
+    """
+    overlap = timedelta(hours=body["overlap_hours"])
+    connection, token = service.rotate(connection_id, overlap=overlap, actor=current_actor())
+    return _with_token(connection, token)
+
+
+@blp.delete("/<connection_id>")
+@requires(Permission.SCIM_WRITE)
+@blp.response(204)
+@blp.raises(OwnerOnly)
+def delete(connection_id: str) -> None:
+    """Delete a SCIM connection.
+
+    Its users and their memberships stay, and can be edited again.
+    """
+    service.delete(connection_id, actor=current_actor())
+
+
+add_history(blp, "/<connection_id>", "scim_connection", service.get_connection)
+
+
+def _with_token(connection: Any, token: str) -> Any:
+    connection.token = token
+    return connection
+
+
+BLUEPRINTS = (blp,)
+PROTOCOLS = (endpoints.blp,)

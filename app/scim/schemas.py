@@ -1,0 +1,184 @@
+"""Requests and answers of /v1/scim-connections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth.permissions import Role
+from app.core.errors import Invalid, value_error
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, Str, Uuid
+from app.core.validation.messages import under
+from app.core.validation.schemas import Schema
+from app.scim.models import ConnectionStatus, Deactivate, DirectoryProvider
+
+MAX_GROUP_ROLES = 200
+MAX_NAME = 255
+
+EXAMPLES = {
+    "created_by_user_id": "platform:operator",
+    "updated_by_user_id": "platform:operator",
+    "name": "Okta",
+    "provider": "okta",
+    "status": "active",
+    "default_role": "member",
+    "group_roles": {"Finance": "billing"},
+    "deactivate": "membership",
+    "acts_as": "admin",
+    "prefix": "scim_Vb3x9Qa",
+    "old_expires_at": None,
+    "last_request_at": None,
+    "request_count": 42,
+    "error_count": 1,
+    "last_error": "POST /Users: 409 uniqueness",
+    "last_error_at": None,
+    "user_count": 12,
+    "group_count": 2,
+    "token": "scim_…",
+}
+GROUP_ROLES = (
+    "The role of a group's members, by the group's displayName, id or externalId. Of several "
+    "groups the highest role counts. No role can be above that of the credential."
+)
+
+
+class GroupRoles(JsonObject):
+    """An object of roles."""
+
+    keywords = {
+        "additionalProperties": {"type": "string", "enum": [role.value for role in Role]},
+        "maxProperties": MAX_GROUP_ROLES,
+    }
+    role = Choice(Role)
+
+    def from_json(self, value: Any) -> dict[str, Role]:
+        loaded = super().from_json(value)
+        if len(loaded) > MAX_GROUP_ROLES:
+            reason = f"at most {MAX_GROUP_ROLES} groups can have a role"
+            raise Invalid(value_error((), reason, value))
+        roles = {}
+        for name, role in loaded.items():
+            if not 0 < len(name) <= MAX_NAME:
+                reason = f"a group's name has 1 to {MAX_NAME} characters"
+                raise Invalid(value_error((name[:MAX_NAME],), reason, role))
+            try:
+                roles[name] = self.role.deserialize(role)
+            except Invalid as fault:
+                raise Invalid(*under(name, fault.errors)) from None
+        return roles
+
+
+class ScimConnectionSchema(Schema):
+    """A connection of a directory, without its token; ``prefix`` is the token's beginning."""
+
+    examples = EXAMPLES
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    created_by_user_id = Str(required=True)
+    updated_at = AwareDateTime(required=True)
+    updated_by_user_id = Str(required=True)
+    tenant_id = Uuid(required=True)
+    name = Str(required=True)
+    provider = Choice(DirectoryProvider, required=True)
+    status = Choice(ConnectionStatus, required=True)
+    default_role = Choice(Role, required=True)
+    group_roles = GroupRoles(required=True, metadata={"description": GROUP_ROLES})
+    deactivate = Choice(Deactivate, required=True)
+    acts_as = Choice(
+        Role,
+        required=True,
+        metadata={
+            "description": "The role with which the connection makes its changes: that of whoever "
+            "created it. Only one that acts as an owner can change owners."
+        },
+    )
+    prefix = Str(required=True)
+    old_expires_at = AwareDateTime(
+        required=True,
+        nullable=True,
+        metadata={"description": "The end of the token before the last rotation."},
+    )
+    last_request_at = AwareDateTime(required=True, nullable=True)
+    request_count = Int(required=True)
+    error_count = Int(
+        required=True, metadata={"description": "Of the requests, those answered with an error."}
+    )
+    last_error = Str(required=True)
+    last_error_at = AwareDateTime(required=True, nullable=True)
+    user_count = Int(required=True, metadata={"description": "Users that it has provisioned."})
+    group_count = Int(required=True)
+
+
+class ScimConnectionCreatedSchema(ScimConnectionSchema):
+    """A connection with a new token, which no other answer shows."""
+
+    examples = EXAMPLES
+
+    token = Str(
+        metadata={"description": "Absent if the answer is replayed for an Idempotency-Key."}
+    )
+
+
+class ScimConnectionCreateSchema(Schema):
+    """A new connection."""
+
+    examples = EXAMPLES
+
+    name = Str(required=True, min_length=1, max_length=MAX_NAME)
+    provider = Choice(DirectoryProvider, load_default=DirectoryProvider.GENERIC)
+    default_role = Choice(
+        Role,
+        load_default=Role.MEMBER,
+        metadata={"description": "The role of people whose groups give them none."},
+    )
+    group_roles = GroupRoles(load_default=dict, metadata={"description": GROUP_ROLES})
+    deactivate = Choice(
+        Deactivate,
+        load_default=Deactivate.MEMBERSHIP,
+        metadata={
+            "description": "What `active: false` and DELETE end: the membership, or also the user."
+        },
+    )
+
+
+class ScimConnectionUpdateSchema(Schema):
+    """The fields to change."""
+
+    examples = EXAMPLES
+
+    name = Str(min_length=1, max_length=MAX_NAME)
+    provider = Choice(DirectoryProvider)
+    status = Choice(
+        ConnectionStatus,
+        metadata={"description": "The requests of a `disabled` connection are answered with 403."},
+    )
+    default_role = Choice(Role)
+    group_roles = GroupRoles(metadata={"description": GROUP_ROLES})
+    deactivate = Choice(Deactivate)
+
+
+class ScimRotationSchema(Schema):
+    """How long the present token stays valid."""
+
+    examples = {"overlap_hours": 24}
+
+    overlap_hours = Int(ge=0, le=720, load_default=24)
+
+
+class ScimRequestSchema(Schema):
+    """A request of a connection, without the values that it sent."""
+
+    examples = EXAMPLES
+
+    sent_at = AwareDateTime(required=True)
+    method = Str(required=True)
+    path = Str(required=True)
+    status = Int(required=True)
+    detail = Str(required=True, metadata={"description": "The error's scimType."})
+
+
+class ScimConnectionQuerySchema(PageQuerySchema):
+    """Filters of the list of connections."""
+
+    tenant_id = Uuid()

@@ -1,0 +1,220 @@
+"""Connections: create, find, change, rotate the token, delete."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, func, select
+
+from app.audit.service import record, record_creation
+from app.auth.keys import digest_of
+from app.auth.permissions import Role
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
+from app.core.db.queries import Change, check_precondition, visible_id
+from app.core.db.statements import Statement
+from app.core.db.tenancy import narrow
+from app.core.errors import Conflict, NotFound
+from app.memberships import owners
+from app.scim.models import ScimConnection, ScimGroup, ScimRequest, ScimUser
+from app.tenants.models import Tenant
+
+TOKEN_PREFIX = "scim_"  # noqa: S105
+PREFIX_LENGTH = 12  # characters
+MAX_CONNECTIONS = 10  # of a tenant
+HIDDEN = frozenset(
+    {
+        "digest",
+        "old_digest",
+        "last_request_at",
+        "request_count",
+        "error_count",
+        "last_error",
+        "last_error_at",
+    }
+)
+"""Columns that the audit trail does not have: secrets, and what each request changes."""
+
+
+def _count(model: Any, *conditions: Any) -> Any:
+    of_connection = (
+        model.tenant_id == ScimConnection.tenant_id,
+        model.connection_id == ScimConnection.id,
+    )
+    return select(func.count()).where(*of_connection, *conditions).scalar_subquery()
+
+
+COUNTS = (
+    _count(ScimUser, ScimUser.deleted_at.is_(None)).label("user_count"),
+    _count(ScimGroup).label("group_count"),
+)
+_connection = select(*ScimConnection.__table__.columns, *COUNTS).where(
+    ScimConnection.id == bindparam("id")
+)
+GET = Statement("scim_connections.get", _connection)
+COUNT_OF_TENANT = Statement(
+    "scim_connections.count",
+    select(func.count()).where(ScimConnection.tenant_id == bindparam("tenant_id")),
+)
+LIST_REQUESTS = Statement(
+    "scim_requests.list",
+    select(ScimRequest)
+    .where(
+        ScimRequest.tenant_id == bindparam("tenant_id"),
+        ScimRequest.connection_id == bindparam("connection_id"),
+    )
+    .order_by(ScimRequest.sent_at.desc()),
+)
+
+
+class TooManyConnections(Conflict):
+    """The tenant has :data:`MAX_CONNECTIONS` connections."""
+
+    code = "too_many_scim_connections"
+    detail = f"A tenant can have at most {MAX_CONNECTIONS} SCIM connections."
+
+
+def get_connection(connection_id: UUID | str) -> Any:
+    """The connection with the numbers of its users and groups; raises NotFound."""
+    row_id = queries.parse_id(connection_id)
+    found = GET.first(id=row_id)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def list_connections(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:
+    """One page of a tenant's connections (of all, for the platform), as :func:`get_connection`."""
+    return paginate(ScimConnection, paging, tenant_id=narrow(tenant_id), further=COUNTS)
+
+
+def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> tuple[Any, str]:
+    """Create a connection; returns it and its bearer token, which is not stored.
+
+    The connection makes its changes with the role of the actor, or as an owner if the actor is the
+    platform. Raises NotFound for an unknown tenant, RoleAboveOwn and TooManyConnections.
+    """
+    _check_roles(values, actor)
+    queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a connection
+    if COUNT_OF_TENANT.scalar(tenant_id=tenant_id) >= MAX_CONNECTIONS:
+        raise TooManyConnections
+    token = _new_token()
+    connection = queries.insert_row(
+        ScimConnection,
+        {
+            **_as_stored(values),
+            "tenant_id": tenant_id,
+            "acts_as": str(actor.role or Role.OWNER),
+            **_stored_token(token),
+            "created_by_user_id": actor.id,
+            "updated_by_user_id": actor.id,
+        },
+    )
+    record_creation("scim_connection.created", connection, actor=actor, hidden=HIDDEN)
+    return with_counts(connection, (0, 0)), token
+
+
+def update(connection_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> Any:
+    """Change a connection. Roles of members follow a new mapping when their groups next change.
+
+    Raises NotFound, OwnerOnly and RoleAboveOwn.
+    """
+    connection, counts = _lock(connection_id, actor)
+    _check_roles(values, actor)
+    connection, change = queries.update_row(
+        ScimConnection, connection, _as_stored(values), actor_id=actor.id
+    )
+    if change is not None:
+        record("scim_connection.updated", connection, change, actor=actor)
+    return with_counts(connection, counts)
+
+
+def rotate(connection_id: UUID | str, *, overlap: timedelta, actor: Actor) -> tuple[Any, str]:
+    """Give the connection a new bearer token; the present one stays valid for ``overlap``.
+
+    A token that an earlier rotation left valid ends at once, so at most two are valid. Raises
+    NotFound and OwnerOnly.
+    """
+    connection, counts = _lock(connection_id, actor)
+    token = _new_token()
+    expires_at = utcnow() + overlap
+    values = {
+        **_stored_token(token),
+        "old_digest": connection.digest,
+        "old_expires_at": expires_at,
+    }
+    before = connection.prefix
+    connection, _ = queries.update_row(ScimConnection, connection, values, actor_id=actor.id)
+    change = Change({"prefix": before}, {"prefix": connection.prefix, "old_expires_at": expires_at})
+    record("scim_connection.rotated", connection, change, actor=actor)
+    return with_counts(connection, counts), token
+
+
+def delete(connection_id: UUID | str, *, actor: Actor) -> None:
+    """Delete a connection. Its users and their memberships stay, and can be edited again.
+
+    Raises NotFound and OwnerOnly.
+    """
+    connection, _ = _lock(connection_id, actor)
+    queries.delete_row(ScimConnection, connection)
+    before = {name: value for name, value in connection._asdict().items() if name not in HIDDEN}
+    record("scim_connection.deleted", connection, Change(before, {}), actor=actor)
+
+
+def list_requests(connection_id: UUID | str) -> Sequence[Any]:
+    """The last requests of a connection, the newest first. Raises NotFound."""
+    connection = get_connection(connection_id)
+    return LIST_REQUESTS.all(tenant_id=connection.tenant_id, connection_id=connection.id)
+
+
+def with_counts(connection: ScimConnection, counts: Sequence[int], **further: Any) -> Any:
+    """The connection's columns, the numbers of its users and groups, and ``further`` values."""
+    users, groups = counts
+    columns = connection._asdict()
+    return SimpleNamespace(**columns, user_count=users, group_count=groups, **further)
+
+
+def _lock(connection_id: UUID | str, actor: Actor) -> tuple[Any, Sequence[int]]:
+    """The locked connection and its counts.
+
+    Raises OwnerOnly if the connection acts as an owner and the actor is not one: with its token the
+    actor could do what only an owner can.
+    """
+    connection, counts = queries.lock_with(ScimConnection, connection_id, *COUNTS)
+    if connection.acts_as == Role.OWNER:
+        owners.check_may_change_owner(actor=actor)
+    check_precondition(connection)
+    return connection, counts
+
+
+def _check_roles(values: Mapping[str, Any], actor: Actor) -> None:
+    """Raise RoleAboveOwn if the values grant a role above the actor's."""
+    roles: Collection[str] = values.get("group_roles", {}).values()
+    for role in {values.get("default_role", Role.VIEWER), *roles}:
+        owners.check_may_grant(role, actor=actor)
+
+
+def _as_stored(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as they are stored: members of enumerations as text."""
+    stored: dict[str, Any] = {
+        name: str(value) for name, value in values.items() if name != "group_roles"
+    }
+    if "group_roles" in values:
+        roles = values["group_roles"].items()
+        stored["group_roles"] = {name: str(role) for name, role in roles}
+    return stored
+
+
+def _new_token() -> str:
+    return TOKEN_PREFIX + secrets.token_urlsafe(32)
+
+
+def _stored_token(token: str) -> dict[str, str]:
+    return {"digest": digest_of(token), "prefix": token[:PREFIX_LENGTH]}

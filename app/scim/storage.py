@@ -1,0 +1,112 @@
+"""The storage that `scim2-server` reads and writes: the domain's services, for one connection."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+from uuid import UUID
+
+from scim2_models import (
+    InvalidCursorException,
+    NotImplementedException,
+    Resource,
+    ResourceType,
+    ResponseParameters,
+    SearchRequest,
+)
+from scim2_server.storage import ScimStorage, SearchPage
+
+from app.core.actors import Actor
+from app.core.db import transactions
+from app.core.db.queries import id_or_none
+from app.scim.group_store import GroupStore
+from app.scim.parameters import Keeps, kept
+from app.scim.user_store import UserStore
+
+
+class Store(Protocol):
+    """What a storage does for one resource type."""
+
+    def get(self, resource_id: str, keeps: Keeps) -> Any: ...
+    def search(self, request: SearchRequest[Any], after: UUID | None) -> SearchPage: ...
+    def create(self, resource: Any) -> Any: ...
+    def update(self, resource: Any, expected_version: str | None) -> Any: ...
+    def delete(self, resource_id: str, expected_version: str | None) -> None: ...
+
+
+class Storage(ScimStorage):
+    """The users and groups of a connection, in the request's transaction.
+
+    In a bulk request each operation runs in a savepoint.
+    """
+
+    supports_cursors = True
+
+    def __init__(self, connection: Any, actor: Actor, *, is_bulk: bool) -> None:
+        self._stores: dict[str, Store] = {
+            "User": UserStore(connection, actor),
+            "Group": GroupStore(connection, actor),
+        }
+        self._is_bulk = is_bulk
+
+    def get(
+        self,
+        resource_type: ResourceType,
+        resource_id: str,
+        *,
+        response_parameters: ResponseParameters[Any] | None = None,
+    ) -> Resource[Any]:
+        """The resource; raises NotFoundException."""
+        found: Resource[Any] = self._of(resource_type).get(resource_id, kept(response_parameters))
+        return found
+
+    def search(
+        self,
+        resource_types: list[ResourceType],
+        search_request: SearchRequest[Any],
+        *,
+        position: Any = None,
+    ) -> SearchPage:
+        """One page, in the order of the ids; ``position`` is the last id of the page before.
+
+        Raises InvalidCursorException for a position that is no id.
+        """
+        if len(resource_types) != 1:
+            raise NotImplementedException(detail="Search below /Users or /Groups.")
+        after = None if position is None else id_or_none(str(position))
+        if position is not None and after is None:
+            raise InvalidCursorException
+        return self._of(resource_types[0]).search(search_request, after)
+
+    def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
+        """The stored resource."""
+        created: Resource[Any] = self._of(resource_type).create(resource)
+        return created
+
+    def update(
+        self,
+        resource_type: ResourceType,
+        resource: Resource[Any],
+        *,
+        expected_version: str | None = None,
+    ) -> Resource[Any]:
+        """The stored resource; RowChanged, and so a new attempt, if its version is another."""
+        updated: Resource[Any] = self._of(resource_type).update(resource, expected_version)
+        return updated
+
+    def delete(
+        self,
+        resource_type: ResourceType,
+        resource_id: str,
+        *,
+        expected_version: str | None = None,
+    ) -> None:
+        """Delete the resource; RowChanged if its version is another."""
+        self._of(resource_type).delete(resource_id, expected_version)
+
+    def operation(self) -> AbstractContextManager[None]:
+        """A savepoint in a bulk request, so that a failed operation leaves nothing."""
+        return transactions.savepoint() if self._is_bulk else nullcontext()
+
+    def _of(self, resource_type: ResourceType) -> Store:
+        return self._stores[str(resource_type.name)]

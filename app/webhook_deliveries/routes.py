@@ -1,0 +1,82 @@
+"""Deliveries: below /v1/webhook-endpoints/{endpoint_id}, and /v1/webhook-deliveries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import current_app
+
+from app.auth.guard import requires
+from app.auth.permissions import Permission
+from app.core.db.pages import Page
+from app.core.http.blueprint import Blueprint
+from app.webhook_deliveries import service
+from app.webhook_deliveries.models import WebhookDelivery
+from app.webhook_deliveries.schemas import (
+    RecoveredSchema,
+    RecoverySchema,
+    TestEventSchema,
+    WebhookDeliveryQuerySchema,
+    WebhookDeliverySchema,
+)
+from app.webhook_deliveries.service import EndpointInactive, Recovery
+
+of_endpoint = Blueprint(
+    "webhook_endpoint_deliveries",
+    __name__,
+    url_prefix="/v1/webhook-endpoints",
+    description="What was delivered to an endpoint.",
+)
+blp = Blueprint(
+    "webhook_deliveries",
+    __name__,
+    url_prefix="/v1/webhook-deliveries",
+    description="Single deliveries.",
+)
+BLUEPRINTS = (of_endpoint, blp)
+
+
+@of_endpoint.get("/<endpoint_id>/deliveries")
+@requires(Permission.EVENTS_READ)
+@of_endpoint.arguments(WebhookDeliveryQuerySchema, location="query")
+@of_endpoint.response(200, WebhookDeliverySchema(many=True))
+def list_deliveries(query: dict[str, Any], endpoint_id: str) -> Page:
+    """List the deliveries of a webhook endpoint of the last 90 days."""
+    return service.list_deliveries(endpoint_id, **query)
+
+
+@of_endpoint.post("/<endpoint_id>/test")
+@requires(Permission.EVENTS_WRITE)
+@of_endpoint.arguments(TestEventSchema)
+@of_endpoint.response(200, WebhookDeliverySchema)
+@of_endpoint.raises(EndpointInactive)
+def send_test(body: dict[str, Any], endpoint_id: str) -> WebhookDelivery:
+    """Send an example event to a webhook endpoint, by one attempt.
+
+    Its `data` is the example of this document. The list of deliveries tells what came of it.
+    """
+    example = current_app.extensions["api"].webhook_example(body["type"])
+    return service.send_test(endpoint_id, body["type"], example)
+
+
+@of_endpoint.post("/<endpoint_id>/recover")
+@requires(Permission.EVENTS_WRITE)
+@of_endpoint.arguments(RecoverySchema)
+@of_endpoint.response(200, RecoveredSchema)
+@of_endpoint.raises(EndpointInactive)
+def recover(body: dict[str, Any], endpoint_id: str) -> Recovery:
+    """Deliver again what a webhook endpoint has missed since a time.
+
+    These are its failed deliveries, and events that came while it was not active. Events of an
+    endpoint that was created later are delivered too.
+    """
+    return service.recover(endpoint_id, body["since"])
+
+
+@blp.post("/<delivery>/resend")
+@requires(Permission.EVENTS_WRITE)
+@blp.response(200, WebhookDeliverySchema)
+@blp.raises(EndpointInactive)
+def resend(delivery: str) -> WebhookDelivery:
+    """Deliver an event again, whatever came of it before; its `webhook-id` stays the same."""
+    return service.resend(delivery)

@@ -1,0 +1,136 @@
+"""The sender process: one thread works with the database, many others wait for receivers.
+
+So a hundred deliveries at once need one database connection. Any number of senders may run.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import psycopg2
+from flask import Flask
+from redis.exceptions import RedisError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.core.db.transactions import RowChanged
+from app.core.redis_clients import request_client
+from app.webhook_deliveries import work
+from app.webhook_deliveries.attempt import Result, Work, attempt
+from app.webhook_deliveries.metrics import count_results
+from app.webhook_endpoints.wake import CHANNEL
+
+log = logging.getLogger(__name__)
+
+TOGETHER = 100  # deliveries at a time
+INTERVAL = 0.1  # seconds between two looks at the database; a message through Redis ends the wait
+PAUSE = 1.0  # seconds, after a fault of PostgreSQL
+FAULTS = (psycopg2.Error, PoolTimeout, RowChanged)
+
+
+def run_sender(app: Flask, *, stop: Callable[[], bool]) -> None:
+    """Deliver events until ``stop()``; the deliveries that have begun are finished first."""
+    sender = Sender(app)
+    listener = threading.Thread(target=_listen, args=(app, sender.wake, stop), daemon=True)
+    listener.start()
+    is_prepared = False
+    with ThreadPoolExecutor(TOGETHER, thread_name_prefix="delivery") as threads:
+        while not stop():
+            try:
+                with app.app_context():
+                    if not is_prepared:
+                        work.prepare()
+                        is_prepared = True
+                    for one in sender.next_work():
+                        threads.submit(sender.deliver, one)
+            except FAULTS as fault:
+                log.warning("sender_failed", extra={"reason": type(fault).__name__})
+                time.sleep(PAUSE)
+            sender.wait()
+    try:
+        with app.app_context():
+            sender.record()
+    except FAULTS as fault:
+        log.warning("sender_failed", extra={"reason": type(fault).__name__})
+
+
+class Sender:
+    """The deliveries that this process has claimed, and their results."""
+
+    def __init__(self, app: Flask) -> None:
+        self._service = app
+        self._running = 0
+        self._inbox: SimpleQueue[Result | None] = SimpleQueue()
+        self._results: list[Result] = []
+        self._is_woken = True  # there may be events without deliveries
+        self._next_look = 0.0
+
+    def wake(self) -> None:
+        """End the wait: there may be something to do."""
+        self._inbox.put(None)
+
+    def next_work(self) -> list[Work]:
+        """Record results, add the deliveries of new events, and claim those that are due.
+
+        Without ``SECRETS_KEY`` none is claimed, because its secret cannot be read.
+        """
+        self.record()
+        if self._is_woken or time.monotonic() >= self._next_look:
+            self._is_woken = work.add_deliveries() == work.BATCH
+            self._next_look = time.monotonic() + INTERVAL
+        has_keys = bool(self._service.extensions["config"].secrets_key)
+        free = TOGETHER - self._running
+        claimed = work.claim(free) if free and has_keys else []
+        self._running += len(claimed)
+        return claimed
+
+    def deliver(self, one: Work) -> None:
+        """Attempt a delivery, in a thread of its own."""
+        with self._service.app_context():
+            self._inbox.put(attempt(one))
+
+    def record(self) -> None:
+        """Store the results that there are; after a fault they are still there."""
+        self._take(0)
+        if self._results:
+            disabled = work.record(self._results)
+            count_results(self._results, disabled)
+            self._running -= len(self._results)
+            self._results = []
+
+    def wait(self) -> None:
+        """Wait for a result or a message, at most :data:`INTERVAL`."""
+        self._take(0 if self._is_woken else INTERVAL)
+
+    def _take(self, seconds: float) -> None:
+        """Take what is in the inbox; where it is empty, wait for the first."""
+        try:
+            taken = self._inbox.get(timeout=seconds) if seconds else self._inbox.get_nowait()
+            while True:
+                if taken is None:
+                    self._is_woken = True
+                else:
+                    self._results.append(taken)
+                taken = self._inbox.get_nowait()
+        except Empty:
+            return
+
+
+def _listen(app: Flask, wake: Callable[[], None], stop: Callable[[], bool]) -> None:
+    """Call ``wake`` for each message that there is something to send."""
+    config = app.extensions["config"]
+    redis: Any = request_client(config.redis_url, config.redis_timeout)
+    messages: Any = redis.pubsub(ignore_subscribe_messages=True)
+    while not stop():
+        try:
+            if not messages.subscribed:
+                messages.subscribe(CHANNEL)
+            if messages.get_message(timeout=1) is not None:
+                wake()
+        except RedisError:
+            time.sleep(PAUSE)

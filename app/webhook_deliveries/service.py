@@ -1,0 +1,132 @@
+"""Deliveries as their owners see them: list, send again, recover, test."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+from sqlalchemy import bindparam, select
+
+from app.core import json_text
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
+from app.core.db.tenancy import current_scope, narrow
+from app.core.errors import Conflict, NotFound
+from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
+from app.webhook_deliveries.statements import RECOVER, RESEND
+from app.webhook_endpoints.models import WebhookEndpoint
+from app.webhook_endpoints.service import get_endpoint, lock_endpoint
+from app.webhook_endpoints.wake import wake_sender
+
+DAYS = 90  # that deliveries are kept
+# The index of deliveries begins with their tenant, which is the endpoint's.
+OF_OWNER = WebhookDelivery.tenant_id == (
+    select(WebhookEndpoint.tenant_id)
+    .where(WebhookEndpoint.id == bindparam("owner_of"))
+    .scalar_subquery()
+)
+MAX_RECOVERED = 1_000  # of failed deliveries, and of missed events, by one request
+
+
+class EndpointInactive(Conflict):
+    """Nothing is delivered to an endpoint whose ``is_active`` is false."""
+
+    code = "webhook_endpoint_inactive"
+    detail = "This webhook endpoint is not active."
+
+
+class Recovery(NamedTuple):
+    """How many deliveries a recovery has made due."""
+
+    resent: int
+    missed: int
+    is_complete: bool
+
+
+def list_deliveries(
+    endpoint_id: UUID | str, paging: Paging = FIRST_PAGE, *, status: DeliveryStatus | None = None
+) -> Page:
+    """One page of an endpoint's deliveries; raises NotFound."""
+    equal: dict[str, Any] = {"endpoint_id": queries.parse_id(endpoint_id)}
+    if status is not None:
+        equal["status"] = status.value
+    owned = Condition(OF_OWNER, {"owner_of": equal["endpoint_id"]})
+    page = paginate(
+        WebhookDelivery, paging, owned, equal=equal, tenant_id=narrow(None), without=("body",)
+    )
+    if not page.items:
+        get_endpoint(endpoint_id)
+    return page
+
+
+def get_delivery(delivery_id: UUID | str) -> WebhookDelivery:
+    """The delivery; raises NotFound, also where its endpoint was deleted."""
+    delivery = queries.find_row(WebhookDelivery, id=queries.parse_id(delivery_id))
+    own = current_scope().tenant_id
+    if delivery is None or own not in (None, delivery.tenant_id):
+        raise NotFound
+    get_endpoint(delivery.endpoint_id)
+    return delivery
+
+
+def resend(delivery_id: UUID | str) -> WebhookDelivery:
+    """Make a delivery due now, with all its attempts; one that is just being sent is unchanged.
+
+    Raises NotFound and EndpointInactive.
+    """
+    delivery = get_delivery(delivery_id)
+    _active(get_endpoint(delivery.endpoint_id))
+    RESEND.execute(tenant_id=str(delivery.tenant_id), id=str(delivery.id))
+    wake_sender()
+    return get_delivery(delivery.id)
+
+
+def recover(endpoint_id: UUID | str, since: datetime) -> Recovery:
+    """Make due what an endpoint has missed since a time: failed deliveries, and events without one.
+
+    At most :data:`MAX_RECOVERED` of each. Raises NotFound and EndpointInactive.
+    """
+    endpoint = _active(lock_endpoint(endpoint_id))
+    since = max(since, utcnow() - timedelta(days=DAYS))
+    found = RECOVER.first(
+        tenant_id=str(endpoint.tenant_id),
+        id=str(endpoint.id),
+        since=since,
+        first_id=str(_first_id(since)),
+        most=MAX_RECOVERED,
+    )
+    wake_sender()
+    is_complete = max(found.resent, found.missed) < MAX_RECOVERED
+    return Recovery(found.resent, found.missed, is_complete)
+
+
+def send_test(endpoint_id: UUID | str, event_type: str, event: dict[str, Any]) -> WebhookDelivery:
+    """Deliver an example event, by one attempt. Raises NotFound and EndpointInactive."""
+    endpoint = _active(lock_endpoint(endpoint_id))
+    event_id = uuid4()
+    body = json_text.dumps_text({**event, "id": f"evt_{event_id.hex}", "timestamp": utcnow()})
+    values = {
+        "tenant_id": endpoint.tenant_id,
+        "endpoint_id": endpoint.id,
+        "event_id": event_id,
+        "type": event_type,
+        "body": body,
+    }
+    delivery = queries.insert_row(WebhookDelivery, values)
+    wake_sender()
+    return delivery
+
+
+def _active(endpoint: WebhookEndpoint) -> WebhookEndpoint:
+    """The endpoint; raises EndpointInactive."""
+    if not endpoint.is_active:
+        raise EndpointInactive
+    return endpoint
+
+
+def _first_id(moment: datetime) -> UUID:
+    """The least UUIDv7 of the second before a moment; the clocks that made ids may differ."""
+    milliseconds = max(0, int((moment.timestamp() - 60) * 1000))
+    return UUID(int=milliseconds << 80)

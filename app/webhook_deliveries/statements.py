@@ -1,0 +1,228 @@
+"""The SQL statements of the sender. All run in the platform's scope."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    Text,
+    Uuid,
+    any_,
+    bindparam,
+    func,
+    select,
+    text,
+)
+
+from app.core.db.models import Moment
+from app.core.db.statements import Statement
+from app.webhook_deliveries.models import WebhookDelivery
+from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
+
+ENSURE_FEED = Statement(
+    "webhook_feed.ensure",
+    text(
+        "INSERT INTO webhook_feed (id, position)"
+        " SELECT 1, coalesce((SELECT removed_position FROM event_feed), 0)"
+        " ON CONFLICT (id) DO NOTHING"
+    ),
+)
+
+# Add the deliveries of the events after the feed's position, and move the position: both or none,
+# so each event gets its deliveries exactly once. The lock on the feed's row lets one sender at a
+# time do it. Of the events up to `last_position` none is missing, because positions have no gaps.
+ADD_DELIVERIES = Statement(
+    "webhook_deliveries.add",
+    text(
+        "WITH span AS ("
+        "  SELECT f.position AS first, least(f.position + :batch, e.last_position) AS last"
+        "  FROM webhook_feed f, event_feed e WHERE f.position < e.last_position"
+        "  FOR UPDATE OF f SKIP LOCKED"
+        "), moved AS ("
+        "  UPDATE webhook_feed SET position = span.last FROM span"
+        "), added AS ("
+        "  INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type,"
+        "    status, attempts, next_attempt_at)"
+        "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
+        "  FROM span"
+        "  JOIN events e ON e.position > span.first AND e.position <= span.last"
+        "  JOIN webhook_endpoints p ON p.is_active"
+        "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
+        "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING"
+        ") "
+        "SELECT last - first FROM span"
+    ),
+    prepare=False,
+)
+
+TRY_LOCK = Statement(
+    "webhook_deliveries.try_lock", select(func.pg_try_advisory_xact_lock(7_021_119))
+)
+
+# An endpoint may have `:together` deliveries at a time, one if it is failing, and `rate_limit` attempts
+# in a second. The deliveries of a suspended tenant wait.
+CLAIM = Statement(
+    "webhook_deliveries.claim",
+    text(
+        "WITH able AS ("
+        "  SELECT p.tenant_id, p.id, least("
+        "    CASE WHEN s.failing_since IS NULL THEN :together ELSE 1 END - ("
+        "      SELECT count(*) FROM webhook_deliveries d"
+        "      WHERE d.tenant_id = p.tenant_id AND d.endpoint_id = p.id"
+        "        AND d.status = 'sending' AND d.next_attempt_at > now()),"
+        "    p.rate_limit - CASE WHEN s.window_start > now() - interval '1 second'"
+        "      THEN s.window_count ELSE 0 END) AS free"
+        "  FROM queued_webhook_endpoints() queued"
+        "  JOIN webhook_endpoints p ON p.tenant_id = queued.tenant_id AND p.id = queued.endpoint_id"
+        "  JOIN webhook_endpoint_states s ON s.tenant_id = p.tenant_id AND s.endpoint_id = p.id"
+        "  LEFT JOIN tenants t ON t.id = p.tenant_id"
+        "  WHERE p.is_active AND coalesce(t.is_active, true)"
+        "), due AS ("
+        "  SELECT d.tenant_id, d.id FROM able CROSS JOIN LATERAL ("
+        "    SELECT d.tenant_id, d.id, d.next_attempt_at FROM webhook_deliveries d"
+        "    WHERE d.tenant_id = able.tenant_id AND d.endpoint_id = able.id"
+        "      AND d.next_attempt_at <= now()"
+        "    ORDER BY d.next_attempt_at LIMIT greatest(able.free, 0)) d"
+        "  ORDER BY d.next_attempt_at LIMIT :most"
+        "), locked AS ("
+        "  SELECT d.tenant_id, d.id FROM webhook_deliveries d JOIN due USING (tenant_id, id)"
+        "  FOR UPDATE OF d SKIP LOCKED"
+        "), claimed AS ("
+        "  UPDATE webhook_deliveries d SET status = 'sending', attempts = d.attempts + 1,"
+        "    attempted_at = now(), next_attempt_at = now() + :lease * interval '1 second'"
+        "  FROM locked WHERE d.tenant_id = locked.tenant_id AND d.id = locked.id"
+        "  RETURNING d.tenant_id, d.endpoint_id, d.id"
+        "), counted AS ("
+        "  UPDATE webhook_endpoint_states s SET"
+        "    window_start = CASE WHEN s.window_start > now() - interval '1 second'"
+        "      THEN s.window_start ELSE now() END,"
+        "    window_count = c.number + CASE WHEN s.window_start > now() - interval '1 second'"
+        "      THEN s.window_count ELSE 0 END"
+        "  FROM (SELECT tenant_id, endpoint_id, count(*) AS number FROM claimed"
+        "    GROUP BY tenant_id, endpoint_id) c"
+        "  JOIN webhook_endpoints p ON p.tenant_id = c.tenant_id AND p.id = c.endpoint_id"
+        "  WHERE s.tenant_id = c.tenant_id AND s.endpoint_id = c.endpoint_id"
+        "    AND p.rate_limit IS NOT NULL"
+        ") "
+        "SELECT id::text FROM claimed"
+    ),
+    prepare=False,
+)
+
+LOAD = Statement(
+    "webhook_deliveries.load",
+    select(WebhookDelivery, WebhookEndpoint, WebhookEndpointState)
+    .join(
+        WebhookEndpoint,
+        (WebhookEndpoint.tenant_id == WebhookDelivery.tenant_id)
+        & (WebhookEndpoint.id == WebhookDelivery.endpoint_id),
+    )
+    .join(
+        WebhookEndpointState,
+        (WebhookEndpointState.tenant_id == WebhookEndpoint.tenant_id)
+        & (WebhookEndpointState.endpoint_id == WebhookEndpoint.id),
+    )
+    .where(WebhookDelivery.id == any_(bindparam("ids", type_=ARRAY(Uuid)))),
+)
+
+# `attempted_at` names the attempt: a delivery that another sender has claimed since is not changed.
+RECORD = Statement(
+    "webhook_deliveries.record",
+    text(
+        "WITH ended AS ("
+        "  UPDATE webhook_deliveries d SET status = r.status, next_attempt_at = r.next_attempt_at,"
+        "    response_code = r.response_code, response_body = r.response_body, error = r.error,"
+        "    duration_ms = r.duration_ms"
+        "  FROM unnest(CAST(:ids AS uuid[]), CAST(:attempts_at AS timestamptz[]),"
+        "    CAST(:statuses AS text[]), CAST(:next_attempts_at AS timestamptz[]),"
+        "    CAST(:codes AS smallint[]), CAST(:bodies AS text[]), CAST(:errors AS text[]),"
+        "    CAST(:durations AS bigint[])) AS r (id, attempted_at, status, next_attempt_at,"
+        "    response_code, response_body, error, duration_ms)"
+        "  WHERE d.id = r.id AND d.attempted_at = r.attempted_at AND d.status = 'sending'"
+        "  RETURNING d.tenant_id, d.endpoint_id, d.status = 'succeeded' AS has_succeeded"
+        "), summary AS ("
+        "  SELECT tenant_id, endpoint_id, bool_or(has_succeeded) AS has_succeeded FROM ended"
+        "  GROUP BY tenant_id, endpoint_id"
+        ") "
+        "UPDATE webhook_endpoint_states s SET failing_since ="
+        "  CASE WHEN NOT summary.has_succeeded THEN coalesce(s.failing_since, now()) END "
+        "FROM summary WHERE s.tenant_id = summary.tenant_id AND s.endpoint_id = summary.endpoint_id"
+        "  AND (s.failing_since IS NULL) <> summary.has_succeeded"
+    ).bindparams(
+        bindparam("ids", type_=ARRAY(Uuid)),
+        bindparam("attempts_at", type_=ARRAY(Moment)),
+        bindparam("next_attempts_at", type_=ARRAY(Moment)),
+        bindparam("statuses", type_=ARRAY(Text)),
+    ),
+    prepare=False,
+)
+
+FIND_FAILING = Statement(
+    "webhook_endpoint_states.find_failing",
+    select(WebhookEndpointState.endpoint_id).where(
+        WebhookEndpointState.endpoint_id == any_(bindparam("ids", type_=ARRAY(Uuid))),
+        WebhookEndpointState.failing_since < bindparam("before", type_=Moment),
+    ),
+)
+
+DELETE_OLD = Statement(
+    "webhook_deliveries.delete_old",
+    text(
+        "DELETE FROM webhook_deliveries WHERE (tenant_id, id) IN ("
+        "  SELECT d.tenant_id, d.id FROM webhook_deliveries d WHERE d.created_at < :before"
+        "  LIMIT :batch)"
+    ).bindparams(bindparam("before", type_=Moment)),
+    prepare=False,
+)
+DELETE_ORPHANS = Statement(
+    "webhook_deliveries.delete_orphans",
+    text(
+        "DELETE FROM webhook_deliveries WHERE (tenant_id, id) IN ("
+        "  SELECT d.tenant_id, d.id FROM queued_webhook_endpoints() queued"
+        "  JOIN webhook_deliveries d ON d.tenant_id = queued.tenant_id"
+        "    AND d.endpoint_id = queued.endpoint_id AND d.next_attempt_at IS NOT NULL"
+        "  WHERE NOT EXISTS (SELECT FROM webhook_endpoints p"
+        "    WHERE p.tenant_id = queued.tenant_id AND p.id = queued.endpoint_id)"
+        "  LIMIT :batch)"
+    ),
+    prepare=False,
+)
+
+RESEND = Statement(
+    "webhook_deliveries.resend",
+    text(
+        "UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = now()"
+        " WHERE tenant_id = CAST(:tenant_id AS uuid) AND id = CAST(:id AS uuid)"
+        " AND status <> 'sending'"
+    ),
+)
+# Failed deliveries are due again. Events that have no delivery get one, up to the position whose
+# events have theirs.
+RECOVER = Statement(
+    "webhook_deliveries.recover",
+    text(
+        "WITH failed AS ("
+        "  SELECT d.tenant_id, d.id FROM webhook_deliveries d"
+        "  WHERE d.tenant_id = CAST(:tenant_id AS uuid) AND d.endpoint_id = CAST(:id AS uuid)"
+        "    AND d.created_at >= :since AND d.status = 'failed' AND d.body IS NULL LIMIT :most"
+        "), resent AS ("
+        "  UPDATE webhook_deliveries d SET status = 'pending', attempts = 0,"
+        "    next_attempt_at = now()"
+        "  FROM failed WHERE d.tenant_id = failed.tenant_id AND d.id = failed.id RETURNING d.id"
+        "), missed AS ("
+        "  INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type,"
+        "    status, attempts, next_attempt_at)"
+        "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
+        "  FROM webhook_endpoints p JOIN events e ON e.created_at >= :since"
+        "    AND e.id >= CAST(:first_id AS uuid)"
+        "    AND e.position <= (SELECT position FROM webhook_feed)"
+        "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
+        "  WHERE p.tenant_id = CAST(:tenant_id AS uuid) AND p.id = CAST(:id AS uuid)"
+        "    AND NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.tenant_id = p.tenant_id"
+        "      AND d.endpoint_id = p.id AND d.event_id = e.id)"
+        "  ORDER BY e.position LIMIT :most"
+        "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING RETURNING id"
+        ") "
+        "SELECT (SELECT count(*) FROM resent) AS resent, (SELECT count(*) FROM missed) AS missed"
+    ).bindparams(bindparam("since", type_=Moment)),
+    prepare=False,
+)

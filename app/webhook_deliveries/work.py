@@ -1,0 +1,106 @@
+"""What the sender does in the database: add deliveries, claim those that are due, record results.
+
+The rows are the truth. A delivery that is claimed has a lease: if its sender is killed, another one
+claims it again when the lease is over. So each event is delivered at least once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from app.core.actors import SYSTEM_WEBHOOKS
+from app.core.clock import utcnow
+from app.core.db import tenancy, transactions
+from app.events.service import find_events
+from app.webhook_deliveries.attempt import GONE, Result, Work
+from app.webhook_deliveries.statements import (
+    ADD_DELIVERIES,
+    CLAIM,
+    ENSURE_FEED,
+    FIND_FAILING,
+    LOAD,
+    RECORD,
+    TRY_LOCK,
+)
+from app.webhook_endpoints import service as endpoints
+from app.webhook_endpoints.models import DisabledReason
+
+BATCH = 1_000  # events whose deliveries are added by one transaction
+TOGETHER = 5  # deliveries of one endpoint at a time
+LEASE = 45  # seconds; more than an attempt takes
+FAILING_HOURS = 120  # of nothing but failure, after which an endpoint is disabled
+
+
+def prepare() -> None:
+    """Create the row of the feed's position if it is missing."""
+    with transactions.transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        ENSURE_FEED.execute()
+
+
+def add_deliveries() -> int:
+    """Add the deliveries of the next events that have positions; the number of these events."""
+    with transactions.transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        return ADD_DELIVERIES.scalar(batch=BATCH) or 0
+
+
+def claim(most: int) -> list[Work]:
+    """Claim deliveries that are due, at most so many; none while another sender claims."""
+    with transactions.transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        if not TRY_LOCK.scalar():
+            return []
+        ids = [UUID(found) for found in CLAIM.scalars(most=most, together=TOGETHER, lease=LEASE)]
+        if not ids:
+            return []
+        rows = LOAD.all(ids=ids)
+        events = find_events([row.WebhookDelivery.event_id for row in rows])
+    return [
+        Work(
+            row.WebhookDelivery,
+            row.WebhookEndpoint,
+            row.WebhookEndpointState,
+            events.get(row.WebhookDelivery.event_id),
+        )
+        for row in rows
+    ]
+
+
+def record(results: Sequence[Result]) -> int:
+    """Store what came of attempts, and disable endpoints that answered 410 or fail for too long.
+
+    Returns how many were disabled.
+    """
+    return transactions.run(lambda: _record(results))
+
+
+def _record(results: Sequence[Result]) -> int:
+    tenancy.enter(tenancy.PLATFORM)
+    now = utcnow()
+    outcomes = [result.outcome() for result in results]
+    RECORD.execute(
+        ids=[result.work.delivery.id for result in results],
+        attempts_at=[result.work.delivery.attempted_at for result in results],
+        statuses=[status.value for status, _ in outcomes],
+        next_attempts_at=[
+            None if wait is None else now + timedelta(seconds=wait) for _, wait in outcomes
+        ],
+        codes=[result.code for result in results],
+        bodies=[result.body for result in results],
+        errors=[result.error for result in results],
+        durations=[result.milliseconds for result in results],
+    )
+    failed = {one.work.endpoint.id for one in results if not one.has_succeeded}
+    gone = {one.work.endpoint.id for one in results if one.code == GONE}
+    disabled = dict.fromkeys(sorted(gone), DisabledReason.GONE)
+    if failed - gone:
+        before = now - timedelta(hours=FAILING_HOURS)
+        failing = FIND_FAILING.scalars(ids=sorted(failed - gone), before=before)
+        disabled |= dict.fromkeys(failing, DisabledReason.FAILING)
+    return sum(
+        endpoints.disable(endpoint_id, reason, actor=SYSTEM_WEBHOOKS)
+        for endpoint_id, reason in disabled.items()
+    )

@@ -1,0 +1,102 @@
+"""/v1/webhook-endpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.audit.routes import add_history
+from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
+from app.auth.permissions import Permission
+from app.core.db.pages import Page
+from app.core.encryption import SecretsKeyMissing
+from app.core.http.blueprint import Blueprint
+from app.core.http.tenant_choice import target_id
+from app.includes import HISTORY, TENANT
+from app.webhook_endpoints import service
+from app.webhook_endpoints.models import WebhookEndpoint
+from app.webhook_endpoints.schemas import (
+    EndpointOwnerSchema,
+    WebhookEndpointCreateSchema,
+    WebhookEndpointQuerySchema,
+    WebhookEndpointSchema,
+    WebhookEndpointSecretSchema,
+    WebhookEndpointUpdateSchema,
+)
+from app.webhook_endpoints.service import TooManyEndpoints
+
+blp = Blueprint(
+    "webhook_endpoints",
+    __name__,
+    url_prefix="/v1/webhook-endpoints",
+    description="URLs to which events are delivered.",
+)
+BLUEPRINTS = (blp,)
+INCLUDES = (TENANT, HISTORY)
+
+
+@blp.get("")
+@requires(Permission.EVENTS_READ)
+@blp.arguments(WebhookEndpointQuerySchema, location="query")
+@blp.response(200, WebhookEndpointSchema(many=True), includes=INCLUDES)
+def list_endpoints(query: dict[str, Any]) -> Page:
+    """List webhook endpoints."""
+    return service.list_endpoints(**query)
+
+
+@blp.post("")
+@requires(Permission.EVENTS_WRITE)
+@blp.arguments(EndpointOwnerSchema, location="query")
+@blp.arguments(WebhookEndpointCreateSchema)
+@blp.response(201, WebhookEndpointSecretSchema, shown_once=("secret",))
+@blp.raises(TooManyEndpoints, SecretsKeyMissing)
+def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
+    """Create a webhook endpoint; only this answer shows its secret.
+
+    A tenant's endpoint gets the tenant's events, in the form in which the tenant reads them at
+    `/v1/events`. An endpoint of the platform gets the events of all tenants and of the platform.
+    """
+    tenant_id = query.get("tenant_id")
+    if tenant_id is None and current_principal().names_organization:
+        tenant_id = target_id(None, home=home_tenant_id())
+    return service.with_secret(*service.create(**body, tenant_id=tenant_id, actor=current_actor()))
+
+
+@blp.get("/<endpoint_id>")
+@requires(Permission.EVENTS_READ)
+@blp.response(200, WebhookEndpointSchema, includes=INCLUDES)
+def get(endpoint_id: str) -> WebhookEndpoint:
+    """Get a webhook endpoint, without its secret."""
+    return service.get_endpoint(endpoint_id)
+
+
+@blp.patch("/<endpoint_id>")
+@requires(Permission.EVENTS_WRITE)
+@blp.arguments(WebhookEndpointUpdateSchema)
+@blp.response(200, WebhookEndpointSchema)
+@blp.raises(SecretsKeyMissing)
+def update(body: dict[str, Any], endpoint_id: str) -> WebhookEndpoint:
+    """Change a webhook endpoint; `is_active` true enables one that was disabled."""
+    return service.update_endpoint(endpoint_id, body, actor=current_actor())
+
+
+@blp.delete("/<endpoint_id>")
+@requires(Permission.EVENTS_WRITE)
+@blp.response(204)
+def delete(endpoint_id: str) -> None:
+    """Delete a webhook endpoint; nothing is delivered to it any more."""
+    service.delete(endpoint_id, actor=current_actor())
+
+
+@blp.post("/<endpoint_id>/rotate")
+@requires(Permission.EVENTS_WRITE)
+@blp.response(200, WebhookEndpointSecretSchema, shown_once=("secret",))
+@blp.raises(SecretsKeyMissing)
+def rotate(endpoint_id: str) -> Any:
+    """Replace the secret; the old one also signs for 24 hours.
+
+    Until then each delivery has two signatures. Only this answer shows the new secret.
+    """
+    return service.with_secret(*service.rotate(endpoint_id, actor=current_actor()))
+
+
+add_history(blp, "/<endpoint_id>", "webhook_endpoint", service.get_endpoint)

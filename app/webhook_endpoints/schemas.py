@@ -1,0 +1,222 @@
+"""Requests and answers of /v1/webhook-endpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from app.audit.outbox import ALL_TYPES
+from app.audit.schemas import OwnerId
+from app.core.errors import Entry, Invalid, error, value_error
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import (
+    AwareDateTime,
+    Bool,
+    Choice,
+    Int,
+    JsonObject,
+    ListOf,
+    Str,
+    Uuid,
+)
+from app.core.validation.schemas import Schema
+from app.webhook_endpoints.models import DisabledReason, Signing
+
+MAX_URL, MAX_HEADER, MAX_HEADERS, MAX_TYPES, MAX_RATE = 2_000, 2_000, 20, 50, 1_000
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
+HEADER_VALUE = re.compile(r"[!-~]([ -~]*[!-~])?", re.ASCII)
+RESERVED = re.compile(
+    r"webhook-.*|host|content-.*|connection|transfer-encoding|te|trailer|upgrade|expect|keep-alive"
+    r"|proxy-.*|accept-encoding|traceparent|tracestate|user-agent",
+    re.IGNORECASE,
+)
+
+EXAMPLES = {
+    "created_by_user_id": "platform:operator",
+    "updated_by_user_id": "platform:operator",
+    "url": "https://hooks.example.com/billing",
+    "types": ["subscription.*", "tenant.plan_changed"],
+    "description": "Billing data warehouse",
+    "headers": {"Authorization": "Bearer 7f2c"},
+    "header_names": ["Authorization"],
+    "rate_limit": 50,
+    "public_key": None,
+    "old_secret_until": None,
+    "disabled_reason": None,
+    "secret": "whsec_…",
+}
+
+
+ADDRESS = {"description": "https, at a public address, without a user name or password."}
+TYPES = {
+    "description": "Which events to deliver; `membership.*` stands for all that begin so, `*` for"
+    " all. They are listed at the schema `Event`."
+}
+
+
+class TypePattern(Str):
+    """A type of events; one that ends in ``*`` stands for all that begin so."""
+
+    def from_json(self, value: Any) -> Any:
+        pattern = str(super().from_json(value))
+        beginning = pattern.removesuffix("*")
+        is_known = (
+            any(known.startswith(beginning) for known in ALL_TYPES)
+            if pattern.endswith("*")
+            else pattern in ALL_TYPES
+        )
+        if not is_known:
+            raise Invalid(value_error((), "no event has this type", pattern))
+        return pattern
+
+
+class TypePatterns(ListOf):
+    """From 1 to :data:`MAX_TYPES` types."""
+
+    keywords = {"minItems": 1, "maxItems": MAX_TYPES}
+
+
+class Headers(JsonObject):
+    """Header names and their values."""
+
+    keywords = {"additionalProperties": {"type": "string"}, "maxProperties": MAX_HEADERS}
+
+    def from_json(self, value: Any) -> Any:
+        headers = super().from_json(value)
+        found = list(_header_errors(headers))
+        if found:
+            raise Invalid(*found)
+        return headers
+
+
+class WebhookEndpointSchema(Schema):
+    """A webhook endpoint, without its secret and the values of its headers."""
+
+    examples = EXAMPLES
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    created_by_user_id = Str(required=True)
+    updated_at = AwareDateTime(required=True)
+    updated_by_user_id = Str(required=True)
+    tenant_id = OwnerId(
+        required=True,
+        nullable=True,
+        metadata={"description": "Null for an endpoint of the platform, which gets all events."},
+    )
+    url = Str(required=True)
+    types = ListOf(Str(), required=True)
+    description = Str(required=True)
+    header_names = ListOf(Str(), required=True)
+    rate_limit = Int(required=True, nullable=True)
+    signing = Choice(Signing, required=True)
+    public_key = Str(
+        required=True,
+        nullable=True,
+        metadata={"description": "Verifies the signatures of `v1a`; null for `v1`."},
+    )
+    old_secret_until = AwareDateTime(
+        required=True,
+        nullable=True,
+        metadata={"description": "Until then the secret before the last rotation signs too."},
+    )
+    is_active = Bool(required=True)
+    disabled_reason = Choice(
+        DisabledReason,
+        required=True,
+        nullable=True,
+        metadata={
+            "description": "Why the service has disabled the endpoint: `gone`, it answered 410;"
+            " `failing`, nothing but failures for 120 hours."
+        },
+    )
+
+
+class WebhookEndpointSecretSchema(WebhookEndpointSchema):
+    """An endpoint with its new secret, which no other answer shows."""
+
+    examples = EXAMPLES
+
+    secret = Str(
+        nullable=True,
+        metadata={
+            "description": "Verifies the signatures of `v1`; null for `v1a`. Absent if the answer is"
+            " replayed for an Idempotency-Key."
+        },
+    )
+
+
+class WebhookEndpointUpdateSchema(Schema):
+    """The fields to change. ``headers`` replaces all headers."""
+
+    examples = EXAMPLES
+
+    url = Str(min_length=1, max_length=MAX_URL, metadata=ADDRESS)
+    types = TypePatterns(TypePattern(), metadata=TYPES)
+    description = Str(max_length=1_000)
+    headers = Headers(
+        metadata={"description": "Sent with each delivery. Stored encrypted and never shown."}
+    )
+    rate_limit = Int(
+        ge=1,
+        le=MAX_RATE,
+        nullable=True,
+        metadata={"description": "The most attempts in a second; null for no limit."},
+    )
+    is_active = Bool(
+        metadata={
+            "description": "Events that come while it is false are not delivered, until they are"
+            " recovered; deliveries that wait are kept."
+        }
+    )
+
+
+class WebhookEndpointCreateSchema(WebhookEndpointUpdateSchema):
+    """A new endpoint."""
+
+    examples = EXAMPLES
+
+    url = Str(required=True, min_length=1, max_length=MAX_URL, metadata=ADDRESS)
+    types = TypePatterns(TypePattern(), required=True, metadata=TYPES)
+    signing = Choice(
+        Signing,
+        load_default=Signing.V1,
+        metadata={"description": "`v1`: HMAC-SHA256 with a secret; `v1a`: Ed25519."},
+    )
+
+
+class WebhookEndpointQuerySchema(PageQuerySchema):
+    """Filters of the list of endpoints."""
+
+    tenant_id = Uuid()
+
+
+class EndpointOwnerSchema(Schema):
+    """The owner of the new endpoint."""
+
+    tenant_id = Uuid(
+        metadata={
+            "description": "The tenant, for platform credentials. Without it the endpoint belongs to"
+            " the tenant of the token's organization (422 `missing` if no tenant has it), or to the"
+            " platform if the credential names no organization. Each can have 20 endpoints."
+        }
+    )
+
+
+def _header_errors(headers: dict[str, Any]) -> Iterable[Entry]:
+    if len(headers) > MAX_HEADERS:
+        yield value_error((), f"there can be at most {MAX_HEADERS} headers")
+        return
+    if len({name.lower() for name in headers}) < len(headers):
+        yield value_error((), "a header is given twice")
+    for name, value in headers.items():
+        if not HEADER_NAME.fullmatch(name):
+            yield value_error((), "this is no name of a header", name)
+        elif RESERVED.fullmatch(name):
+            yield value_error((name,), "the service sets this header")
+        elif not isinstance(value, str):
+            yield error((name,), "string_type", "Input should be a valid string", value)
+        elif len(value) > MAX_HEADER or not HEADER_VALUE.fullmatch(value):
+            reason = f"must be at most {MAX_HEADER} printable ASCII characters"
+            yield value_error((name,), reason)

@@ -1,0 +1,290 @@
+"""Webhook endpoints: create, list, change, delete, rotate the secret."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, func, select, update
+
+from app.audit.service import record, record_creation
+from app.core import encryption
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope, narrow
+from app.core.errors import Conflict, Invalid, NotFound, value_error
+from app.core.outgoing import AddressRefused, check_url, guarded
+from app.tenants.models import Tenant
+from app.webhook_endpoints.models import (
+    DisabledReason,
+    Signing,
+    WebhookEndpoint,
+    WebhookEndpointState,
+)
+from app.webhook_endpoints.signing_keys import new_key
+
+MAX_ENDPOINTS = 20  # of a tenant, and of the platform
+OLD_SECRET_HOURS = 24
+
+LOCK_PLATFORM = Statement(
+    "webhook_endpoints.lock_platform", select(func.pg_advisory_xact_lock(7_021_118))
+)
+COUNT = Statement(
+    "webhook_endpoints.count",
+    select(func.count()).where(WebhookEndpoint.tenant_id == bindparam("tenant_id")),
+)
+_OF_ENDPOINT = (
+    WebhookEndpointState.tenant_id == bindparam("of_tenant_id"),
+    WebhookEndpointState.endpoint_id == bindparam("of_endpoint_id"),
+)
+SET_HEADERS = Statement(
+    "webhook_endpoint_states.set_headers",
+    update(WebhookEndpointState).where(*_OF_ENDPOINT).values(headers=bindparam("new_headers")),
+)
+SET_SECRET = Statement(
+    "webhook_endpoint_states.set_secret",
+    update(WebhookEndpointState)
+    .where(*_OF_ENDPOINT)
+    .values(secret=bindparam("new_secret"), old_secret=WebhookEndpointState.secret),
+)
+FORGET_FAILURES = Statement(
+    "webhook_endpoint_states.forget_failures",
+    update(WebhookEndpointState).where(*_OF_ENDPOINT).values(failing_since=None),
+)
+LOCK_STATES = Statement(
+    "webhook_endpoint_states.lock_all",
+    select(WebhookEndpointState)
+    .order_by(WebhookEndpointState.tenant_id, WebhookEndpointState.endpoint_id)
+    .with_for_update(),
+)
+SET_ENCRYPTED = Statement(
+    "webhook_endpoint_states.set_encrypted",
+    update(WebhookEndpointState)
+    .where(*_OF_ENDPOINT)
+    .values(
+        secret=bindparam("new_secret"),
+        old_secret=bindparam("new_old_secret"),
+        headers=bindparam("new_headers"),
+    ),
+)
+
+
+class TooManyEndpoints(Conflict):
+    """The tenant, or the platform, has :data:`MAX_ENDPOINTS` endpoints."""
+
+    code = "too_many_webhook_endpoints"
+    detail = f"There can be at most {MAX_ENDPOINTS} webhook endpoints."
+
+
+def get_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
+    """The endpoint; raises NotFound."""
+    return _visible(queries.get_row(WebhookEndpoint, endpoint_id))
+
+
+def list_endpoints(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:
+    """One page of a tenant's endpoints (of all endpoints, for the platform)."""
+    return paginate(WebhookEndpoint, paging, tenant_id=narrow(tenant_id))
+
+
+def create(
+    *,
+    url: str,
+    types: Sequence[str],
+    tenant_id: UUID | None = None,
+    description: str = "",
+    headers: Mapping[str, str] | None = None,
+    rate_limit: int | None = None,
+    signing: Signing = Signing.V1,
+    is_active: bool = True,
+    actor: Actor,
+) -> tuple[WebhookEndpoint, str | None]:
+    """Create an endpoint; ``tenant_id`` None makes one of the platform.
+
+    Returns it and its secret, which is shown once; None where the endpoint has a public key. Raises
+    SecretsKeyMissing, NotFound for an unknown tenant, TooManyEndpoints, and Invalid for a URL that
+    is not allowed and for types that the tenant has no events of.
+    """
+    encryption.check_key()
+    if tenant_id is not None:  # the lock lets no other request add an endpoint
+        queries.lock_with(Tenant, queries.visible_id(tenant_id))
+    else:
+        LOCK_PLATFORM.first()
+    owner = tenant_id or PLATFORM_TENANT_ID
+    _check(url, types, owner)
+    if COUNT.scalar(tenant_id=owner) >= MAX_ENDPOINTS:
+        raise TooManyEndpoints
+    key = new_key(signing)
+    values = {
+        "tenant_id": owner,
+        "url": url,
+        "types": sorted(set(types)),
+        "description": description,
+        "header_names": sorted(headers or {}),
+        "rate_limit": rate_limit,
+        "signing": signing.value,
+        "public_key": key.public_key,
+        "is_active": is_active,
+        "created_by_user_id": actor.id,
+        "updated_by_user_id": actor.id,
+    }
+    endpoint = queries.insert_row(WebhookEndpoint, values)
+    state = {
+        "tenant_id": owner,
+        "endpoint_id": endpoint.id,
+        "secret": encryption.encrypt(key.secret),
+        "headers": _encrypted(headers),
+    }
+    queries.insert_row(WebhookEndpointState, state)
+    record_creation("webhook_endpoint.created", endpoint, actor=actor)
+    return endpoint, _shown(endpoint, key.secret)
+
+
+def update_endpoint(
+    endpoint_id: UUID | str, values: Mapping[str, Any], *, actor: Actor
+) -> WebhookEndpoint:
+    """Change fields of an endpoint; ``is_active`` true also forgets why it was disabled.
+
+    Raises NotFound, SecretsKeyMissing for new headers, and Invalid as :func:`create` does.
+    """
+    endpoint = lock_endpoint(endpoint_id)
+    changed = {name: value for name, value in values.items() if name != "headers"}
+    if "types" in changed:
+        changed["types"] = sorted(set(changed["types"]))
+    if changed.get("is_active"):
+        changed["disabled_reason"] = None
+    if "headers" in values:
+        changed["header_names"] = sorted(values["headers"])
+    _check(changed.get("url"), changed.get("types", ()), endpoint.tenant_id)
+    key = _key(endpoint)
+    if "headers" in values:
+        SET_HEADERS.execute(**key, new_headers=_encrypted(values["headers"]))
+    if changed.get("is_active") and not endpoint.is_active:
+        FORGET_FAILURES.execute(**key)
+    endpoint, change = queries.update_row(WebhookEndpoint, endpoint, changed, actor_id=actor.id)
+    if change is None and values.get("headers"):
+        change = Change({}, {})  # only the values of headers differ, which nobody may read
+    if change is not None:
+        record("webhook_endpoint.updated", endpoint, change, actor=actor)
+    return endpoint
+
+
+def delete(endpoint_id: UUID | str, *, actor: Actor) -> None:
+    """Delete an endpoint. A job deletes its deliveries. Raises NotFound."""
+    endpoint: Any = lock_endpoint(endpoint_id)
+    queries.delete_row(WebhookEndpoint, endpoint)
+    record("webhook_endpoint.deleted", endpoint, Change(endpoint._asdict(), {}), actor=actor)
+
+
+def rotate(endpoint_id: UUID | str, *, actor: Actor) -> tuple[WebhookEndpoint, str | None]:
+    """Give the endpoint a new secret; the present one also signs for 24 hours.
+
+    Returns what :func:`create` does. Raises NotFound and SecretsKeyMissing.
+    """
+    endpoint = lock_endpoint(endpoint_id)
+    key = new_key(Signing(endpoint.signing))
+    SET_SECRET.execute(**_key(endpoint), new_secret=encryption.encrypt(key.secret))
+    until = utcnow() + timedelta(hours=OLD_SECRET_HOURS)
+    values = {"public_key": key.public_key, "old_secret_until": until}
+    endpoint, change = queries.update_row(WebhookEndpoint, endpoint, values, actor_id=actor.id)
+    if change is not None:
+        record("webhook_endpoint.secret_rotated", endpoint, change, actor=actor)
+    return endpoint, _shown(endpoint, key.secret)
+
+
+def disable(endpoint_id: UUID, reason: DisabledReason, *, actor: Actor) -> bool:
+    """Deliver no more to an endpoint, and say why; False where it was not active, or is gone."""
+    try:
+        endpoint = queries.lock_row(WebhookEndpoint, endpoint_id)
+    except NotFound:
+        return False
+    if not endpoint.is_active:
+        return False
+    values = {"is_active": False, "disabled_reason": reason.value}
+    endpoint, change = queries.update_row(WebhookEndpoint, endpoint, values, actor_id=actor.id)
+    if change is not None:
+        record("webhook_endpoint.disabled", endpoint, change, actor=actor)
+    return True
+
+
+def reencrypt() -> int:
+    """Encrypt the secrets of all endpoints with the first key of ``SECRETS_KEY``; their number.
+
+    Raises SecretsKeyMissing, and Undecryptable where no key decrypts one.
+    """
+    states = LOCK_STATES.all()
+    for state in states:
+        old = (state.secret, state.old_secret, state.headers)
+        secret, old_secret, headers = (
+            None if text is None else encryption.reencrypt(text) for text in old
+        )
+        SET_ENCRYPTED.execute(
+            of_tenant_id=state.tenant_id,
+            of_endpoint_id=state.endpoint_id,
+            new_secret=secret,
+            new_old_secret=old_secret,
+            new_headers=headers,
+        )
+    return len(states)
+
+
+def with_secret(endpoint: WebhookEndpoint, secret: str | None) -> Any:
+    """The endpoint's columns and its ``secret``, for the answer that shows it."""
+    columns = WebhookEndpoint.__table__.columns.keys()
+    return SimpleNamespace(**{name: getattr(endpoint, name) for name in columns}, secret=secret)
+
+
+def lock_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
+    """The endpoint, locked; raises NotFound, and PreconditionFailed as ``lock_row`` does."""
+    return _visible(queries.lock_row(WebhookEndpoint, endpoint_id))
+
+
+def _visible(endpoint: WebhookEndpoint) -> WebhookEndpoint:
+    """The endpoint; raises NotFound if it is another tenant's."""
+    own = current_scope().tenant_id
+    if own is not None and endpoint.tenant_id != own:
+        raise NotFound
+    return endpoint
+
+
+def _key(endpoint: WebhookEndpoint) -> dict[str, UUID]:
+    return {"of_tenant_id": endpoint.tenant_id, "of_endpoint_id": endpoint.id}
+
+
+def _shown(endpoint: WebhookEndpoint, secret: str) -> str | None:
+    """The secret that its owner needs; a private key stays here."""
+    return secret if endpoint.signing == Signing.V1.value else None
+
+
+def _encrypted(headers: Mapping[str, str] | None) -> str | None:
+    return encryption.encrypt(json.dumps(dict(headers))) if headers else None
+
+
+def _check(url: str | None, types: Sequence[str], owner: UUID) -> None:
+    errors = []
+    if url is not None and (reason := _url_fault(url)):
+        errors.append(value_error(["body", "url"], reason, url))
+    if owner != PLATFORM_TENANT_ID:
+        errors += [
+            value_error(["body", "types", place], "only the platform has these events", pattern)
+            for place, pattern in enumerate(types)
+            if pattern.startswith(("plan.", "email."))
+        ]
+    if errors:
+        raise Invalid(*errors)
+
+
+def _url_fault(url: str) -> str | None:
+    """Why the URL is not allowed; its host's address is checked at each delivery."""
+    try:
+        check_url(url, only_public=guarded().only_public)
+    except AddressRefused as refusal:
+        return str(refusal)
+    return None

@@ -1,0 +1,77 @@
+"""Other people's checks of SCIM servers, against a running service, and its memory after them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.factories import create_member, create_tenant
+from tests.running.serving import HOST, answers, web_server
+from tests.scim.directory import BASE, create_connection
+
+SCRIPTS = Path(sys.executable).parent
+MAX_MEMORY = 130 * 1024 * 1024  # bytes of a process after its first request below /scim
+
+
+@pytest.fixture
+def token(app):
+    tenant = create_tenant()
+    create_member(tenant, role="owner")
+    return create_connection(tenant)[1]
+
+
+@pytest.fixture
+def server(environment, tmp_path):
+    with web_server(environment, tmp_path, workers=1) as running:
+        yield running
+
+
+def run(program, *words):
+    command = [str(SCRIPTS / program), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_scim2_finds_no_error(server, token):
+    url = f"http://{HOST}:{server[0]}{BASE}"
+
+    result = run("scim2", "--url", url, "--header", f"Authorization: Bearer {token}", "test")
+
+    lines = [line for line in result.stdout.splitlines() if line and not line.startswith(" ")]
+    verdicts = Counter(line.split()[0] for line in lines[1:])
+    assert verdicts.keys() == {"SUCCESS", "SKIPPED"}, result.stdout
+    assert verdicts["SUCCESS"] > 100
+    assert verdicts["SKIPPED"] == 2  # a search of several resource types at once
+
+
+def test_scim_sanity_finds_no_error(server, token):
+    url = f"http://{HOST}:{server[0]}{BASE}"
+    options = ("--token", token, "--i-accept-side-effects", "--json-output")
+
+    result = run("scim-sanity", "probe", url, *options)
+
+    assert result.returncode == 0, result.stdout
+    summary = json.loads(result.stdout)["summary"]
+    assert summary == {
+        "total": 31,
+        "passed": 28,
+        "failed": 0,
+        "warnings": 0,
+        "skipped": 3,  # resource types of a draft, which the service does not have
+        "errors": 0,
+    }
+
+
+def test_a_process_stays_small(server, token):
+    port, process = server
+    headers = {"Authorization": f"Bearer {token}"}
+
+    assert answers(port, f"{BASE}/Users", headers) == 200
+
+    (worker,) = psutil.Process(process.pid).children()
+    assert worker.memory_info().rss < MAX_MEMORY

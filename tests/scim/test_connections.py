@@ -1,0 +1,258 @@
+"""/v1/scim-connections, and the tokens that it gives."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.auth.permissions import Permission
+from app.scim.models import ScimConnection, ScimRequest
+from tests.concurrency import at_once
+from tests.database import execute, row, rows
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_tenant,
+    platform_token,
+)
+from tests.scim.directory import Directory, create_connection
+
+PATH = "/v1/scim-connections"
+
+
+@pytest.fixture
+def token(owner):
+    return owner[2]
+
+
+@pytest.fixture
+def admin(tenant):
+    return create_member(tenant, role="admin")[2]
+
+
+def make(api, token, path=PATH, **values):
+    return api.post(path, token=token, json={"name": "Okta", "provider": "okta", **values})
+
+
+def made(api, token, **values):
+    answer = make(api, token, **values)
+    assert answer.status_code == 201, answer.text
+    return answer.get_json()["data"]
+
+
+class TestCreate:
+    def test_shows_the_token_this_once(self, app, api, token):
+        answer = make(api, token, group_roles={"Finance": "billing"})
+
+        created = answer.get_json()["data"]
+        secret = created.pop("token")
+        shown = api.get(answer.headers["Location"], token=token).get_json()["data"]
+        assert secret.startswith("scim_")
+        assert secret.startswith(created["prefix"])
+        assert shown == created
+        assert created["group_roles"] == {"Finance": "billing"}
+        assert (created["default_role"], created["deactivate"]) == ("member", "membership")
+        assert (created["status"], created["acts_as"]) == ("active", "owner")
+        assert Directory(app, secret).get("/Users").status_code == 200
+
+    def test_stores_the_token_nowhere(self, api, token):
+        secret = made(api, token)["token"]
+
+        stored = repr(rows(ScimConnection)) + repr(rows(AuditEvent))
+        (event,) = rows(AuditEvent)
+        assert secret not in stored
+        assert event.action == "scim_connection.created"
+        assert row(ScimConnection).digest not in repr(event)
+
+    @pytest.mark.parametrize(
+        "values",
+        [{"default_role": "owner"}, {"group_roles": {"Chiefs": "owner"}}],
+        ids=["default role", "group role"],
+    )
+    def test_grants_no_role_above_that_of_its_creator(self, api, token, admin, values):
+        refused = make(api, admin, **values)
+
+        assert (refused.status_code, refused.get_json()["code"]) == (403, "role_above_own")
+        assert make(api, token, **values).status_code == 201
+
+    @pytest.mark.parametrize(
+        ("values", "loc"),
+        [
+            ({"provider": "ldap"}, ["body", "provider"]),
+            ({"group_roles": {"A": "emperor"}}, ["body", "group_roles", "A"]),
+            ({"group_roles": []}, ["body", "group_roles"]),
+            ({"group_roles": {"": "member"}}, ["body", "group_roles", ""]),
+            (
+                {"group_roles": dict.fromkeys(map(str, range(201)), "member")},
+                ["body", "group_roles"],
+            ),
+            ({"deactivate": "nothing"}, ["body", "deactivate"]),
+            ({"acts_as": "owner"}, ["body", "acts_as"]),
+        ],
+    )
+    def test_refuses_what_is_not_valid(self, api, token, values, loc):
+        answer = make(api, token, **values)
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"] == loc
+
+    def test_allows_ten_also_when_two_come_at_once(self, api, tenant, token):
+        for number in range(9):
+            create_connection(tenant, name=f"{number}")
+
+        answers = at_once([lambda: make(api, token)] * 2)
+
+        assert sorted(answer.status_code for answer in answers) == [201, 409]
+
+    def test_of_the_platform_acts_as_an_owner(self, api, tenant):
+        answer = make(api, platform_token(), path=f"{PATH}?tenant_id={tenant.id}")
+
+        assert answer.get_json()["data"]["acts_as"] == "owner"
+
+    def test_of_a_key_acts_as_an_admin(self, api, tenant):
+        secret = create_api_key(tenant, [Permission.SCIM_WRITE])
+
+        assert made(api, secret)["acts_as"] == "admin"
+
+    @pytest.mark.parametrize("role", ["billing", "member", "viewer"])
+    def test_is_for_owners_and_admins(self, api, tenant, role):
+        answer = make(api, create_member(tenant, role=role)[2])
+
+        assert (answer.status_code, answer.get_json()["code"]) == (403, "permission_denied")
+
+
+class TestChange:
+    def test_disables_the_connection(self, app, api, token):
+        created = made(api, token)
+
+        api.patch(f"{PATH}/{created['id']}", token=token, json={"status": "disabled"})
+        answer = Directory(app, created["token"]).get("/Users")
+
+        assert answer.status_code == 403
+        assert answer.get_json()["detail"] == "This SCIM connection is disabled."
+
+    def test_records_what_differs(self, api, token):
+        created = made(api, token)
+
+        answer = api.patch(f"{PATH}/{created['id']}", token=token, json={"name": "New"})
+
+        event = row(AuditEvent, action="scim_connection.updated")
+        assert answer.get_json()["data"]["name"] == "New"
+        assert (event.before, event.after) == ({"name": "Okta"}, {"name": "New"})
+
+    @pytest.mark.parametrize("change", ["patch", "rotate", "delete"])
+    def test_of_one_that_acts_as_an_owner_is_for_owners(self, api, token, admin, change):
+        created = made(api, token)
+        path = f"{PATH}/{created['id']}"
+
+        match change:
+            case "patch":
+                answer = api.patch(path, token=admin, json={"name": "New"})
+            case "rotate":
+                answer = api.post(f"{path}/rotate", token=admin, json={})
+            case "delete":
+                answer = api.delete(path, token=admin)
+
+        assert (answer.status_code, answer.get_json()["code"]) == (403, "owner_only")
+
+    def test_is_checked_against_the_version(self, api, token):
+        created = made(api, token)
+
+        answer = api.patch(
+            f"{PATH}/{created['id']}", token=token, json={"name": "N"}, headers={"If-Match": '"7"'}
+        )
+
+        assert answer.status_code == 412
+
+
+class TestRotate:
+    def rotate(self, api, token, connection, **body):
+        path = f"{PATH}/{connection['id']}/rotate"
+        return api.post(path, token=token, json=body).get_json()["data"]["token"]
+
+    def works(self, app, *secrets):
+        return [Directory(app, secret).get("/Users").status_code == 200 for secret in secrets]
+
+    def test_leaves_two_valid(self, app, api, token):
+        first = made(api, token)
+
+        second = self.rotate(api, token, first)
+        both = self.works(app, first["token"], second)
+        third = self.rotate(api, token, first)
+
+        assert both == [True, True]
+        assert self.works(app, first["token"], second, third) == [False, True, True]
+
+    def test_ends_the_old_one_after_the_overlap(self, app, api, token):
+        first = made(api, token)
+
+        second = self.rotate(api, token, first, overlap_hours=1)
+        execute("UPDATE scim_connections SET old_expires_at = now() - interval '1 second'")
+
+        assert self.works(app, first["token"], second) == [False, True]
+
+    def test_can_end_the_old_one_at_once(self, app, api, token):
+        first = made(api, token)
+
+        second = self.rotate(api, token, first, overlap_hours=0)
+
+        assert self.works(app, first["token"], second) == [False, True]
+
+    def test_is_recorded_without_secrets(self, api, token):
+        first = made(api, token)
+
+        self.rotate(api, token, first)
+
+        event = row(AuditEvent, action="scim_connection.rotated")
+        assert row(ScimConnection).digest not in repr(event)
+
+
+class TestDelete:
+    def test_ends_the_token_and_leaves_the_people(self, app, api, token):
+        created = made(api, token)
+        directory = Directory(app, created["token"])
+        user = directory.add_user("ada@example.com")
+
+        answer = api.delete(f"{PATH}/{created['id']}", token=token)
+
+        assert answer.status_code == 204
+        assert directory.get("/Users").status_code == 401
+        assert api.get(f"/v1/users/{user['id']}", token=token).get_json()["data"]["is_active"]
+
+
+class TestActivity:
+    def test_counts_people_requests_and_errors(self, app, api, token):
+        created = made(api, token)
+        directory = Directory(app, created["token"])
+        started = datetime.now(UTC) - timedelta(seconds=1)
+
+        user = directory.add_user("ada@example.com")
+        directory.add_group("Finance", user["id"])
+        directory.post("/Users", {"schemas": [], "userName": "Ada@example.com"})
+        directory.find('userName eq "ada@example.com"')
+
+        shown = api.get(f"{PATH}/{created['id']}", token=token).get_json()["data"]
+        assert (shown["user_count"], shown["group_count"]) == (1, 1)
+        assert (shown["request_count"], shown["error_count"]) == (4, 1)
+        assert shown["last_error"].startswith("POST /Users: 40")
+        assert datetime.fromisoformat(shown["last_request_at"]) > started
+        assert shown["updated_at"] == created["updated_at"]
+
+    def test_keeps_the_last_hundred_requests_without_values(self, app, connection, directory):
+        for _ in range(102):
+            directory.find('userName eq "secret@example.com" and active eq true')
+
+        kept = rows(ScimRequest, connection_id=connection[0].id)
+        assert len(kept) == 100
+        assert {one.path for one in kept} == {"/Users?filter=userName eq … and active eq true"}
+
+
+class TestTenancy:
+    def test_does_not_show_another_tenants_connection(self, api, token, tenant):
+        other, _ = create_connection(create_tenant())
+
+        answer = api.get(f"{PATH}/{other.id}", token=token)
+        listed = api.get(PATH, token=token).get_json()["data"]
+
+        assert answer.status_code == 404
+        assert listed == []

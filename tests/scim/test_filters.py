@@ -1,0 +1,162 @@
+"""Filters: what finds whom, and what is refused."""
+
+import pytest
+
+from tests.messages import sent_messages
+from tests.scim.directory import Directory, create_connection
+
+
+@pytest.fixture
+def people(directory):
+    people = {
+        "ada": {
+            "externalId": "E-1",
+            "displayName": "Ada Lovelace",
+            "emails": [
+                {"value": "Ada@Work.com", "type": "work", "primary": True},
+                {"value": "ada@home.org", "type": "home"},
+            ],
+        },
+        "Bob": {"externalId": "e-2", "displayName": "Bob 100%_", "active": False},
+        "cyd": {"emails": [{"value": "cyd@work.com", "type": "other"}]},
+    }
+    return {name: directory.add_user(name, **values)["id"] for name, values in people.items()}
+
+
+MATCHES = {
+    'userName eq "ADA"': "ada",
+    'urn:ietf:params:scim:schemas:core:2.0:User:userName eq "ada"': "ada",
+    'USERNAME Eq "ada"': "ada",
+    'userName ne "ada"': "Bob cyd",
+    'userName co "B"': "Bob",
+    'userName sw "a"': "ada",
+    'userName ew "D"': "cyd",
+    'userName gt "ada"': "Bob cyd",
+    'userName le "bob"': "ada Bob",
+    'userName eq "nobody"': "",
+    'userName eq "%"': "",
+    'userName eq "\' OR true --"': "",
+    'externalId eq "E-1"': "ada",
+    'externalId eq "e-1"': "",
+    "externalId pr": "ada Bob",
+    "externalId eq null": "cyd",
+    'externalId ne "E-1"': "Bob cyd",
+    "active eq true": "ada cyd",
+    "active eq false": "Bob",
+    "active ne true": "Bob",
+    'displayName eq "ada lovelace"': "ada",
+    'displayName co "100%_"': "Bob",
+    'displayName co "0_%"': "",
+    'not (displayName eq "ada lovelace")': "Bob cyd",
+    "displayName pr and active eq true": "ada",
+    'userName eq "ada" or userName eq "cyd"': "ada cyd",
+    'userName eq "ada" and (active eq false or externalId sw "E")': "ada",
+    'emails eq "ada@work.com"': "ada",
+    'emails.value eq "ADA@home.org"': "ada",
+    'emails.value ne "ada@home.org"': "Bob cyd",
+    'emails co "work.com"': "ada cyd",
+    "emails pr": "ada cyd",
+    'emails[type eq "work"].value eq "ada@work.com"': "ada",
+    'emails[type eq "home"].value eq "ada@work.com"': "",
+    'emails[type eq "work" and value ew "work.com"]': "ada",
+    'emails[not (type eq "work")]': "ada cyd",
+    "emails[primary eq true]": "ada",
+    'emails.type eq "other"': "cyd",
+    'meta.lastModified gt "2020-01-01T00:00:00Z"': "ada Bob cyd",
+    'meta.lastModified lt "2020-01-01T00:00:00+01:00"': "",
+}
+REFUSED = [
+    'title eq "x"',
+    'name.familyName eq "x"',
+    'nothing eq "x"',
+    'userName eq "a" and title pr',
+    'emails[nothing eq "x"]',
+    "emails[value eq 5]",
+    'groups eq "x"',
+    'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department eq "x"',
+    "userName eq 5",
+    "userName",
+    "userName eq",
+    "",
+    "active gt true",
+    'active eq "maybe"',
+    'meta.lastModified gt "yesterday"',
+    'userName eq "\\u0000"',
+    'userName eq "' + "a" * 5000 + '"  and active eq true',
+    "(" * 3000 + 'userName eq "a"' + ")" * 3000,
+    "not (" * 300 + 'userName eq "a"' + ")" * 300,
+]
+
+
+class TestUsers:
+    @pytest.mark.parametrize("scim_filter", MATCHES)
+    def test_finds(self, directory, people, scim_filter):
+        found = directory.find(scim_filter)
+
+        names = [one["userName"] for one in found.get("Resources", [])]
+        assert names == MATCHES[scim_filter].split()
+        assert found["totalResults"] == len(names)
+
+    def test_finds_by_id(self, directory, people):
+        found = directory.find(f'id eq "{people["cyd"]}"')
+
+        assert [one["userName"] for one in found["Resources"]] == ["cyd"]
+
+    @pytest.mark.parametrize("scim_filter", REFUSED)
+    def test_refuses(self, directory, people, scim_filter):
+        answer = directory.get("/Users", query_string={"filter": scim_filter})
+
+        assert answer.status_code == 400
+        assert answer.get_json()["scimType"] == "invalidFilter"
+
+    def test_refuses_the_same_in_a_body(self, directory, people):
+        found = directory.post("/Users/.search", {"filter": 'userName eq "ada"'}).get_json()
+        refused = directory.post("/Users/.search", {"filter": 'title eq "x"'})
+
+        assert found["totalResults"] == 1
+        assert refused.get_json()["scimType"] == "invalidFilter"
+
+    def test_by_name_is_one_statement(self, directory, people):
+        directory.find('userName eq "ada"')
+
+        with sent_messages() as sent:
+            directory.find('userName eq "ada"')
+
+        names = [one for one in sent if "scim_users" in one]
+        assert len(names) == 1
+
+
+class TestGroups:
+    @pytest.fixture
+    def groups(self, directory, people):
+        return {
+            "Engineers": directory.add_group("Engineers", people["ada"], people["cyd"]),
+            "Empty": directory.add_group("Empty", externalId="g-2"),
+        }
+
+    def test_finds(self, directory, groups, people):
+        matches = {
+            'displayName eq "ENGINEERS"': ["Engineers"],
+            'displayName sw "e"': ["Engineers", "Empty"],
+            'externalId eq "g-2"': ["Empty"],
+            f'members.value eq "{people["ada"]}"': ["Engineers"],
+            f'members[value eq "{people["Bob"]}"]': [],
+            "members pr": ["Engineers"],
+            f'id eq "{groups["Empty"]["id"]}"': ["Empty"],
+        }
+
+        for scim_filter, names in matches.items():
+            found = directory.find(scim_filter, at="/Groups")
+            assert [one["displayName"] for one in found.get("Resources", [])] == names
+
+    def test_refuses(self, directory, groups):
+        answer = directory.get("/Groups", query_string={"filter": 'members.display eq "x"'})
+
+        assert (answer.status_code, answer.get_json()["scimType"]) == (400, "invalidFilter")
+
+
+class TestRoot:
+    def test_is_not_searched(self, app, tenant, directory):
+        other = Directory(app, create_connection(tenant, name="Other")[1])
+
+        assert other.post("/.search", {}).status_code == 501

@@ -1,0 +1,258 @@
+"""/scim/v2/Groups: members, and the roles that they get."""
+
+import pytest
+
+from app.memberships.models import Membership
+from app.scim.models import ScimGroup, ScimMember
+from app.users.models import User
+from tests.concurrency import at_once
+from tests.database import execute, row, rows
+from tests.factories import create_tenant
+from tests.scim.directory import GROUP, Directory, create_connection, replace
+
+ROLES = {"Finance": "billing", "Chiefs": "owner", "ext-9": "admin"}
+
+
+@pytest.fixture
+def connection(tenant, owner):
+    return create_connection(tenant, group_roles=ROLES)
+
+
+@pytest.fixture
+def ada(directory):
+    return directory.add_user("ada@example.com")["id"]
+
+
+def role_of(user_id):
+    return row(Membership, user_id=user_id).role
+
+
+def other_tenant(user_id):
+    return row(User, id=user_id).tenant_id
+
+
+def member(*ids):
+    return [{"value": one} for one in ids]
+
+
+class TestGroups:
+    def test_have_members_with_references(self, directory, ada):
+        made = directory.add_group("Engineers", ada)
+
+        (shown,) = directory.get(f"/Groups/{made['id']}").get_json()["members"]
+        groups = directory.get(f"/Users/{ada}").get_json()["groups"]
+        assert (shown["value"], shown["type"]) == (ada, "User")
+        assert shown["$ref"].endswith(f"/scim/v2/Users/{ada}")
+        assert [one["display"] for one in groups] == ["Engineers"]
+
+    def test_can_be_members_of_groups(self, directory, ada):
+        inner = directory.add_group("Inner", ada)
+        outer = directory.add_group("Outer", inner["id"])
+
+        assert [one["type"] for one in outer["members"]] == ["Group"]
+
+    def test_of_one_name_are_refused(self, directory):
+        directory.add_group("Finance")
+
+        answer = directory.post("/Groups", {"schemas": [GROUP], "displayName": "FINANCE"})
+
+        assert (answer.status_code, answer.get_json()["scimType"]) == (409, "uniqueness")
+
+    def test_leave_out_members_whom_the_directory_has_not_provisioned(
+        self, app, directory, tenant, owner, ada
+    ):
+        other = Directory(app, create_connection(create_tenant())[1])
+        foreign = other.add_user("eve")["id"]
+
+        made = directory.add_group("Chiefs", foreign, str(owner[0].id), "x", ada)
+
+        assert [one["value"] for one in made["members"]] == [ada]
+        assert {one.role for one in rows(Membership, tenant_id=other_tenant(foreign))} == {"member"}
+        assert len(rows(ScimMember)) == 1
+
+    def test_without_a_change_keep_their_version(self, directory, ada):
+        made = directory.add_group("G", ada)
+        body = {"schemas": [GROUP], "displayName": "G", "members": member(ada)}
+
+        answer = directory.put(f"/Groups/{made['id']}", body)
+
+        assert answer.headers["ETag"] == made["meta"]["version"]
+
+    def test_change_their_version_with_their_members(self, directory, ada):
+        made = directory.add_group("G", ada)
+
+        answer = directory.patch(f"/Groups/{made['id']}", replace("members", []))
+
+        assert answer.headers["ETag"] != made["meta"]["version"]
+        assert rows(ScimMember) == []
+
+    def test_lose_a_member_who_is_deleted(self, directory, ada):
+        made = directory.add_group("G", ada)
+
+        directory.delete(f"/Users/{ada}")
+
+        assert "members" not in directory.get(f"/Groups/{made['id']}").get_json()
+
+    def test_of_writers_at_once_lose_no_member(self, directory):
+        made = directory.add_group("G")
+        ids = [directory.add_user(f"u{number}")["id"] for number in range(4)]
+
+        answers = at_once(
+            [
+                lambda one=one: directory.patch(
+                    f"/Groups/{made['id']}", {"op": "add", "path": "members", "value": member(one)}
+                )
+                for one in ids
+            ]
+        )
+
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert len(rows(ScimMember)) == 4
+
+    def test_end_with_404(self, directory):
+        made = directory.add_group("G")
+
+        assert directory.delete(f"/Groups/{made['id']}").status_code == 204
+        assert directory.delete(f"/Groups/{made['id']}").status_code == 404
+
+    def test_are_not_seen_by_other_connections(self, app, directory, tenant):
+        made = directory.add_group("G")
+        other = Directory(app, create_connection(tenant, name="Other")[1])
+
+        assert other.get(f"/Groups/{made['id']}").status_code == 404
+        assert other.delete(f"/Groups/{made['id']}").status_code == 404
+        assert other.get("/Groups").get_json()["totalResults"] == 0
+
+
+class TestRoles:
+    def test_come_with_a_group_and_go_with_it(self, directory, ada):
+        made = directory.add_group("finance", ada)
+        given = role_of(ada)
+
+        directory.delete(f"/Groups/{made['id']}")
+
+        assert (given, role_of(ada)) == ("billing", "member")
+
+    def test_follow_the_members(self, directory, ada):
+        made = directory.add_group("Finance")
+        path = f"/Groups/{made['id']}"
+
+        directory.patch(path, {"op": "add", "path": "members", "value": member(ada)})
+        added = role_of(ada)
+        directory.patch(path, {"op": "remove", "path": f'members[value eq "{ada}"]'})
+
+        assert (added, role_of(ada)) == ("billing", "member")
+
+    def test_follow_the_name(self, directory, ada):
+        made = directory.add_group("Others", ada)
+
+        directory.patch(f"/Groups/{made['id']}", replace("displayName", "Finance"))
+        renamed = role_of(ada)
+        directory.patch(f"/Groups/{made['id']}", replace("displayName", "Others"))
+
+        assert (renamed, role_of(ada)) == ("billing", "member")
+
+    def test_are_the_highest_of_several_groups(self, directory, ada):
+        directory.add_group("Finance", ada)
+        directory.add_group("Operators", ada, externalId="ext-9")
+
+        assert role_of(ada) == "admin"
+
+    def test_of_groups_that_give_none_stay(self, directory, ada):
+        execute("UPDATE memberships SET role = 'viewer' WHERE user_id = CAST(:id AS uuid)", id=ada)
+
+        directory.add_group("Others", ada)
+
+        assert role_of(ada) == "viewer"
+
+    def test_keep_the_last_owner(self, directory, owner):
+        user = owner[0]
+        made = directory.add_user("owner", externalId=user.idp_user_id)
+        directory.add_group("Finance")
+        before = rows(ScimGroup)
+
+        found = directory.find('displayName eq "Finance"', at="/Groups")["Resources"][0]
+        answer = directory.patch(f"/Groups/{found['id']}", replace("members", member(made["id"])))
+
+        assert answer.status_code == 409
+        assert answer.get_json()["detail"] == "A tenant must have at least one active owner."
+        assert role_of(user.id) == "owner"
+        assert (rows(ScimMember), rows(ScimGroup)) == ([], before)
+
+    def test_are_checked_again_when_they_are_applied(self, app, directory, ada):
+        execute("UPDATE scim_connections SET acts_as = 'admin'")
+
+        answer = directory.post(
+            "/Groups", {"schemas": [GROUP], "displayName": "Chiefs", "members": member(ada)}
+        )
+
+        assert answer.status_code == 403
+        assert role_of(ada) == "member"
+        assert rows(ScimGroup) == []
+
+
+class TestBulk:
+    BULK = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
+    USER = "urn:ietf:params:scim:schemas:core:2.0:User"
+
+    def bulk(self, directory, *operations, **options):
+        body = {"schemas": [self.BULK], "Operations": list(operations), **options}
+        return directory.post("/Bulk", body)
+
+    def user(self, name, **values):
+        data = {"schemas": [self.USER], "userName": name}
+        return {"method": "POST", "path": "/Users", "bulkId": name, "data": data, **values}
+
+    def test_references_what_it_creates(self, directory):
+        group = {"schemas": [GROUP], "displayName": "Finance", "members": member("bulkId:ada")}
+
+        answer = self.bulk(
+            directory,
+            self.user("ada"),
+            {"method": "POST", "path": "/Groups", "bulkId": "g", "data": group},
+        )
+
+        statuses = [one["status"] for one in answer.get_json()["Operations"]]
+        assert statuses == ["201", "201"]
+        assert {one.role for one in rows(Membership)} == {"owner", "billing"}
+
+    def test_leaves_nothing_of_a_failed_operation(self, directory):
+        directory.add_user("bob")
+
+        answer = self.bulk(
+            directory,
+            self.user("ada"),
+            self.user("BOB"),
+            {"method": "DELETE", "path": "/Users/00000000-0000-0000-0000-000000000000"},
+            {"method": "PATCH", "path": "/Nothing/1", "data": {}},
+            self.user("cyd"),
+        )
+
+        operations = answer.get_json()["Operations"]
+        assert [one["status"] for one in operations] == ["201", "409", "404", "404", "201"]
+        assert operations[1]["response"]["scimType"] == "uniqueness"
+        assert directory.get("/Users").get_json()["totalResults"] == 3
+
+    def test_stops_after_the_errors_that_are_allowed(self, directory):
+        directory.add_user("bob")
+
+        answer = self.bulk(directory, self.user("bob"), self.user("ada"), failOnErrors=1)
+
+        assert len(answer.get_json()["Operations"]) == 1
+
+    def test_has_at_most_100_operations(self, directory):
+        operations = [self.user(f"u{number}") for number in range(101)]
+
+        answer = self.bulk(directory, *operations)
+
+        assert answer.status_code == 413
+        assert self.bulk(directory, *operations[:100]).status_code == 200
+
+    def test_of_a_suspended_tenant_only_ends_people(self, directory, tenant, ada):
+        execute("UPDATE tenants SET is_active = false WHERE id = :id", id=tenant.id)
+
+        answer = self.bulk(
+            directory, self.user("eve"), {"method": "DELETE", "path": f"/Users/{ada}"}
+        )
+
+        assert [one["status"] for one in answer.get_json()["Operations"]] == ["403", "204"]

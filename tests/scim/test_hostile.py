@@ -1,0 +1,127 @@
+"""Nothing that a client sends is a 500, and each refusal has SCIM's body."""
+
+import pytest
+
+from tests.scim.directory import ENTERPRISE, ERROR, GROUP, PATCH_OP, USER
+
+VALUES = [
+    None,
+    True,
+    0,
+    -1,
+    10**400,
+    1.5,
+    "",
+    "a\0",
+    "\ud800",
+    "a" * 100_000,
+    [],
+    {},
+    [[]],
+    [None],
+    {"value": {}},
+    [{"value": []}],
+    {"a": {"b": {"c": 1}}},
+]
+ATTRIBUTES = [
+    "schemas",
+    "id",
+    "externalId",
+    "userName",
+    "name",
+    "active",
+    "emails",
+    "phoneNumbers",
+    "groups",
+    "roles",
+    "meta",
+    "password",
+    "members",
+    "displayName",
+    ENTERPRISE,
+    "",
+    "\0",
+    "a.b.c",
+]
+PATHS = [
+    "",
+    " ",
+    "userName",
+    "emails[",
+    "emails[type eq",
+    'emails[type eq "work"]',
+    'emails[type eq "work"].value.x',
+    'members[value eq "x"].display',
+    "name.givenName",
+    "id",
+    "meta.version",
+    "schemas",
+    "roles",
+    f"{ENTERPRISE}:manager.value",
+    "urn:a:b:c",
+    "a" * 10_000,
+    "(" * 2_000,
+    'emails[not (not (not (value eq "a")))]',
+    "\0",
+]
+
+
+def check(answer):
+    assert answer.status_code < 500 or answer.status_code == 501, answer.text[:300]
+    if answer.status_code >= 400:
+        assert answer.get_json()["schemas"] == [ERROR]
+
+
+@pytest.mark.parametrize("attribute", ATTRIBUTES)
+def test_in_attributes(directory, attribute):
+    made = directory.add_user("ada")
+    group = directory.add_group("G", made["id"])
+
+    for value in VALUES:
+        user = {"schemas": [USER], "userName": "bob", attribute: value}
+        check(directory.post("/Users", user))
+        check(directory.put(f"/Users/{made['id']}", user))
+        named = {"schemas": [GROUP], "displayName": "H", attribute: value}
+        check(directory.put(f"/Groups/{group['id']}", named))
+        check(
+            directory.patch(f"/Users/{made['id']}", {"op": "replace", "value": {attribute: value}})
+        )
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_in_paths(directory, path):
+    made = directory.add_user("ada", emails=[{"value": "a@b.co", "type": "work"}])
+    group = directory.add_group("G", made["id"])
+
+    for op in ("add", "replace", "remove", "copy", 5, None):
+        for value in ("x", None, {"value": "x"}, [{"value": "x"}], 10**30):
+            operation = {"op": op, "path": path, "value": value}
+            check(directory.patch(f"/Users/{made['id']}", operation))
+            check(directory.patch(f"/Groups/{group['id']}", operation))
+
+
+def test_in_queries(directory):
+    directory.add_user("ada")
+
+    for name in ("filter", "startIndex", "count", "cursor", "attributes", "excludedAttributes"):
+        for value in ("", "-1", "0", "x", "9" * 400, "\0", "é", "userName", "(" * 1000, "%00"):
+            check(directory.get("/Users", query_string={name: value}))
+            check(directory.get("/Groups", query_string={name: value}))
+
+
+def test_in_bulk_and_patch_bodies(directory):
+    for body in (
+        {},
+        [],
+        {"schemas": []},
+        {"schemas": [PATCH_OP], "Operations": None},
+        {"schemas": [PATCH_OP], "Operations": [None]},
+        {"schemas": [PATCH_OP], "Operations": [{"op": "add"}] * 3},
+        {"Operations": [{"method": "POST", "path": "/Users", "data": {"userName": "a\0"}}]},
+        {"Operations": [{"method": "POST", "path": "Users", "bulkId": 5, "data": 5}]},
+        {"Operations": [{"method": "GET", "path": "/Users"}]},
+        {"Operations": [{"method": "DELETE", "path": "/Users/bulkId:x"}], "failOnErrors": -1},
+    ):
+        check(directory.post("/Bulk", body))
+        check(directory.request("PATCH", "/Users/00000000-0000-0000-0000-000000000000", body))
+        check(directory.post("/Users/.search", body))

@@ -1,0 +1,587 @@
+"""/scim/v2/Users: the mapping onto users and memberships, and the protocol around it."""
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.memberships.models import Membership
+from app.scim.models import ScimUser
+from app.search.models import SearchTerm
+from app.users.models import User, UserErasure
+from tests.concurrency import at_once
+from tests.database import execute, row, rows
+from tests.factories import (
+    create_limits,
+    create_member,
+    create_membership,
+    create_tenant,
+    create_user,
+    limit_flag,
+    save,
+    user_token,
+)
+from tests.scim.directory import (
+    ENTERPRISE,
+    ERROR,
+    USER,
+    Directory,
+    create_connection,
+    replace,
+)
+
+ADA = {
+    "externalId": "okta-1",
+    "name": {"givenName": "Ada", "familyName": "Lovelace"},
+    "emails": [{"value": "Ada@Example.com", "type": "work", "primary": True}],
+}
+
+
+def membership_of(user_id):
+    return row(Membership, user_id=user_id)
+
+
+class TestCreate:
+    def test_makes_a_user_and_a_membership(self, directory, connection):
+        made = directory.add_user("ada@example.com", **ADA)
+
+        user, membership = row(User, id=made["id"]), membership_of(made["id"])
+        actor = f"scim:{connection[0].id}"
+        assert (user.idp_user_id, user.email) == ("okta-1", "Ada@Example.com")
+        assert (user.first_name, user.last_name) == ("Ada", "Lovelace")
+        assert (membership.role, membership.is_active) == ("member", True)
+        assert (user.created_by_user_id, membership.created_by_user_id) == (actor, actor)
+        assert {event.action for event in rows(AuditEvent, actor=actor)} == {
+            "user.created",
+            "membership.created",
+        }
+        assert "ada lovelace" in {one.term for one in rows(SearchTerm, entity_id=user.id)}
+
+    def test_answers_the_resource(self, directory):
+        answer = directory.post("/Users", {"schemas": [USER], "userName": "ada@example.com", **ADA})
+
+        made = answer.get_json()
+        assert answer.status_code == 201
+        assert answer.content_type == "application/scim+json"
+        assert answer.headers["Location"] == made["meta"]["location"]
+        assert answer.headers["Location"].endswith(f"/scim/v2/Users/{made['id']}")
+        assert answer.headers["ETag"] == made["meta"]["version"]
+        assert made["roles"] == [{"value": "member", "primary": True}]
+        assert made["active"] is True
+
+    def test_keeps_what_else_is_sent(self, directory):
+        extension = {"department": "Engines", "manager": {"value": "m-1", "displayName": "Charles"}}
+        sent = {
+            "schemas": [USER, ENTERPRISE],
+            "displayName": "Ada L.",
+            "phoneNumbers": [{"value": "+44 20 7946 0000", "type": "work"}],
+            "emails": [{"value": "ada@corp.local"}],
+            ENTERPRISE: extension,
+        }
+
+        made = directory.add_user("ada", **sent)
+
+        shown = directory.get(f"/Users/{made['id']}").get_json()
+        assert {name: shown[name] for name in sent} == sent
+
+    def test_stores_no_password(self, directory):
+        directory.add_user("ada", password="Tr0ub4dor", emails=[])
+
+        assert "Tr0ub4dor" not in repr(rows(ScimUser)) + repr(rows(User)) + repr(rows(AuditEvent))
+
+    def test_links_the_user_with_the_id_of_the_identity_provider(self, directory, tenant):
+        user = create_user(tenant, idp_user_id="okta-1", meta_data={"color": "blue"})
+        membership = create_membership(tenant, user, role="admin")
+
+        made = directory.add_user("ada", **ADA)
+
+        changed = row(User, id=user.id)
+        assert made["id"] == str(user.id)
+        assert (changed.first_name, changed.email) == ("Ada", "Ada@Example.com")
+        assert changed.meta_data == {"color": "blue"}
+        assert row(Membership, id=membership.id).role == "admin"
+
+    def test_links_the_user_with_the_address_of_this_tenant_only(self, directory, tenant):
+        create_user(create_tenant(), email="ada@example.com")
+        user = create_user(tenant, email="ADA@example.com", idp_user_id="someone")
+
+        made = directory.add_user("ada", emails=[{"value": "ada@example.com"}])
+
+        assert made["id"] == str(user.id)
+        assert row(User, id=user.id).idp_user_id == "someone"
+        assert membership_of(user.id).role == "member"
+
+    def test_of_an_inactive_person_makes_an_ended_membership(self, directory):
+        made = directory.add_user("ada", active=False)
+
+        assert made["active"] is False
+        assert not membership_of(made["id"]).is_active
+
+    @pytest.mark.parametrize("name", ["ada", "ADA"])
+    def test_of_a_person_who_is_there_is_refused(self, directory, name):
+        directory.add_user("ada", externalId="1")
+
+        answer = directory.post("/Users", {"schemas": [USER], "userName": name, "externalId": "2"})
+
+        error = answer.get_json()
+        assert (answer.status_code, error["status"]) == (409, "409")
+        assert error["scimType"] == "uniqueness"
+        assert error["schemas"] == [ERROR]
+        assert len(rows(ScimUser)) == 1
+        assert len(rows(User)) == 2  # with the owner: nothing is partly applied
+
+    def test_of_two_at_once_makes_one(self, directory):
+        body = {"schemas": [USER], "userName": "ada@example.com", **ADA}
+
+        answers = at_once([lambda: directory.post("/Users", body)] * 4)
+
+        assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
+        assert len(rows(ScimUser)) == 1
+
+    def test_of_two_connections_at_once_makes_one_user(self, app, directory, tenant):
+        other = Directory(app, create_connection(tenant, name="Other")[1])
+        body = {"schemas": [USER], "userName": "ada@example.com", **ADA}
+
+        answers = at_once([lambda one=one: one.post("/Users", body) for one in (directory, other)])
+
+        assert sorted(answer.status_code for answer in answers) == [201, 409]
+        assert len(rows(User, idp_user_id="okta-1")) == 1
+
+    def test_beyond_the_seats_is_forbidden_without_a_type(self, directory, tenant):
+        create_limits("free", limit_flag("seats", 1))
+
+        answer = directory.post("/Users", {"schemas": [USER], "userName": "ada"})
+
+        error = answer.get_json()
+        assert (answer.status_code, "scimType" in error) == (403, False)
+        assert error["detail"].startswith("No seat is free")
+        assert rows(ScimUser) == []
+
+    def test_whose_erasure_is_requested_is_forbidden_without_a_type(self, directory, tenant):
+        user = create_user(tenant, idp_user_id="ada", is_active=False)
+        values = {"user_id": user.id, "requested_by": "x", "is_everywhere": False}
+        save(UserErasure, tenant_id=tenant.id, **values)
+
+        answer = directory.post("/Users", {"schemas": [USER], "userName": "ada"})
+
+        assert (answer.status_code, "scimType" in answer.get_json()) == (403, False)
+        assert rows(ScimUser) == []
+
+    @pytest.mark.parametrize(
+        ("body", "scim_type"),
+        [
+            (b"{", "invalidSyntax"),
+            (b"[" * 200 + b"]" * 200, "invalidSyntax"),
+            (b"\xff", "invalidSyntax"),
+            ([], "invalidSyntax"),
+            ({"schemas": [USER]}, "invalidValue"),
+            ({"schemas": [USER], "userName": ""}, "invalidValue"),
+            ({"schemas": [USER], "userName": " "}, "invalidValue"),
+            ({"schemas": [USER], "userName": 5}, "invalidValue"),
+            ({"schemas": [USER], "userName": "a\0"}, "invalidValue"),
+            ({"schemas": [USER], "userName": "a" * 1001}, "invalidValue"),
+            ({"schemas": [USER], "userName": "a", "active": "perhaps"}, "invalidValue"),
+            ({"schemas": [USER], "userName": "a", "emails": "a@b.co"}, "invalidValue"),
+            (b'{"schemas": ["' + USER.encode() + b'"], "userName": "\\ud800"}', "invalidValue"),
+        ],
+    )
+    def test_refuses_what_is_not_valid(self, directory, body, scim_type):
+        answer = directory.post("/Users", body)
+
+        assert answer.status_code == 400
+        assert answer.get_json()["schemas"] == [ERROR]
+        assert answer.get_json()["scimType"] in (scim_type, "invalidSyntax")
+
+
+class TestActive:
+    def test_false_ends_the_membership_at_once(self, api, directory):
+        made = directory.add_user("ada", **ADA)
+        token = user_token(row(User, id=made["id"]))
+
+        before = api.get("/v1/users", token=token)
+        directory.patch(f"/Users/{made['id']}", replace("active", False))
+
+        assert before.status_code == 200
+        assert api.get("/v1/users", token=token).status_code == 403
+        assert row(User, id=made["id"]).is_active
+        assert directory.get(f"/Users/{made['id']}").get_json()["active"] is False
+
+    def test_true_activates_it_again(self, directory):
+        made = directory.add_user("ada", active=False)
+
+        directory.patch(f"/Users/{made['id']}", replace("active", True))
+
+        assert membership_of(made["id"]).is_active
+
+    def test_can_end_the_user_as_well(self, app, tenant, owner):
+        directory = Directory(app, create_connection(tenant, deactivate="user")[1])
+        made = directory.add_user("ada")
+
+        directory.patch(f"/Users/{made['id']}", replace("active", False))
+        ended = row(User, id=made["id"]).is_active
+        directory.patch(f"/Users/{made['id']}", replace("active", True))
+
+        assert (ended, row(User, id=made["id"]).is_active) == (False, True)
+        assert membership_of(made["id"]).is_active
+
+    def test_is_read_from_the_membership(self, directory):
+        made = directory.add_user("ada")
+        before = directory.get(f"/Users/{made['id']}")
+
+        execute(
+            "UPDATE memberships SET is_active = false, version = version + 1 WHERE role = 'member'"
+        )
+        after = directory.get(f"/Users/{made['id']}")
+
+        assert after.get_json()["active"] is False
+        assert after.headers["ETag"] != before.headers["ETag"]
+
+    def test_of_the_last_owner_cannot_end(self, directory, owner):
+        user = owner[0]
+        made = directory.add_user("owner", externalId=user.idp_user_id)
+
+        answer = directory.patch(f"/Users/{made['id']}", replace("active", False))
+
+        assert (answer.status_code, answer.get_json()["status"]) == (409, "409")
+        assert membership_of(user.id).is_active
+
+    def test_of_an_owner_needs_a_connection_that_acts_as_one(self, app, tenant, owner):
+        second, _, _ = create_member(tenant, role="owner")
+        directory = Directory(app, create_connection(tenant, acts_as="admin")[1])
+        made = directory.add_user("second", externalId=second.idp_user_id)
+
+        answer = directory.patch(f"/Users/{made['id']}", replace("active", False))
+
+        assert answer.status_code == 403
+        assert membership_of(second.id).is_active
+
+    def test_is_kept_by_a_put_without_it(self, directory):
+        made = directory.add_user("ada", active=False)
+
+        directory.put(f"/Users/{made['id']}", {"schemas": [USER], "userName": "ada"})
+
+        assert not membership_of(made["id"]).is_active
+
+
+class TestReplace:
+    def test_changes_the_user(self, directory):
+        made = directory.add_user("ada", **ADA)
+        body = {
+            "schemas": [USER],
+            "userName": "augusta",
+            "name": {"givenName": "Augusta"},
+            "emails": [{"value": "augusta@example.com"}],
+        }
+
+        answer = directory.put(f"/Users/{made['id']}", body)
+
+        user = row(User, id=made["id"])
+        assert answer.status_code == 200
+        assert (user.first_name, user.last_name, user.email) == (
+            "Augusta",
+            "",
+            "augusta@example.com",
+        )
+        assert user.idp_user_id == "okta-1"
+        assert directory.find('userName eq "ada"')["totalResults"] == 0
+        assert directory.find('userName eq "AUGUSTA"')["totalResults"] == 1
+
+    def test_with_what_is_there_changes_nothing(self, directory):
+        made = directory.add_user("ada", **ADA)
+        audited = len(rows(AuditEvent))
+
+        answer = directory.put(
+            f"/Users/{made['id']}", {"schemas": [USER], "userName": "ada", **ADA}
+        )
+
+        assert answer.headers["ETag"] == made["meta"]["version"]
+        assert row(User, id=made["id"]).version == 1
+        assert len(rows(AuditEvent)) == audited
+
+    def test_ignores_roles(self, directory):
+        made = directory.add_user("ada", roles=[{"value": "owner"}])
+
+        directory.put(
+            f"/Users/{made['id']}",
+            {"schemas": [USER], "userName": "ada", "roles": [{"value": "owner"}]},
+        )
+
+        assert membership_of(made["id"]).role == "member"
+
+    def test_with_another_persons_name_is_refused(self, directory):
+        directory.add_user("ada")
+        made = directory.add_user("bob")
+
+        answer = directory.put(f"/Users/{made['id']}", {"schemas": [USER], "userName": "ADA"})
+
+        assert (answer.status_code, answer.get_json()["scimType"]) == (409, "uniqueness")
+
+    def test_with_another_persons_address_is_refused(self, directory):
+        directory.add_user("ada@example.com")
+        made = directory.add_user("bob@example.com")
+
+        answer = directory.patch(
+            f"/Users/{made['id']}", replace('emails[type eq "work"].value', "ADA@example.com")
+        )
+
+        assert (answer.status_code, answer.get_json()["scimType"]) == (409, "uniqueness")
+        assert "emails" not in directory.get(f"/Users/{made['id']}").get_json()
+
+
+class TestDelete:
+    def test_ends_the_membership_and_frees_the_name(self, directory):
+        made = directory.add_user("ada", **ADA)
+
+        answer = directory.delete(f"/Users/{made['id']}")
+
+        assert answer.status_code == 204
+        assert not membership_of(made["id"]).is_active
+        assert directory.get(f"/Users/{made['id']}").status_code == 404
+        assert directory.delete(f"/Users/{made['id']}").status_code == 404
+        assert directory.find('userName eq "ada"')["totalResults"] == 0
+
+    def test_leaves_a_tombstone_without_personal_data(self, directory):
+        made = directory.add_user("ada", **ADA)
+
+        directory.delete(f"/Users/{made['id']}")
+
+        tombstone = row(ScimUser)
+        assert tombstone.deleted_at is not None
+        assert (tombstone.user_name, tombstone.external_id, tombstone.attributes) == ("", "", {})
+
+    def test_lets_the_person_come_back(self, directory):
+        made = directory.add_user("ada", **ADA)
+        directory.delete(f"/Users/{made['id']}")
+
+        again = directory.add_user("ada", **ADA)
+
+        assert again["id"] == made["id"]
+        assert membership_of(made["id"]).is_active
+
+
+class TestConditions:
+    def test_if_match_is_checked(self, directory):
+        made = directory.add_user("ada")
+        path, tag = f"/Users/{made['id']}", made["meta"]["version"]
+
+        stale = directory.patch(path, replace("title", "x"), headers={"If-Match": 'W/"9.9"'})
+        first = directory.patch(path, replace("title", "x"), headers={"If-Match": tag})
+        second = directory.delete(path, headers={"If-Match": tag})
+
+        assert [stale.status_code, first.status_code, second.status_code] == [412, 200, 412]
+        assert stale.get_json()["schemas"] == [ERROR]
+
+    def test_of_writers_with_one_tag_one_wins(self, directory):
+        made = directory.add_user("ada")
+        path, headers = f"/Users/{made['id']}", {"If-Match": made["meta"]["version"]}
+
+        answers = at_once(
+            [
+                lambda number=number: directory.patch(
+                    path, replace("title", f"{number}"), headers=headers
+                )
+                for number in range(4)
+            ]
+        )
+
+        assert sorted(answer.status_code for answer in answers) == [200, 412, 412, 412]
+
+    def test_writers_without_a_tag_all_succeed(self, directory):
+        made = directory.add_user("ada")
+        path = f"/Users/{made['id']}"
+
+        names = ["title", "nickName", "locale"]
+        answers = at_once(
+            [lambda name=name: directory.patch(path, replace(name, "x")) for name in names]
+        )
+
+        shown = directory.get(path).get_json()
+        assert [answer.status_code for answer in answers] == [200] * 3
+        assert [shown[name] for name in names] == ["x"] * 3
+
+    def test_a_known_tag_is_304(self, directory):
+        made = directory.add_user("ada")
+
+        answer = directory.get(
+            f"/Users/{made['id']}", headers={"If-None-Match": made["meta"]["version"]}
+        )
+
+        assert (answer.status_code, answer.data) == (304, b"")
+
+
+class TestAttributes:
+    def test_are_chosen(self, directory):
+        made = directory.add_user("ada", **ADA)
+
+        only = directory.get(f"/Users/{made['id']}", query_string={"attributes": "name.givenName"})
+        without = directory.get(
+            f"/Users/{made['id']}", query_string={"excludedAttributes": "emails,name"}
+        )
+
+        assert only.get_json().keys() == {"schemas", "id", "name"}
+        assert only.get_json()["name"] == {"givenName": "Ada"}
+        assert not {"emails", "name"} & without.get_json().keys()
+
+
+class TestPages:
+    @pytest.fixture
+    def names(self, directory):
+        for number in range(7):
+            directory.add_user(f"user{number}")
+        return [f"user{number}" for number in range(7)]
+
+    def test_by_index(self, directory, names):
+        pages = [
+            directory.get("/Users", query_string={"startIndex": start, "count": 3}).get_json()
+            for start in (1, 4, 7, 10)
+        ]
+
+        found = [[one["userName"] for one in page.get("Resources", [])] for page in pages]
+        assert found == [names[:3], names[3:6], names[6:], []]
+        assert {page["totalResults"] for page in pages} == {7}
+        assert [page["startIndex"] for page in pages] == [1, 4, 7, 10]
+
+    def test_by_cursor(self, directory, names):
+        found, cursor = [], ""
+        for _ in range(10):
+            query = {"cursor": cursor, "count": 3}
+            page = directory.get("/Users", query_string=query).get_json()
+            found += [one["userName"] for one in page["Resources"]]
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+
+        assert found == names
+
+    def test_of_another_search_is_no_cursor(self, directory, names):
+        query = {"cursor": "", "count": 3}
+        cursor = directory.get("/Users", query_string=query).get_json()["nextCursor"]
+
+        for other in ({"filter": 'userName sw "u"'}, {"cursor": "AAAA"}):
+            query = {"cursor": cursor, "count": 3, **other}
+            answer = directory.get("/Users", query_string=query)
+            assert answer.status_code == 400
+            assert answer.get_json()["scimType"] == "invalidCursor"
+
+    def test_have_at_most_200_resources(self, directory):
+        page = directory.get("/Users", query_string={"count": 10**9}).get_json()
+
+        assert page["totalResults"] == 0
+
+    @pytest.mark.parametrize("query", [{"sortBy": "userName"}])
+    def test_are_not_sorted(self, directory, query):
+        assert directory.get("/Users", query_string=query).status_code == 501
+
+
+class TestSuspendedTenant:
+    @pytest.fixture
+    def user_id(self, directory, tenant):
+        made = directory.add_user("ada", **ADA)
+        directory.add_user("bob", active=False)
+        execute("UPDATE tenants SET is_active = false WHERE id = :id", id=tenant.id)
+        return made["id"]
+
+    def test_may_end_people(self, directory, user_id):
+        answer = directory.patch(f"/Users/{user_id}", replace("active", "False"))
+
+        assert answer.status_code == 200
+        assert not membership_of(user_id).is_active
+
+    def test_may_end_people_by_put(self, directory, user_id):
+        body = {"schemas": [USER], "userName": "ada", "active": False, **ADA}
+
+        assert directory.put(f"/Users/{user_id}", body).status_code == 200
+        assert not membership_of(user_id).is_active
+
+    def test_may_delete_people(self, directory, user_id):
+        assert directory.delete(f"/Users/{user_id}").status_code == 204
+
+    def test_may_do_nothing_else(self, directory, user_id):
+        answers = [
+            directory.get("/Users"),
+            directory.get(f"/Users/{user_id}"),
+            directory.get("/ServiceProviderConfig"),
+            directory.get("/Schemas"),
+            directory.post("/Users", {"schemas": [USER], "userName": "eve"}),
+            directory.post("/Users/.search", {}),
+            directory.patch(f"/Users/{user_id}", replace("title", "x")),
+            directory.put(f"/Users/{user_id}", {"schemas": [USER], "userName": "ada"}),
+        ]
+
+        assert [answer.status_code for answer in answers] == [403] * len(answers)
+        assert all(answer.get_json()["schemas"] == [ERROR] for answer in answers)
+
+
+class TestErrors:
+    """Whatever goes wrong below /scim has SCIM's body."""
+
+    @pytest.mark.parametrize(
+        ("method", "path", "status"),
+        [
+            ("GET", "/scim", 404),
+            ("GET", "/scim/", 404),
+            ("GET", "/scim/v1/Users", 404),
+            ("GET", "/scim/v2/Nothing", 404),
+            ("GET", "/scim/v2/Users/1/2", 404),
+            ("GET", "/scim/v2/Users/%00", 404),
+            ("GET", "/scim/v2/Users/%ff", 404),
+            ("DELETE", "/scim/v2/Users", 405),
+            ("TRACE", "/scim/v2/Users", 405),
+            ("PROPFIND", "/scim/v2/Users", 405),
+            ("OPTIONS", "/scim/v2/Users", 405),
+            ("GET", "/scim/v2/Me", 501),
+        ],
+    )
+    def test_is_scims(self, app, connection, method, path, status):
+        headers = {"Authorization": f"Bearer {connection[1]}"}
+
+        answer = app.test_client().open(path, method=method, headers=headers)
+
+        assert answer.status_code == status
+        assert answer.content_type == "application/scim+json"
+        assert answer.get_json()["schemas"] == [ERROR]
+        assert answer.get_json()["status"] == str(status)
+        assert status != 405 or answer.headers["Allow"] == "GET, POST"
+
+    @pytest.mark.parametrize("token", [None, "scim_wrong", "sk_key", "eyJhbGciOiJub25lIn0.e30."])
+    def test_without_a_token_is_401(self, app, token):
+        for path in ("/Users", "/ServiceProviderConfig", "/nothing"):
+            answer = Directory(app, token).get(path)
+
+            assert answer.status_code == 401
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+            assert answer.get_json()["schemas"] == [ERROR]
+
+    def test_of_a_token_elsewhere_is_401(self, api, connection):
+        assert api.get("/v1/users", token=connection[1]).status_code == 401
+
+    def test_of_a_large_body_is_413(self, directory):
+        answer = directory.post("/Users", b" " * (1024 * 1024 + 1))
+
+        assert answer.status_code == 413
+        assert answer.get_json()["schemas"] == [ERROR]
+
+    def test_of_another_media_type_is_415(self, directory):
+        answer = directory.post("/Users", b"a=b", content_type="text/plain")
+
+        assert (answer.status_code, answer.get_json()["schemas"]) == (415, [ERROR])
+
+
+class TestTenancy:
+    def test_a_directory_sees_its_own_people_only(self, app, directory, tenant):
+        made = directory.add_user("ada", **ADA)
+        others = [
+            Directory(app, create_connection(create_tenant())[1]),
+            Directory(app, create_connection(tenant, name="Other")[1]),
+        ]
+
+        for other in others:
+            path = f"/Users/{made['id']}"
+            answers = [
+                other.get(path),
+                other.put(path, {"schemas": [USER], "userName": "x"}),
+                other.patch(path, replace("active", False)),
+                other.delete(path),
+            ]
+            assert [answer.status_code for answer in answers] == [404] * 4
+            assert other.get("/Users").get_json()["totalResults"] == 0
+            assert other.find('userName eq "ada"')["totalResults"] == 0
+        assert directory.get(f"/Users/{made['id']}").get_json()["active"] is True

@@ -1,0 +1,547 @@
+"""Deliveries as receivers see them, verified by the public libraries."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import timedelta
+
+import pytest
+import standardwebhooks
+import svix.webhooks
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from app.core.clock import utcnow
+from app.core.outgoing import Outgoing
+from app.webhook_deliveries import attempt, work
+from app.webhook_deliveries.models import WebhookDelivery
+from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
+from tests import database
+from tests.factories import create_tenant, create_user, platform_token
+from tests.webhook_deliveries.receiving import receiver, sender, wait_until
+from tests.webhook_endpoints.support import create_endpoint, token_of
+
+PATH = "/v1/webhook-endpoints"
+
+
+@pytest.fixture
+def hook():
+    with receiver() as found:
+        yield found
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """All waits are a few milliseconds."""
+    monkeypatch.setattr(attempt, "WAITS", (0, *[0.01] * 9))
+
+
+def change(api, tenant, *, name: str = "New") -> str:
+    """Change a new user of the tenant; its id. Two events follow, one of each change."""
+    user = create_user(tenant)
+    answer = api.patch(f"/v1/users/{user.id}", token=platform_token(), json={"first_name": name})
+    assert answer.status_code == 200
+    api.sequence()
+    return str(user.id)
+
+
+def deliver(app, until) -> None:
+    """Run a sender until the condition holds."""
+    with sender(app):
+        wait_until(until)
+
+
+def deliveries() -> list:
+    return database.rows(WebhookDelivery)
+
+
+def statuses() -> list[str]:
+    return sorted(row.status for row in deliveries())
+
+
+def endpoint_row():
+    (row,) = database.rows(WebhookEndpoint)
+    return row
+
+
+class TestDelivery:
+    def test_is_the_event_of_the_feed(self, app, api, hook):
+        create_endpoint(api, url=hook.url, types=["user.*"], headers={"X-Own": "mine"})
+        change(api, create_tenant())
+
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        (received,) = hook.received
+        (event,) = api.get(
+            "/v1/events", token=platform_token(), query_string={"types": "user.*"}
+        ).get_json()["data"]
+        assert json.loads(received.body) == event
+        assert received.id == event["id"]
+        assert received.headers["content-type"] == "application/json"
+        assert received.headers["x-own"] == "mine"
+        assert "authorization" not in received.headers
+
+    def test_shows_a_tenant_its_own_form(self, app, api, hook):
+        tenant = create_tenant()
+        token = token_of(tenant)
+        create_endpoint(api, token, url=hook.url, types=["user.updated"])
+        change(api, tenant)
+
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        (event,) = api.get(
+            "/v1/events", token=token, query_string={"types": "user.updated"}
+        ).get_json()["data"]
+        body = json.loads(hook.received[0].body)
+        assert {**body, "position": ""} == {**event, "position": ""}
+        assert body["actor"] == "platform"
+        assert isinstance(body["position"], str)
+
+    def test_reaches_only_the_endpoints_whose_event_it_is(self, app, api, hook):
+        mine, other = create_tenant(), create_tenant()
+        wanted = [
+            create_endpoint(api, url=hook.url, types=["*"]),
+            create_endpoint(api, url=hook.url, types=["user.updated"], tenant_id=str(mine.id)),
+        ]
+        create_endpoint(api, url=hook.url, types=["tenant.*"])
+        create_endpoint(api, url=hook.url, types=["*"], is_active=False)
+        create_endpoint(api, url=hook.url, types=["*"], tenant_id=str(other.id))
+
+        change(api, mine)
+        deliver(app, lambda: statuses() == ["succeeded"] * 2)
+
+        assert {str(row.endpoint_id) for row in deliveries()} == {one["id"] for one in wanted}
+
+    def test_is_made_once_however_many_senders_run(self, app, api, hook):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        tenant = create_tenant()
+        for number in range(20):
+            change(api, tenant, name=f"Name {number}")
+
+        with sender(app), sender(app), sender(app):
+            wait_until(lambda: statuses() == ["succeeded"] * 20)
+
+        assert len(hook.ids) == len(set(hook.ids)) == 20
+
+    def test_waits_while_the_tenant_is_suspended(self, app, api, hook):
+        tenant = create_tenant()
+        create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
+        change(api, tenant)
+        path = f"/v1/tenants/{tenant.id}/active"
+        api.patch(path, token=platform_token(), query_string={"is_active": "false"})
+
+        with app.app_context():
+            work.prepare()
+            assert work.add_deliveries() > 0
+            assert work.claim(10) == []
+        api.patch(path, token=platform_token(), query_string={"is_active": "true"})
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+    def test_never_goes_to_a_private_address(self, app, api, hook, quick, monkeypatch):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        monkeypatch.setitem(app.extensions, "guarded_outgoing", Outgoing(only_public=True))
+        change(api, create_tenant())
+
+        deliver(app, lambda: statuses() == ["failed"])
+
+        assert hook.received == []
+        assert "https" in deliveries()[0].error
+
+
+class TestSignature:
+    def test_is_verified_by_the_libraries(self, app, api, hook):
+        secret = create_endpoint(api, url=hook.url, types=["user.*"])["secret"]
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        (received,) = hook.received
+
+        for library in (standardwebhooks.Webhook, svix.webhooks.Webhook):
+            library(secret).verify(received.body, received.headers)
+            with pytest.raises(standardwebhooks.WebhookVerificationError):
+                library(secret).verify(received.body + b" ", received.headers)
+            with pytest.raises(standardwebhooks.WebhookVerificationError):
+                library("whsec_" + "A" * 32).verify(received.body, received.headers)
+
+    def test_is_verified_with_both_secrets_during_a_rotation(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        rotated = api.post(f"{PATH}/{endpoint['id']}/rotate", token=platform_token())
+        secrets = [endpoint["secret"], rotated.get_json()["data"]["secret"]]
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        (received,) = hook.received
+
+        for library in (standardwebhooks.Webhook, svix.webhooks.Webhook):
+            for secret in secrets:
+                library(secret).verify(received.body, received.headers)
+
+    def test_is_not_verified_with_the_old_secret_after_24_hours(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        rotated = api.post(f"{PATH}/{endpoint['id']}/rotate", token=platform_token())
+        database.execute(
+            "UPDATE webhook_endpoints SET old_secret_until = now() - interval '1 second'"
+        )
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        (received,) = hook.received
+
+        standardwebhooks.Webhook(rotated.get_json()["data"]["secret"]).verify(
+            received.body, received.headers
+        )
+        with pytest.raises(standardwebhooks.WebhookVerificationError):
+            standardwebhooks.Webhook(endpoint["secret"]).verify(received.body, received.headers)
+
+    def test_of_v1a_is_verified_by_the_public_key(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"], signing="v1a")
+        rotated = api.post(f"{PATH}/{endpoint['id']}/rotate", token=platform_token())
+        keys = [endpoint["public_key"], rotated.get_json()["data"]["public_key"]]
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        (received,) = hook.received
+
+        headers = received.headers
+        content = f"{received.id}.{headers['webhook-timestamp']}.".encode() + received.body
+        entries = headers["webhook-signature"].split(" ")
+        assert [entry[:4] for entry in entries] == ["v1a,"] * 2
+        signatures = [base64.b64decode(entry[4:]) for entry in entries]
+        assert len(set(keys)) == 2
+        for key in keys:
+            assert any(_holds(key, signature, content) for signature in signatures)
+            assert not any(_holds(key, signature, content + b" ") for signature in signatures)
+
+
+class TestRetry:
+    def test_keeps_the_id_and_signs_anew(self, app, api, hook, quick):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        hook.judge = lambda _: 500 if len(hook.received) < 2 else 200
+        change(api, create_tenant())
+
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        assert len(hook.received) == 3
+        assert len(set(hook.ids)) == 1
+        for received in hook.received:
+            standardwebhooks.Webhook(endpoint["secret"]).verify(received.body, received.headers)
+        assert deliveries()[0].attempts == 3
+
+    @pytest.mark.parametrize("status", [301, 302, 400, 404, 429, 500, 503])
+    def test_comes_after_an_answer_that_is_no_success(self, app, api, hook, status):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        hook.status, hook.body = status, b"\xff\x00 no"
+        change(api, create_tenant())
+
+        deliver(app, lambda: hook.received and statuses() == ["pending"])
+
+        (row,) = deliveries()
+        assert (row.response_code, row.attempts) == (status, 1)
+        assert "no" in row.response_body
+        assert 4 <= (row.next_attempt_at - row.attempted_at).total_seconds() < 9
+
+    def test_comes_after_no_answer(self, app, api):
+        create_endpoint(api, url="http://127.0.0.1:1/", types=["user.*"])
+        change(api, create_tenant())
+
+        deliver(app, lambda: [row.attempts for row in deliveries()] == [1])
+
+        deliver(app, lambda: statuses() == ["pending"])
+        assert deliveries()[0].error.startswith("no answer")
+
+    def test_ends_after_ten_attempts(self, app, api, hook, quick):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        hook.status = 500
+        change(api, create_tenant())
+
+        deliver(app, lambda: statuses() == ["failed"])
+
+        assert len(hook.received) == 10
+
+    def test_waits_as_standard_webhooks_says(self):
+        hour = 3600
+        steps = [5, 300, 1800, 2 * hour, 5 * hour, 10 * hour, 14 * hour, 20 * hour, 24 * hour]
+
+        for attempts, step in enumerate(steps, start=1):
+            waits = [attempt.wait_before(attempts) for _ in range(200)]
+            assert 0.8 * step <= min(waits) < step < max(waits) <= 1.2 * step
+            assert attempt.wait_before(attempts, 1.5 * step) == 1.5 * step
+            assert attempt.wait_before(attempts, 100 * step) == 2 * step
+
+    @pytest.mark.parametrize(
+        ("text", "seconds"), [("7", 7), ("", 0), ("-1", 0), ("soon", 0), ("9" * 30, 0), ("٣", 0)]
+    )
+    def test_reads_retry_after(self, text, seconds):
+        assert attempt.retry_after(text) == seconds
+
+    def test_reads_a_date_of_retry_after(self):
+        moment = (utcnow() + timedelta(seconds=60)).strftime("%a, %d %b %Y %H:%M:%S GMT")
+
+        assert 55 < attempt.retry_after(moment) <= 60
+
+    def test_of_a_delivery_whose_sender_was_killed(self, app, api, hook):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        change(api, create_tenant())
+        with app.app_context():
+            work.prepare()
+            work.add_deliveries()
+            assert len(work.claim(10)) == 1
+            assert work.claim(10) == []
+        database.execute(
+            "UPDATE webhook_deliveries SET next_attempt_at = now()"
+        )  # the lease is over
+
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        assert len(hook.received) == 1
+
+    def test_a_late_result_changes_nothing(self, app, api, hook):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        change(api, create_tenant())
+        with app.app_context():
+            work.prepare()
+            work.add_deliveries()
+            (late,) = work.claim(10)
+            database.execute("UPDATE webhook_deliveries SET next_attempt_at = now()")
+            (current,) = work.claim(10)
+
+            work.record([attempt.Result(late, code=500)])
+            assert statuses() == ["sending"]
+            work.record([attempt.Result(current, code=200)])
+
+        assert statuses() == ["succeeded"]
+
+
+class TestIsolation:
+    def test_an_endpoint_gets_at_most_five_at_a_time(self, app, api, hook):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        hook.delay = 0.1
+        tenant = create_tenant()
+        for number in range(15):
+            change(api, tenant, name=f"Name {number}")
+
+        with sender(app), sender(app):
+            wait_until(lambda: len(hook.received) == 15)
+
+        assert hook.most_at_once == 5
+
+    def test_a_dead_endpoint_delays_no_other(self, app, api, hook):
+        with receiver(delay=3, status=500) as dead:
+            create_endpoint(api, url=dead.url, types=["user.*"])
+            create_endpoint(api, url=hook.url, types=["user.*"])
+            tenant = create_tenant()
+            for number in range(30):
+                change(api, tenant, name=f"Name {number}")
+
+            with sender(app):
+                wait_until(lambda: len(hook.received) == 30, seconds=2.5)
+                assert dead.received == []
+
+    def test_keeps_to_the_rate_limit(self, app, api, hook):
+        create_endpoint(api, url=hook.url, types=["user.*"], rate_limit=4)
+        tenant = create_tenant()
+        for number in range(10):
+            change(api, tenant, name=f"Name {number}")
+
+        deliver(app, lambda: len(hook.received) == 10)
+
+        moments = [one.at for one in hook.received]
+        for first, fifth in zip(moments, moments[4:], strict=False):
+            assert fifth - first > 0.5
+        assert moments[-1] - moments[0] > 1.5
+
+
+class TestDisabling:
+    def test_after_410_at_once_with_an_event(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        with receiver() as other:
+            create_endpoint(api, url=other.url, types=["webhook_endpoint.disabled"])
+            hook.status = 410
+            change(api, create_tenant())
+            deliver(app, lambda: "failed" in statuses())
+            api.sequence()
+            deliver(app, lambda: other.received)
+
+            event = json.loads(other.received[0].body)
+
+        assert event["type"] == "webhook_endpoint.disabled"
+        assert event["data"]["id"] == endpoint["id"]
+        assert event["data"]["disabled_reason"] == "gone"
+        assert event["data"]["tenant_id"] is None
+        assert "secret" not in json.dumps(event).replace("old_secret_until", "")
+        shown = api.get(f"{PATH}/{endpoint['id']}", token=platform_token()).get_json()["data"]
+        assert (shown["is_active"], shown["disabled_reason"]) == (False, "gone")
+
+    def test_after_120_hours_of_nothing_but_failure(self, app, api, hook, quick):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        hook.status = 500
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["failed"])
+        assert endpoint_row().is_active
+        database.execute(
+            "UPDATE webhook_endpoint_states SET failing_since = failing_since - interval '120 h'"
+        )
+
+        change(api, create_tenant())
+        deliver(app, lambda: not endpoint_row().is_active)
+
+        assert endpoint_row().disabled_reason == "failing"
+
+    def test_not_where_one_succeeded_meanwhile(self, app, api, hook, quick):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        hook.status = 500
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["failed"])
+        hook.status = 200
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["failed", "succeeded"])
+
+        (state,) = database.rows(WebhookEndpointState)
+        assert state.failing_since is None
+
+    def test_is_undone_by_activating(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        hook.status = 410
+        change(api, create_tenant())
+        deliver(app, lambda: not endpoint_row().is_active)
+
+        answer = api.patch(
+            f"{PATH}/{endpoint['id']}", token=platform_token(), json={"is_active": True}
+        )
+
+        shown = answer.get_json()["data"]
+        assert (shown["is_active"], shown["disabled_reason"]) == (True, None)
+        (state,) = database.rows(WebhookEndpointState)
+        assert state.failing_since is None
+
+
+class TestRequests:
+    def test_lists_deliveries(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        path = f"{PATH}/{endpoint['id']}/deliveries"
+        (shown,) = api.get(path, token=platform_token()).get_json()["data"]
+
+        assert shown["event_id"] == hook.ids[0]
+        assert (shown["status"], shown["response_code"], shown["response_body"]) == (
+            "succeeded",
+            200,
+            "ok",
+        )
+        failed = api.get(path, token=platform_token(), query_string={"status": "failed"})
+        assert failed.get_json()["data"] == []
+
+    def test_stores_2048_characters_of_an_answer(self, app, api, hook):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        hook.body = "ä".encode() * 10_000
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        assert deliveries()[0].response_body == "ä" * 2048
+
+    def test_sends_an_example(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        path = f"{PATH}/{endpoint['id']}/test"
+
+        answer = api.post(path, token=platform_token(), json={"type": "tenant.suspended"})
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        assert answer.status_code == 200
+        (received,) = hook.received
+        body = json.loads(received.body)
+        assert (body["type"], body["id"]) == ("tenant.suspended", received.id)
+        assert body["data"]["slug"]
+        standardwebhooks.Webhook(endpoint["secret"]).verify(received.body, received.headers)
+
+    def test_tries_an_example_once(self, app, api, hook, quick):
+        endpoint = create_endpoint(api, url=hook.url)
+        hook.status = 500
+        path = f"{PATH}/{endpoint['id']}/test"
+        api.post(path, token=platform_token(), json={"type": "tenant.suspended"})
+
+        deliver(app, lambda: statuses() == ["failed"])
+
+        assert len(hook.received) == 1
+
+    @pytest.mark.parametrize(
+        ("action", "body"), [("test", {"type": "user.created"}), ("recover", {"since": 0})]
+    )
+    def test_sends_nothing_to_an_inactive_endpoint(self, api, action, body):
+        endpoint = create_endpoint(api, is_active=False)
+
+        answer = api.post(f"{PATH}/{endpoint['id']}/{action}", token=platform_token(), json=body)
+
+        assert answer.status_code == 409
+        assert answer.get_json()["code"] == "webhook_endpoint_inactive"
+
+    def test_sends_again_with_the_same_id(self, app, api, hook):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+        (row,) = deliveries()
+
+        answer = api.post(f"/v1/webhook-deliveries/{row.id}/resend", token=platform_token())
+        assert answer.get_json()["data"]["status"] == "pending"
+        deliver(app, lambda: len(hook.received) == 2 and statuses() == ["succeeded"])
+
+        assert len(set(hook.ids)) == 1
+
+    def test_does_not_send_anothers_again(self, app, api, hook):
+        create_endpoint(api, url=hook.url, types=["user.*"])
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+        (row,) = deliveries()
+
+        path = f"/v1/webhook-deliveries/{row.id}/resend"
+
+        assert api.post(path, token=token_of(create_tenant())).status_code == 404
+
+    def test_recovers_what_failed_and_what_was_missed(self, app, api, hook, quick):
+        started = utcnow()
+        tenant = create_tenant()
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
+        path = f"{PATH}/{endpoint['id']}"
+        hook.status = 500
+        change(api, tenant)
+        deliver(app, lambda: statuses() == ["failed"])
+        api.patch(path, token=platform_token(), json={"is_active": False})
+        change(api, tenant)
+        change(api, create_tenant())
+        with sender(app):
+            wait_until(lambda: _fed() == _given())
+        api.patch(path, token=platform_token(), json={"is_active": True})
+        hook.status = 200
+        hook.received.clear()
+
+        answer = api.post(
+            f"{path}/recover", token=platform_token(), json={"since": started.isoformat()}
+        )
+        deliver(app, lambda: statuses() == ["succeeded"] * 2)
+
+        recovered = answer.get_json()["data"]
+        assert recovered == {"resent": 1, "missed": 1, "is_complete": True}
+        assert len(set(hook.ids)) == len(hook.received) == 2
+        again = api.post(
+            f"{path}/recover", token=platform_token(), json={"since": started.isoformat()}
+        )
+        assert again.get_json()["data"] == {"resent": 0, "missed": 0, "is_complete": True}
+
+
+def _fed() -> int:
+    return database.query("SELECT max(position) AS position FROM webhook_feed")[0].position
+
+
+def _given() -> int:
+    return database.query("SELECT max(last_position) AS position FROM event_feed")[0].position
+
+
+def _holds(key: str, signature: bytes, content: bytes) -> bool:
+    public = Ed25519PublicKey.from_public_bytes(base64.b64decode(key.removeprefix("whpk_")))
+    try:
+        public.verify(signature, content)
+    except InvalidSignature:
+        return False
+    return True

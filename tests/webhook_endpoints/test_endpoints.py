@@ -1,0 +1,271 @@
+"""/v1/webhook-endpoints."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from cryptography.fernet import Fernet
+
+from app.core.outgoing import Outgoing
+from app.webhook_endpoints.models import WebhookEndpointState
+from tests import database
+from tests.factories import (
+    create_api_key,
+    create_tenant,
+    platform_token,
+)
+from tests.webhook_endpoints.support import URL, create_endpoint, token_of
+
+PATH = "/v1/webhook-endpoints"
+
+
+@pytest.fixture
+def settings(app, monkeypatch):
+    """Change settings of the running application."""
+
+    def change(**values):
+        config = dataclasses.replace(app.extensions["config"], **values)
+        monkeypatch.setitem(app.extensions, "config", config)
+
+    return change
+
+
+@pytest.fixture
+def only_public(app, monkeypatch):
+    """The guard as it is in production."""
+    monkeypatch.setitem(app.extensions, "guarded_outgoing", Outgoing(only_public=True))
+
+
+class TestCreate:
+    def test_shows_the_secret_once(self, api):
+        created = create_endpoint(api, description="ours", rate_limit=5)
+
+        answer = api.get(f"{PATH}/{created['id']}", token=platform_token())
+
+        assert created["secret"].startswith("whsec_")
+        shown = answer.get_json()["data"]
+        assert {**shown, "secret": created["secret"]} == created
+        assert shown["tenant_id"] is None
+        assert (shown["signing"], shown["is_active"], shown["rate_limit"]) == ("v1", True, 5)
+
+    def test_of_a_tenant_belongs_to_it(self, api):
+        tenant = create_tenant()
+        token = token_of(tenant, "admin")
+
+        created = create_endpoint(api, token, types=["membership.*"])
+
+        assert created["tenant_id"] == str(tenant.id)
+
+    def test_for_a_tenant_by_the_platform(self, api):
+        tenant = create_tenant()
+
+        assert create_endpoint(api, tenant_id=str(tenant.id))["tenant_id"] == str(tenant.id)
+
+    def test_with_v1a_shows_the_public_key_and_no_secret(self, api):
+        created = create_endpoint(api, signing="v1a")
+
+        assert created["public_key"].startswith("whpk_")
+        assert created["secret"] is None
+
+    def test_stores_secrets_and_headers_encrypted(self, api):
+        created = create_endpoint(api, headers={"Authorization": "Bearer hidden"})
+
+        assert created["header_names"] == ["Authorization"]
+        (state,) = database.rows(WebhookEndpointState)
+        stored = f"{state.secret} {state.headers}"
+        assert created["secret"] not in stored
+        assert "hidden" not in stored
+        audits = database.query("SELECT after::text AS after FROM audit_events")
+        assert all(created["secret"] not in row.after for row in audits)
+        assert all("hidden" not in row.after for row in audits)
+
+    def test_without_a_key_is_503_and_stores_nothing(self, api, settings):
+        settings(secrets_key=())
+
+        answer = api.post(PATH, token=platform_token(), json={"url": URL, "types": ["*"]})
+
+        assert answer.status_code == 503
+        assert answer.get_json()["code"] == "secrets_key_missing"
+        assert database.rows(WebhookEndpointState) == []
+
+    def test_refuses_more_than_twenty(self, api):
+        for _ in range(20):
+            create_endpoint(api)
+
+        answer = api.post(PATH, token=platform_token(), json={"url": URL, "types": ["*"]})
+
+        assert answer.status_code == 409
+        assert answer.get_json()["code"] == "too_many_webhook_endpoints"
+        create_endpoint(api, tenant_id=str(create_tenant().id))
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://hooks.example.com/",
+            "https://127.0.0.1/",
+            "https://[::1]/",
+            "https://169.254.169.254/",
+            "https://localhost/",
+            "https://user:password@hooks.example.com/",
+            "https://",
+            "ftp://hooks.example.com/",
+            "hooks",
+            "https://hooks.example.com:99999/",
+            "https://hooks.example.com/ä",
+        ],
+    )
+    def test_refuses_a_url_that_is_not_public(self, api, only_public, url):
+        answer = api.post(PATH, token=platform_token(), json={"url": url, "types": ["*"]})
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"] == ["body", "url"]
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("types", []),
+            ("types", ["unknown"]),
+            ("types", ["unknown.*"]),
+            ("types", ["*"] * 51),
+            ("rate_limit", 0),
+            ("signing", "v2"),
+            ("headers", {"Webhook-Id": "x"}),
+            ("headers", {"Host": "x"}),
+            ("headers", {"X-A": "line\r\nX-B: y"}),
+            ("headers", {"X A": "y"}),
+            ("headers", {"X-A": 1}),
+            ("headers", {"X-A": "1", "x-a": "2"}),
+            ("headers", {f"X-{number}": "1" for number in range(21)}),
+        ],
+    )
+    def test_refuses_a_value(self, api, field, value):
+        body = {"url": URL, "types": ["*"], field: value}
+
+        answer = api.post(PATH, token=platform_token(), json=body)
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"][:2] == ["body", field]
+
+    def test_refuses_the_platforms_types_for_a_tenant(self, api):
+        token = token_of(create_tenant(), "owner")
+
+        answer = api.post(PATH, token=token, json={"url": URL, "types": ["user.*", "plan.*"]})
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"] == ["body", "types", 1]
+
+    def test_a_replayed_answer_has_no_secret(self, api):
+        headers = {"Idempotency-Key": "one"}
+        body = {"url": URL, "types": ["*"]}
+        token = platform_token()
+        first, second = (
+            api.post(PATH, token=token, json=body, headers=headers).get_json()["data"]
+            for _ in range(2)
+        )
+
+        assert "secret" in first
+        assert "secret" not in second
+        assert first["id"] == second["id"]
+
+
+class TestAccess:
+    @pytest.mark.parametrize("role", ["billing", "member", "viewer"])
+    def test_needs_the_permission(self, api, role):
+        token = token_of(create_tenant(), role)
+
+        assert api.get(PATH, token=token).status_code == 403
+
+    def test_read_is_not_write(self, api):
+        key = create_api_key(create_tenant(), ["events:read"])
+
+        assert api.get(PATH, token=key).status_code == 200
+        answer = api.post(PATH, token=key, json={"url": URL, "types": ["*"]})
+        assert answer.status_code == 403
+
+    def test_a_tenant_sees_neither_the_platforms_nor_anothers(self, api):
+        mine, other = create_tenant(), create_tenant()
+        token = token_of(mine, "owner")
+        theirs = [create_endpoint(api), create_endpoint(api, tenant_id=str(other.id))]
+        own = create_endpoint(api, token)
+
+        listed = api.get(PATH, token=token).get_json()["data"]
+
+        assert [one["id"] for one in listed] == [own["id"]]
+        for one in theirs:
+            path = f"{PATH}/{one['id']}"
+            assert api.get(path, token=token).status_code == 404
+            assert api.patch(path, token=token, json={"url": URL}).status_code == 404
+            assert api.delete(path, token=token).status_code == 404
+            assert api.post(f"{path}/rotate", token=token).status_code == 404
+            assert api.get(f"{path}/deliveries", token=token).status_code == 404
+            body = {"type": "user.created"}
+            assert api.post(f"{path}/test", token=token, json=body).status_code == 404
+
+
+class TestUpdate:
+    def test_changes_fields_and_records_it(self, api):
+        created = create_endpoint(api)
+        token = platform_token()
+
+        answer = api.patch(
+            f"{PATH}/{created['id']}",
+            token=token,
+            json={"url": f"{URL}/2", "types": ["user.*"], "headers": {"X-A": "b"}},
+        )
+
+        changed = answer.get_json()["data"]
+        assert (changed["url"], changed["types"]) == (f"{URL}/2", ["user.*"])
+        assert changed["header_names"] == ["X-A"]
+        history = api.get(f"{PATH}/{created['id']}/history", token=token).get_json()["data"]
+        assert [entry["action"] for entry in history] == [
+            "webhook_endpoint.updated",
+            "webhook_endpoint.created",
+        ]
+
+    def test_deletes(self, api):
+        created = create_endpoint(api)
+        path = f"{PATH}/{created['id']}"
+
+        assert api.delete(path, token=platform_token()).status_code == 204
+        assert api.get(path, token=platform_token()).status_code == 404
+        assert database.rows(WebhookEndpointState) == []
+
+
+class TestRotate:
+    def test_gives_another_secret_and_keeps_the_old_one(self, api):
+        created = create_endpoint(api)
+
+        answer = api.post(f"{PATH}/{created['id']}/rotate", token=platform_token())
+
+        rotated = answer.get_json()["data"]
+        assert rotated["secret"].startswith("whsec_")
+        assert rotated["secret"] != created["secret"]
+        assert rotated["old_secret_until"] is not None
+        (state,) = database.rows(WebhookEndpointState)
+        assert state.old_secret is not None
+
+
+class TestKeys:
+    def test_are_replaced_without_losing_a_secret(self, app, api, settings):
+        create_endpoint(api, headers={"X-A": "b"})
+        (old,) = app.extensions["config"].secrets_key
+        new = Fernet.generate_key().decode()
+        runner = app.test_cli_runner()
+
+        settings(secrets_key=(new, old))
+        result = runner.invoke(args=["webhook-endpoints", "reencrypt", "--json"])
+
+        assert result.exit_code == 0, result.output
+        (state,) = database.rows(WebhookEndpointState)
+        assert Fernet(new).decrypt(state.secret).startswith(b"whsec_")
+        assert Fernet(new).decrypt(state.headers) == b'{"X-A": "b"}'
+
+    def test_that_are_missing_change_nothing(self, app, api, settings):
+        create_endpoint(api)
+        settings(secrets_key=(Fernet.generate_key().decode(),))
+
+        result = app.test_cli_runner().invoke(args=["webhook-endpoints", "reencrypt"])
+
+        assert result.exit_code == 1
+        assert "nothing was changed" in result.output
