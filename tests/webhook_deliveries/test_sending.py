@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from app.core.clock import utcnow
 from app.core.outgoing import Outgoing
 from app.webhook_deliveries import attempt, work
+from app.webhook_deliveries.jobs import remove_old_deliveries
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
 from tests import database
@@ -129,6 +130,19 @@ class TestDelivery:
             wait_until(lambda: statuses() == ["succeeded"] * 20)
 
         assert len(hook.ids) == len(set(hook.ids)) == 20
+
+    def test_of_a_deleted_endpoint_is_made_no_more(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        change(api, create_tenant())
+        with app.app_context():
+            work.prepare()
+            work.add_deliveries()
+            api.delete(f"{PATH}/{endpoint['id']}", token=platform_token())
+
+            assert claim() == []
+            remove_old_deliveries()
+
+        assert deliveries() == []
 
     def test_waits_while_the_tenant_is_suspended(self, app, api, hook):
         tenant = create_tenant()
