@@ -38,7 +38,7 @@ def as_standard(body: Any, resource_name: str) -> Any:
 
 
 def check_expressions(body: Any) -> None:
-    """Raise ScimError for a filter or a path of a body that is too long to parse it."""
+    """Raise ScimError for a filter or a path of a request that is too long to parse it."""
     if not isinstance(body, dict):
         return
     for name, value in body.items():

@@ -130,6 +130,7 @@ def _serve(request: Request, path: str) -> Response:
 
 def _query(request: Request) -> dict[str, str]:
     values = query_values(request)
+    check_expressions(values)
     for value in values.values():
         if unstorable(value):
             raise invalid_value("A query parameter has text that cannot be stored.")
