@@ -49,8 +49,6 @@ from app.scim.models import ScimEmail, ScimGroup, ScimMember, ScimUser
 from app.scim.people import CHANGED_AT, IS_ACTIVE
 from app.users.emails import email_key
 
-MAX_LENGTH = 4096  # characters of a filter
-
 Op = CompareOperator
 
 
@@ -214,12 +212,6 @@ GROUP_COLUMNS: Columns = {
 def as_condition(scim_filter: ScimFilter[Any], columns: Columns) -> ColumnElement[bool]:
     """The filter as a condition; raises InvalidFilterException."""
     return _Translator(scim_filter, columns).visit(scim_filter.ast)
-
-
-def check_length(scim_filter: ScimFilter[Any]) -> None:
-    """Raise InvalidFilterException for a filter of more than :data:`MAX_LENGTH` characters."""
-    if len(scim_filter) > MAX_LENGTH:
-        raise InvalidFilterException(detail=f"A filter has at most {MAX_LENGTH} characters.")
 
 
 def path_of(scim_filter: ScimFilter[Any], node: Comparison) -> str:

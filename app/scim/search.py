@@ -13,7 +13,7 @@ from sqlalchemy import Select, bindparam, func, literal
 
 from app.core.db.statements import Statement
 from app.core.validation.scalars import is_storable
-from app.scim.filters import Columns, KeyText, as_condition, check_length, path_of
+from app.scim.filters import Columns, KeyText, as_condition, path_of
 
 
 class Rows(NamedTuple):
@@ -51,8 +51,6 @@ class Search:
 
     def run(self, connection: Any, request: SearchRequest[Any], after: UUID | None) -> Rows:
         """The page that is asked for; raises InvalidFilterException."""
-        if request.filter is not None:
-            check_length(request.filter)
         values = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
         unique = self._find_unique(request, values)
         if unique is not None:
