@@ -47,7 +47,9 @@ ADD_DELIVERIES = Statement(
         "    status, attempts, next_attempt_at)"
         "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
         "  FROM span"
-        "  JOIN events e ON e.position > span.first AND e.position <= span.last"
+        # The LIMIT lets PostgreSQL see that these are few of all events.
+        "  CROSS JOIN LATERAL (SELECT tenant_id, id, type FROM events"
+        "    WHERE position > span.first AND position <= span.last ORDER BY position LIMIT :batch) e"
         "  JOIN webhook_endpoints p ON p.is_active"
         "    AND p.tenant_id IN (e.tenant_id, '00000000-0000-0000-0000-000000000000')"
         "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"

@@ -130,6 +130,10 @@ SELECT id, id, created_at, updated_at, 1, '', 'okta', 'active', 'member', '{}', 
 FROM tenants;
 INSERT INTO scim_access_tokens (tenant_id, connection_id, digest, expires_at)
 SELECT tenant_id, id, md5(digest), now() FROM scim_connections;
+INSERT INTO scim_requests (tenant_id, connection_id, slot, sent_at, method, path, status, detail)
+SELECT tenant_id, tenant_id, row_number() OVER (PARTITION BY tenant_id), created_at, 'GET', '/Users',
+    200, ''
+FROM users;
 INSERT INTO scim_users (tenant_id, id, created_at, updated_at, version, connection_id, user_name,
     user_name_key, external_id, attributes, has_mapped_role)
 SELECT tenant_id, id, created_at, updated_at, 1, tenant_id, email, email, idp_user_id, '{}', false
