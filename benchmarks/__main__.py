@@ -91,6 +91,14 @@ def search(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def console(arguments: argparse.Namespace) -> None:
+    """Print how long pages of the console take."""
+    from benchmarks.console import report
+
+    with opened(arguments.folder, max(arguments.users // 100, 1), 100) as ready:
+        print(report(ready))
+
+
 def import_users(arguments: argparse.Namespace) -> None:
     """Print how long an import of users with memberships takes, and its memory."""
     from benchmarks.imports import report
@@ -105,6 +113,14 @@ def deleting(arguments: argparse.Namespace) -> None:
 
     with opened(arguments.folder, arguments.tenants, 100) as ready:
         print(report(ready, arguments.users))
+
+
+def scim(arguments: argparse.Namespace) -> None:
+    """Print how long a directory's requests take, and a sync of 10,000 users."""
+    from benchmarks.scim import report
+
+    with opened(arguments.folder, 1, arguments.users) as ready:
+        print(report(ready, seconds=arguments.seconds, users=min(arguments.users, 10_000)))
 
 
 def usage(arguments: argparse.Namespace) -> None:
@@ -135,8 +151,10 @@ COMMANDS = {
     "layers": layers,
     "checks": checks,
     "search": search,
+    "console": console,
     "import": import_users,
     "deleting": deleting,
+    "scim": scim,
     "usage": usage,
     "events": events,
 }

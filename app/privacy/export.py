@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, Select, Table, and_, cast, func, or_, select, union
 from sqlalchemy.dialects import postgresql
 
-from app.auth.models import PlatformAdmin
+from app.auth.models import ConsoleSession, ConsoleTicket, PlatformAdmin
 from app.core.json_text import plain
 from app.custom_fields.models import IndexRow
 from app.extensions import db
@@ -32,7 +32,7 @@ from app.privacy.person import (
     of_subjects,
     tenant_column,
 )
-from app.scim.models import ScimMember, ScimUser
+from app.scim.models import ScimEmail, ScimMember, ScimUser
 from app.search.models import SearchTerm
 from app.tenants.models import Tenant
 from app.users.models import UserErasure
@@ -44,6 +44,7 @@ Tables = Mapping[str, Callable[[], Iterable[Any]]]
 
 TENANTS, ERASURES = Tenant.__table__, UserErasure.__table__
 SCIM_USERS, SCIM_MEMBERS = ScimUser.__table__, ScimMember.__table__
+SCIM_EMAILS = ScimEmail.__table__
 ENDPOINT_STATES = WebhookEndpointState.__table__  # secrets, and nothing else to show
 SECRET = frozenset({"digest", "old_digest", "replay_key"})
 """Columns that are not exported, because only an attacker could use them."""
@@ -72,6 +73,9 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
             connection, select(IndexRow.__table__).where(IndexRow.entity_id.in_(users))
         ),
         "scim_users": _reader(connection, select(SCIM_USERS).where(SCIM_USERS.c.id.in_(users))),
+        "scim_emails": _reader(
+            connection, select(SCIM_EMAILS).where(SCIM_EMAILS.c.user_id.in_(users))
+        ),
         "scim_members": _reader(
             connection, select(SCIM_MEMBERS).where(SCIM_MEMBERS.c.user_id.in_(users))
         ),
@@ -80,6 +84,15 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
             connection,
             select(PlatformAdmin.__table__).where(PlatformAdmin.subject.in_(person.subjects)),
         ),
+        **{
+            model.__tablename__: _reader(
+                connection,
+                select(*(column for column in model.__table__.c if column.name != "digest")).where(
+                    model.subject.in_(person.subjects)
+                ),
+            )
+            for model in (ConsoleSession, ConsoleTicket)
+        },
         **contacts,
         "identity_objects": _reader(
             connection, select(OBJECTS).where(of_subjects(person.subjects))

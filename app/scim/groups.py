@@ -22,7 +22,7 @@ from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.scim.errors import invalid_value
 from app.scim.models import ScimGroup, ScimMember, ScimUser
-from app.scim.people import MAX_NAME
+from app.scim.people import check_length
 from app.users.emails import email_key
 
 MAX_MEMBERS = 10_000  # of a group
@@ -144,8 +144,7 @@ class Group:
         """Raise ScimError for a name that is empty or too long, and for too many members."""
         if not self.display_name.strip():
             raise invalid_value("displayName must not be empty.")
-        if max(len(self.display_name), len(self.external_id)) > MAX_NAME:
-            raise invalid_value(f"displayName and externalId have at most {MAX_NAME} characters.")
+        check_length(displayName=self.display_name, externalId=self.external_id)
         if len(self.members) > MAX_MEMBERS:
             raise invalid_value(f"A group has at most {MAX_MEMBERS} members.")
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
-from app.core.db.models import Attributed, Moment, TenantRow
+from app.core.db.models import Attributed, Moment, TenantRow, updated_index
 from app.extensions import db
 
 
@@ -70,6 +70,7 @@ class ScimConnection(Attributed, TenantRow):
     prefix: Mapped[str] = mapped_column(Text)  # the first characters, which identify the token
     old_digest: Mapped[str | None] = mapped_column(Text)
     old_expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    public_keys: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
     last_request_at: Mapped[datetime | None] = mapped_column(Moment)
     request_count: Mapped[int] = mapped_column(BigInteger, default=0)
     error_count: Mapped[int] = mapped_column(BigInteger, default=0)
@@ -83,7 +84,32 @@ class ScimConnection(Attributed, TenantRow):
             Index(None, "old_digest"),
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "created_at", "id"),
+            updated_index(),
         )
+
+
+class ScimAccessToken(db.Model):  # type: ignore[name-defined]
+    """The digest of an access token that a connection's client credentials were given for.
+
+    ``assertion_digest`` is that of the assertion, which counts once.
+    """
+
+    __tablename__ = "scim_access_tokens"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "connection_id"],
+            [ScimConnection.tenant_id, ScimConnection.id],
+            ondelete="CASCADE",
+        ),
+        UniqueConstraint("tenant_id", "connection_id", "assertion_digest"),
+        Index(None, "digest"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    connection_id: Mapped[UUID] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(Text, primary_key=True)
+    expires_at: Mapped[datetime] = mapped_column(Moment)
+    assertion_digest: Mapped[str | None] = mapped_column(Text)
 
 
 class ScimUser(TenantRow):
@@ -126,6 +152,29 @@ class ScimUser(TenantRow):
             Index(None, "tenant_id", "connection_id", "external_id"),
             Index(None, "tenant_id", "connection_id", "id"),
         )
+
+
+class ScimEmail(db.Model):  # type: ignore[name-defined]
+    """An entry of a user's ``emails`` in lower case, so that filters find it by index.
+
+    The index is a hash, because an address can be longer than an entry of a B-tree.
+    """
+
+    __tablename__ = "scim_emails"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id"], [ScimUser.tenant_id, ScimUser.id], ondelete="CASCADE"
+        ),
+        Index(None, "value", postgresql_using="hash"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    value: Mapped[str] = mapped_column(Text)
+    type: Mapped[str] = mapped_column(Text)
+    display: Mapped[str] = mapped_column(Text)
+    is_primary: Mapped[bool] = mapped_column()
 
 
 class ScimGroup(TenantRow):

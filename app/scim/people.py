@@ -28,18 +28,22 @@ from sqlalchemy import (
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
+from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged
 from app.core.errors import Conflict
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.scim.errors import invalid_value, not_unique
-from app.scim.models import Deactivate, ScimGroup, ScimMember, ScimUser
+from app.scim.models import Deactivate, ScimEmail, ScimGroup, ScimMember, ScimUser
 from app.users import service as users
 from app.users.emails import email_key
 from app.users.models import User
 
 MAX_NAME = 1000  # characters of a user name, an external id or a group's name
+MAX_BYTES = 2048  # of the same; an entry of a B-tree index has at most 2,704
+MAX_EMAILS = 100  # of a user
+EMAIL_TEXTS = ("value", "type", "display")
 
 IS_ACTIVE: ColumnElement[bool] = func.coalesce(and_(User.is_active, Membership.is_active), False)
 CHANGED_AT = func.greatest(ScimUser.updated_at, Membership.updated_at)
@@ -62,7 +66,7 @@ PEOPLE = (
         CHANGED_AT.label("changed_at"),
         _in_groups.label("groups"),
     )
-    .join(User, and_(User.tenant_id == ScimUser.tenant_id, User.id == ScimUser.id))
+    .outerjoin(User, and_(User.tenant_id == ScimUser.tenant_id, User.id == ScimUser.id))
     .outerjoin(
         Membership,
         and_(Membership.tenant_id == ScimUser.tenant_id, Membership.user_id == ScimUser.id),
@@ -73,7 +77,8 @@ PEOPLE = (
         ScimUser.deleted_at.is_(None),
     )
 )
-"""The people of a connection: a row of :class:`Found`."""
+"""The people of a connection. All have a user; of an outer join that nothing uses, PostgreSQL reads
+no row."""
 GET = Statement("scim_users.get", PEOPLE.where(ScimUser.id == bindparam("id")))
 
 _ids = any_(bindparam("idp_user_ids", type_=ARRAY(Text)))
@@ -98,6 +103,12 @@ FIND = Statement(
     )
     .order_by(_rank, User.is_active.desc(), User.id)
     .limit(1),
+)
+DELETE_EMAILS = Statement(
+    "scim_emails.delete",
+    delete(ScimEmail).where(
+        ScimEmail.tenant_id == bindparam("tenant_id"), ScimEmail.user_id == bindparam("user_id")
+    ),
 )
 LEAVE_GROUPS = Statement(
     "scim_members.leave_groups",
@@ -137,12 +148,19 @@ class Person:
     attributes: Mapping[str, Any]
 
     def check(self) -> None:
-        """Raise ScimError for a user name that is empty or too long."""
+        """Raise ScimError for names that are empty or too long, and for too many emails."""
         if not self.user_name.strip():
             raise invalid_value("userName must not be empty.")
-        for name in (self.user_name, self.external_id):
-            if len(name) > MAX_NAME:
-                raise invalid_value(f"userName and externalId have at most {MAX_NAME} characters.")
+        check_length(userName=self.user_name, externalId=self.external_id)
+        if len(self.attributes.get("emails") or ()) > MAX_EMAILS:
+            raise invalid_value(f"A user has at most {MAX_EMAILS} emails.")
+
+
+def check_length(**texts: str) -> None:
+    """Raise ScimError for a text that is too long for an index."""
+    for name, text in texts.items():
+        if len(text) > MAX_NAME or len(text.encode()) > MAX_BYTES:
+            raise invalid_value(f"{name} has at most {MAX_NAME} characters and {MAX_BYTES} bytes.")
 
 
 def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
@@ -196,6 +214,7 @@ def update(connection: Any, found: Any, person: Person, *, actor: Actor) -> None
     if record.version != found.ScimUser.version or record.deleted_at is not None:
         raise RowChanged("scim_users")
     queries.update_row(ScimUser, record, _stored(connection, person), conflicts=CONFLICTS)
+    _store_emails(record, record.attributes, person.attributes)
     _change_profile(found.User, person, actor)
     if person.is_active not in (None, found.is_active):
         membership = found.Membership if found.Membership.id else None
@@ -213,6 +232,7 @@ def end(connection: Any, found: Any, *, actor: Actor) -> None:
     empty = {"user_name": "", "user_name_key": "", "external_id": "", "attributes": {}}
     values = {**empty, "has_mapped_role": False, "deleted_at": utcnow()}
     queries.update_row(ScimUser, record, values)
+    _store_emails(record, record.attributes, {})
 
 
 def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> None:
@@ -220,9 +240,28 @@ def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> None:
     values = _stored(connection, person)
     if record is not None:
         queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
+        before = record.attributes
+    else:
+        key = {"tenant_id": connection.tenant_id, "id": user_id}
+        record = queries.insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
+        before = {}
+    _store_emails(record, before, person.attributes)
+
+
+def _store_emails(record: ScimUser, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Replace the entries by which filters find the user's addresses, if they have changed."""
+    key = {"tenant_id": record.tenant_id, "user_id": record.id}
+    old, emails = before.get("emails") or (), after.get("emails") or ()
+    if old == emails:
         return
-    key = {"tenant_id": connection.tenant_id, "id": user_id}
-    queries.insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
+    if old:
+        DELETE_EMAILS.execute(**key)
+    with inserts_in_one_statement():
+        for position, email in enumerate(emails):
+            texts = {name: (email.get(name) or "").lower() for name in EMAIL_TEXTS}
+            is_primary = email.get("primary") is True
+            values = {**key, "position": position, **texts, "is_primary": is_primary}
+            queries.insert_row(ScimEmail, values)
 
 
 def _stored(connection: Any, person: Person) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Request, Response, current_app
-from scim2_models import Error, Resource, ResourceType, ResponseParameters, SCIMException
+from scim2_models import Error, Group, Resource, ResourceType, ResponseParameters, SCIMException
 from scim2_server.conditions import Conditions
 from scim2_server.errors import MethodNotAllowedException
 from scim2_server.handler import ScimHandler
@@ -24,9 +24,10 @@ from app.core.db.transactions import context
 from app.core.errors import AppError
 from app.core.http.parser import parse_json, query_values
 from app.core.validation.scalars import unstorable
+from app.scim import member_changes
 from app.scim.access import check_not_suspended
 from app.scim.errors import ScimError, invalid_value, translate
-from app.scim.forms import as_standard
+from app.scim.forms import as_standard, check_expressions
 from app.scim.resources import PROVIDER
 from app.scim.storage import Storage
 
@@ -62,7 +63,11 @@ class Service(ScimService):
         self, current: Resource[Any], patch_op: Any, conditions: Conditions
     ) -> Resource[Any] | None:
         """The new state, or None where it is the same."""
-        return _checked(current, super().apply_patch(current, patch_op, conditions))
+        member_changes.check_number(patch_op)
+        if not isinstance(current, Group):
+            return _checked(current, super().apply_patch(current, patch_op, conditions))
+        self.check_preconditions(current, "PATCH", conditions)
+        return _checked(current, current if member_changes.apply(current, patch_op) else None)
 
     def patch_response(
         self,
@@ -125,6 +130,7 @@ def _serve(request: Request, path: str) -> Response:
 
 def _query(request: Request) -> dict[str, str]:
     values = query_values(request)
+    check_expressions(values)
     for value in values.values():
         if unstorable(value):
             raise invalid_value("A query parameter has text that cannot be stored.")
@@ -143,6 +149,7 @@ def _body(request: Request, path: str) -> bytes:
         raise ScimError(400, "The body is not valid JSON.", scim_type="invalidSyntax") from fault
     if unstorable(body):
         raise invalid_value("The body has text or a number that cannot be stored.")
+    check_expressions(body)
     endpoint = path.strip("/").partition("/")[0].lower()
     if endpoint in WITH_RESOURCES:
         body = as_standard(body, WITH_RESOURCES[endpoint])

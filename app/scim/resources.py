@@ -85,7 +85,7 @@ CONFIG = ServiceProviderConfig(
         AuthenticationScheme(
             type=AuthenticationScheme.Type.oauthbearertoken,
             name="Bearer token",
-            description="The token of a SCIM connection.",
+            description="The token of a SCIM connection, or an access token for its credentials.",
             primary=True,
         )
     ],

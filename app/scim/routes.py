@@ -13,7 +13,7 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.includes import HISTORY, TENANT
 from app.memberships.owners import OwnerOnly, RoleAboveOwn
-from app.scim import endpoints, service
+from app.scim import endpoints, oauth, service
 from app.scim.schemas import (
     ScimConnectionCreatedSchema,
     ScimConnectionCreateSchema,
@@ -112,4 +112,4 @@ def _with_token(connection: Any, token: str) -> Any:
 
 
 BLUEPRINTS = (blp,)
-PROTOCOLS = (endpoints.blp,)
+PROTOCOLS = (oauth.blp, endpoints.blp)

@@ -7,15 +7,16 @@ from typing import Any
 from app.auth.permissions import Role
 from app.core.errors import Invalid, value_error
 from app.core.http.pagination import PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, ListOf, Str, Uuid
 from app.core.validation.messages import under
 from app.core.validation.schemas import Schema
+from app.scim.keys import public_key
 from app.scim.models import ConnectionStatus, Deactivate, DirectoryProvider
 
 MAX_GROUP_ROLES = 200
 MAX_NAME = 255
 
-EXAMPLES = {
+EXAMPLES: dict[str, Any] = {
     "created_by_user_id": "platform:operator",
     "updated_by_user_id": "platform:operator",
     "name": "Okta",
@@ -27,6 +28,7 @@ EXAMPLES = {
     "acts_as": "admin",
     "prefix": "scim_Vb3x9Qa",
     "old_expires_at": None,
+    "public_keys": [],
     "last_request_at": None,
     "request_count": 42,
     "error_count": 1,
@@ -36,6 +38,11 @@ EXAMPLES = {
     "group_count": 2,
     "token": "scim_…",
 }
+MAX_KEYS = 5
+PUBLIC_KEYS = (
+    "The keys (JWK: RSA of 2,048 to 4,096 bits, P-256 or Ed25519) of a client that signs assertions "
+    "for /scim/oauth/token (RFC 7523)."
+)
 GROUP_ROLES = (
     "The role of a group's members, by the group's displayName, id or externalId. Of several "
     "groups the highest role counts. No role can be above that of the credential."
@@ -66,6 +73,25 @@ class GroupRoles(JsonObject):
             except Invalid as fault:
                 raise Invalid(*under(name, fault.errors)) from None
         return roles
+
+
+class PublicKey(JsonObject):
+    """A public key as a JWK (RFC 7517)."""
+
+    keywords = {"additionalProperties": True}
+
+    def from_json(self, value: Any) -> dict[str, Any]:
+        key = super().from_json(value)
+        try:
+            return public_key(key)
+        except ValueError as fault:
+            raise Invalid(value_error((), str(fault), None)) from None
+
+
+class PublicKeys(ListOf):
+    """The keys of a client; two of them while it changes its key."""
+
+    keywords = {"maxItems": MAX_KEYS}
 
 
 class ScimConnectionSchema(Schema):
@@ -99,6 +125,7 @@ class ScimConnectionSchema(Schema):
         nullable=True,
         metadata={"description": "The end of the token before the last rotation."},
     )
+    public_keys = PublicKeys(PublicKey(), required=True, metadata={"description": PUBLIC_KEYS})
     last_request_at = AwareDateTime(required=True, nullable=True)
     request_count = Int(required=True)
     error_count = Int(
@@ -140,6 +167,7 @@ class ScimConnectionCreateSchema(Schema):
             "description": "What `active: false` and DELETE end: the membership, or also the user."
         },
     )
+    public_keys = PublicKeys(PublicKey(), load_default=list, metadata={"description": PUBLIC_KEYS})
 
 
 class ScimConnectionUpdateSchema(Schema):
@@ -156,6 +184,7 @@ class ScimConnectionUpdateSchema(Schema):
     default_role = Choice(Role)
     group_roles = GroupRoles(metadata={"description": GROUP_ROLES})
     deactivate = Choice(Deactivate)
+    public_keys = PublicKeys(PublicKey(), metadata={"description": PUBLIC_KEYS})
 
 
 class ScimRotationSchema(Schema):

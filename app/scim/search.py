@@ -13,7 +13,7 @@ from sqlalchemy import Select, bindparam, func, literal
 
 from app.core.db.statements import Statement
 from app.core.validation.scalars import is_storable
-from app.scim.filters import Columns, KeyText, as_condition, check_length, path_of
+from app.scim.filters import Columns, KeyText, as_condition, path_of
 
 
 class Rows(NamedTuple):
@@ -51,25 +51,27 @@ class Search:
 
     def run(self, connection: Any, request: SearchRequest[Any], after: UUID | None) -> Rows:
         """The page that is asked for; raises InvalidFilterException."""
-        if request.filter is not None:
-            check_length(request.filter)
         values = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
         unique = self._find_unique(request, values)
         if unique is not None:
             return unique
-        clause = self._clause
+        ids = self._clause.with_only_columns(self._model.id, maintain_column_froms=True)
         if request.filter is not None:
-            clause = clause.where(as_condition(request.filter, self._columns))
-        total = self._count(clause).scalar(**values)
+            ids = ids.where(as_condition(request.filter, self._columns))
+        total = self._count(ids).scalar(**values)
         count = min(request.count or 0, total)
         if count == 0:
             return Rows(total, [], None)
-        paged = clause.order_by(self._model.id).limit(literal(count + 1))
+        paged = ids.order_by(self._model.id).limit(literal(count + 1))
         if after is not None:
             paged = paged.where(self._model.id > literal(after))
         elif request.start_index is not None:
             paged = paged.offset(literal(min(request.start_index - 1, total)))
-        rows = Statement(f"{self._name}.search", paged, prepare=False).all(**values)
+        of_page = self._clause.where(self._model.id.in_(paged.correlate(None)))
+        clause = of_page.order_by(
+            self._model.id
+        )  # of the rows that OFFSET skips only the ids are read
+        rows = Statement(f"{self._name}.search", clause, prepare=False).all(**values)
         has_more = len(rows) > count
         rows = rows[:count]
         is_cursor = request.cursor is not None

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, func, select
+from sqlalchemy import delete as delete_from
 
 from app.audit.service import record, record_creation
 from app.auth.keys import digest_of
@@ -23,7 +24,7 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
 from app.core.errors import Conflict, NotFound
 from app.memberships import owners
-from app.scim.models import ScimConnection, ScimGroup, ScimRequest, ScimUser
+from app.scim.models import ScimAccessToken, ScimConnection, ScimGroup, ScimRequest, ScimUser
 from app.tenants.models import Tenant
 
 TOKEN_PREFIX = "scim_"  # noqa: S105
@@ -74,6 +75,15 @@ LIST_REQUESTS = Statement(
 )
 
 
+END_ACCESS_TOKENS = Statement(
+    "scim_access_tokens.end",
+    delete_from(ScimAccessToken).where(
+        ScimAccessToken.tenant_id == bindparam("tenant_id"),
+        ScimAccessToken.connection_id == bindparam("connection_id"),
+    ),
+)
+
+
 class TooManyConnections(Conflict):
     """The tenant has :data:`MAX_CONNECTIONS` connections."""
 
@@ -105,7 +115,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> tuple
     queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a connection
     if COUNT_OF_TENANT.scalar(tenant_id=tenant_id) >= MAX_CONNECTIONS:
         raise TooManyConnections
-    token = _new_token()
+    token = new_token()
     connection = queries.insert_row(
         ScimConnection,
         {
@@ -124,6 +134,8 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> tuple
 def update(connection_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> Any:
     """Change a connection. Roles of members follow a new mapping when their groups next change.
 
+    Other public keys end the access tokens.
+
     Raises NotFound, OwnerOnly and RoleAboveOwn.
     """
     connection, counts = _lock(connection_id, actor)
@@ -132,6 +144,8 @@ def update(connection_id: UUID | str, values: Mapping[str, Any], *, actor: Actor
         ScimConnection, connection, _as_stored(values), actor_id=actor.id
     )
     if change is not None:
+        if "public_keys" in change.after:
+            _end_access_tokens(connection)
         record("scim_connection.updated", connection, change, actor=actor)
     return with_counts(connection, counts)
 
@@ -139,17 +153,19 @@ def update(connection_id: UUID | str, values: Mapping[str, Any], *, actor: Actor
 def rotate(connection_id: UUID | str, *, overlap: timedelta, actor: Actor) -> tuple[Any, str]:
     """Give the connection a new bearer token; the present one stays valid for ``overlap``.
 
-    A token that an earlier rotation left valid ends at once, so at most two are valid. Raises
-    NotFound and OwnerOnly.
+    A token that an earlier rotation left valid ends at once, so at most two are valid. Without an
+    overlap the access tokens end as well. Raises NotFound and OwnerOnly.
     """
     connection, counts = _lock(connection_id, actor)
-    token = _new_token()
+    token = new_token()
     expires_at = utcnow() + overlap
     values = {
         **_stored_token(token),
         "old_digest": connection.digest,
         "old_expires_at": expires_at,
     }
+    if not overlap:
+        _end_access_tokens(connection)
     before = connection.prefix
     connection, _ = queries.update_row(ScimConnection, connection, values, actor_id=actor.id)
     change = Change({"prefix": before}, {"prefix": connection.prefix, "old_expires_at": expires_at})
@@ -194,6 +210,10 @@ def _lock(connection_id: UUID | str, actor: Actor) -> tuple[Any, Sequence[int]]:
     return connection, counts
 
 
+def _end_access_tokens(connection: ScimConnection) -> None:
+    END_ACCESS_TOKENS.execute(tenant_id=connection.tenant_id, connection_id=connection.id)
+
+
 def _check_roles(values: Mapping[str, Any], actor: Actor) -> None:
     """Raise RoleAboveOwn if the values grant a role above the actor's."""
     roles: Collection[str] = values.get("group_roles", {}).values()
@@ -204,7 +224,9 @@ def _check_roles(values: Mapping[str, Any], actor: Actor) -> None:
 def _as_stored(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values as they are stored: members of enumerations as text."""
     stored: dict[str, Any] = {
-        name: str(value) for name, value in values.items() if name != "group_roles"
+        name: value if name == "public_keys" else str(value)
+        for name, value in values.items()
+        if name != "group_roles"
     }
     if "group_roles" in values:
         roles = values["group_roles"].items()
@@ -212,7 +234,8 @@ def _as_stored(values: Mapping[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def _new_token() -> str:
+def new_token() -> str:
+    """A new bearer token of 256 random bits."""
     return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
 

@@ -14,6 +14,7 @@ from scim2_models import (
     ResponseParameters,
     SearchRequest,
 )
+from scim2_models.path import ScimFilter
 from scim2_server.storage import ScimStorage, SearchPage
 
 from app.core.actors import Actor
@@ -21,6 +22,7 @@ from app.core.db import transactions
 from app.core.db.queries import id_or_none
 from app.scim.group_store import GroupStore
 from app.scim.parameters import Keeps, kept
+from app.scim.resources import PROVIDER
 from app.scim.user_store import UserStore
 
 
@@ -69,14 +71,34 @@ class Storage(ScimStorage):
     ) -> SearchPage:
         """One page, in the order of the ids; ``position`` is the last id of the page before.
 
-        Raises InvalidCursorException for a position that is no id.
+        A search of several types has the resources of one type after those of another. Raises
+        InvalidCursorException for a position that is no id.
         """
         if len(resource_types) != 1:
-            raise NotImplementedException(detail="Search below /Users or /Groups.")
+            return self._search_all(resource_types, search_request)
         after = None if position is None else id_or_none(str(position))
         if position is not None and after is None:
             raise InvalidCursorException
         return self._of(resource_types[0]).search(search_request, after)
+
+    def _search_all(
+        self, resource_types: list[ResourceType], request: SearchRequest[Any]
+    ) -> SearchPage:
+        if request.cursor is not None:
+            raise NotImplementedException(detail="A cursor pages /Users or /Groups.")
+        total, resources = 0, list[Resource[Any]]()
+        skipped = (request.start_index or 1) - 1
+        for resource_type in resource_types:
+            model: Any = PROVIDER.model_for(resource_type)
+            rest = {
+                "filter": request.filter and ScimFilter[model](request.filter),
+                "start_index": max(0, skipped - total) + 1,
+                "count": max(0, (request.count or 0) - len(resources)),
+            }
+            page = self._of(resource_type).search(request.model_copy(update=rest), None)
+            total += page.total or 0
+            resources += page.resources
+        return SearchPage(total, resources)
 
     def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
         """The stored resource."""

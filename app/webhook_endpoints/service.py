@@ -171,7 +171,7 @@ def update_endpoint(
         FORGET_FAILURES.execute(**key)
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, changed, actor_id=actor.id)
     if change is None and values.get("headers"):
-        change = Change({}, {})  # only the values of headers differ, which nobody may read
+        change = Change({}, {"headers": "changed"})  # nobody may read their values
     if change is not None:
         record("webhook_endpoint.updated", endpoint, change, actor=actor)
     return endpoint

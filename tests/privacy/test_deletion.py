@@ -76,8 +76,12 @@ def fill(app, api, sender, slug, preset):
     sender.deliver("standard_webhooks", event, message_id=slug, receiver=Receiver.EMAIL)
     place = {"tenant_id": tenant.id, "plan_name": "growth", "next_plan_name": "free"}
     save(PlanAssignment, **place, reason="Pilot", created_by="cli:root")
-    directory = Directory(app, create_connection(tenant)[1])
-    directory.add_group("All", directory.add_user(f"{slug}@scim.zz")["id"])
+    connection, secret = create_connection(tenant)
+    directory = Directory(app, secret)
+    emails = [{"value": f"{slug}@scim.zz"}]
+    directory.add_group("All", directory.add_user(f"{slug}@scim.zz", emails=emails)["id"])
+    form = {"grant_type": "client_credentials", "client_id": connection.id}
+    app.test_client().post("/scim/oauth/token", data={**form, "client_secret": secret})
     counter = {"tenant_id": tenant.id, "feature": "calls", "period_start": utcnow()}
     save(UsageCounter, **counter, used=1, announced=0)
     save(UsageKey, tenant_id=tenant.id, digest=uuid4(), amount=1, created_at=utcnow())
@@ -260,6 +264,25 @@ class TestDeletion:
                 pass
 
         assert database.rows(User) == database.rows(Tenant) == []
+
+    def test_lets_nobody_be_added_when_it_is_due(self, app, api):
+        gone, waiting = create_tenant(), create_tenant()
+        make_due(gone)
+        database.execute(
+            "UPDATE tenants SET deletes_at = :then WHERE id = :id",
+            then=utcnow().replace(year=2999),
+            id=waiting.id,
+        )
+
+        def create(tenant):
+            query = {"tenant_id": str(tenant.id)}
+            body = {"idp_user_id": "ada", "email": "ada@example.com"}
+            return api.post("/v1/users", token=platform_token(), query_string=query, json=body)
+
+        refused, made = create(gone), create(waiting)
+        assert (refused.status_code, refused.get_json()["code"]) == (409, "tenant_deleting")
+        assert made.status_code == 201
+        assert database.rows(User, tenant_id=gone.id) == []
 
 
 class TestRights:

@@ -17,6 +17,8 @@ IMPERSONAL = {
     "alembic_version": "version_num",
     "api_keys": "digest name permissions prefix",
     "audit_events": "action target_id target_type",
+    "console_sessions": "digest org_id",
+    "console_tickets": "data digest org_id",
     "custom_field_indexes": "error state",
     "custom_fields": "entity_type field_key field_type idp_org_id label options",
     "deleted_organizations": "idp_org_id",
@@ -33,9 +35,10 @@ IMPERSONAL = {
     "memberships": "idp_org_id role",
     "plan_assignments": "next_plan_name plan_name reason",
     "plan_presets": "display_name flags name",
+    "scim_access_tokens": "assertion_digest digest",
     "scim_connections": (
         "acts_as deactivate default_role digest group_roles last_error name old_digest prefix"
-        " provider status"
+        " provider public_keys status"
     ),
     "scim_groups": "display_name display_name_key external_id",
     "scim_requests": "detail method path",

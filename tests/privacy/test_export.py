@@ -93,10 +93,11 @@ class TestCoverage:
         # Definitions, and what other than the person is described by its tenant.
         assert tables - set(of_person) == {
             "api_keys", "custom_fields", "custom_field_indexes", "feature_overrides",
-            "plan_assignments", "scim_connections", "scim_groups", "scim_requests",
+            "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
             "tenant_deletions", "usage_counters", "usage_keys",
             "webhook_endpoint_states", "webhook_endpoints",
         }  # fmt: skip
         assert tables - set(of_tenant) == {
-            "imports", "platform_admins", "webhook_endpoint_states",
+            "console_sessions", "console_tickets", "imports", "platform_admins",
+            "webhook_endpoint_states",
         }  # fmt: skip

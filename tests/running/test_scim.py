@@ -44,9 +44,9 @@ def test_scim2_finds_no_error(server, token):
 
     lines = [line for line in result.stdout.splitlines() if line and not line.startswith(" ")]
     verdicts = Counter(line.split()[0] for line in lines[1:])
-    assert verdicts.keys() == {"SUCCESS", "SKIPPED"}, result.stdout
+    assert verdicts.keys() == {"SUCCESS"}, result.stdout
     assert verdicts["SUCCESS"] > 100
-    assert verdicts["SKIPPED"] == 2  # a search of several resource types at once
+    assert result.returncode == 0
 
 
 def test_scim_sanity_finds_no_error(server, token):

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.messages import sent_messages
-from tests.scim.directory import Directory, create_connection
+
+SEARCH = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
 
 
 @pytest.fixture
@@ -156,7 +157,33 @@ class TestGroups:
 
 
 class TestRoot:
-    def test_is_not_searched(self, app, tenant, directory):
-        other = Directory(app, create_connection(tenant, name="Other")[1])
+    """Searches of users and groups at once: users come first."""
 
-        assert other.post("/.search", {}).status_code == 501
+    @pytest.fixture
+    def ids(self, directory):
+        users = [directory.add_user(name)["id"] for name in ("ada", "bob")]
+        return [*users, *(directory.add_group(name)["id"] for name in ("G", "H"))]
+
+    @pytest.mark.parametrize("first", [1, 2, 3, 4, 5, 100])
+    @pytest.mark.parametrize("number", [0, 1, 2, 3, 100])
+    def test_has_pages_over_both(self, directory, ids, first, number):
+        body = {"schemas": [SEARCH], "startIndex": first, "count": number}
+
+        page = directory.post("/.search", body).get_json()
+
+        assert page["totalResults"] == 4
+        found = [one["id"] for one in page.get("Resources", ())]
+        assert found == ids[first - 1 : first - 1 + number]
+
+    def test_filters_by_what_both_have(self, directory, ids):
+        assert directory.find(f'id eq "{ids[2]}"', at="/")["Resources"][0]["displayName"] == "G"
+        assert directory.find('externalId eq "nobody"', at="/")["totalResults"] == 0
+
+    def test_refuses_what_one_does_not_have(self, directory, ids):
+        answer = directory.get("/", query_string={"filter": 'userName eq "ada"'})
+
+        assert answer.status_code == 400
+        assert answer.get_json()["scimType"] == "invalidFilter"
+
+    def test_refuses_a_cursor(self, directory, ids):
+        assert directory.get("/", query_string={"cursor": ""}).status_code == 501

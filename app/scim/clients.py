@@ -1,0 +1,160 @@
+"""OAuth 2.0 client credentials: a connection's secret or signed assertion for an access token.
+
+The client id is the connection's id, the client secret its bearer token. A client with a private
+key sends an assertion instead (RFC 7523); the connection has the public keys.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import jwt
+from sqlalchemy import JSON, Uuid, bindparam, column, delete, func, select
+
+from app.auth.keys import digest_of
+from app.auth.principals import SERVER_PROCESS_ID
+from app.auth.tokens import algorithm_of
+from app.core.clock import utcnow
+from app.core.db import queries, tenancy
+from app.core.db.queries import id_or_none
+from app.core.db.statements import Statement
+from app.core.errors import AppError, Conflict
+from app.scim.models import ConnectionStatus, ScimAccessToken
+from app.scim.service import new_token
+
+LIFETIME = timedelta(minutes=60)
+ASSERTION_LIFETIME = timedelta(minutes=30)  # less than an access token's, whose row notes its use
+LEEWAY = 30  # seconds of clock difference
+REQUIRED = ["iss", "sub", "aud", "exp"]
+
+FIND = Statement(
+    "auth.find_scim_client",
+    select(
+        func.find_scim_client(bindparam("client_id", type_=Uuid)).table_valued(
+            column("id", Uuid),
+            column("tenant_id", Uuid),
+            "status",
+            "digest",
+            "old_digest",
+            column("public_keys", JSON),
+        ),
+        SERVER_PROCESS_ID,
+    ),
+)
+END_OLD = Statement(
+    "scim_access_tokens.end_old",
+    delete(ScimAccessToken).where(
+        ScimAccessToken.tenant_id == bindparam("tenant_id"),
+        ScimAccessToken.connection_id == bindparam("connection_id"),
+        ScimAccessToken.expires_at <= bindparam("now"),
+    ),
+)
+
+
+class AssertionUsed(Conflict):
+    """An assertion counts once."""
+
+    detail = "The assertion has been used before."
+
+
+CONFLICTS = {
+    "uq_scim_access_tokens_tenant_id_connection_id_assertion_digest": AssertionUsed,
+}
+
+
+class OAuthError(AppError):
+    """An error with a ``code`` of RFC 6749 section 5.2."""
+
+    def __init__(self, code: str, detail: str, *, status: int = 400) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.status = status
+
+
+class InvalidClient(OAuthError):
+    """The client is unknown or disabled, or its secret or assertion is not valid."""
+
+    def __init__(self, detail: str = "The client's credentials are not valid.") -> None:
+        super().__init__("invalid_client", detail, status=401)
+
+
+def grant_to_secret(client_id: str, secret: str) -> str:
+    """An access token for a client's secret; raises InvalidClient."""
+    client = _find(client_id)
+    digest = digest_of(secret)
+    if not any(
+        hmac.compare_digest(digest, one or "") for one in (client.digest, client.old_digest)
+    ):
+        raise InvalidClient
+    return _grant(client, None)
+
+
+def grant_to_assertion(assertion: str, audience: str) -> str:
+    """An access token for a signed assertion, which counts once; raises InvalidClient."""
+    try:
+        claims = jwt.decode(assertion, options={"verify_signature": False})
+        client = _find(str(claims.get("sub")))
+        claims = _verified(assertion, client, audience)
+    except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError) as fault:
+        raise InvalidClient(f"The assertion is not valid: {type(fault).__name__}.") from None
+    if claims["exp"] > (utcnow() + ASSERTION_LIFETIME).timestamp() + LEEWAY:
+        raise InvalidClient("The assertion is valid for longer than 30 minutes.")
+    signed = assertion.rpartition(".")[0]  # of ES256 anybody can make a second signature
+    return _grant(client, digest_of(signed))
+
+
+def _find(client_id: str) -> Any:
+    """The client, in whose tenant's scope the transaction is afterwards; raises InvalidClient."""
+    row_id = id_or_none(client_id)
+    found = row_id and FIND.first(client_id=row_id)
+    if not found or found.status != ConnectionStatus.ACTIVE:
+        raise InvalidClient
+    tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
+    return found
+
+
+def _verified(assertion: str, client: Any, audience: str) -> Any:
+    """The claims; raises the last key's error where no key has signed the assertion."""
+    fault: Exception = LookupError()
+    for key in _keys(client, jwt.get_unverified_header(assertion).get("kid")):
+        try:
+            return jwt.decode(
+                assertion,
+                key,
+                algorithms=[algorithm_of(key)],
+                issuer=str(client.id),
+                subject=str(client.id),
+                audience=audience,
+                leeway=LEEWAY,
+                options={"require": REQUIRED, "enforce_minimum_key_length": True},
+            )
+        except jwt.PyJWTError as refused:
+            fault = refused
+    raise fault
+
+
+def _keys(client: Any, key_id: Any) -> Iterator[Any]:
+    """The client's keys with this id; without an id all."""
+    for entry in client.public_keys:
+        if key_id is None or entry.get("kid") == key_id:
+            yield jwt.PyJWK(entry).key
+
+
+def _grant(client: Any, assertion_digest: str | None) -> str:
+    token, now = new_token(), utcnow()
+    END_OLD.execute(tenant_id=client.tenant_id, connection_id=client.id, now=now)
+    values = {
+        "tenant_id": client.tenant_id,
+        "connection_id": client.id,
+        "digest": digest_of(token),
+        "expires_at": now + LIFETIME,
+        "assertion_digest": assertion_digest,
+    }
+    try:
+        queries.insert_row(ScimAccessToken, values, conflicts=CONFLICTS)
+    except AssertionUsed as fault:
+        raise InvalidClient(fault.detail) from None
+    return token

@@ -1,0 +1,104 @@
+"""PATCH of a group with thousands of members, in time that does not grow with their product.
+
+`scim2-models` goes through all members for each value of an operation: 100 values removed from
+10,000 members take 10 s. So members are removed here, by their ids, and neighbouring operations
+that add members are applied as one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from itertools import chain, groupby
+from typing import Any
+
+from scim2_models.path import CompareOperator, Comparison, LogicalExpr, LogicalOperator
+
+from app.scim.errors import ScimError
+
+MAX_OPERATIONS = 100  # of a PATCH, after neighbours are joined
+
+
+class Kind(Enum):
+    """What neighbouring operations do."""
+
+    ADD = "add members"
+    REMOVE = "remove members by id"
+    OTHER = "anything else"
+
+
+def apply(group: Any, patch_op: Any) -> bool:
+    """Apply the operations in their order; whether the group has changed.
+
+    Raises ScimError for too many operations, and the errors of `scim2-models`.
+    """
+    is_changed = False
+    for kind, run in _runs(patch_op.operations):
+        if kind is Kind.REMOVE:
+            is_changed |= _remove(group, run)
+            continue
+        operations = [_joined(run)] if kind is Kind.ADD else run
+        is_changed |= patch_op.model_copy(update={"operations": operations}).patch(group)
+    return is_changed
+
+
+def check_number(patch_op: Any) -> None:
+    """Raise ScimError for more than :data:`MAX_OPERATIONS`."""
+    runs = _runs(patch_op.operations)
+    if sum(len(run) if kind is Kind.OTHER else 1 for kind, run in runs) > MAX_OPERATIONS:
+        raise ScimError(
+            400, f"A PATCH has at most {MAX_OPERATIONS} operations.", scim_type="tooMany"
+        )
+
+
+def _runs(operations: list[Any]) -> list[tuple[Kind, list[Any]]]:
+    return [(kind, list(run)) for kind, run in groupby(operations, _kind)]
+
+
+def _kind(operation: Any) -> Kind:
+    if str(operation.path).rpartition(":")[2].lower() == "members" and operation.op == "add":
+        return Kind.ADD
+    return Kind.OTHER if _removed(operation) is None else Kind.REMOVE
+
+
+def _joined(operations: list[Any]) -> Any:
+    values = (one.value if isinstance(one.value, list) else [one.value] for one in operations)
+    return operations[0].model_copy(update={"value": list(chain.from_iterable(values))})
+
+
+def _remove(group: Any, operations: list[Any]) -> bool:
+    removed = frozenset(chain.from_iterable(map(_removed, operations)))  # type: ignore[arg-type]
+    members = group.members or []
+    kept = [one for one in members if (one.value or "").lower() not in removed]
+    group.members = kept or None
+    return len(kept) != len(members)
+
+
+def _removed(operation: Any) -> frozenset[str] | None:
+    """The ids, in lower case, of the members that an operation removes; None for another one."""
+    path, value = operation.path, operation.value
+    if operation.op != "remove" or path is None or (path.attr or "").lower() != "members":
+        return None
+    if path.value_filter is not None:
+        is_whole = str(path).endswith("]")  # not members[…].display
+        return _compared(path.value_filter) if is_whole and value is None else None
+    entries = value if isinstance(value, list) else [value]
+    if str(path).rpartition(":")[2].lower() != "members" or not all(map(_is_id, entries)):
+        return None
+    return frozenset(entry["value"].lower() for entry in entries)
+
+
+def _is_id(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("value"), str)
+
+
+def _compared(node: Any) -> frozenset[str] | None:
+    """The ids of ``value eq "…" or value eq "…"``."""
+    match node:
+        case Comparison(op=CompareOperator.eq, value=str(value)):
+            path = node.attr_path
+            is_value = path.attr.lower() == "value" and not path.sub_attr
+            return frozenset({value.lower()}) if is_value else None
+        case LogicalExpr(op=LogicalOperator.or_):
+            found = [ids for term in node.terms if (ids := _compared(term)) is not None]
+            return frozenset().union(*found) if len(found) == len(node.terms) else None
+    return None

@@ -1,0 +1,101 @@
+"""POST /scim/oauth/token: OAuth 2.0 client credentials (RFC 6749 section 4.4, RFC 7523)."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+from urllib.parse import unquote_plus
+
+from flask import Blueprint, Response, current_app, request
+
+from app.auth.guard import public
+from app.core import json_text
+from app.core.db import transactions
+from app.core.errors import AppError
+from app.core.http.error_handlers import answer_errors_below
+from app.core.http.rate_limit import rate_limits
+from app.core.validation.scalars import unstorable
+from app.scim import clients
+from app.scim.clients import InvalidClient, OAuthError
+
+PATH = "/scim/oauth/token"
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+JSON = "application/json"
+CODES = {429: "temporarily_unavailable", 500: "server_error", 503: "temporarily_unavailable"}
+
+blp = Blueprint("scim_oauth", __name__)
+
+
+@blp.post(PATH)
+@public
+def token() -> Response:
+    """Give a connection an access token for its client credentials."""
+    rate_limits().count_request(is_scim=True)
+    form = _form()
+    if form.get("grant_type") != "client_credentials":
+        raise OAuthError("unsupported_grant_type", "grant_type must be client_credentials.")
+    try:
+        granted = transactions.run(lambda: _grant(form))
+    except InvalidClient as refusal:
+        rate_limits().count_failed_authentication()
+        if "Authorization" in request.headers:
+            refusal.headers["WWW-Authenticate"] = 'Basic realm="scim"'
+        raise
+    body = {
+        "access_token": granted,
+        "token_type": "Bearer",
+        "expires_in": int(clients.LIFETIME.total_seconds()),
+    }
+    headers = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+    return Response(json_text.dumps(body), 200, headers, content_type=JSON)
+
+
+def _form() -> dict[str, str]:
+    """The parameters; raises OAuthError for one that is sent twice or cannot be stored."""
+    form = request.form
+    if any(len(values) > 1 for values in form.listvalues()):
+        raise OAuthError("invalid_request", "A parameter is repeated.")
+    if unstorable(dict(form)):
+        raise OAuthError("invalid_request", "A parameter has text that cannot be stored.")
+    return dict(form)
+
+
+def _grant(form: dict[str, str]) -> str:
+    assertion = form.get("client_assertion")
+    if assertion is not None:
+        if form.get("client_assertion_type") != ASSERTION_TYPE:
+            raise OAuthError("invalid_request", f"client_assertion_type must be {ASSERTION_TYPE}.")
+        return clients.grant_to_assertion(assertion, _url())
+    if "Authorization" in request.headers:
+        return clients.grant_to_secret(*_basic())
+    if "client_id" not in form or "client_secret" not in form:
+        raise InvalidClient("client_id and client_secret, or client_assertion, are missing.")
+    return clients.grant_to_secret(form["client_id"], form["client_secret"])
+
+
+def _basic() -> tuple[str, str]:
+    """The client's id and secret in the header, which are encoded as in a form."""
+    scheme, _, credential = request.headers["Authorization"].partition(" ")
+    try:
+        client_id, _, secret = b64decode(credential, validate=True).decode().partition(":")
+    except ValueError:
+        raise InvalidClient from None
+    if scheme.lower() != "basic":
+        raise InvalidClient
+    return unquote_plus(client_id), unquote_plus(secret)
+
+
+def _url() -> str:
+    """The address of this endpoint, which an assertion has as its audience."""
+    root = current_app.config.get("PUBLIC_URL") or request.host_url
+    return f"{root.rstrip('/')}{PATH}"
+
+
+def write_error(error: AppError) -> bytes:
+    """The body of RFC 6749 section 5.2, for whatever goes wrong."""
+    code: Any = error.code if isinstance(error, OAuthError) else None
+    body = {"error": code or CODES.get(error.status, "invalid_request")}
+    return json_text.dumps({**body, "error_description": error.detail})
+
+
+answer_errors_below(PATH, write_error, JSON)

@@ -1,0 +1,340 @@
+"""OAuth client credentials at /scim/oauth/token."""
+
+import base64
+import json
+import time
+from datetime import timedelta
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from app import create_app
+from app.auth.keys import digest_of
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.http.rate_limit import EXTENSION
+from app.scim import service
+from app.scim.models import ScimAccessToken, ScimConnection
+from app.scim.oauth import ASSERTION_TYPE, PATH
+from tests.database import execute, platform_transaction, row, rows
+from tests.factories import create_member, create_tenant
+from tests.scim.directory import BASE, Directory, create_connection
+
+ACTOR = Actor("cli:test")
+AUDIENCE = f"http://localhost{PATH}"
+
+
+def change(connection, **values):
+    """Change columns of a connection, as the model's type stores them."""
+    with platform_transaction():
+        row_now = queries.lock_row(ScimConnection, connection.id)
+        return queries.update_row(ScimConnection, row_now, values)[0]
+
+
+def rotate(connection, *, hours):
+    with platform_transaction():
+        service.rotate(connection.id, overlap=timedelta(hours=hours), actor=ACTOR)
+
+
+def end_access_tokens():
+    execute("UPDATE scim_access_tokens SET expires_at = now()")
+
+
+def ask(app, headers=None, **form):
+    values = {"grant_type": "client_credentials", **form}
+    return app.test_client().post(PATH, data=values, headers=headers or {})
+
+
+def of_secret(app, connection, secret, **form):
+    return ask(app, client_id=str(connection.id), client_secret=secret, **form)
+
+
+def refusal(answer, code):
+    assert answer.content_type == "application/json"
+    body = answer.get_json()
+    assert body.keys() == {"error", "error_description"}
+    assert body["error"] == code
+    return body["error_description"]
+
+
+class TestSecret:
+    def test_gives_an_access_token_of_an_hour(self, app, connection):
+        answer = of_secret(app, *connection)
+
+        body = answer.get_json()
+        assert answer.status_code == 200
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert (body["token_type"], body["expires_in"]) == ("Bearer", 3600)
+        assert Directory(app, body["access_token"]).get("/Users").status_code == 200
+
+    def test_can_be_in_the_header(self, app, connection):
+        credential = base64.b64encode(f"{connection[0].id}:{connection[1]}".encode()).decode()
+
+        answer = ask(app, {"Authorization": f"Basic {credential}"})
+
+        assert answer.status_code == 200
+
+    def test_two_are_valid_during_a_rotation(self, app, connection):
+        later = utcnow() + timedelta(hours=1)
+        change(connection[0], old_digest=digest_of("old"), old_expires_at=later)
+
+        assert of_secret(app, connection[0], "old").status_code == 200
+        assert of_secret(app, *connection).status_code == 200
+
+        change(connection[0], old_expires_at=utcnow())
+        assert of_secret(app, connection[0], "old").status_code == 401
+
+    def test_an_access_token_ends(self, app, connection):
+        token = of_secret(app, *connection).get_json()["access_token"]
+
+        end_access_tokens()
+
+        assert Directory(app, token).get("/Users").status_code == 401
+
+    def test_ended_access_tokens_are_deleted_by_the_next_grant(self, app, connection):
+        of_secret(app, *connection)
+        end_access_tokens()
+
+        of_secret(app, *connection)
+
+        assert len(rows(ScimAccessToken)) == 1
+
+    def test_an_access_token_is_no_secret(self, app, connection):
+        token = of_secret(app, *connection).get_json()["access_token"]
+
+        assert of_secret(app, connection[0], token).status_code == 401
+
+    def test_another_connections_is_refused(self, app, connection):
+        other = create_tenant()
+        create_member(other, role="owner")
+        foreign = create_connection(other)
+
+        answer = of_secret(app, connection[0], foreign[1])
+
+        assert answer.status_code == 401
+
+    @pytest.mark.parametrize("header", ["Basic", "Basic !", "Basic /w==", "Bearer x", "x"])
+    def test_a_bad_header_is_refused(self, app, header):
+        answer = ask(app, {"Authorization": header})
+
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"].startswith("Basic")
+        refusal(answer, "invalid_client")
+
+    @pytest.mark.parametrize("name", ["client_id", "client_secret"])
+    @pytest.mark.parametrize("value", ["", "x", "\0", "é" * 5000])
+    def test_a_wrong_value_is_refused(self, app, connection, name, value):
+        form = {"client_id": str(connection[0].id), "client_secret": connection[1], name: value}
+
+        answer = ask(app, **form)
+
+        refusal(answer, "invalid_request" if value == "\0" else "invalid_client")
+
+    def test_of_a_disabled_connection_is_refused(self, app, connection):
+        change(connection[0], status="disabled")
+
+        refusal(of_secret(app, *connection), "invalid_client")
+
+
+class TestAccessTokens:
+    def test_a_disabled_connection_has_none(self, app, connection):
+        token = of_secret(app, *connection).get_json()["access_token"]
+
+        change(connection[0], status="disabled")
+
+        assert Directory(app, token).get("/Users").status_code == 403
+
+    def test_a_rotation_without_overlap_ends_them(self, app, connection, owner):
+        token = of_secret(app, *connection).get_json()["access_token"]
+
+        rotate(connection[0], hours=0)
+
+        assert Directory(app, token).get("/Users").status_code == 401
+
+    def test_a_rotation_with_overlap_keeps_them(self, app, connection):
+        token = of_secret(app, *connection).get_json()["access_token"]
+
+        rotate(connection[0], hours=1)
+
+        assert Directory(app, token).get("/Users").status_code == 200
+
+
+class TestErrors:
+    @pytest.fixture
+    def limited_app(self, app, environment):
+        limits = {"RATELIMIT_ENABLED": "1", "RATELIMIT_FAILED_AUTH": "2/month"}
+        limited = create_app({**environment, **limits})
+        yield limited
+        limited.extensions[EXTENSION].counts.exchange()  # nothing is left for the next test
+
+    def test_another_grant_type_is_refused(self, app):
+        answer = ask(app, grant_type="password")
+
+        assert answer.status_code == 400
+        refusal(answer, "unsupported_grant_type")
+
+    def test_a_repeated_parameter_is_refused(self, app):
+        answer = app.test_client().post(
+            PATH,
+            data="grant_type=a&grant_type=b",
+            content_type="application/x-www-form-urlencoded",
+        )
+
+        refusal(answer, "invalid_request")
+
+    def test_another_method_has_oauths_body(self, app):
+        answer = app.test_client().get(PATH)
+
+        assert answer.status_code == 401
+        refusal(answer, "invalid_request")
+
+    def test_a_large_body_has_oauths_body(self, app):
+        answer = ask(app, client_secret="x" * 2_000_000)
+
+        assert answer.status_code == 413
+        refusal(answer, "invalid_request")
+
+    def test_failures_are_limited(self, limited_app):
+        answers = [ask(limited_app, client_id="x", client_secret="y") for _ in range(4)]
+
+        assert [answer.status_code for answer in answers] == [401, 401, 429, 429]
+        refusal(answers[-1], "temporarily_unavailable")
+        assert int(answers[-1].headers["Retry-After"]) > 0
+
+
+KEYS = {
+    "RS256": rsa.generate_private_key(public_exponent=65537, key_size=2048),
+    "ES256": ec.generate_private_key(ec.SECP256R1()),
+    "EdDSA": ed25519.Ed25519PrivateKey.generate(),
+}
+
+
+def as_jwk(algorithm, **further):
+    made = jwt.get_algorithm_by_name(algorithm).to_jwk(KEYS[algorithm].public_key())
+    return {**json.loads(made), **further}
+
+
+class TestPrivateKey:
+    @pytest.fixture
+    def client(self, connection):
+        keys = [as_jwk(name, kid=name) for name in KEYS]
+        return change(connection[0], public_keys=keys)
+
+    def assertion(self, client, algorithm="EdDSA", *, key=None, headers=None, **claims):
+        values = {
+            "iss": str(client.id),
+            "sub": str(client.id),
+            "aud": AUDIENCE,
+            "exp": int(time.time()) + 300,
+            "jti": str(time.monotonic_ns()),
+        } | claims
+        return jwt.encode(
+            {name: value for name, value in values.items() if value is not None},
+            key or KEYS[algorithm],
+            algorithm,
+            headers=headers,
+        )
+
+    def send(self, app, assertion, **form):
+        given = {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
+        return ask(app, **given | form)
+
+    @pytest.mark.parametrize("algorithm", KEYS)
+    @pytest.mark.parametrize("named", [True, False])
+    def test_gives_an_access_token(self, app, client, algorithm, named):
+        headers = {"kid": algorithm} if named else None
+
+        answer = self.send(app, self.assertion(client, algorithm, headers=headers))
+
+        assert answer.status_code == 200, answer.text
+        directory = Directory(app, answer.get_json()["access_token"])
+        assert directory.get("/Users").status_code == 200
+
+    def test_an_assertion_counts_once(self, app, client):
+        assertion = self.assertion(client)
+
+        answers = [self.send(app, assertion) for _ in range(2)]
+
+        assert [answer.status_code for answer in answers] == [200, 401]
+        assert "used before" in refusal(answers[1], "invalid_client")
+
+    @pytest.mark.parametrize(
+        "claims",
+        [
+            {"aud": "https://elsewhere.example"},
+            {"aud": None},
+            {"iss": "somebody"},
+            {"iss": None},
+            {"sub": "somebody"},
+            {"sub": None},
+            {"exp": 1},
+            {"exp": None},
+            {"exp": int(time.time()) + 36_000},
+            {"exp": "x"},
+            {"exp": 10**30},
+            {"nbf": int(time.time()) + 3600},
+        ],
+    )
+    def test_wrong_claims_are_refused(self, app, client, claims):
+        answer = self.send(app, self.assertion(client, **claims))
+
+        assert answer.status_code == 401
+        refusal(answer, "invalid_client")
+
+    def test_another_key_is_refused(self, app, client):
+        key = ed25519.Ed25519PrivateKey.generate()
+
+        answer = self.send(app, self.assertion(client, key=key))
+
+        refusal(answer, "invalid_client")
+
+    def test_a_symmetric_signature_is_refused(self, app, client):
+        public = as_jwk("EdDSA")["x"]
+
+        answer = self.send(app, self.assertion(client, "HS256", key=public * 2))
+
+        refusal(answer, "invalid_client")
+
+    @pytest.mark.parametrize("assertion", ["", "a", "a.b.c", "e30.e30.", "\u00e9.b.c"])
+    def test_no_assertion_is_refused(self, app, assertion):
+        refusal(self.send(app, assertion), "invalid_client")
+
+    def test_another_assertion_type_is_refused(self, app, client):
+        answer = self.send(app, self.assertion(client), client_assertion_type="saml")
+
+        refusal(answer, "invalid_request")
+
+    def test_other_keys_end_the_access_tokens(self, app, client, api, owner):
+        token = self.send(app, self.assertion(client)).get_json()["access_token"]
+
+        changed = api.patch(
+            f"/v1/scim-connections/{client.id}", token=owner[2], json={"public_keys": []}
+        )
+
+        assert changed.status_code == 200, changed.text
+        assert Directory(app, token).get("/Users").status_code == 401
+
+    def test_only_public_keys_are_stored(self, app, client, api, owner):
+        private = json.loads(jwt.get_algorithm_by_name("EdDSA").to_jwk(KEYS["EdDSA"]))
+        small = rsa.generate_private_key(public_exponent=65537, key_size=1024).public_key()
+        weak = json.loads(jwt.get_algorithm_by_name("RS256").to_jwk(small))
+
+        path = f"/v1/scim-connections/{client.id}"
+        for key in (private, weak, {}, {"kty": "oct", "k": "eA"}, {"kty": "RSA", "n": 1}):
+            answer = api.patch(path, token=owner[2], json={"public_keys": [key]})
+
+            assert answer.status_code == 422, answer.text
+            assert private["d"] not in answer.text
+
+
+def test_the_path_below_the_base_is_the_protocols(app, connection):
+    assert Directory(app, connection[1]).get("/oauth/token").status_code == 404
+    assert BASE.startswith("/scim/")
+
+
+def test_tokens_are_stored_as_digests(app, connection):
+    token = of_secret(app, *connection).get_json()["access_token"]
+
+    assert row(ScimAccessToken).digest == digest_of(token)
