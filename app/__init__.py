@@ -9,8 +9,10 @@ from importlib import import_module
 from flask import Flask
 
 from app.auth.key_use import record_refused_uses
+from app.auth.oidc import IdentityProvider
 from app.auth.tokens import TokenVerifier
 from app.config import load_config
+from app.console.routes import open_console
 from app.core.db.engine import configure_engine, engine_options
 from app.core.http.cors import allow_origins
 from app.core.http.hooks import register_hooks
@@ -86,6 +88,7 @@ def create_app(
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
+    app.extensions["identity_provider"] = IdentityProvider(config)
     app.extensions["guarded_outgoing"] = Outgoing(
         only_public=not config.webhook_allow_private, proxy=config.webhook_proxy
     )
@@ -124,6 +127,7 @@ def _register_domains(app: Flask) -> None:
             app.register_blueprint(protocol)
     api.webhooks = describe_webhooks(api)
     open_documentation(app)
+    open_console(app)
 
 
 def _register_commands(app: Flask) -> None:

@@ -244,6 +244,11 @@ class Config:
     jwt_signing_key: str = _setting(
         _pem, "", "development only: PEM private key for `flask tokens issue`"
     )
+    oidc_issuer: str = _setting(
+        _http, "", "OpenID provider with which people sign in to the console; off if unset"
+    )
+    oidc_client_id: str = _setting(_text, "", "the console's client id at the OpenID provider")
+    oidc_client_secret: str = _setting(_text, "", "the client's secret")
     idp_webhook_secrets: str = _setting(
         _text, "", "white-space separated `preset:secret` pairs of the identity receiver"
     )
@@ -357,4 +362,7 @@ def _missing(given: Collection[str]) -> list[str]:
     ]
     if ("JWT_JWKS_URL" in given) == ("JWT_PUBLIC_KEY" in given):
         faults.append("exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set")
+    oidc = {"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"}
+    if oidc & set(given) and not oidc <= set(given):
+        faults.append("OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET must be set together")
     return faults

@@ -91,6 +91,14 @@ def search(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def console(arguments: argparse.Namespace) -> None:
+    """Print how long pages of the console take."""
+    from benchmarks.console import report
+
+    with opened(arguments.folder, max(arguments.users // 100, 1), 100) as ready:
+        print(report(ready))
+
+
 def import_users(arguments: argparse.Namespace) -> None:
     """Print how long an import of users with memberships takes, and its memory."""
     from benchmarks.imports import report
@@ -143,6 +151,7 @@ COMMANDS = {
     "layers": layers,
     "checks": checks,
     "search": search,
+    "console": console,
     "import": import_users,
     "deleting": deleting,
     "scim": scim,

@@ -11,12 +11,8 @@ from __future__ import annotations
 import contextlib
 import io
 import statistics
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -25,20 +21,23 @@ from flask.testing import FlaskClient
 from app import create_app
 from app.audit import outbox
 from app.events import positions
+from benchmarks import deliveries
 from benchmarks.calls import CASES, WARM_UP, credential, patch
-from benchmarks.stage import PROJECT, Stage
+from benchmarks.deliveries import process
+from benchmarks.stage import Stage
 
 REQUESTS = 60  # of a round
 PER_SECOND = 50
 
 
 def report(stage: Stage, *, rounds: int, seconds: int) -> str:
-    """Both figures, as text."""
+    """All figures, as text."""
     with contextlib.redirect_stderr(io.StringIO()):  # the log
         client = create_app(stage.environment).test_client()
         cost = _cost(stage, client, rounds)
         delays = _delays(stage, client, seconds)
-    return f"{cost}\n{delays}"
+        delivered = deliveries.report(stage, client, seconds)
+    return f"{cost}\n{delays}\n{delivered}"
 
 
 def _cost(stage: Stage, client: FlaskClient, rounds: int) -> str:
@@ -91,7 +90,7 @@ def _delays(stage: Stage, client: FlaskClient, seconds: int) -> str:
     changed: dict[str, float] = {}
     came: dict[str, float] = {}
     count = seconds * PER_SECOND
-    with _sequencer(stage):
+    with process(stage, "sequencer"):
         cursor = _first_cursor(client, headers, field)
         reader = threading.Thread(target=_read, args=(client, headers, cursor, field, count, came))
         reader.start()
@@ -107,19 +106,6 @@ def _delays(stage: Stage, client: FlaskClient, seconds: int) -> str:
         f"At {PER_SECOND} changes a second, events reach a reader after {delays[count // 2]:.0f} ms"
         f" (p50) and {delays[int(count * 0.99)]:.0f} ms (p99)."
     )
-
-
-@contextmanager
-def _sequencer(stage: Stage) -> Iterator[None]:
-    command = [sys.executable, "-m", "flask", "--app", "wsgi", "jobs", "sequencer"]
-    process = subprocess.Popen(
-        command, cwd=PROJECT, env=stage.environment, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def _first_cursor(client: FlaskClient, headers: dict[str, str], field: str) -> str:

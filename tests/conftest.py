@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from functools import partialmethod
 from pathlib import Path
@@ -16,6 +17,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from psycopg2 import sql
 from redis import Redis
+from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
 from app import create_app
@@ -146,3 +148,15 @@ def api(app: Flask) -> Api:
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     return app.test_client()
+
+
+@pytest.fixture(scope="session")
+def base_url(app: Flask) -> Iterator[str]:
+    """The service at an address, as programs see it that run in processes of their own."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()

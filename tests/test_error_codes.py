@@ -26,10 +26,12 @@ IMPOSSIBLE = {
         "idp_org_id_taken",
         "idp_org_id_deleted",
     },
+    ("post", "/v1/users"): {"erasure_requested"},
     ("delete", "/v1/users/{user_id}"): {
         "idp_user_id_taken",
         "provider_field",
         "email_taken",
+        "erasure_requested",
         "managed_by_directory",
         "seat_limit",
     },

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Text, Uuid, bindparam, case, cast, exists, func, null, or_, select
+from sqlalchemy.orm import aliased
 
 from app.access.credentials import Key, Member
 from app.access.steps import Step, StepName
@@ -30,6 +31,8 @@ from app.tenants.models import Tenant
 from app.users.models import User
 
 _org_id = cast(bindparam("org_id"), Text)
+_tenant_id = cast(bindparam("tenant_id"), Uuid)
+Named = aliased(Tenant)  # by the request; a platform key is of no tenant
 
 
 def _find_member(name: str, asked: Any) -> Statement:
@@ -39,7 +42,7 @@ def _find_member(name: str, asked: Any) -> Statement:
     """
     person = asked.subquery("person")
     home = case((_org_id.is_(None), person.c.home))
-    tenant_id = func.coalesce(cast(bindparam("tenant_id"), Uuid), home)
+    tenant_id = func.coalesce(_tenant_id, home)
     is_superadmin = exists().where(PlatformAdmin.subject == person.c.subject)
     of_tenant = (User.tenant_id == Tenant.id) & (User.idp_user_id == person.c.subject)
     of_user = (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
@@ -65,8 +68,14 @@ FIND_USER = _find_member(
 )
 FIND_KEY = Statement(
     "access.find_key",
-    select(ApiKey, Tenant, (ApiKey.expires_at <= func.now()).label("is_expired"))
+    select(
+        ApiKey,
+        Tenant,
+        (ApiKey.expires_at <= func.now()).label("is_expired"),
+        Named.id.label("named"),
+    )
     .outerjoin(Tenant, Tenant.id == ApiKey.tenant_id)
+    .outerjoin(Named, or_(Named.idp_org_id == _org_id, Named.id == _tenant_id))
     .where(ApiKey.id == bindparam("key_id", type_=Uuid)),
 )
 
@@ -104,7 +113,8 @@ def explain(
 
     The person is the ``subject``, or that of the user ``user_id``. The token's organization is that
     of ``org_id`` or ``tenant_id``, else the user's. Raises NotFound for an unknown user, key or
-    tenant, and for a key of another tenant than the given one.
+    tenant, and for a key of another tenant than the given one. A platform key is used in the given
+    tenant; its organization must exist too.
 
     In a tenant's scope, what is of another tenant is unknown too, and so is every organization but
     the tenant's own. Nothing says there whether the person is a platform superadmin.
@@ -153,13 +163,13 @@ def _find_person(
 
 def _find_key(key_id: UUID, org_id: str | None, tenant_id: UUID | None) -> Key:
     own = current_scope().tenant_id
-    found = FIND_KEY.first(key_id=key_id)
+    found = FIND_KEY.first(key_id=key_id, org_id=org_id, tenant_id=tenant_id)
     if found is None or own not in (None, found.ApiKey.tenant_id):
         raise NotFound
-    tenant = _existing(found.Tenant)
-    if tenant is not None and not _is_named(tenant, org_id, tenant_id):
+    is_named = org_id is not None or tenant_id is not None
+    if is_named and (found.named is None or found.ApiKey.tenant_id not in (None, found.named)):
         raise NotFound
-    return Key(found.ApiKey, tenant, is_expired=bool(found.is_expired))
+    return Key(found.ApiKey, _existing(found.Tenant), is_expired=bool(found.is_expired))
 
 
 def _existing(row: Any) -> Any:

@@ -17,7 +17,7 @@ from app.auth import key_use
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
 from app.auth.principals import NoMembership, Principal, key_principal, user_principal
-from app.auth.tokens import KeysUnavailable, TokenVerifier
+from app.auth.tokens import Claims, KeysUnavailable, TokenVerifier
 from app.core.actors import Actor
 from app.core.db import transactions
 from app.core.errors import AppError, Forbidden, PermissionDenied, Unauthenticated
@@ -25,6 +25,13 @@ from app.core.http.rate_limit import rate_limits
 from app.core.observability.logs import add_facts
 
 View = TypeVar("View", bound=Callable[..., Any])
+
+CLAIMS = "controlplane.claims"
+"""The key of the WSGI environment with which the console calls the API for a session.
+
+Its value is the session's :class:`Claims`, which need no token. A client cannot send it: headers
+are under ``HTTP_`` keys.
+"""
 
 
 class TenantSuspended(Forbidden):
@@ -131,10 +138,14 @@ def bearer_of(request: Request) -> str:
 
 
 def authenticate(request: Request) -> Principal:
-    """The principal of the request's ``Authorization: Bearer`` header.
+    """The principal of the request's ``Authorization: Bearer`` header, or of the console's session.
 
     Raises Unauthenticated without a valid credential, NoMembership or KeysUnavailable.
     """
+    claims: Claims | None = request.environ.get(CLAIMS)
+    if claims is not None:
+        add_facts(credential="console_session")
+        return user_principal(claims)
     credential = bearer_of(request)
     if not credential:
         raise Unauthenticated(reason="credential_missing")

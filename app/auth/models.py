@@ -1,11 +1,12 @@
-"""API keys and platform superadmins. The tables are global: they decide the tenant scope."""
+"""API keys, platform superadmins, sessions. The tables are global: they decide the tenant scope."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, Index, Text, text
+from sqlalchemy import JSON, ForeignKey, Index, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -42,3 +43,27 @@ class PlatformAdmin(db.Model):  # type: ignore[name-defined]
 
     subject: Mapped[str] = mapped_column(Text, primary_key=True)
     created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+
+
+class ConsoleSession(db.Model):  # type: ignore[name-defined]
+    """A browser that is signed in to the console. The secret is in its cookie, never here."""
+
+    __tablename__ = "console_sessions"
+
+    digest: Mapped[str] = mapped_column(Text, primary_key=True)
+    subject: Mapped[str] = mapped_column(Text)
+    org_id: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+    last_used_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+
+
+class ConsoleTicket(db.Model):  # type: ignore[name-defined]
+    """A secret that can be used once: a sign-in link, or the state of a sign-in that has begun."""
+
+    __tablename__ = "console_tickets"
+
+    digest: Mapped[str] = mapped_column(Text, primary_key=True)
+    subject: Mapped[str | None] = mapped_column(Text)
+    org_id: Mapped[str | None] = mapped_column(Text)
+    data: Mapped[dict[str, Any]] = mapped_column(JSON)
+    expires_at: Mapped[datetime] = mapped_column(Moment)

@@ -52,6 +52,11 @@ class Claims:
     subject: str
     org_id: str | None
 
+    @classmethod
+    def checked(cls, subject: Any, org_id: Any) -> Claims:
+        """The claims; Unauthenticated for one that is no text of 1 to 255 printable characters."""
+        return cls(_checked(subject), None if org_id is None else _checked(org_id))
+
 
 class TokenVerifier:
     """Checks signature, issuer, audience and times. It does not check role and tenant state.
@@ -104,10 +109,8 @@ class TokenVerifier:
             raise Unauthenticated(reason=REASONS.get(type(fault), INVALID)) from None
 
     def _claims(self, payload: Mapping[str, Any]) -> Claims:
-        org_id = payload.get(self._config.jwt_org_claim)
-        return Claims(
-            _checked(payload.get(self._config.jwt_subject_claim)),
-            None if org_id is None else _checked(org_id),
+        return Claims.checked(
+            payload.get(self._config.jwt_subject_claim), payload.get(self._config.jwt_org_claim)
         )
 
 

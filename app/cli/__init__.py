@@ -3,6 +3,7 @@
 from app.cli.access import access
 from app.cli.api_keys import api_keys
 from app.cli.audit import audit
+from app.cli.console import console
 from app.cli.custom_fields import custom_fields
 from app.cli.doctor.command import doctor
 from app.cli.emails import emails
@@ -27,6 +28,7 @@ COMMANDS = (
     access,
     api_keys,
     audit,
+    console,
     custom_fields,
     doctor,
     emails,

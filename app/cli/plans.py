@@ -21,17 +21,20 @@ from app.flags.schemas import PlanPresetCreateSchema
 plans = AppGroup("plans", help="Keep the plan presets in a file: export them, and apply changes.")
 
 
+MAX_SIZE = 2**24
+
+
 class _RolledBack(Exception):
     """Ends the savepoint of a dry run."""
 
 
 @plans.command("apply")
-@click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.argument("file", type=click.File("rb"))
 @click.option("--dry-run", is_flag=True, help="Show the difference, and change nothing.")
 @click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
 @json_option
 @operator
-def apply(file: IO[str], dry_run: bool, force: bool, as_json: bool) -> None:
+def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
     """Create and change plan presets as FILE says (YAML, - is standard input).
 
     All is applied in one transaction, or nothing. FILE has the form that flask plans export prints.
@@ -61,9 +64,10 @@ def export(as_json: bool) -> None:
         click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
 
 
-def _read(text: str) -> Sequence[dict[str, Any]]:
+def _read(text: bytes) -> Sequence[dict[str, Any]]:
     """The presets of a file; raises UsageError for another form."""
     try:
+        _check_size(text)
         # By way of JSON: a date or another type of YAML alone is refused.
         document = json.loads(json.dumps(yaml.safe_load(text), allow_nan=False))
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as fault:
@@ -84,3 +88,27 @@ def _read(text: str) -> Sequence[dict[str, Any]]:
     if len(set(names)) < len(names):
         raise click.UsageError("A plan is in the file twice.")
     return found
+
+
+def _check_size(text: bytes) -> None:
+    """Raise UsageError where the document is too large after its aliases are replaced."""
+    size = 0
+    sizes: dict[str | None, int] = {}
+    opened: list[tuple[str | None, int]] = []
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        match event:
+            case yaml.AliasEvent():
+                size += sizes.get(event.anchor, 0)
+            case yaml.ScalarEvent():
+                sizes[event.anchor] = len(event.value) + 1
+                size += sizes[event.anchor]
+            case yaml.CollectionStartEvent():
+                opened.append((event.anchor, size))
+                size += 1
+            case yaml.CollectionEndEvent():
+                anchor, before = opened.pop()
+                sizes[anchor] = size - before
+        if size > MAX_SIZE:
+            raise click.UsageError(
+                f"The file has more than {MAX_SIZE} characters with its aliases."
+            )

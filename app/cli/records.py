@@ -61,7 +61,7 @@ def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         values: dict[str, Any] = schema().load(dict(given))
     except Invalid as refusal:
-        faults = [f"{entry['loc'][0]}: {entry['msg']}" for entry in refusal.errors]
+        faults = [f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in refusal.errors]
         raise click.UsageError("; ".join(faults)) from None
     errors = list(schema().rules(values))
     if errors:

@@ -203,13 +203,17 @@ def show_plan(tenant: str, as_json: bool) -> None:
 @click.argument("tenant")
 @click.argument("plan_name", metavar="PLAN")
 @click.option("--until", help="When the plan ends (RFC 3339); by default when it is cleared.")
-@click.option("--reason", required=True, help="Such as pilot, comped or internal.")
+@click.option("--reason", help="Such as pilot, comped or internal; by default as it was.")
 @json_option
 @operator
-def set_plan(tenant: str, plan_name: str, until: str | None, reason: str, as_json: bool) -> None:
+def set_plan(
+    tenant: str, plan_name: str, until: str | None, reason: str | None, as_json: bool
+) -> None:
     """Assign PLAN to a tenant, before every subscription; again to change or extend it."""
     row = find_tenant(tenant)
-    given = {"plan_name": plan_name, "until": until, "reason": reason}
+    given = {"plan_name": plan_name, "until": until}
+    if reason is not None:
+        given["reason"] = reason
     values = checked(PlanAssignmentSchema, given)
     plan_assignments.assign(row.id, **values, actor=SYSTEM_CLI)
     _print_plan(row, as_json=as_json)

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -75,8 +74,9 @@ class Outgoing:
             self._session.mount("https://", _PublicAdapter())
             del self._session.adapters["http://"]
         else:
-            self._session.mount("https://", _Adapter())
-            self._session.mount("http://", _Adapter())
+            adapter = _Adapter()
+            self._session.mount("https://", adapter)
+            self._session.mount("http://", adapter)
 
     def send(
         self,
@@ -267,13 +267,17 @@ class _Adapter(HTTPAdapter):
     Without it each connection would read the certificate authorities again, which takes 20 ms.
     """
 
+    def __init__(self) -> None:
+        self._tls = ssl.create_default_context()  # with the system's certificate authorities
+        super().__init__()
+
     def init_poolmanager(self, *_: Any, **__: Any) -> None:
-        super().init_poolmanager(KEPT_HOSTS, KEPT_CONNECTIONS, ssl_context=_tls_context())
+        super().init_poolmanager(KEPT_HOSTS, KEPT_CONNECTIONS, ssl_context=self._tls)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         is_new = proxy not in self.proxy_manager
-        manager = super().proxy_manager_for(proxy, **options, ssl_context=_tls_context())
+        manager = super().proxy_manager_for(proxy, **options, ssl_context=self._tls)
         if is_new:
             manager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
         return manager
@@ -303,17 +307,12 @@ class _PublicAdapter(IPFilterAdapter, _Adapter):
         return host, options
 
 
-@cache
-def _tls_context() -> ssl.SSLContext:
-    """The context with the system's certificate authorities."""
-    return ssl.create_default_context()
-
-
 def _reason(fault: BaseException) -> str:
     """The type of the first fault, without values such as addresses."""
     inner = fault.args[0] if fault.args else None
     while isinstance(inner, BaseException):
-        fault = getattr(inner, "reason", None) or inner
+        reason = getattr(inner, "reason", None)  # a text for faults of TLS
+        fault = reason if isinstance(reason, BaseException) else inner
         inner = fault.args[0] if fault.args else None
     return type(fault).__name__
 

@@ -10,9 +10,12 @@ import flask_migrate
 from flask import current_app
 from flask.cli import ScriptInfo, pass_script_info, with_appcontext
 
+from app.auth import sessions
 from app.cli.base import json_option, print_json
 from app.cli.tokens import require_signing_key
-from app.dev.demo.seed import seed_demo
+from app.console.sign_in import LINK, link_url
+from app.core.db.transactions import transaction
+from app.dev.demo.seed import DATA, seed_demo
 from app.dev.engines.sharing import exit_on
 from app.dev.processes import check_port, serve
 from app.extensions import db
@@ -37,6 +40,11 @@ def dev(info: ScriptInfo, port: int) -> None:
     serve(app, port=port, ready=lambda url: click.echo(welcome(url, demo)))
 
 
+def _sign_in_link(base_url: str) -> str:
+    with transaction():
+        return link_url(base_url, sessions.create_ticket(LINK, subject=DATA["platform_subject"]))
+
+
 def welcome(url: str, demo: dict[str, Any]) -> str:
     """The addresses, tokens and first requests to try."""
     tenant = demo["tenants"][0]
@@ -47,6 +55,8 @@ def welcome(url: str, demo: dict[str, Any]) -> str:
     lines = [
         f"\nThe service is ready: {url}",
         f"Documentation:        {url}/docs",
+        f"Console, once within ten minutes (later: flask console link --superadmin):"
+        f"\n  {_sign_in_link(url)}",
         f"\nTokens, for seven days:\n  superadmin:\n  {demo['platform_token']}",
         *owners,
         f"\nTry:\ncurl -s {url}/v1/users {as_owner}",

@@ -20,10 +20,16 @@ from app.core.db.transactions import transaction
 BATCH = 1000  # events in one transaction
 MAX_BYTES = 20 * 1024  # of an event; a larger one is truncated
 
+FROZEN = "5s"  # after which PostgreSQL ends the transaction of a process that sends nothing
+
 LOCK_KEY = 7_021_117  # of the advisory lock; who holds it gives positions, or lets nobody do it
 TRY_LOCK = Statement(
     "events.try_lock",
-    select(func.pg_try_advisory_xact_lock(LOCK_KEY).label("is_mine"), *tenancy.ENTER_PLATFORM),
+    select(
+        func.pg_try_advisory_xact_lock(LOCK_KEY).label("is_mine"),
+        func.set_config("idle_in_transaction_session_timeout", FROZEN, True),
+        *tenancy.ENTER_PLATFORM,
+    ),
 )
 SEQUENCE = Statement(
     "events.sequence",

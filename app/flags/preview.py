@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, Text, bindparam, text
+from sqlalchemy import ARRAY, BigInteger, Boolean, Text, bindparam, text
 
 from app.core.db.queries import check_precondition, get_row
 from app.core.db.statements import Statement
 from app.core.json_text import differs
-from app.flags.flag_types import UNLIMITED, FlagType
+from app.flags.flag_types import UNLIMITED, FlagType, Period
 from app.flags.models import PlanPreset
 from app.flags.presets import COUNT_USES, lost_flags, writable_fields
 
@@ -21,20 +21,23 @@ from app.flags.presets import COUNT_USES, lost_flags, writable_fields
 FIND_ABOVE = Statement(
     "plan_presets.find_tenants_above",
     text(
-        "SELECT l.feature, count(*) AS tenants, max(u.used) AS most_used"
-        " FROM unnest(CAST(:features AS text[]), CAST(:limits AS bigint[])) AS l (feature, most)"
+        "SELECT l.feature, count(DISTINCT t.id) AS tenants, max(u.used) AS most_used"
+        " FROM unnest(CAST(:features AS text[]), CAST(:limits AS bigint[]),"
+        " CAST(:starts_anew AS boolean[])) AS l (feature, most, starts_anew)"
         " JOIN tenants t ON t.plan_name = :name"
         " CROSS JOIN LATERAL ("
         " SELECT c.used FROM usage_counters c WHERE l.feature <> 'seats'"
         " AND c.tenant_id = t.id AND c.feature = l.feature AND c.period_start <= now()"
-        " AND (c.period_end IS NULL OR c.period_end > now())"
+        " AND CASE WHEN l.starts_anew THEN c.period_end > now() ELSE c.period_end IS NULL END"
         " UNION ALL SELECT count_seats(t.id) WHERE l.feature = 'seats') u"
         " WHERE u.used > l.most AND NOT EXISTS (SELECT FROM feature_overrides o"
         " WHERE o.tenant_id = t.id AND o.plan_preset_id = :preset_id AND o.flag_key = l.feature"
         " AND (o.expires_at IS NULL OR o.expires_at > now()))"
         " GROUP BY l.feature ORDER BY l.feature"
     ).bindparams(
-        bindparam("features", type_=ARRAY(Text)), bindparam("limits", type_=ARRAY(BigInteger))
+        bindparam("features", type_=ARRAY(Text)),
+        bindparam("limits", type_=ARRAY(BigInteger)),
+        bindparam("starts_anew", type_=ARRAY(Boolean)),
     ),
     prepare=False,
 )
@@ -114,7 +117,7 @@ def preview(preset_id: UUID | str, values: Mapping[str, Any]) -> Preview:
 
 def _lowered(
     old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, int]]:
+) -> Iterator[Mapping[str, Any]]:
     """The limits of ``new`` that are lower than before, or were no limits before."""
     for key, flag in new.items():
         limit, before = flag["default_value"], old.get(key, {})
@@ -122,20 +125,21 @@ def _lowered(
             continue
         was_limit = before.get("flag_type") == FlagType.LIMIT
         if not was_limit or before["default_value"] == UNLIMITED or limit < before["default_value"]:
-            yield key, limit
+            yield flag
 
 
 def _limits_below_usage(
-    preset: PlanPreset, lowered: Sequence[tuple[str, int]]
+    preset: PlanPreset, lowered: Sequence[Mapping[str, Any]]
 ) -> list[LimitBelowUsage]:
     if not lowered:
         return []
-    limits = dict(lowered)
+    limits = {flag["flag_key"]: flag["default_value"] for flag in lowered}
     found = FIND_ABOVE.all(
         name=preset.name,
         preset_id=preset.id,
         features=list(limits),
         limits=list(limits.values()),
+        starts_anew=[flag["metering"]["period"] != Period.NONE for flag in lowered],
     )
     return [
         LimitBelowUsage(row.feature, limits[row.feature], row.tenants, row.most_used)

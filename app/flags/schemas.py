@@ -31,6 +31,7 @@ from app.flags.flag_types import (
 )
 
 MAX_THRESHOLDS = 10
+MAX_FLAGS = 1000  # of a preset; each evaluation reads them
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
 EXPIRY = {"description": "In the future; then the preset's value applies again. Null: no expiry."}
 DISPLAY_NAME = {"description": "For people; may change while the plan is in use."}
@@ -87,6 +88,12 @@ class Thresholds(ListOf):
     """Percentages of a limit."""
 
     keywords = {"maxItems": MAX_THRESHOLDS, "examples": [[80, 100]]}
+
+
+class PresetFlags(ListOf):
+    """The flags of a preset."""
+
+    keywords = {"maxItems": MAX_FLAGS}
 
 
 class MeteringSchema(Schema):
@@ -151,7 +158,7 @@ class PlanPresetCreateSchema(Schema):
     examples = EXAMPLES
 
     name = Str(required=True, min_length=1, max_length=255)
-    flags = ListOf(Nested(PresetFlagSchema), load_default=list)
+    flags = PresetFlags(Nested(PresetFlagSchema), load_default=list)
     display_name = Str(metadata=DISPLAY_NAME)
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
@@ -167,7 +174,7 @@ class PlanPresetUpdateSchema(Schema):
     created_at = AwareDateTime()
     updated_at = AwareDateTime()
     name = Str(min_length=1, max_length=255)
-    flags = ListOf(Nested(PresetFlagSchema))
+    flags = PresetFlags(Nested(PresetFlagSchema))
     display_name = Str(metadata=DISPLAY_NAME)
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:

@@ -41,7 +41,7 @@ from app.tenants import slugs
 from app.tenants.models import Tenant
 from app.tenants.service import TenantDeleting
 from app.users import service as users
-from app.users.emails import check_all_free
+from app.users.emails import check_claims
 from app.users.models import User
 
 ATTEMPTS = 2  # the second one sees the rows that another transaction has just added
@@ -154,7 +154,7 @@ class _Set:
             for tenant_id, created in self._replanned.items():
                 follow_plan(tenant_id, created, actor=self._actor)
         users.index_meta_data((user, {}) for user in self._new_users)
-        check_all_free(self._claimants)
+        check_claims(*(user for user in self._claimants if user.is_active))
         seats.check_within_limits(self._joined, actor=self._actor)
         self._run(last, results)
         return [results[line.number] for line in self._lines]
@@ -198,6 +198,7 @@ class _Set:
         tenant, rows, values = self._rows.tenant_of(line), self._rows, _own(line)
         known = rows.users.get((tenant.id, values["idp_user_id"]))
         if known is None:
+            tenants.check_accepts_people(tenant)
             user = users.insert_in(tenant, values, actor=self._actor)
             rows.add_user(user)
             self._new_users.append(user)

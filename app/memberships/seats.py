@@ -3,7 +3,7 @@
 The database function ``lock_seat_limit`` locks the tenant's row where there is a limit, and then
 counts. So the second of two concurrent changes sees the result of the first. Its result is JSON:
 the limit with the seats that are ``used``, and in ``announced`` the highest threshold of
-``warn_at`` that was recorded; None without a limit.
+``warn_at`` that was recorded for this limit; None without a limit.
 """
 
 from __future__ import annotations
@@ -86,12 +86,16 @@ _new_counter = insert(UsageCounter).values(
     period_start=EPOCH,
     used=0,
     announced=bindparam("announced"),
+    announced_limit=bindparam("limit"),
 )
 SET_ANNOUNCED = Statement(
     "usage_counters.set_announced_seats",
     _new_counter.on_conflict_do_update(
         index_elements=UsageCounter.__table__.primary_key.columns,
-        set_={"announced": _new_counter.excluded.announced},
+        set_={
+            "announced": _new_counter.excluded.announced,
+            "announced_limit": _new_counter.excluded.announced_limit,
+        },
     ),
 )
 """The counter of seats has only the threshold; the seats are counted from the memberships."""
@@ -154,7 +158,7 @@ def _announce(limit: Mapping[str, Any], used: int, tenant_id: UUID, *, actor: Ac
     ]
     if not crossed:
         return
-    SET_ANNOUNCED.execute(tenant_id=tenant_id, announced=crossed[-1])
+    SET_ANNOUNCED.execute(tenant_id=tenant_id, announced=crossed[-1], limit=limit["most"])
     with inserts_in_one_statement():
         for percent in crossed:
             limit_events.announce(

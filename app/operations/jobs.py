@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.auth import sessions
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
 from app.core.http import idempotency
@@ -15,6 +16,13 @@ def forget_idempotency_keys() -> None:
     """Delete the expired idempotency keys."""
     with transaction():
         idempotency.forget_expired()
+
+
+@job(queue=Queue.MAINTENANCE, every=3600)
+def forget_console_sessions() -> None:
+    """Delete the console's ended sessions and unused sign-in links."""
+    with transaction():
+        sessions.forget_expired()
 
 
 @job(queue=Queue.MAINTENANCE, every=600)

@@ -106,7 +106,7 @@ WITH limits AS (
     WHERE l.feature <> 'seats' AND (l.most > -1 AND c.used > l.most OR EXISTS (
         SELECT FROM feature_overrides o WHERE o.tenant_id = t.id AND o.flag_key = l.feature
     ))
-    UNION ALL
+    UNION  -- a counter of another period can be there too
     SELECT t.id, t.slug, l.feature
     FROM limits l
     JOIN tenants t ON t.plan_name = l.name

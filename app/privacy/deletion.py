@@ -183,9 +183,12 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
 
 
 def _delete_answers(deletion: Any, idp_org_id: str) -> Any:
-    """Delete the faults of imports, and the next stored answers that contain the tenant's id."""
+    """Delete faults of imports, sessions, and the next stored answers with the tenant's id."""
     faults = statements.DELETE_FAULTS.execute(idp_org_id=idp_org_id)
     deletion = _counted(deletion, "import_faults", faults)
+    sessions = statements.DELETE_SESSIONS.execute(idp_org_id=idp_org_id)
+    sessions += statements.DELETE_TICKETS.execute(idp_org_id=idp_org_id)
+    deletion = _counted(deletion, "console_sessions", sessions)
     count = statements.DELETE_ANSWERS.execute(text=str(deletion.tenant_id), limit=BATCH)
     deletion = _counted(deletion, "idempotency_keys", count)
     return deletion if count == BATCH else _at(deletion, DeletionStage.ROWS)

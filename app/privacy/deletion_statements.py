@@ -147,6 +147,12 @@ DELETE_ORGANIZATION = _statement(
 DELETE_FAULTS = _statement(
     "import_faults.delete_of_tenant", "DELETE FROM import_faults WHERE idp_org_id = :idp_org_id"
 )
+DELETE_SESSIONS = _statement(
+    "console_sessions.delete_of_tenant", "DELETE FROM console_sessions WHERE org_id = :idp_org_id"
+)
+DELETE_TICKETS = _statement(
+    "console_tickets.delete_of_tenant", "DELETE FROM console_tickets WHERE org_id = :idp_org_id"
+)
 DELETE_ANSWERS = _statement(
     "idempotency_keys.delete_of_tenant",
     """

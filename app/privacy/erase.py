@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ARRAY, Connection, Text, cast, delete, func, insert, select, text, update
 
 from app.audit.models import AuditEvent
-from app.auth.models import ApiKey, PlatformAdmin
+from app.auth.models import ApiKey, ConsoleSession, ConsoleTicket, PlatformAdmin
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db.tenancy import PLATFORM_TENANT_ID
@@ -59,6 +59,7 @@ ACTORS: dict[Any, tuple[str, ...]] = {
     PlanAssignment: ("created_by",),
 }
 """Columns that name the actor of a request."""
+SESSIONS = (ConsoleSession.__table__, ConsoleTicket.__table__)
 MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when the erasure begins
 # A worker locks the row of the event that it applies, so it waits for this lock, or this for it.
 STOP_INBOX = text("LOCK TABLE webhook_events, imports IN EXCLUSIVE MODE")
@@ -167,6 +168,7 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),
         (ScimUser.__table__, ScimUser.id.in_(users)),
         (OBJECTS, of_subjects(subjects, person.organization)),
+        *((table, _is_signed_in(table, person)) for table in SESSIONS),
     ):
         _run(connection, delete(table).where(condition), done)
     for user_id in users:
@@ -179,6 +181,14 @@ def _clear_rows(connection: Connection, person: Person, done: Counter[str]) -> N
     _run(connection, ended.where(table.c.user_id.in_(users)), done)
     if person.only_in is None:
         _clear_platform(connection, person, done)
+
+
+def _is_signed_in(table: Any, person: Person) -> Any:
+    """The condition of the person's sessions of the console; in one tenant only those there."""
+    condition = table.c.subject.in_(sorted(person.subjects))
+    if person.only_in is not None:
+        condition &= table.c.org_id == person.organization
+    return condition
 
 
 def _clear_platform(connection: Connection, person: Person, done: Counter[str]) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, Select, Table, and_, cast, func, or_, select, union
 from sqlalchemy.dialects import postgresql
 
-from app.auth.models import PlatformAdmin
+from app.auth.models import ConsoleSession, ConsoleTicket, PlatformAdmin
 from app.core.json_text import plain
 from app.custom_fields.models import IndexRow
 from app.extensions import db
@@ -84,6 +84,15 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
             connection,
             select(PlatformAdmin.__table__).where(PlatformAdmin.subject.in_(person.subjects)),
         ),
+        **{
+            model.__tablename__: _reader(
+                connection,
+                select(*(column for column in model.__table__.c if column.name != "digest")).where(
+                    model.subject.in_(person.subjects)
+                ),
+            )
+            for model in (ConsoleSession, ConsoleTicket)
+        },
         **contacts,
         "identity_objects": _reader(
             connection, select(OBJECTS).where(of_subjects(person.subjects))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.core import json_text
 from app.core.errors import AppError, BadRequest, Invalid
 from app.memberships.seats import SeatLimit
-from app.users.emails import EmailTaken
+from app.users.emails import EmailTaken, ErasureRequested
 from app.users.service import IdpUserIdTaken
 
 SCIM_JSON = "application/scim+json"
@@ -34,7 +34,7 @@ def invalid_value(detail: str) -> ScimError:
 def translate(error: AppError) -> AppError:
     """An error of the services as SCIM answers it.
 
-    A directory would send a 409 again; so a limit of seats is 403.
+    A directory would send a 409 again; so a limit of seats, or a requested erasure, is 403.
     """
     match error:
         case Invalid():
@@ -43,7 +43,7 @@ def translate(error: AppError) -> AppError:
             return ScimError(400, error.detail, scim_type="invalidSyntax")
         case EmailTaken() | IdpUserIdTaken():
             return not_unique(error.detail)
-        case SeatLimit():
+        case SeatLimit() | ErasureRequested():
             return ScimError(403, error.detail)
     return error
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
-from app.core.db.models import Attributed, Moment, TenantRow
+from app.core.db.models import Attributed, Moment, TenantRow, updated_index
 from app.extensions import db
 
 
@@ -84,6 +84,7 @@ class ScimConnection(Attributed, TenantRow):
             Index(None, "old_digest"),
             Index(None, "tenant_id", "created_at", "id"),
             Index(None, "created_at", "id"),
+            updated_index(),
         )
 
 

@@ -5,6 +5,7 @@ It also announces the coming end of assigned plans.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
@@ -15,6 +16,8 @@ from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
 from app.subscriptions import plan_assignments, plans
 
+log = logging.getLogger(__name__)
+
 BATCH = 500  # tenants
 
 
@@ -22,8 +25,8 @@ BATCH = 500  # tenants
 def follow_plans() -> None:
     """End the assigned plans that are over, and follow presets that were created later.
 
-    Each tenant has a transaction of its own. It is harmless to run it twice. The coming ends are
-    announced in batches.
+    Each tenant has a transaction of its own: one that fails is logged and delays no other. It is
+    harmless to run it twice. The coming ends are announced in batches.
     """
     has_more = True
     while has_more:
@@ -37,14 +40,19 @@ def follow_plans() -> None:
 def _each(find: Callable[..., Sequence[UUID]], bring: Callable[..., object]) -> None:
     """Call ``bring`` for each tenant that ``find`` names, until it names no other one."""
     done: set[UUID] = set()
+    failed = 0
     while True:
         with transaction():
             tenancy.enter(tenancy.PLATFORM)
-            found = set(find(limit=BATCH)) - done
+            found = set(find(limit=BATCH + failed)) - done
         if not found:
             return
         for tenant_id in found:
-            transactions.run(partial(_bring, bring, tenant_id))
+            try:
+                transactions.run(partial(_bring, bring, tenant_id))
+            except Exception:
+                log.exception("plan_not_followed", extra={"tenant_id": str(tenant_id)})
+                failed += 1
         done |= found
 
 

@@ -90,11 +90,12 @@ def assign(
     *,
     plan_name: str,
     until: datetime | None,
-    reason: str,
+    reason: str | None = None,
     actor: Actor,
 ) -> None:
     """Give the tenant a plan, or change its assigned plan; ``until`` None: until it is deleted.
 
+    ``reason`` None keeps that of the assigned plan; it is empty for a new one.
     Raises Invalid for an end in the past and a plan without a preset, and NotFound.
     """
     check_future(until, ("body", "until"))
@@ -103,8 +104,10 @@ def assign(
         fault = value_error(["body", "plan_name"], "there is no such plan preset", plan_name)
         raise Invalid(fault)
     queries.check_precondition(tenant)
-    values = {"plan_name": plan_name, "until": until, "reason": reason}
     known = queries.find_row(PlanAssignment, tenant_id=tenant.id)
+    if reason is None:
+        reason = "" if known is None else known.reason
+    values = {"plan_name": plan_name, "until": until, "reason": reason}
     before = {} if known is None else {name: getattr(known, name) for name in FIELDS}
     changed = [name for name in FIELDS if known is None or differs(before[name], values[name])]
     if not changed:

@@ -161,12 +161,15 @@ def find_behind(*, limit: int) -> Sequence[UUID]:
 
     A preset without such tenants is not looked at again: :func:`follow_plan` finds it.
     """
+    found: list[UUID] = []
     for plan_name in FIND_NEW_PLANS.scalars():
-        found = FIND_BEHIND.scalars(plan_name=plan_name, limit=limit)
-        if found:
-            return found
-        SET_FOLLOWED.execute(plan_name=plan_name)
-    return []
+        behind = FIND_BEHIND.scalars(plan_name=plan_name, limit=limit - len(found))
+        if not behind:
+            SET_FOLLOWED.execute(plan_name=plan_name)
+        found += behind
+        if len(found) == limit:
+            break
+    return found
 
 
 def default_plan() -> str:

@@ -256,9 +256,11 @@ class PlanAssignmentSchema(Schema):
         metadata={"description": "When the plan ends, in the future. Null: when it is deleted."},
     )
     reason = Str(
-        required=True,
         max_length=500,
-        metadata={"description": "Such as pilot, comped or internal; the explanation shows it."},
+        metadata={
+            "description": "Such as pilot, comped or internal; the explanation shows it. Without it "
+            "an assigned plan keeps its reason."
+        },
     )
 
 
@@ -271,6 +273,7 @@ class TrialSchema(PlanAssignmentSchema):
         "next_plan_name": "free",
     }
 
+    reason = Str(required=True)
     next_plan_name = Str(
         required=True, metadata={"description": "The plan that the tenant has afterwards."}
     )

@@ -10,6 +10,7 @@ from flask import current_app
 
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
+from app.core.clock import utcnow
 from app.core.db import queries, transactions
 from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
@@ -48,7 +49,7 @@ class IdpOrgIdDeleted(Conflict):
 
 
 class TenantDeleting(Conflict):
-    """The tenant's deletion is requested, so it cannot be activated."""
+    """The deletion is requested, so the tenant stays suspended; when it is due, nobody is added."""
 
     code = "tenant_deleting"
     detail = "This tenant will be deleted; restore it first."
@@ -116,6 +117,15 @@ def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) ->
         slugs.check(values["slug"])
     queries.check_precondition(tenant)
     return _change(tenant, values, "tenant.updated", actor)
+
+
+def check_accepts_people(tenant: Tenant) -> None:
+    """Raise TenantDeleting if the tenant's deletion is due.
+
+    A deletion that has dealt with the people does not look for others.
+    """
+    if tenant.deletes_at is not None and tenant.deletes_at <= utcnow():
+        raise TenantDeleting
 
 
 def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenant:

@@ -19,7 +19,8 @@ class UsageCounter(db.Model):  # type: ignore[name-defined]
 
     The period includes ``period_start`` and excludes ``period_end``. A limit with the period
     ``none`` starts in 1970 and has no end. ``announced`` is the highest threshold, in percent,
-    whose crossing was recorded.
+    whose crossing was recorded, and ``announced_limit`` the limit at that count: where the period is
+    ``none``, the thresholds of another limit are recorded again.
     """
 
     __tablename__ = "usage_counters"
@@ -31,6 +32,7 @@ class UsageCounter(db.Model):  # type: ignore[name-defined]
     period_end: Mapped[datetime | None] = mapped_column(Moment)
     used: Mapped[int] = mapped_column(BigInteger)
     announced: Mapped[int] = mapped_column(SmallInteger)
+    announced_limit: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class UsageKey(db.Model):  # type: ignore[name-defined]

@@ -1,39 +1,45 @@
-"""E-mail addresses of users: compared without case, and unique among a tenant's active users."""
+"""What is checked of users after they are written, by one statement.
+
+E-mail addresses are compared without case, and unique among a tenant's active users. A user whose
+erasure is requested is not active.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Sequence
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import and_, case, exists, func, select
 
 from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.statements import Statement
 from app.core.errors import Conflict
-from app.users.models import User
+from app.users.models import User, UserErasure
 
 MAX_KEY = 2048  # bytes; an entry of a B-tree index has at most 2,704
 
-_claimed = rows_from_arrays(User, ("tenant_id", "email_key", "id")).subquery("claimed").c
+CLAIM = ("tenant_id", "email_key", "id", "is_active")
+
+_claimed = rows_from_arrays(User, CLAIM).subquery("claimed").c
+_is_taken = func.email_is_taken(_claimed.tenant_id, _claimed.email_key, _claimed.id)
+_is_erased = exists().where(
+    UserErasure.tenant_id == _claimed.tenant_id, UserErasure.user_id == _claimed.id
+)
 _claims = (
     select(
-        func.email_is_taken(_claimed.tenant_id, _claimed.email_key, _claimed.id).label("is_taken")
+        case((_claimed.email_key != "", _is_taken)).label("is_taken"),
+        and_(_claimed.is_active, _is_erased).label("is_erased"),
     )
     .order_by(_claimed.tenant_id, _claimed.email_key)  # the same order in each transaction
     .subquery("claims")
+    .c
 )
-
-IS_TAKEN = Statement(
-    "users.lock_email",
+CHECK_CLAIMS = Statement(
+    "users.lock_emails",
     select(
-        func.email_is_taken(bindparam("tenant_id"), bindparam("email_key"), bindparam("user_id"))
+        func.bool_or(_claims.is_taken).label("is_taken"),
+        func.bool_or(_claims.is_erased).label("is_erased"),
     ),
-)
-
-
-ANY_IS_TAKEN = Statement(
-    "users.lock_emails", select(func.coalesce(func.bool_or(_claims.c.is_taken), False))
 )
 
 
@@ -42,6 +48,13 @@ class EmailTaken(Conflict):
 
     code = "email_taken"
     detail = "Another active user of this tenant has this e-mail address."
+
+
+class ErasureRequested(Conflict):
+    """The user's erasure is requested, so the user cannot be activated."""
+
+    code = "erasure_requested"
+    detail = "The erasure of this user is requested, so the user cannot be activated."
 
 
 def email_key(address: str) -> str:
@@ -55,22 +68,18 @@ def email_key(address: str) -> str:
     return key if len(encoded) <= MAX_KEY else hashlib.sha256(encoded).hexdigest()
 
 
-def check_free(user: User) -> None:
-    """Raise EmailTaken if another active user of the tenant has the address of ``user``.
+def check_claims(*users: User) -> None:
+    """Raise EmailTaken if another active user of the tenant has the address of one of ``users``.
 
-    Call it after the row is written. It first waits for other transactions that check the same
-    address, so of two at once one succeeds.
+    Raise ErasureRequested if one is active whose erasure is requested. Call it after the rows are
+    written. It first waits for other transactions that check the same addresses, so of two at once
+    one succeeds.
     """
-    values = {"tenant_id": user.tenant_id, "email_key": user.email_key, "user_id": user.id}
-    if user.email_key and IS_TAKEN.scalar(**values):
+    if not users:
+        return
+    rows = [{name: getattr(user, name) for name in CLAIM} for user in users]
+    found = CHECK_CLAIMS.first(**as_arrays(rows))
+    if found.is_erased:
+        raise ErasureRequested
+    if found.is_taken:
         raise EmailTaken
-
-
-def check_all_free(users: Sequence[User]) -> None:
-    """:func:`check_free` of each user, by one statement."""
-    claimed = [user for user in users if user.email_key and user.is_active]
-    if claimed:
-        names = ("tenant_id", "email_key", "id")
-        rows = [{name: getattr(user, name) for name in names} for user in claimed]
-        if ANY_IS_TAKEN.scalar(**as_arrays(rows)):
-            raise EmailTaken

@@ -17,8 +17,9 @@ from app.includes import HISTORY, TENANT
 from app.memberships.directories import ManagedByDirectory
 from app.memberships.owners import LastOwner, OwnerOnly
 from app.memberships.seats import SeatLimit
+from app.tenants.service import TenantDeleting
 from app.users import service
-from app.users.emails import EmailTaken
+from app.users.emails import EmailTaken, ErasureRequested
 from app.users.includes import MEMBERSHIPS
 from app.users.models import User
 from app.users.schemas import (
@@ -51,7 +52,7 @@ def list_users(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(UserCreateSchema)
 @blp.response(201, UserSchema)
-@blp.raises(IdpUserIdTaken, EmailTaken)
+@blp.raises(TenantDeleting, IdpUserIdTaken, EmailTaken)
 def create(query: dict[str, Any], body: dict[str, Any]) -> User:
     """Create a user."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
@@ -76,6 +77,7 @@ def get(user_id: str) -> User:
     LastOwner,
     IdpUserIdTaken,
     EmailTaken,
+    ErasureRequested,
     SeatLimit,
     ManagedByDirectory,
 )

@@ -25,7 +25,7 @@ from app.search import writer as terms
 from app.search.models import EntityType
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
-from app.users.emails import check_free, email_key
+from app.users.emails import check_claims, email_key
 from app.users.models import User
 
 IS_OWNER = owners.is_owner(User)
@@ -76,11 +76,13 @@ def list_users(
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     """Create an active user of a tenant.
 
-    Raises NotFound for an unknown tenant, IdpUserIdTaken and EmailTaken. Raises Invalid for
-    ``meta_data`` that is too large or does not satisfy the tenant's custom fields.
+    Raises NotFound for an unknown tenant, TenantDeleting, IdpUserIdTaken and EmailTaken. Raises
+    Invalid for ``meta_data`` that is too large or does not satisfy the tenant's custom fields.
     """
-    user = create_in(tenants.get_tenant(tenant_id), values, actor=actor)
-    check_free(user)
+    tenant = tenants.get_tenant(tenant_id)
+    tenants.check_accepts_people(tenant)
+    user = create_in(tenant, values, actor=actor)
+    check_claims(user)
     return user
 
 
@@ -126,8 +128,9 @@ def update(
 
     Raises ProviderField if a tenant's actor changes ``idp_user_id``, OwnerOnly, IdpUserIdTaken or
     SeatLimit, ManagedByDirectory for a user whom a directory provisions, and LastOwner unless
-    ``allow_ownerless``. Raises EmailTaken for the address of another
-    active user, unless the user has it already and stays as active as before.
+    ``allow_ownerless``. Raises EmailTaken for the address of another active user, unless the user
+    has it already and stays as active as before. Raises ErasureRequested if a user becomes active
+    whose erasure is requested.
     """
     deactivates, activates = (values.get("is_active") is state for state in (False, True))
     further = [LOCKED_OWNERS] if deactivates else [SEAT_LIMIT] if activates else []
@@ -156,7 +159,7 @@ def update(
         if activates and "is_active" in change.after:
             seats.take(rest[0], user.tenant_id, actor=actor)
         if claims_address(before, user):
-            check_free(user)
+            check_claims(user)
         _record_update(user, change, actor=actor)
     return user
 

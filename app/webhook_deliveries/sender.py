@@ -79,15 +79,12 @@ class Sender:
 
         Without ``SECRETS_KEY`` none is claimed, because its secret cannot be read.
         """
-        self.record()
+        self._take(0)
         if self._is_woken or time.monotonic() >= self._next_look:
             self._is_woken = work.add_deliveries() == work.BATCH
             self._next_look = time.monotonic() + INTERVAL
         has_keys = bool(self._service.extensions["config"].secrets_key)
-        free = TOGETHER - self._running
-        claimed = work.claim(free) if free and has_keys else []
-        self._running += len(claimed)
-        return claimed
+        return self._exchange(TOGETHER - self._running + len(self._results) if has_keys else 0)
 
     def deliver(self, one: Work) -> None:
         """Attempt a delivery, in a thread of its own."""
@@ -98,10 +95,15 @@ class Sender:
         """Store the results that there are; after a fault they are still there."""
         self._take(0)
         if self._results:
-            disabled = work.record(self._results)
+            self._exchange(0)
+
+    def _exchange(self, most: int) -> list[Work]:
+        claimed, disabled = work.exchange(self._results, most)
+        self._running += len(claimed) - len(self._results)
+        if self._results:
             count_results(self._results, disabled)
-            self._running -= len(self._results)
             self._results = []
+        return claimed
 
     def wait(self) -> None:
         """Wait for a result or a message, at most :data:`INTERVAL`."""

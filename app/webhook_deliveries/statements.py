@@ -15,6 +15,7 @@ from sqlalchemy import (
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
+from app.events.positions import FROZEN
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
 
@@ -30,6 +31,8 @@ ENSURE_FEED = Statement(
 # Add the deliveries of the events after the feed's position, and move the position: both or none,
 # so each event gets its deliveries exactly once. The lock on the feed's row lets one sender at a
 # time do it. Of the events up to `last_position` none is missing, because positions have no gaps.
+# The index finds the endpoints of the event's tenant and of the platform; the function alone would
+# look at every endpoint for every event.
 ADD_DELIVERIES = Statement(
     "webhook_deliveries.add",
     text(
@@ -44,8 +47,11 @@ ADD_DELIVERIES = Statement(
         "    status, attempts, next_attempt_at)"
         "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
         "  FROM span"
-        "  JOIN events e ON e.position > span.first AND e.position <= span.last"
+        # The LIMIT lets PostgreSQL see that these are few of all events.
+        "  CROSS JOIN LATERAL (SELECT tenant_id, id, type FROM events"
+        "    WHERE position > span.first AND position <= span.last ORDER BY position LIMIT :batch) e"
         "  JOIN webhook_endpoints p ON p.is_active"
+        "    AND p.tenant_id IN (e.tenant_id, '00000000-0000-0000-0000-000000000000')"
         "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
         "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING"
         ") "
@@ -54,35 +60,51 @@ ADD_DELIVERIES = Statement(
     prepare=False,
 )
 
+# Who holds the lock claims. PostgreSQL ends the transaction of a process that is frozen meanwhile. The
+# commit does not wait for the disk: what a crash of PostgreSQL undoes is only made again.
 TRY_LOCK = Statement(
-    "webhook_deliveries.try_lock", select(func.pg_try_advisory_xact_lock(7_021_119))
+    "webhook_deliveries.try_lock",
+    select(
+        func.pg_try_advisory_xact_lock(7_021_119).label("is_mine"),
+        func.set_config("synchronous_commit", "off", True),
+        func.set_config("idle_in_transaction_session_timeout", FROZEN, True),
+    ),
 )
 
 # An endpoint may have `:together` deliveries at a time, one if it is failing, and `rate_limit` attempts
-# in a second. The deliveries of a suspended tenant wait.
+# in a second; all endpoints of a tenant, or of the platform, `:of_owner` at a time. The deliveries of a
+# suspended tenant wait.
 CLAIM = Statement(
     "webhook_deliveries.claim",
     text(
-        "WITH able AS ("
-        "  SELECT p.tenant_id, p.id, least("
-        "    CASE WHEN s.failing_since IS NULL THEN :together ELSE 1 END - ("
-        "      SELECT count(*) FROM webhook_deliveries d"
-        "      WHERE d.tenant_id = p.tenant_id AND d.endpoint_id = p.id"
-        "        AND d.status = 'sending' AND d.next_attempt_at > now()),"
+        "WITH queued AS ("
+        "  SELECT q.tenant_id, q.endpoint_id, ("
+        "    SELECT count(*) FROM webhook_deliveries d"
+        "    WHERE d.tenant_id = q.tenant_id AND d.endpoint_id = q.endpoint_id"
+        "      AND d.status = 'sending' AND d.next_attempt_at > now()) AS sending"
+        "  FROM queued_webhook_endpoints() q"
+        "), able AS ("
+        "  SELECT p.tenant_id, p.id,"
+        "    sum(queued.sending) OVER (PARTITION BY p.tenant_id) AS of_owner, least("
+        "    CASE WHEN s.failing_since IS NULL THEN :together ELSE 1 END - queued.sending,"
         "    p.rate_limit - CASE WHEN s.window_start > now() - interval '1 second'"
         "      THEN s.window_count ELSE 0 END) AS free"
-        "  FROM queued_webhook_endpoints() queued"
+        "  FROM queued"
         "  JOIN webhook_endpoints p ON p.tenant_id = queued.tenant_id AND p.id = queued.endpoint_id"
         "  JOIN webhook_endpoint_states s ON s.tenant_id = p.tenant_id AND s.endpoint_id = p.id"
         "  LEFT JOIN tenants t ON t.id = p.tenant_id"
         "  WHERE p.is_active AND coalesce(t.is_active, true)"
-        "), due AS ("
-        "  SELECT d.tenant_id, d.id FROM able CROSS JOIN LATERAL ("
+        "), ranked AS ("
+        "  SELECT d.*, able.of_owner"
+        "    + row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.next_attempt_at) AS place"
+        "  FROM able CROSS JOIN LATERAL ("
         "    SELECT d.tenant_id, d.id, d.next_attempt_at FROM webhook_deliveries d"
         "    WHERE d.tenant_id = able.tenant_id AND d.endpoint_id = able.id"
         "      AND d.next_attempt_at <= now()"
         "    ORDER BY d.next_attempt_at LIMIT greatest(able.free, 0)) d"
-        "  ORDER BY d.next_attempt_at LIMIT :most"
+        "), due AS ("
+        "  SELECT tenant_id, id FROM ranked WHERE place <= :of_owner"
+        "  ORDER BY next_attempt_at LIMIT :most"
         "), locked AS ("
         "  SELECT d.tenant_id, d.id FROM webhook_deliveries d JOIN due USING (tenant_id, id)"
         "  FOR UPDATE OF d SKIP LOCKED"
@@ -196,7 +218,7 @@ RESEND = Statement(
     ),
 )
 # Failed deliveries are due again. Events that have no delivery get one, up to the position whose
-# events have theirs.
+# events have theirs. A tenant's are found by the index of its events.
 RECOVER = Statement(
     "webhook_deliveries.recover",
     text(
@@ -215,6 +237,8 @@ RECOVER = Statement(
         "  FROM webhook_endpoints p JOIN events e ON e.created_at >= :since"
         "    AND e.id >= CAST(:first_id AS uuid)"
         "    AND e.position <= (SELECT position FROM webhook_feed)"
+        "    AND (e.tenant_id = CAST(:tenant_id AS uuid)"
+        "      OR CAST(:tenant_id AS uuid) = '00000000-0000-0000-0000-000000000000')"
         "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
         "  WHERE p.tenant_id = CAST(:tenant_id AS uuid) AND p.id = CAST(:id AS uuid)"
         "    AND NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.tenant_id = p.tenant_id"

@@ -29,6 +29,9 @@ from app.webhook_endpoints.models import DisabledReason
 
 BATCH = 1_000  # events whose deliveries are added by one transaction
 TOGETHER = 5  # deliveries of one endpoint at a time
+OF_OWNER = (
+    50  # deliveries of one tenant, or of the platform, at a time: half of what a sender makes
+)
 LEASE = 45  # seconds; more than an attempt takes
 FAILING_HOURS = 120  # of nothing but failure, after which an endpoint is disabled
 
@@ -47,17 +50,31 @@ def add_deliveries() -> int:
         return ADD_DELIVERIES.scalar(batch=BATCH) or 0
 
 
-def claim(most: int) -> list[Work]:
-    """Claim deliveries that are due, at most so many; none while another sender claims."""
-    with transactions.transaction():
+def exchange(results: Sequence[Result], most: int) -> tuple[list[Work], int]:
+    """Store what came of attempts, and claim deliveries that are due, at most ``most``.
+
+    None is claimed while another sender claims. Endpoints that answered 410 or fail for too long are
+    disabled; also returns how many. It is one transaction, because its round trips and its commit
+    limit how many deliveries a sender makes.
+    """
+
+    def both() -> tuple[list[Work], int]:
         tenancy.enter(tenancy.PLATFORM)
-        if not TRY_LOCK.scalar():
-            return []
-        ids = [UUID(found) for found in CLAIM.scalars(most=most, together=TOGETHER, lease=LEASE)]
-        if not ids:
-            return []
-        rows = LOAD.all(ids=ids)
-        events = find_events([row.WebhookDelivery.event_id for row in rows])
+        disabled = _record(results) if results else 0
+        return _claim(most) if most else [], disabled
+
+    return transactions.run(both)
+
+
+def _claim(most: int) -> list[Work]:
+    if not TRY_LOCK.first().is_mine:
+        return []
+    limits = {"most": most, "together": TOGETHER, "of_owner": OF_OWNER}
+    ids = [UUID(found) for found in CLAIM.scalars(**limits, lease=LEASE)]
+    if not ids:
+        return []
+    rows = LOAD.all(ids=ids)
+    events = find_events([row.WebhookDelivery.event_id for row in rows])
     return [
         Work(
             row.WebhookDelivery,
@@ -69,16 +86,7 @@ def claim(most: int) -> list[Work]:
     ]
 
 
-def record(results: Sequence[Result]) -> int:
-    """Store what came of attempts, and disable endpoints that answered 410 or fail for too long.
-
-    Returns how many were disabled.
-    """
-    return transactions.run(lambda: _record(results))
-
-
 def _record(results: Sequence[Result]) -> int:
-    tenancy.enter(tenancy.PLATFORM)
     now = utcnow()
     outcomes = [result.outcome() for result in results]
     RECORD.execute(

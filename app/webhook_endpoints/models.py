@@ -35,7 +35,7 @@ class WebhookEndpoint(Attributed, Row):
     """
 
     __tablename__ = "webhook_endpoints"
-    __table_args__ = (Index(None, "id"), updated_index())
+    __table_args__ = (Index(None, "id"), Index(None, "created_at", "id"), updated_index())
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True, sort_order=-1)
     url: Mapped[str] = mapped_column(Text)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, func, select, update
 
+from app.audit.outbox import ALL_TYPES
 from app.audit.service import record, record_creation
 from app.core import encryption
 from app.core.actors import Actor
@@ -170,7 +171,7 @@ def update_endpoint(
         FORGET_FAILURES.execute(**key)
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, changed, actor_id=actor.id)
     if change is None and values.get("headers"):
-        change = Change({}, {})  # only the values of headers differ, which nobody may read
+        change = Change({}, {"headers": "changed"})  # nobody may read their values
     if change is not None:
         record("webhook_endpoint.updated", endpoint, change, actor=actor)
     return endpoint
@@ -275,10 +276,16 @@ def _check(url: str | None, types: Sequence[str], owner: UUID) -> None:
         errors += [
             value_error(["body", "types", place], "only the platform has these events", pattern)
             for place, pattern in enumerate(types)
-            if pattern.startswith(("plan.", "email."))
+            if _is_platforms(pattern)
         ]
     if errors:
         raise Invalid(*errors)
+
+
+def _is_platforms(pattern: str) -> bool:
+    """Whether the pattern stands for events of the platform alone."""
+    found = [known for known in ALL_TYPES if known.startswith(pattern.removesuffix("*"))]
+    return all(known.startswith(("plan.", "email.")) for known in found)
 
 
 def _url_fault(url: str) -> str | None:

@@ -72,6 +72,9 @@ def upgrade():
     )
     op.create_index(op.f("ix_webhook_endpoints_id"), "webhook_endpoints", ["id"])
     op.create_index(
+        op.f("ix_webhook_endpoints_created_at_id"), "webhook_endpoints", ["created_at", "id"]
+    )
+    op.create_index(
         op.f("ix_webhook_endpoints_updated_at"),
         "webhook_endpoints",
         ["updated_at"],

@@ -98,6 +98,13 @@ def upgrade():
         op.create_index(
             op.f(f"ix_scim_connections_{'_'.join(columns)}"), "scim_connections", columns
         )
+    op.create_index(
+        op.f("ix_scim_connections_updated_at"),
+        "scim_connections",
+        ["updated_at"],
+        postgresql_using="brin",
+        postgresql_with={"pages_per_range": 16, "autosummarize": True},
+    )
     op.create_table(
         "scim_users",
         *row_columns(),

@@ -7,7 +7,7 @@ from sqlalchemy.dialects import postgresql
 from migrations.security import isolate
 
 revision = "0024"
-down_revision = "0020"
+down_revision = "0022"
 branch_labels = None
 depends_on = None
 

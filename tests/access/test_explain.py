@@ -328,3 +328,14 @@ class TestQuestions:
 
         assert told["allowed"] is True
         assert answer.status_code == 404
+
+    def test_about_a_platform_key_name_a_tenant_that_exists(self, api, explain):
+        tenant = create_tenant()
+        key = key_of(create_api_key(None, ["users:read"]))
+        unknown = {"tenant_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"}, {"org_id": "unknown"}
+
+        for place in ({}, {"tenant_id": tenant.id}, {"org_id": tenant.idp_org_id}):
+            assert explain(key_id=key.id, **place)["allowed"] is True
+        for place in unknown:
+            query = {"permission": "users:read", "key_id": key.id, **place}
+            assert api.get(PATH, token=platform_token(), query_string=query).status_code == 404

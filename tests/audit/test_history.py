@@ -166,6 +166,8 @@ class TestHistory:
             "/v1/billing/flags/overrides": "override.created",
             "/v1/custom-fields": "custom_field.created",
             "/v1/api-keys": "api_key.created",
+            "/v1/scim-connections": "scim_connection.created",
+            "/v1/webhook-endpoints": "webhook_endpoint.created",
         }
 
 

@@ -10,3 +10,4 @@ class TestEventsAmidKills:
         assert len(report.committed) > 300
         assert report.rolled_back > 0
         assert report.kills == 6
+        assert report.restarts == 1

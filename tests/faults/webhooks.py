@@ -14,7 +14,6 @@ import json
 import random
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -25,24 +24,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import flask_migrate
 import psutil
 import psycopg2
 from flask import Flask
 
 from app import create_app
 from app.core.jobs.queues import Queue
-from app.dev.engines.instance import Instance
-from app.dev.engines.sharing import Engines
-from app.dev.environment import development_environment
-from app.extensions import db
 from app.webhooks.jobs import process_events
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.signatures.sending import sign
 from tests import factories
-from tests.conftest import TEST_SETTINGS
 from tests.database import query
 from tests.faults import _worker
+from tests.faults._engines import PrivateEngines, private_engines
 from tests.running.serving import HOST, answers, free_port, running, wait_until
 
 MESSAGES = 50
@@ -123,16 +117,12 @@ class _Progress:
 class _Installation:
     """The service as it runs in production, on engines that can be stopped one by one."""
 
-    def __init__(self, instance: Instance, environment: dict[str, str]) -> None:
-        self.environment = environment
-        self.engines = Engines.of(instance)
-        self.postgres, self.redis = self.engines
+    def __init__(self, found: PrivateEngines) -> None:
+        self.environment = found.environment
+        self.restart_postgres = found.restart_postgres
+        self.redis = found.engines.redis
         self.port = free_port()
         self.killing = threading.Event()
-
-    def restart_postgres(self) -> None:
-        self.postgres.stop()
-        self.postgres.start()
 
     def lose_redis(self, seconds: float) -> None:
         """Stop it, forget what it held, and start it later."""
@@ -171,25 +161,14 @@ class _Installation:
 
 @contextmanager
 def _installation() -> Iterator[_Installation]:
-    folder = Path(tempfile.mkdtemp(prefix="controlplane-faults-"))
-    folder.chmod(0o755)  # the engines' account must get in where root runs this
-    instance = Instance.at(folder)
-    environment = {
-        **development_environment({"INSTANCE_DIR": str(folder)}),
-        **TEST_SETTINGS,
-        "LOG_LEVEL": "ERROR",
+    settings = {
         "IDP_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
         "EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
         "WEB_CONCURRENCY": "2",
-        "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
     }
-    found = _Installation(instance, environment)
-    try:
-        found.engines.start()
-        app = create_app(environment)
-        factories.bind(app)
-        with app.app_context():
-            flask_migrate.upgrade()
+    with private_engines(**settings) as engines:
+        found, environment = _Installation(engines), engines.environment
+        folder = Path(environment["INSTANCE_DIR"])
         python = [sys.executable, "-m"]
         web = [*python, "gunicorn", "wsgi:app", f"--bind={HOST}:{found.port}"]
         scheduler = [*python, "flask", "--app", "wsgi", "jobs", "scheduler"]
@@ -199,11 +178,6 @@ def _installation() -> Iterator[_Installation]:
         ):
             wait_until(lambda: answers(found.port, "/healthz") == 200)
             yield found
-        with app.app_context():
-            db.engine.dispose()
-    finally:
-        found.engines.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _break(

@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,19 +20,9 @@ from tests.factories import (
     limit_flag,
     preset_flag,
 )
+from tests.npm import node_with
 
 SCRIPT = Path(__file__).with_name("openfeature.mjs")
-PACKAGES = [SCRIPT.parent.with_name(name) for name in ("package.json", "package-lock.json")]
-INSTALL = (
-    "ci",
-    "--ignore-scripts",
-    "--no-audit",
-    "--no-fund",
-    "--prefer-offline",
-    "--fetch-retries=0",
-    "--fetch-timeout=30000",
-)
-
 LIMITS = {"projects": 3, "tiers": ["a", {"b": None}]}
 FREE = {"beta": False, "theme": "plain", "seats": 5, "ratio": 0.5, "limits": LIMITS, "calls": 10}
 GROWTH = {"beta": True, "theme": "rich", "seats": 50, "ratio": 2.0, "limits": [1], "calls": -1}
@@ -53,31 +40,7 @@ DEFAULTS = {
 @pytest.fixture(scope="module")
 def script(request):
     """Node and the script's arguments, with the packages beside the script."""
-    node, folder = install_packages(request.config)
-    return [node, str(shutil.copy(SCRIPT, folder))]
-
-
-def install_packages(config):
-    """Node, and the folder with the packages; skips the tests where there is no node or npm."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("needs node and npm")
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in PACKAGES)).hexdigest()
-    folder = config.cache.mkdir(f"openfeature-{digest[:16]}")
-    if not (folder / "node_modules").exists():
-        install(npm, folder)
-    return node, folder
-
-
-def install(npm, folder):
-    """Install the packages completely or not at all; skips the tests where npm cannot get them."""
-    with tempfile.TemporaryDirectory(dir=folder) as fresh:
-        for path in PACKAGES:
-            shutil.copy(path, fresh)
-        done = subprocess.run([npm, *INSTALL], cwd=fresh, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"npm cannot install the packages: {done.stderr.strip()[-300:]}")
-        Path(fresh, "node_modules").rename(folder / "node_modules")
+    return node_with(SCRIPT.parents[1], SCRIPT, request.config.cache)
 
 
 @pytest.fixture

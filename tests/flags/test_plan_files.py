@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 import yaml
@@ -20,14 +21,20 @@ from tests.factories import (
 
 GROWTH = {"name": "growth", "display_name": "Growth", "flags": [preset_flag("beta", True)]}
 
+BOMB = "a: &a [x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(9 * ['*' + before])}]\n"
+    for before, name in pairwise("abcdefghijk")
+)
+"""A kilobyte that has billions of items when its aliases are replaced."""
+
 
 @pytest.fixture
 def run(app, tmp_path):
     def invoke(*words, plans=None):
         path = tmp_path / "plans.yaml"
         if plans is not None:
-            text = plans if isinstance(plans, str) else yaml.safe_dump({"plans": plans})
-            path.write_text(text)
+            text = plans if isinstance(plans, str | bytes) else yaml.safe_dump({"plans": plans})
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
             words = (*words, str(path))
         return app.test_cli_runner().invoke(args=["plans", *words])
 
@@ -118,6 +125,9 @@ class TestApply:
             ("plans: [{name: x, flag: []}]", "x: flag: Extra inputs are not permitted"),
             ("plans: [{name: x}, {name: x}]", "A plan is in the file twice."),
             ("plans: [{name: !!python/name:os.system x}]", "This is not YAML"),
+            ("plans: [{name: x, flags: [{}]}]", "x: flags.0.flag_key: Field required"),
+            (b"\xff plans", "This is not YAML"),
+            (BOMB, "16777216 characters with its aliases"),
         ],
     )
     def test_says_what_is_wrong_with_the_file(self, run, text, told):
@@ -125,6 +135,16 @@ class TestApply:
 
         assert ended.exit_code == 2
         assert told in ended.stderr
+
+    def test_takes_aliases(self, run):
+        text = """
+        plans:
+          - {name: one, flags: &flags [{flag_key: beta, flag_type: boolean, default_value: true}]}
+          - {name: two, flags: *flags}
+        """
+
+        assert run("apply", plans=text).exit_code == 0
+        assert presets()["one"].flags == presets()["two"].flags != []
 
 
 class TestExport:

@@ -108,6 +108,16 @@ class TestCreatePreset:
         assert faults(answers[0]) == [("value_error", ["body", "flags", 1, "flag_key"])]
         assert faults(answers[1]) == [("value_error", ["body", "flags", 0, "default_value"])]
 
+    def test_refuses_too_many_flags(self, api):
+        flags = [preset_flag(f"f{number}", True) for number in range(1001)]
+        body = {"name": "large", "flags": flags}
+
+        answer = api.post(URL, token=platform_token(), json=body)
+        fewer = api.post(URL, token=platform_token(), json={**body, "flags": flags[1:]})
+
+        assert faults(answer) == [("too_long", ["body", "flags"])]
+        assert fewer.status_code == 201
+
     @pytest.mark.parametrize("key", ["", "a b", "a/b", "é", "a\n", "x" * 129])
     def test_refuses_keys_that_cannot_stand_in_a_path(self, api, key):
         flags = [preset_flag(key, True)]

@@ -100,6 +100,22 @@ class TestPreview:
             {"feature": "calls", "limit": 10, "tenants": 2, "most_used": 60}
         ]
 
+    def test_compares_the_count_of_the_period(self, api):
+        preset, tenant = create_limits("free", limit_flag(period="none")), create_tenant()
+        consume(api, tenant, 60)
+        of_months = [limit_flag(most=10, period="month")]
+
+        before = preview(api, preset, flags=of_months).get_json()["data"]
+        path = f"/v1/billing/plans/{preset.id}"
+        api.patch(path, token=platform_token(), json={"flags": [limit_flag(period="month")]})
+        consume(api, tenant, 20)
+        after = preview(api, preset, flags=of_months).get_json()["data"]
+
+        assert before["limits_below_usage"] == []
+        assert after["limits_below_usage"] == [
+            {"feature": "calls", "limit": 10, "tenants": 1, "most_used": 20}
+        ]
+
     def test_counts_the_seats(self, api):
         preset, tenant = create_preset("free"), create_tenant()
         for _ in range(3):

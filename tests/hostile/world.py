@@ -30,6 +30,7 @@ from app.webhooks.models import WebhookEvent
 from tests import database, factories
 from tests.hostile.document import Document, Operation, Place
 from tests.hostile.wire import Answer, send
+from tests.scim.directory import create_connection
 
 FLAG = "single-sign-on"
 LIMIT = "api-calls"
@@ -139,6 +140,7 @@ def create_world(app: Flask, document: Document) -> World:
         "user_id": factories.create_user(tenant),
         "membership_id": factories.create_membership(tenant, owner, Role.OWNER),
         "endpoint_id": factories.create_webhook_endpoint(tenant.id),
+        "connection_id": create_connection(tenant)[0],
         "subscription_id": factories.create_subscription(tenant),
         "preset_id": preset,
         "override_id": factories.create_override(tenant, preset, FLAG, True),

@@ -14,7 +14,7 @@ from app.imports import lines
 from app.memberships.models import Membership
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
-from app.users.models import User
+from app.users.models import User, UserErasure
 from tests.custom_fields.fields import create_field, index_rows
 from tests.database import row, rows
 from tests.factories import (
@@ -375,6 +375,26 @@ class TestDeletion:
         assert fault_of(faults) == (1, "tenant_deleting", ["body"])
         assert outcomes(counts, "created") == {"user": 1}
         assert row(Tenant).is_active is False
+
+    def test_that_is_due_lets_nobody_be_added(self, app, api):
+        create_tenant(idp_org_id="org", is_active=False, deletes_at=utcnow())
+
+        _, faults = bring_in(app, api, user_line("ada"))
+
+        assert fault_of(faults) == (1, "tenant_deleting", ["body"])
+        assert rows(User) == []
+
+    def test_of_a_user_keeps_the_user_inactive(self, app, api):
+        tenant = create_tenant(idp_org_id="org")
+        user = create_user(tenant, idp_user_id="ada", is_active=False)
+        save(
+            UserErasure, tenant_id=tenant.id, user_id=user.id, requested_by="x", is_everywhere=False
+        )
+
+        _, faults = bring_in(app, api, user_line("ada", is_active=True))
+
+        assert fault_of(faults) == (1, "erasure_requested", ["body"])
+        assert row(User).is_active is False
 
 
 class TestSeats:

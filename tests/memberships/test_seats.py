@@ -249,6 +249,21 @@ class TestThresholds:
 
         assert recorded() == [("limit.warning", 80, 3), ("limit.reached", 100, 3)]
 
+    def test_of_another_limit_are_recorded_again(self, tenant, join):
+        fill(tenant, SEATS - 1)
+        join(create_user(tenant))
+        plan_with_seats(tenant, 5)
+
+        for _ in range(2):
+            join(create_user(tenant))
+
+        assert recorded() == [
+            ("limit.warning", 80, 3),
+            ("limit.reached", 100, 3),
+            ("limit.warning", 80, 4),
+            ("limit.reached", 100, 5),
+        ]
+
     def test_of_a_soft_limit_are_recorded_too(self, tenant, join):
         plan_with_seats(tenant, 1, policy="soft")
 

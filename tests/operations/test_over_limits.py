@@ -113,6 +113,9 @@ class TestTenantsOverLimits:
             use(create_tenant(slug=f"t{number:02}"), "calls", 11)
         tenant = create_tenant(slug="a")
         use(tenant, "projects", 4)
+        use(
+            tenant, "projects", 5, period_start=PAST, period_end=FUTURE
+        )  # before the period was none
         join(tenant, 2)
 
         found = examine(environment)[0]["limits"]

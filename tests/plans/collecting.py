@@ -29,6 +29,8 @@ from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
 from app.events import positions
 from app.extensions import db
+from app.webhook_deliveries import work
+from app.webhook_deliveries.attempt import Result
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.signatures.sending import sign
 from benchmarks.dataset import fill
@@ -38,6 +40,7 @@ from tests.conformance.webhook_samples import sample_files
 from tests.conftest import TEST_SETTINGS
 from tests.hostile.document import Document, as_text
 from tests.hostile.world import World, create_world
+from tests.scim.directory import Directory, create_connection, replace
 from tests.webhooks.sending import SECRETS
 
 USERS_PER_TENANT = 10
@@ -106,6 +109,43 @@ SELECT tenant_id, 'limit-' || row_number() OVER (PARTITION BY tenant_id), create
     created_at + interval '1 month', 1, 0 FROM users;
 INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
 SELECT tenant_id, id, 1, now() FROM users;
+INSERT INTO webhook_endpoints (tenant_id, id, created_at, updated_at, version, is_active, url, types,
+    description, header_names, signing, created_by_user_id, updated_by_user_id)
+SELECT id, id, created_at, updated_at, 1, true, 'https://example.com', '{user.*}', '', '{}', 'v1',
+    'x', 'x'
+FROM tenants;
+INSERT INTO webhook_endpoint_states (tenant_id, endpoint_id, secret, window_count)
+SELECT tenant_id, id, '', 0 FROM webhook_endpoints;
+INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type, status,
+    attempts, next_attempt_at)
+SELECT tenant_id, id, created_at, tenant_id, gen_random_uuid(), 'user.created',
+    CASE WHEN random() < 0.1 THEN 'pending' ELSE 'succeeded' END, 1, NULL
+FROM users;
+UPDATE webhook_deliveries SET next_attempt_at = now() WHERE status = 'pending';
+INSERT INTO scim_connections (tenant_id, id, created_at, updated_at, version, name, provider, status,
+    default_role, group_roles, deactivate, acts_as, digest, prefix, public_keys, request_count,
+    error_count, last_error, created_by_user_id, updated_by_user_id)
+SELECT id, id, created_at, updated_at, 1, '', 'okta', 'active', 'member', '{}', 'membership', 'owner',
+    md5(id::text), '', '[]', 0, 0, '', 'x', 'x'
+FROM tenants;
+INSERT INTO scim_access_tokens (tenant_id, connection_id, digest, expires_at)
+SELECT tenant_id, id, md5(digest), now() FROM scim_connections;
+INSERT INTO scim_requests (tenant_id, connection_id, slot, sent_at, method, path, status, detail)
+SELECT tenant_id, tenant_id, row_number() OVER (PARTITION BY tenant_id), created_at, 'GET', '/Users',
+    200, ''
+FROM users;
+INSERT INTO scim_users (tenant_id, id, created_at, updated_at, version, connection_id, user_name,
+    user_name_key, external_id, attributes, has_mapped_role)
+SELECT tenant_id, id, created_at, updated_at, 1, tenant_id, email, email, idp_user_id, '{}', false
+FROM users;
+INSERT INTO scim_emails (tenant_id, user_id, position, value, type, display, is_primary)
+SELECT tenant_id, id, 0, user_name, 'work', '', true FROM scim_users;
+INSERT INTO scim_groups (tenant_id, id, created_at, updated_at, version, connection_id, display_name,
+    display_name_key, external_id)
+SELECT tenant_id, id, created_at, updated_at, 1, connection_id, user_name, user_name, external_id
+FROM scim_users;
+INSERT INTO scim_members (tenant_id, group_id, member_id, user_id, display)
+SELECT tenant_id, id, id, id, '' FROM scim_users;
 """
 
 
@@ -171,7 +211,7 @@ def private_application() -> Iterator[tuple[Flask, Instance]]:
 
 
 def use_everything(app: Flask, world: World) -> None:
-    """Each operation as each kind of caller, with each parameter; webhooks; every job."""
+    """Each operation as each kind of caller, with each parameter; webhooks; every job; the sender."""
     operations = sorted(world.document.operations, key=lambda one: one.method == "delete")
     for caller in CALLERS:
         world = create_world(app, world.document)
@@ -180,6 +220,7 @@ def use_everything(app: Flask, world: World) -> None:
             for name, schema in operation.named("query").items():
                 value = as_text(world.document.example(schema))
                 world.send(operation, as_=caller, query={name: quote(value)})
+    _use_scim(app)
     for provider, receiver in PROVIDERS.items():
         for file in sample_files(provider).values():
             signed = sign(provider, SECRETS[provider], file.read_bytes(), time.time())
@@ -189,6 +230,25 @@ def use_everything(app: Flask, world: World) -> None:
             if job.every:
                 job()
         positions.sequence()
+        work.prepare()
+        work.add_deliveries()
+        claimed, _ = work.exchange([], 100)
+        work.exchange([Result(one, code=500) for one in claimed], 0)
+
+
+def _use_scim(app: Flask) -> None:
+    """A directory finds, lists, changes and deletes a person and a group."""
+    directory = Directory(app, create_connection(factories.create_tenant())[1])
+    person = directory.add_user("ada", emails=[{"value": "ada@example.com", "type": "work"}])
+    group = directory.add_group("Engineers", person["id"])
+    for name in ("userName", "externalId", "emails.value", "id"):
+        directory.find(f'{name} eq "ada"')
+    directory.find('displayName eq "Engineers"', at="/Groups")
+    for path in (f"/Users/{person['id']}", f"/Groups/{group['id']}"):
+        directory.get(path.rpartition("/")[0])
+        directory.get(path)
+        directory.patch(path, replace("displayName", "Another"))
+        directory.delete(path)
 
 
 def _run(session: connection, *statements: str) -> None:

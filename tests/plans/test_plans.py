@@ -12,6 +12,18 @@ from tests.plans.collecting import Statement, collect
 
 TENANTS = 2000  # so many that PostgreSQL scans no table for being small
 
+# Statements of background work and of metrics that may scan a table, with the reason.
+MAY_SCAN = {
+    "operations.count_over_limits": "It counts over all tenants, every ten minutes.",
+    "operations.delivery_backlog": "There are as few endpoints as queued ones here.",
+    "operations.sender_lag": "It reads one row, any one.",
+    "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",
+    "webhook_deliveries.claim": "There are as few endpoints as queued ones here.",
+    "webhook_deliveries.delete_old": "The oldest rows are the first of the table.",
+    "webhook_deliveries.delete_orphans": "There are as few endpoints as queued ones here.",
+    "webhook_endpoint_states.find_failing": "There are as few endpoints as asked for here.",
+}
+
 
 @pytest.fixture(scope="module")
 def statements(app) -> Iterator[list[Statement]]:
@@ -23,7 +35,11 @@ class TestPlans:
     def test_no_tenant_owned_table_is_scanned(self, statements):
         owned = {table.name for table in db.metadata.tables.values() if "tenant_id" in table.c}
 
-        scans = [f"{one.text}\n    {one.shape}" for one in statements if one.scanned & owned]
+        scans = [
+            f"{one.text}\n    {one.shape}"
+            for one in statements
+            if one.scanned & owned and not any(f"/* {name} */" in one.text for name in MAY_SCAN)
+        ]
 
         assert scans == []
 

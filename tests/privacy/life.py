@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.auth import sessions
 from app.core.clock import utcnow
 from app.events.models import Event
 from app.imports.models import Import, ImportPiece
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhook_endpoints.models import WebhookEndpoint
 from app.webhooks.providers import Receiver
-from tests.database import rows
+from tests.database import platform_transaction, rows
 from tests.factories import (
     create_api_key,
     create_member,
@@ -53,11 +54,18 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_identity_events(sender, first, second)
     _by_mail(api, sender, platform)
     _by_imports(app, api, first)
+    _in_the_console(first)
     api.sequence()
     _by_deliveries(first, user_id)
     _by_later_changes(api, platform, user_id)
     _by_directory(app, first)
     return user_id
+
+
+def _in_the_console(tenant: Any) -> None:
+    with platform_transaction():
+        sessions.start(SUBJECT, tenant.idp_org_id)
+        sessions.create_ticket("link", subject=SUBJECT, org_id=tenant.idp_org_id)
 
 
 def _by_requests(api: Any, platform: str, tenant: Any) -> str:

@@ -265,6 +265,25 @@ class TestDeletion:
 
         assert database.rows(User) == database.rows(Tenant) == []
 
+    def test_lets_nobody_be_added_when_it_is_due(self, app, api):
+        gone, waiting = create_tenant(), create_tenant()
+        make_due(gone)
+        database.execute(
+            "UPDATE tenants SET deletes_at = :then WHERE id = :id",
+            then=utcnow().replace(year=2999),
+            id=waiting.id,
+        )
+
+        def create(tenant):
+            query = {"tenant_id": str(tenant.id)}
+            body = {"idp_user_id": "ada", "email": "ada@example.com"}
+            return api.post("/v1/users", token=platform_token(), query_string=query, json=body)
+
+        refused, made = create(gone), create(waiting)
+        assert (refused.status_code, refused.get_json()["code"]) == (409, "tenant_deleting")
+        assert made.status_code == 201
+        assert database.rows(User, tenant_id=gone.id) == []
+
 
 class TestRights:
     """What the function of the database refuses, whoever asks."""

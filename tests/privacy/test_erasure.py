@@ -17,6 +17,8 @@ IMPERSONAL = {
     "alembic_version": "version_num",
     "api_keys": "digest name permissions prefix",
     "audit_events": "action target_id target_type",
+    "console_sessions": "digest org_id",
+    "console_tickets": "data digest org_id",
     "custom_field_indexes": "error state",
     "custom_fields": "entity_type field_key field_type idp_org_id label options",
     "deleted_organizations": "idp_org_id",

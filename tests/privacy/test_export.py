@@ -98,5 +98,6 @@ class TestCoverage:
             "webhook_endpoint_states", "webhook_endpoints",
         }  # fmt: skip
         assert tables - set(of_tenant) == {
-            "imports", "platform_admins", "webhook_endpoint_states",
+            "console_sessions", "console_tickets", "imports", "platform_admins",
+            "webhook_endpoint_states",
         }  # fmt: skip

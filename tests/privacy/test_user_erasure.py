@@ -112,6 +112,18 @@ class TestRequestErasure:
         assert first.get_json() == second.get_json()
         assert len(database.rows(AuditEvent, action="user.erasure_requested")) == 1
 
+    def test_keeps_the_user_inactive_until_it_is_done(self, app, api, tenant, owner):
+        user = create_user(tenant, email="")
+        ask(api, user, owner)
+
+        path = f"/v1/users/{user.id}"
+        activated = api.patch(path, token=owner, json={"is_active": True})
+        renamed = api.patch(path, token=owner, json={"first_name": "Ada", "email": "a@b.example"})
+
+        assert (activated.status_code, activated.get_json()["code"]) == (409, "erasure_requested")
+        assert renamed.status_code == 200
+        assert database.row(User, id=user.id).is_active is False
+
     def test_keeps_the_last_owner(self, api, tenant):
         user, _, token = create_member(tenant, role="owner")
 

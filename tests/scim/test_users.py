@@ -6,7 +6,7 @@ from app.audit.models import AuditEvent
 from app.memberships.models import Membership
 from app.scim.models import ScimUser
 from app.search.models import SearchTerm
-from app.users.models import User
+from app.users.models import User, UserErasure
 from tests.concurrency import at_once
 from tests.database import execute, row, rows
 from tests.factories import (
@@ -16,6 +16,7 @@ from tests.factories import (
     create_tenant,
     create_user,
     limit_flag,
+    save,
     user_token,
 )
 from tests.scim.directory import (
@@ -152,6 +153,16 @@ class TestCreate:
         error = answer.get_json()
         assert (answer.status_code, "scimType" in error) == (403, False)
         assert error["detail"].startswith("No seat is free")
+        assert rows(ScimUser) == []
+
+    def test_whose_erasure_is_requested_is_forbidden_without_a_type(self, directory, tenant):
+        user = create_user(tenant, idp_user_id="ada", is_active=False)
+        values = {"user_id": user.id, "requested_by": "x", "is_everywhere": False}
+        save(UserErasure, tenant_id=tenant.id, **values)
+
+        answer = directory.post("/Users", {"schemas": [USER], "userName": "ada"})
+
+        assert (answer.status_code, "scimType" in answer.get_json()) == (403, False)
         assert rows(ScimUser) == []
 
     @pytest.mark.parametrize(

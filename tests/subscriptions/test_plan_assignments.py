@@ -9,6 +9,7 @@ import pytest
 
 from app.auth.permissions import Permission, Role
 from app.core.clock import rfc3339, utcnow
+from app.subscriptions import jobs
 from app.subscriptions.jobs import follow_plans
 from app.subscriptions.models import PlanAssignment
 from app.tenants.models import Tenant
@@ -108,6 +109,15 @@ class TestAssign:
 
         assert again.status_code == 200
         assert len(audit_events(tenant)) == 2
+
+    def test_needs_no_reason_and_keeps_the_one_that_is_there(self, api, tenant):
+        def send(**values):
+            body = {"plan_name": "scale", "until": in_days(1), **values}
+            path = f"/v1/tenants/{tenant.id}/plan"
+            answer = api.put(path, token=platform_token(), json=body)
+            return answer.get_json()["data"]["candidates"][0]["reason"]
+
+        assert [send(), send(reason="Pilot"), send(), send(reason="")] == ["", "Pilot", "Pilot", ""]
 
     def test_an_extension_is_the_same_request_with_a_later_end(self, api, tenant):
         put(api, tenant, until=in_days(1))
@@ -264,6 +274,20 @@ class TestEnd:
         ended = audit_events(tenant)[-1]
         assert audit_actions(tenant)[2:] == ["tenant.plan_changed", "trial.ended"]
         assert (ended.actor, ended.before["plan_name"]) == ("system:job", "scale")
+
+    def test_one_that_fails_delays_no_other(self, api, tenant, run_job, monkeypatch):
+        monkeypatch.setattr(jobs, "BATCH", 1)
+        broken, other = tenant, create_tenant()
+        for each in (broken, other):
+            put(api, each, until=in_days(1))
+            end_assignment(each)
+        database.execute(
+            "UPDATE tenants SET version = 9223372036854775807 WHERE id = :id", id=broken.id
+        )
+
+        run_job()
+
+        assert (plan_of(broken), plan_of(other)) == ("scale", "free")
 
     def test_a_change_of_the_subscription_before_the_job_holds(self, api, tenant, run_job):
         subscription = create_subscription(tenant, plan_name="growth")

@@ -8,10 +8,11 @@ import pytest
 
 from app.core.actors import SYSTEM_CLI
 from app.flags import presets
+from app.subscriptions import jobs
 from app.subscriptions.jobs import follow_plans
 from app.subscriptions.models import PlanAssignment
 from app.tenants.models import Tenant
-from tests.database import platform_transaction, query, row
+from tests.database import execute, platform_transaction, query, row
 from tests.factories import create_preset, create_subscription, create_tenant, platform_token
 from tests.imports.files import as_file, finish, subscription_line, tenant_line
 from tests.imports.files import post as post_file
@@ -161,6 +162,20 @@ class TestItsPreset:
             follow_plans()
 
         assert plan_of(tenant) == "scale"
+
+    def test_makes_it_hold_for_others_where_one_fails(self, app, api, tenant, monkeypatch):
+        monkeypatch.setattr(jobs, "BATCH", 1)
+        tenants = [tenant, create_tenant(), create_tenant()]
+        for each, plan in zip(tenants, ("scale", "scale", "team"), strict=True):
+            patch(api, create_subscription(each), plan_name=plan)
+        execute("UPDATE tenants SET version = 9223372036854775807 WHERE id = :id", id=tenant.id)
+        for plan in ("scale", "team"):
+            api.post("/v1/billing/plans", token=platform_token(), json={"name": plan})
+
+        with app.app_context():
+            follow_plans()
+
+        assert [plan_of(each) for each in tenants] == ["growth", "scale", "team"]
 
     def test_makes_it_hold_after_an_assigned_plan(self, app, api, tenant):
         patch(api, create_subscription(tenant), plan_name="scale")

@@ -245,6 +245,21 @@ class TestIdempotencyKey:
 
         assert sum(used("unlimited")) == 1
 
+    def test_of_the_last_period_is_answered_although_its_time_is_over(self, send):
+        at = rfc3339(database.query("SELECT now()")[0][0])
+        first = send("unlimited", idempotency_key="a", at=at)
+        pass_days()  # the counter's period ends, but the clock does not move
+        at = rfc3339(database.query("SELECT now() - interval '1 day'")[0][0])
+
+        retried = send("unlimited", idempotency_key="a", at=at)
+
+        assert (first.status_code, retried.status_code) == (200, 200)
+        assert retried.json["data"]["allowed"] is True
+        assert sum(used("unlimited")) == 1
+        assert [fault[1] for fault in faults(send("unlimited", at=at))] == [["body", "at"]]
+        other = send("unlimited", 2, idempotency_key="a", at=at)
+        assert faults(other)[0][0] == "idempotency_key_reused"
+
 
 class TestEntries:
     def send(self, api, key, *entries):
@@ -323,6 +338,23 @@ class TestThresholds:
         send("calls", 10)
 
         assert len(self.events()) == 4
+
+    @pytest.mark.parametrize(("feature", "again"), [("projects", True), ("calls", False)])
+    def test_of_another_limit_are_recorded_again_where_the_count_never_starts_anew(
+        self, send, tenant, preset, feature, again
+    ):
+        limit = {"projects": 3, "calls": 10}[feature]
+        send(feature, limit)
+        create_override(tenant, preset, flag_key=feature, flag_value=2 * limit)
+        send(feature, 1)
+
+        send(feature, limit - 1)
+        send(feature, 0)
+
+        told = [(action, after["limit"]) for action, _, after in self.events()]
+        higher = [("limit.warning", 2 * limit), ("limit.reached", 2 * limit)]
+        first = [("limit.warning", limit), ("limit.reached", limit)]
+        assert told == first + (higher if again else [])
 
     def test_are_recorded_with_the_consumer_and_counted(self, send, key):
         name, labels = "limits_crossed_total", {"event": "limit.reached"}

@@ -50,6 +50,7 @@ class UsageMachine(RuleBasedStateMachine):
         self.past = 0
         self.keys: dict[tuple[str, str], int] = {}
         self.announced: dict[str, int] = defaultdict(int)
+        self.announced_limit: dict[str, int] = {}
         self.events: list[tuple[str, str, int]] = []
 
     def most(self, feature):
@@ -64,6 +65,9 @@ class UsageMachine(RuleBasedStateMachine):
         """Count an amount that fits, which may cross thresholds."""
         self.used[feature] += amount
         most = self.most(feature)
+        if PERIODS[feature] == "none" and self.announced_limit.get(feature) != most:
+            self.announced[feature] = 0
+        self.announced_limit[feature] = most
         for percent, action in THRESHOLDS.items():
             is_crossed = most > -1 and 100 * self.used[feature] >= percent * most
             if amount > 0 and is_crossed and percent > self.announced[feature]:

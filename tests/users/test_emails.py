@@ -190,7 +190,7 @@ class TestUpdateUser:
             "auth.authenticate_user",
             "users.lock",
             "users.update",
-            "users.lock_email",
+            "users.lock_emails",
             "audit_events_event_outbox_search_terms.insert_many",
             "COMMIT",
         ]

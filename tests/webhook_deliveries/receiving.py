@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -57,7 +58,7 @@ class Receiver:
 def receiver(**options: Any) -> Iterator[Receiver]:
     """A running receiver."""
     found = Receiver(**options)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+    with _Server(("127.0.0.1", 0), _Handler) as server:
         server.daemon_threads = True
         server.request_queue_size = 128
         server.receiver = found
@@ -92,13 +93,23 @@ def wait_until(condition: Callable[[], Any], *, seconds: float = PATIENCE) -> No
         time.sleep(0.02)
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # the sender was killed
+            super().handle_error(request, client_address)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         to: Receiver = self.server.receiver
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) < length:  # the sender was killed
+            self.close_connection = True
+            return
         seen = Received({k.lower(): v for k, v in self.headers.items()}, body, time.monotonic())
         with to.lock:
             to.at_once += 1

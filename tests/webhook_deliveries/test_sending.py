@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from app.core.clock import utcnow
 from app.core.outgoing import Outgoing
 from app.webhook_deliveries import attempt, work
+from app.webhook_deliveries.jobs import remove_old_deliveries
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
 from tests import database
@@ -50,6 +52,11 @@ def deliver(app, until) -> None:
     """Run a sender until the condition holds."""
     with sender(app):
         wait_until(until)
+
+
+def claim() -> list:
+    claimed, _ = work.exchange([], 10)
+    return claimed
 
 
 def deliveries() -> list:
@@ -124,6 +131,19 @@ class TestDelivery:
 
         assert len(hook.ids) == len(set(hook.ids)) == 20
 
+    def test_of_a_deleted_endpoint_is_made_no_more(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        change(api, create_tenant())
+        with app.app_context():
+            work.prepare()
+            work.add_deliveries()
+            api.delete(f"{PATH}/{endpoint['id']}", token=platform_token())
+
+            assert claim() == []
+            remove_old_deliveries()
+
+        assert deliveries() == []
+
     def test_waits_while_the_tenant_is_suspended(self, app, api, hook):
         tenant = create_tenant()
         create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
@@ -134,7 +154,7 @@ class TestDelivery:
         with app.app_context():
             work.prepare()
             assert work.add_deliveries() > 0
-            assert work.claim(10) == []
+            assert claim() == []
         api.patch(path, token=platform_token(), query_string={"is_active": "true"})
         deliver(app, lambda: statuses() == ["succeeded"])
 
@@ -286,8 +306,8 @@ class TestRetry:
         with app.app_context():
             work.prepare()
             work.add_deliveries()
-            assert len(work.claim(10)) == 1
-            assert work.claim(10) == []
+            assert len(claim()) == 1
+            assert claim() == []
         database.execute(
             "UPDATE webhook_deliveries SET next_attempt_at = now()"
         )  # the lease is over
@@ -302,13 +322,13 @@ class TestRetry:
         with app.app_context():
             work.prepare()
             work.add_deliveries()
-            (late,) = work.claim(10)
+            (late,) = claim()
             database.execute("UPDATE webhook_deliveries SET next_attempt_at = now()")
-            (current,) = work.claim(10)
+            (current,) = claim()
 
-            work.record([attempt.Result(late, code=500)])
+            work.exchange([attempt.Result(late, code=500)], 0)
             assert statuses() == ["sending"]
-            work.record([attempt.Result(current, code=200)])
+            work.exchange([attempt.Result(current, code=200)], 0)
 
         assert statuses() == ["succeeded"]
 
@@ -337,6 +357,26 @@ class TestIsolation:
             with sender(app):
                 wait_until(lambda: len(hook.received) == 30, seconds=2.5)
                 assert dead.received == []
+
+    def test_one_tenants_endpoints_get_at_most_half_of_what_a_sender_makes(self, app, api, hook):
+        tenant = create_tenant()
+        for _ in range(12):
+            create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
+        for number in range(5):
+            change(api, tenant, name=f"Name {number}")
+        platforms = create_endpoint(api, url=hook.url, types=["user.*"])
+        change(api, create_tenant())
+
+        with app.app_context():
+            work.prepare()
+            work.add_deliveries()
+            claimed, _ = work.exchange([], 100)
+            again, _ = work.exchange([], 100)
+
+        owners = Counter(str(one.endpoint.tenant_id) for one in claimed)
+        assert owners[str(tenant.id)] == 50
+        assert platforms["id"] in {str(one.endpoint.id) for one in claimed}
+        assert str(tenant.id) not in {str(one.endpoint.tenant_id) for one in again}
 
     def test_keeps_to_the_rate_limit(self, app, api, hook):
         create_endpoint(api, url=hook.url, types=["user.*"], rate_limit=4)

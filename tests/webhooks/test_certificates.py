@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
+from app.core.outgoing import Outgoing
 from app.webhooks.signatures import sns
 from app.webhooks.signatures.proof import SignatureInvalid
 from app.webhooks.signatures.sns import (
@@ -46,7 +47,19 @@ def rsa_key():
 
 
 @pytest.fixture
-def server(rsa_key, tmp_path, monkeypatch):
+def renew_client(app, monkeypatch):
+    """Make a client that asks private addresses too, and trusts whom the environment names now."""
+
+    def renew():
+        monkeypatch.setitem(app.extensions, "guarded_outgoing", Outgoing(only_public=False))
+
+    renew()
+    with app.app_context():
+        yield renew
+
+
+@pytest.fixture
+def server(rsa_key, tmp_path, monkeypatch, renew_client):
     """The address of a TLS server that the process trusts: /ok.pem, /redirect.pem, /<status>."""
     pem = make_certificate(rsa_key)
     elliptic = make_certificate(ec.generate_private_key(ec.SECP256R1()))
@@ -71,6 +84,7 @@ def server(rsa_key, tmp_path, monkeypatch):
     chain = tmp_path / "server.pem"
     chain.write_bytes(private + pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(chain))
+    renew_client()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
@@ -97,13 +111,14 @@ class TestFetchingACertificate:
         with pytest.raises(CertificateUnavailable):
             fetch_certificate(f"{server}/503.pem")
 
-    def test_a_host_that_nobody_trusts_is_no_source(self, server, monkeypatch):
+    def test_a_host_that_nobody_trusts_is_no_source(self, server, monkeypatch, renew_client):
         monkeypatch.delenv("SSL_CERT_FILE")
+        renew_client()
 
         with pytest.raises(CertificateUnavailable):
             fetch_certificate(f"{server}/ok.pem")
 
-    def test_a_silent_host_costs_no_more_than_the_time_out(self, monkeypatch):
+    def test_a_silent_host_costs_no_more_than_the_time_out(self, monkeypatch, renew_client):
         monkeypatch.setattr(sns, "FETCH_TIMEOUT", 0.2)
         with socket.create_server(("127.0.0.1", 0)) as silent:
             started = time.monotonic()

@@ -141,7 +141,7 @@ class TestIdentityEvents:
             "audit_events_event_outbox_memberships_search_terms_tenants_users.insert_many",
             "COMMIT",
         ]
-        assert [one.idp_user_id for one in database.rows(User)] == ["user_1", "user_2"]
+        assert {one.idp_user_id for one in database.rows(User)} == {"user_1", "user_2"}
         assert len(database.rows(Membership)) == 2
         actions = [one.action for one in database.rows(AuditEvent, actor="system:idp")]
         made = ["membership.created"] * 2 + ["tenant.created"] + ["user.created"] * 2

@@ -56,6 +56,10 @@ SECRETS = {
     "auth0_header": "X-Hook-Key:value",
 }
 VALUES = {**SECRETS, "sendgrid": _P256_PUBLIC, "ses": TOPIC}
+STANDARD_WEBHOOKS = {"standard-webhooks", "standard-webhooks-ed25519"}
+PUBLISHED_KEY = (  # of svix-server's unit test, whose signature is a vector
+    "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg=="
+)
 
 
 def vectors(expected):
@@ -179,6 +183,27 @@ class TestEverySenderThatCanBeImitated:
         for outside in (NOW - tolerance - 1, NOW + tolerance + 1):
             with pytest.raises(SignatureInvalid):
                 check(text, signed.headers, signed.body, outside)
+
+    def test_signs_standard_webhooks_as_the_vectors_are_signed(self):
+        signed = []
+
+        for vector in vectors("valid"):
+            known = {"standard-webhooks-v1a/known-answer-svix-server": PUBLISHED_KEY}
+            keys = vector.get("secrets") or [known.get(vector["name"], vector.get("secret"))]
+            if keys == [None] or vector["scheme"] not in STANDARD_WEBHOOKS:
+                continue
+            sent = {name.lower().split("-")[1]: text for name, text in vector["headers"].items()}
+            moment, message_id = int(sent["timestamp"]), sent["id"]
+            made = {
+                sign("standard_webhooks", key, body(vector), moment, message_id=message_id).headers[
+                    "webhook-signature"
+                ]
+                for key in keys
+            }
+            assert made & set(sent["signature"].split(" ")), vector["name"]
+            signed.append(vector["scheme"])
+
+        assert set(signed) == STANDARD_WEBHOOKS
 
     def test_may_sign_with_ed25519(self):
         private = Ed25519PrivateKey.generate()

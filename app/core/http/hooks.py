@@ -9,7 +9,7 @@ from werkzeug.exceptions import NotFound
 
 from app.core.errors import PermissionDenied
 from app.core.http.body_limits import body_limit
-from app.core.http.rate_limit import RateLimits
+from app.core.http.rate_limit import IS_COUNTED, RateLimits
 from app.core.observability import logs
 from app.core.observability.metrics import observe_request
 
@@ -35,7 +35,8 @@ def register_hooks(app: Flask, limits: RateLimits) -> None:
         access = getattr(app.view_functions[request.endpoint], "access", None)
         if access is None:
             raise PermissionDenied("This endpoint names no permission.")
-        if getattr(access, "permission", None) is not None:
+        is_guarded = getattr(access, "permission", None) is not None
+        if is_guarded and IS_COUNTED not in request.environ:
             limits.count_request(is_scim=getattr(access, "is_scim", False))
 
     @app.after_request

@@ -27,6 +27,8 @@ from app.core.http.rate_counts import RateCounts, Usage
 from app.core.redis_clients import request_client
 
 EXTENSION = "rate_limits"
+IS_COUNTED = "controlplane.is_counted"
+"""The key of the WSGI environment that the console sets: its page's request was counted already."""
 
 
 class TooManyRequests(AppError):
@@ -53,6 +55,10 @@ class RateLimits:
         """
         # White space and the spelling of ``Bearer`` make no difference.
         credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
+        self.count_credential(credential, is_scim=is_scim)
+
+    def count_credential(self, credential: str, *, is_scim: bool = False) -> None:
+        """Count a request with this credential; one without any counts for its address."""
         if credential:
             name = hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
         else:

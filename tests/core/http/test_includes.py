@@ -19,6 +19,7 @@ from tests.factories import (
     platform_token,
 )
 from tests.messages import sent_messages
+from tests.scim.directory import create_connection
 
 
 def offers(document):
@@ -43,6 +44,7 @@ def world(app, api):
         create_override(tenant, preset, "exports", False)
         create_api_key(tenant)
         create_webhook_endpoint(tenant.id)
+        create_connection(tenant)
     return platform_token()
 
 

@@ -1,0 +1,170 @@
+"""Sessions of the console, and the links that begin them. All functions need a transaction.
+
+Secrets have 256 random bits; PostgreSQL has their digests. A session has the claims of a token, and
+each request with it is authenticated as one with such a token. So a new role, a deactivation or a
+suspension has effect on the next request.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import bindparam, delete, insert, or_, select, update
+
+from app.auth.keys import digest_of
+from app.auth.models import ConsoleSession, ConsoleTicket
+from app.auth.tokens import Claims
+from app.core.clock import utcnow
+from app.core.db import tenancy
+from app.core.db.models import Moment
+from app.core.db.statements import Statement
+from app.memberships.models import Membership
+from app.tenants.models import Tenant
+from app.users.models import User
+
+LIFETIME = timedelta(hours=12)
+IDLE = timedelta(hours=2)
+TICKET_LIFETIME = timedelta(minutes=10)
+USE_RECORDED = timedelta(minutes=1)  # `last_used_at` is written at most this often
+
+_sessions = ConsoleSession.__table__
+_tickets = ConsoleTicket.__table__
+
+START = Statement(
+    "console_sessions.start",
+    insert(_sessions).values(
+        {name: bindparam(name, type_=column.type) for name, column in _sessions.c.items()}
+    ),
+)
+FIND = Statement(
+    "console_sessions.find",
+    select(ConsoleSession).where(
+        ConsoleSession.digest == bindparam("digest"),
+        ConsoleSession.created_at > bindparam("created_after", type_=Moment),
+        ConsoleSession.last_used_at > bindparam("used_after", type_=Moment),
+    ),
+)
+NOTE_USE = Statement(
+    "console_sessions.note_use",
+    update(_sessions)
+    .where(_sessions.c.digest == bindparam("of_digest"))
+    .values(last_used_at=bindparam("now", type_=Moment)),
+)
+END = Statement(
+    "console_sessions.end", delete(_sessions).where(_sessions.c.digest == bindparam("digest"))
+)
+FORGET_SESSIONS = Statement(
+    "console_sessions.forget_expired",
+    delete(_sessions).where(
+        or_(
+            _sessions.c.created_at <= bindparam("created_before", type_=Moment),
+            _sessions.c.last_used_at <= bindparam("used_before", type_=Moment),
+        )
+    ),
+)
+ADD_TICKET = Statement(
+    "console_tickets.add",
+    insert(_tickets).values(
+        {name: bindparam(name, type_=column.type) for name, column in _tickets.c.items()}
+    ),
+)
+FIND_TICKET = Statement(
+    "console_tickets.find",
+    select(ConsoleTicket).where(
+        ConsoleTicket.digest == bindparam("digest"),
+        ConsoleTicket.expires_at > bindparam("now", type_=Moment),
+    ),
+)
+USE_TICKET = Statement(
+    "console_tickets.use", delete(_tickets).where(_tickets.c.digest == bindparam("digest"))
+)
+FORGET_TICKETS = Statement(
+    "console_tickets.forget_expired",
+    delete(_tickets).where(_tickets.c.expires_at <= bindparam("now", type_=Moment)),
+)
+ORGANIZATIONS = Statement(
+    "console_sessions.organizations",
+    select(Tenant.idp_org_id, Tenant.name, Membership.role)
+    .join(User, User.tenant_id == Tenant.id)
+    .join(Membership, (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id))
+    .where(
+        User.idp_user_id == bindparam("subject"),
+        Tenant.is_active,
+        User.is_active,
+        Membership.is_active,
+    )
+    .order_by(Tenant.name, Tenant.id)
+    .limit(100),
+)
+
+
+def start(subject: str, org_id: str | None) -> str:
+    """Begin a session; the secret of its cookie."""
+    secret, now = secrets.token_urlsafe(32), utcnow()
+    digest = digest_of(secret)
+    START.execute(digest=digest, subject=subject, org_id=org_id, created_at=now, last_used_at=now)
+    return secret
+
+
+def find(secret: str) -> Claims | None:
+    """The claims of a session that has not ended, whose use is recorded; None for any other."""
+    now = utcnow()
+    digest = digest_of(secret)
+    found = FIND.first(digest=digest, created_after=now - LIFETIME, used_after=now - IDLE)
+    if found is None:
+        return None
+    if found.last_used_at < now - USE_RECORDED:
+        NOTE_USE.execute(of_digest=digest, now=now)
+    return Claims(found.subject, found.org_id)
+
+
+def end(secret: str) -> None:
+    """End a session, if there is one with this secret."""
+    END.execute(digest=digest_of(secret))
+
+
+def organizations(subject: str) -> Sequence[Any]:
+    """The active tenants in which a person is an active member: organization, name and role."""
+    tenancy.enter(tenancy.PLATFORM)
+    return ORGANIZATIONS.all(subject=subject)
+
+
+def create_ticket(
+    purpose: str,
+    *,
+    subject: str | None = None,
+    org_id: str | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> str:
+    """A secret that can be used once within ten minutes, only for ``purpose``."""
+    secret = secrets.token_urlsafe(32)
+    ADD_TICKET.execute(
+        digest=_ticket_digest(purpose, secret),
+        subject=subject,
+        org_id=org_id,
+        data=dict(data or {}),
+        expires_at=utcnow() + TICKET_LIFETIME,
+    )
+    return secret
+
+
+def use_ticket(purpose: str, secret: str) -> ConsoleTicket | None:
+    """The ticket, which cannot be used again; None for one that is unknown, used or expired."""
+    digest = _ticket_digest(purpose, secret)
+    found: ConsoleTicket | None = FIND_TICKET.first(digest=digest, now=utcnow())
+    # Of two requests with one secret only one deletes the row.
+    return found if USE_TICKET.execute(digest=digest) == 1 else None
+
+
+def forget_expired() -> int:
+    """Delete the sessions and tickets that have expired; returns their number."""
+    now = utcnow()
+    sessions = FORGET_SESSIONS.execute(created_before=now - LIFETIME, used_before=now - IDLE)
+    return sessions + FORGET_TICKETS.execute(now=now)
+
+
+def _ticket_digest(purpose: str, secret: str) -> str:
+    return digest_of(f"{purpose}:{secret}")

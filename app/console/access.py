@@ -1,0 +1,289 @@
+"""Who is signed in: the session's cookie, the check against forged requests, the headers."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from flask import Response, current_app, g, redirect, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.auth import sessions
+from app.auth.guard import Public
+from app.auth.principals import NoMembership, Principal, user_principal
+from app.auth.tokens import Claims
+from app.core.db import transactions
+from app.core.errors import AppError
+from app.core.http.rate_limit import rate_limits
+from app.core.observability.logs import add_facts
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+COOKIE = "console"
+SAFE_METHODS = ("GET", "HEAD")
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+OWN_PAGE = re.compile(
+    r"/console(?:[/?][!-\[\]-~]{0,2000})?"
+)  # no backslash, space or control character
+ENDED = "Your session has ended, or you have no active membership here. Sign in again."
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none';"
+    " base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Forged(AppError):
+    """403: another site sent the request, or nothing shows that it did not."""
+
+    status = 403
+    detail = "This request did not come from a page of the console. Load the page and try again."
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """Access of a console page: a session. The API decides what the person may do."""
+
+    needs_tenant: bool = True
+
+    @property
+    def description(self) -> str:
+        """One sentence for readers."""
+        return "Requires a session of the console."
+
+
+@dataclass(frozen=True)
+class Session:
+    """A browser that is signed in. ``principal`` is None until a tenant is chosen."""
+
+    secret: str
+    claims: Claims
+    principal: Principal | None
+
+    def can(self, permission: str) -> bool:
+        """Whether the person has a permission, so that the page offers what needs it."""
+        return self.principal is not None and permission in self.principal.permissions
+
+    @property
+    def is_platform(self) -> bool:
+        """Whether the person is a platform superadmin."""
+        return self.principal is not None and self.principal.is_platform
+
+
+def current_session() -> Session:
+    """The session of the current request; RuntimeError on a page that needs none."""
+    session: Session | None = g.get("session")
+    if session is None:
+        raise RuntimeError("this page needs no session")
+    return session
+
+
+def signed_in(view: View) -> View:
+    """Show a page only to people with a session and a tenant, or to platform superadmins."""
+    view.access = SignedIn()  # type: ignore[attr-defined]
+    return view
+
+
+def signed_in_without_tenant(view: View) -> View:
+    """Show a page to everybody with a session."""
+    view.access = SignedIn(needs_tenant=False)  # type: ignore[attr-defined]
+    return view
+
+
+def admit() -> AnyResponse | None:
+    """Before each request: refuse forged ones, find the session, or lead to the sign-in.
+
+    Raises Forged, and TooManyRequests beyond the session's rate limit.
+    """
+    g.session = None
+    access = getattr(current_app.view_functions[request.endpoint or ""], "access", None)
+    if isinstance(access, Public):
+        return None
+    secret = request.cookies.get(cookie_name(), "")
+    rate_limits().count_credential(f"console:{secret}" if secret else "")
+    g.session = transactions.run(lambda: _find_session(secret)) if secret else None
+    if g.session is None and secret:
+        rate_limits().count_failed_authentication()
+        return set_notice(_lead_to("console.sign_in"), ENDED)
+    if g.session is None:
+        return _lead_to("console.sign_in")
+    if request.method not in SAFE_METHODS:
+        check_origin(secret)
+    if g.session.principal is None:
+        needs_tenant = not isinstance(access, SignedIn) or access.needs_tenant
+        return _lead_to("console.choose_tenant") if needs_tenant else None
+    principal = g.session.principal
+    rate_limits().set_limit_of_credential(is_platform=principal.is_platform)
+    add_facts(
+        tenant=str(principal.tenant_id or ""),
+        principal=principal.credential,
+        credential="console_session",
+    )
+    return None
+
+
+def add_headers(response: Response) -> Response:
+    """After each request: the headers that protect the page; pages are not stored by caches."""
+    response.headers.update(HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.vary.add("Cookie")
+    if response.mimetype == "text/html" and request.accept_encodings.quality("gzip") > 0:
+        # Attackers learn no token from the length: each page has another one (csrf_token).
+        response.vary.add("Accept-Encoding")
+        response.content_encoding = "gzip"
+        response.data = gzip.compress(response.get_data(), 5)
+    return response
+
+
+def begin_session(response: AnyResponse, subject: str, org_id: str | None) -> AnyResponse:
+    """Sign in: a new session, whose secret goes into the cookie. One that exists is ended."""
+    old = request.cookies.get(cookie_name())
+
+    def work() -> str:
+        if old:
+            sessions.end(old)
+        return sessions.start(subject, org_id)
+
+    _set_cookie(
+        response, cookie_name(), transactions.run(work), int(sessions.LIFETIME.total_seconds())
+    )
+    return response
+
+
+def end_session(response: AnyResponse) -> AnyResponse:
+    """Sign out: the session ends here and in the browser."""
+    secret = g.session.secret
+    transactions.run(lambda: sessions.end(secret))
+    _set_cookie(response, cookie_name(), "", 0)
+    return response
+
+
+def remember_state(response: AnyResponse, state: str) -> AnyResponse:
+    """Store the state of a sign-in in this browser; an empty one removes it."""
+    seconds = int(sessions.TICKET_LIFETIME.total_seconds()) if state else 0
+    _set_cookie(response, f"{cookie_name()}-state", state, seconds)
+    return response
+
+
+def remembered_state() -> str:
+    """What :func:`remember_state` stored."""
+    return request.cookies.get(f"{cookie_name()}-state", "")
+
+
+def set_notice(response: AnyResponse, text: str) -> AnyResponse:
+    """Let the next page say what has happened."""
+    _set_cookie(response, f"{cookie_name()}-notice", _hex(text), 60)
+    return response
+
+
+def take_notice() -> str:
+    """What :func:`set_notice` left for this page."""
+    try:
+        return bytes.fromhex(request.cookies.get(f"{cookie_name()}-notice", "")).decode()[:500]
+    except ValueError:
+        return ""
+
+
+def forget_notice(response: Response) -> Response:
+    """Delete the notice that this page has shown."""
+    if g.get("notice_is_shown"):
+        _set_cookie(response, f"{cookie_name()}-notice", "", 0)
+    return response
+
+
+def _set_cookie(response: AnyResponse, name: str, value: str, seconds: int) -> None:
+    response.set_cookie(
+        name,
+        value,
+        max_age=seconds,
+        path="/",
+        secure=name.startswith("__Host-"),
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def cookie_name() -> str:
+    """``__Host-console``: browsers accept it only from this host, over https, for all paths.
+
+    Over plain http on loopback, where browsers refuse the prefix, the name has none.
+    """
+    is_local = not request.is_secure and urlsplit(request.host_url).hostname in LOOPBACK
+    return COOKIE if is_local else f"__Host-{COOKIE}"
+
+
+def csrf_token(secret: str) -> str:
+    """A token that only pages for the owner of ``secret`` contain; another one for each page."""
+    salt = secrets.token_urlsafe(12)
+    return f"{salt}.{_seal(secret, salt)}"
+
+
+def check_origin(secret: str) -> None:
+    """Raise Forged unless a page of the console sent this request.
+
+    ``Sec-Fetch-Site`` decides. Browsers without it send ``Origin``, and where both are missing the
+    request needs the form's token.
+    """
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
+    if site is not None:
+        is_own = site == "same-origin"
+    elif origin is not None:
+        public_url: str = current_app.extensions["config"].public_url
+        is_own = origin in {address.rstrip("/") for address in (request.host_url, public_url)}
+    else:
+        salt, _, seal = request.form.get("csrf_token", "").partition(".")
+        is_own = hmac.compare_digest(_seal(secret, salt).encode(), seal.encode())
+    if not is_own:
+        raise Forged
+
+
+def safe_target(target: str) -> str:
+    """``target`` if it is a page of the console, otherwise its first page."""
+    return target if OWN_PAGE.fullmatch(target) else url_for("console.search")
+
+
+def _find_session(secret: str) -> Session | None:
+    claims = sessions.find(secret)
+    if claims is None:
+        return None
+    try:
+        principal = user_principal(claims)
+    except NoMembership:
+        if claims.org_id is None:
+            return Session(secret, claims, None)
+        sessions.end(secret)
+        return None
+    if principal.is_suspended:
+        sessions.end(secret)
+        return None
+    return Session(secret, claims, principal)
+
+
+def _lead_to(endpoint: str) -> AnyResponse:
+    """Redirect to a page that returns to this one; htmx makes the browser go there."""
+    is_fragment = "HX-Request" in request.headers
+    here = request.full_path.rstrip("?") if request.method in SAFE_METHODS else ""
+    address = url_for(endpoint, next=here or None)
+    if is_fragment:
+        return Response(status=401, headers={"HX-Redirect": url_for(endpoint)})
+    return redirect(address, 303)
+
+
+def _seal(secret: str, salt: str) -> str:
+    message = f"csrf:{salt}".encode()
+    return hmac.new(secret.encode("utf-8", "replace"), message, hashlib.sha256).hexdigest()
+
+
+def _hex(text: str) -> str:
+    return text.encode("utf-8", "replace").hex()

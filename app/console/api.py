@@ -1,0 +1,126 @@
+"""Calls of the service's own API, in process, as the person who is signed in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextvars import Context
+from dataclasses import dataclass
+from typing import Any
+
+from flask import current_app, g, request
+from werkzeug.test import Client
+
+from app.auth.guard import CLAIMS
+from app.core.http import idempotency
+from app.core.http.rate_limit import IS_COUNTED
+from app.core.observability.logs import current_request_id
+
+FORM_KEY = "form_key"  # the form's input
+KEY = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+TAG = re.compile(r'"[!#-~]{1,128}"')
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the API answered."""
+
+    status: int
+    body: Any  # the JSON, or None
+    etag: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the request succeeded."""
+        return self.status < 400
+
+    @property
+    def data(self) -> Any:
+        """The ``data`` of the body."""
+        return self.body["data"]
+
+    @property
+    def code(self) -> str:
+        """The code of an error, or an empty text."""
+        return str(self._error.get("code", ""))
+
+    @property
+    def detail(self) -> str:
+        """The sentence of an error, or an empty text."""
+        detail = self._error.get("detail", "")
+        return detail if isinstance(detail, str) else ""
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        """The entries of a 422."""
+        detail = self._error.get("detail")
+        return detail if isinstance(detail, list) else []
+
+    @property
+    def _error(self) -> Mapping[str, Any]:
+        return self.body if not self.is_ok and isinstance(self.body, dict) else {}
+
+
+class Refused(Exception):
+    """The API refused what a page needs; the page of the error tells why."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.detail)
+        self.answer = answer
+
+
+def call(
+    method: str,
+    path: str,
+    *,
+    query: Mapping[str, Any] | None = None,
+    body: Any = None,
+    if_match: str = "",
+) -> Answer:
+    """Send one request; values of the query that are None are left out.
+
+    The key of the form that is posted makes the same form have one effect, sent once or twice.
+    It runs in an empty context: it has its own log facts, transaction and ``flask.g``.
+    """
+    headers = {"X-Request-Id": current_request_id()}
+    if if_match:
+        headers["If-Match"] = if_match if TAG.fullmatch(if_match) else '"unknown"'
+    key = request.form.get(FORM_KEY, "")
+    if method in idempotency.METHODS and KEY.fullmatch(key):
+        headers["Idempotency-Key"] = key
+    given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+    response = Context().run(
+        Client(current_app.wsgi_app, use_cookies=False).open,
+        path,
+        method=method,
+        query_string=given,
+        headers=headers,
+        environ_base={"REMOTE_ADDR": request.remote_addr or ""},
+        environ_overrides={CLAIMS: g.session.claims, IS_COUNTED: True},
+        **({} if body is None else {"json": body}),
+    )
+    return Answer(
+        response.status_code, response.get_json(silent=True), response.headers.get("ETag", "")
+    )
+
+
+def get(path: str, **query: Any) -> Answer:
+    """The answer of a GET; raises Refused for an error."""
+    return succeeded(call("GET", path, query=query))
+
+
+def find(path: str, **query: Any) -> Answer | None:
+    """The answer of a GET; None if there is no such thing, or the person may not read it."""
+    answer = call("GET", path, query=query)
+    return None if answer.status in (403, 404) else succeeded(answer)
+
+
+def succeeded(answer: Answer) -> Answer:
+    """The answer itself; raises Refused for an error."""
+    if not answer.is_ok:
+        raise Refused(answer)
+    return answer
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,125 @@
+"""The blueprint of the pages, what every template can use, and the page of an error."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+
+import psycopg2
+from flask import Blueprint, Response, g, make_response, render_template, request, url_for
+from markupsafe import Markup
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from werkzeug.exceptions import HTTPException
+
+from app.console import access
+from app.console.api import Answer, Refused
+from app.console.assets import asset_url
+from app.console.navigation import navigation, tenant_tabs
+from app.core.errors import AppError, DatabaseUnavailable
+
+console = Blueprint("console", __name__, url_prefix="/console", template_folder="templates")
+console.before_request(access.admit)
+console.after_request(access.forget_notice)
+console.after_request(access.add_headers)
+
+MESSAGES = {
+    401: "You are no longer signed in.",
+    403: "Your role does not allow this.",
+    404: "There is nothing here, or nothing that you may see.",
+    405: "This page cannot be used in this way.",
+    429: "Too many requests. Wait a moment and load the page again.",
+    503: "The service cannot answer at the moment. Load the page again.",
+}
+
+
+@console.app_context_processor
+def _shared() -> dict[str, Any]:
+    """What every template can use."""
+    return {
+        "session": g.get("session"),
+        "can": lambda permission: bool(g.get("session") and g.session.can(permission)),
+        "asset_url": asset_url,
+        "csrf_token": _csrf_token,
+        "navigation": navigation,
+        "tenant_tabs": tenant_tabs,
+        "take_notice": _take_notice,
+        "new_form_key": lambda: secrets.token_urlsafe(16),
+        "moment": moment,
+        "pretty": pretty,
+        "differences": differences,
+        "is_fragment": "HX-Request" in request.headers,
+    }
+
+
+def _csrf_token() -> str:
+    return access.csrf_token(g.session.secret) if g.get("session") else ""
+
+
+def _take_notice() -> str:
+    notice = access.take_notice()
+    g.notice_is_shown = bool(notice)
+    return notice
+
+
+def moment(text: str | None, *, empty: str = "–") -> Markup:
+    """A time in UTC; the script shows it in the reader's zone, with UTC as the tool tip."""
+    if not text:
+        return Markup('<span class="quiet">{}</span>').format(empty)
+    shown = datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M UTC")
+    return Markup('<time datetime="{0}" title="{1}">{1}</time>').format(text, shown)
+
+
+def pretty(value: Any) -> str:
+    """A JSON value on as many lines as it needs; texts as they are."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def differences(event: Any) -> list[tuple[str, Any, Any]]:
+    """Each field that an audit event changes: its name, and the values before and after."""
+    before, after = event["before"], event["after"]
+    names = [*before, *(name for name in after if name not in before)]
+    return [(name, before.get(name), after.get(name)) for name in names]
+
+
+def _refused(error: Refused) -> Response:
+    return _error_page(error.answer.status, error.answer)
+
+
+def _failed(error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return _error_page(error.code or 500, None)
+    known = error if isinstance(error, AppError) else DatabaseUnavailable()
+    response = _error_page(known.status, Answer(known.status, known.body()))
+    response.headers.update(known.headers)
+    return response
+
+
+def _error_page(status: int, answer: Answer | None) -> Response:
+    text = MESSAGES.get(status) or (answer.detail if answer else HTTPStatus(status).phrase)
+    page = render_template(
+        "console/error.html",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        text=text or HTTPStatus(status).phrase,
+        detail=answer.detail if answer else "",
+        code=answer.code if answer else "",
+        home=url_for("console.search"),
+    )
+    return make_response(page, status)
+
+
+console.register_error_handler(Refused, _refused)
+console.register_error_handler(404, _failed)  # the application has its own handler for this status
+_handler: Callable[[Exception], Response] = _failed
+for kind in (
+    AppError,
+    HTTPException,
+    psycopg2.OperationalError,
+    psycopg2.InterfaceError,
+    PoolTimeout,
+):
+    console.register_error_handler(kind, _handler)

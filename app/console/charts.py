@@ -1,0 +1,63 @@
+"""Charts as SVG, made here: no script, and no inline style."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+WIDTH, HEIGHT, GAP = 480, 96, 4
+NEARLY = 0.8  # the part of a limit from which on its bar warns
+
+
+def meter(period: Any) -> Markup:
+    """A bar of what is used of a limit; nothing for one without a limit."""
+    most, used = period["limit"], period["used"]
+    if most is None or most < 0:
+        return Markup("")
+    share = min(1.0, used / most) if most else 1.0
+    kind = "over" if used > most or share == 1 else "nearly" if share >= NEARLY else "fine"
+    return Markup(
+        '<svg class="meter {}" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="track" width="100" height="6" rx="3"/>'
+        '<rect class="used" width="{}" height="6" rx="3"/></svg>'
+    ).format(kind, round(share * 100, 1))
+
+
+def bars(periods: Sequence[Any]) -> Markup:
+    """A bar for each period, the oldest first, and a line at the current limit."""
+    if len(periods) < 2:
+        return Markup("")
+    shown = list(reversed(periods))
+    most = periods[0]["limit"]
+    highest = max(1, *(each["used"] for each in shown), most if most is not None else 0)
+    step = WIDTH / len(shown)
+    width = min(40.0, step - GAP)
+    parts = []
+    for place, each in enumerate(shown):
+        height = round(each["used"] / highest * (HEIGHT - 12), 1)
+        start = (each["period_start"] or "")[:10]
+        parts.append(
+            Markup(
+                '<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2">'
+                "<title>{}: {}</title></rect>"
+            ).format(
+                "current" if each["is_current"] else "past",
+                round(place * step + (step - width) / 2, 1),
+                round(HEIGHT - height, 1),
+                round(width, 1),
+                height,
+                start,
+                each["used"],
+            )
+        )
+    if most is not None and most >= 0:
+        line = round(HEIGHT - most / highest * (HEIGHT - 12), 1)
+        parts.append(
+            Markup('<line class="limit" x1="0" x2="{}" y1="{}" y2="{}"/>').format(WIDTH, line, line)
+        )
+    label = f"Usage of the last {len(shown)} periods"
+    return Markup(
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    ).format(WIDTH, HEIGHT, label, Markup("").join(parts))

@@ -1,0 +1,78 @@
+"""Lists: filters in the URL, 50 rows a page, newest first, with a link to the next page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import request
+
+from app.console.api import Refused, call
+from app.console.forms import Choices
+
+PAGE = 50
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter of a list; with ``choices`` it is a menu."""
+
+    name: str
+    label: str
+    choices: Choices = ()
+    kind: str = "text"
+
+
+@dataclass
+class Listing:
+    """A page of a list."""
+
+    filters: Sequence[Filter]
+    values: dict[str, str]
+    rows: list[Any] = field(default_factory=list)
+    next_url: str = ""
+    errors: dict[str, str] = field(default_factory=dict)  # by filter
+    problem: str = ""
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether a filter has a value."""
+        return bool(self.values)
+
+
+STATE = Filter("is_active", "State", [("true", "active"), ("false", "inactive")])
+
+
+def list_rows(path: str, filters: Sequence[Filter] = (), **fixed: Any) -> Listing:
+    """The rows that the filters in the URL choose; ``fixed`` are further values of the query.
+
+    A filter that the API refuses is an error beside it. Raises Refused for any other error.
+    """
+    given = {one.name: request.args.get(one.name, "").strip() for one in filters}
+    values = {name: value for name, value in given.items() if value}
+    listing = Listing(filters, values)
+    query = {
+        "limit": PAGE,
+        "order": "-created_at",
+        "cursor": request.args.get("cursor") or None,
+        **values,
+        **fixed,
+    }
+    answer = call("GET", path, query=query)
+    if answer.status in (409, 422):
+        listing.problem = answer.detail or "The list cannot be shown with these filters."
+        names = {one.name for one in filters}
+        for entry in answer.entries:
+            if entry["loc"][-1] in names:
+                text = entry["msg"].removeprefix("Value error, ")
+                listing.errors[entry["loc"][-1]] = text
+        return listing
+    if not answer.is_ok:
+        raise Refused(answer)
+    listing.rows = answer.data
+    cursor = answer.body.get("next_cursor")
+    if cursor:
+        listing.next_url = f"{request.path}?{urlencode({**values, 'cursor': cursor})}"
+    return listing

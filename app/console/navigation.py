@@ -1,0 +1,103 @@
+"""The navigation: what the person may see, in one order everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flask import g, request, url_for
+
+from app.auth.permissions import Permission
+
+
+@dataclass(frozen=True)
+class Link:
+    """One entry of a menu."""
+
+    label: str
+    url: str
+    is_current: bool
+
+
+# Endpoint, label, permission. They are the platform's pages, and show rows of every tenant.
+PLATFORM = (
+    ("search", "Search", Permission.TENANTS_READ),
+    ("list_tenants", "Tenants", Permission.SUPERADMIN),
+    ("list_users", "Users", Permission.USERS_READ),
+    ("list_subscriptions", "Subscriptions", Permission.BILLING_READ),
+    ("list_plans", "Plans", Permission.FLAGS_READ),
+    ("list_audit", "Audit", Permission.AUDIT_READ),
+    ("list_api_keys", "API keys", Permission.API_KEYS_READ),
+    ("list_webhooks", "Webhooks in", Permission.WEBHOOKS_READ),
+    ("list_suppressions", "Suppressions", Permission.WEBHOOKS_READ),
+    ("show_operations", "Operations", Permission.SUPERADMIN),
+)
+# The pages of one tenant.
+TENANT = (
+    ("show_tenant", "Overview", Permission.TENANTS_READ),
+    ("list_members", "Members", Permission.MEMBERSHIPS_READ),
+    ("list_users", "Users", Permission.USERS_READ),
+    ("list_flags", "Flags and limits", Permission.FLAGS_READ),
+    ("list_subscriptions", "Subscriptions", Permission.BILLING_READ),
+    ("list_fields", "Custom fields", Permission.CUSTOM_FIELDS_READ),
+    ("list_api_keys", "API keys", Permission.API_KEYS_READ),
+    ("list_endpoints", "Events out", Permission.EVENTS_READ),
+    ("list_connections", "SCIM", Permission.SCIM_READ),
+    ("list_audit", "Audit", Permission.AUDIT_READ),
+)
+# Pages that are opened from a list, and the list they belong to.
+PARTS = {
+    "member": "list_members",
+    "user": "list_users",
+    "connection": "list_connections",
+    "delivery": "list_endpoints",
+    "endpoint": "list_endpoints",
+    "event": "list_endpoints",
+    "override": "list_flags",
+    "flag": "list_flags",
+    "subscription": "list_subscriptions",
+    "field": "list_fields",
+    "api_key": "list_api_keys",
+    "plan": "list_plans",
+    "webhook": "list_webhooks",
+    "waiting": "list_webhooks",
+    "suppression": "list_suppressions",
+    "tenant": "show_tenant",
+}
+
+
+def navigation() -> list[Link]:
+    """The menu beside the page: the platform's pages, or those of the person's tenant."""
+    principal = g.session.principal
+    if principal is None:
+        return []
+    if principal.is_platform:
+        current = _current()
+        is_of_tenant = "tenant_id" in (request.view_args or {})
+        current = "list_tenants" if is_of_tenant else current
+        return [
+            Link(label, url_for(f"console.{name}"), name == current)
+            for name, label, permission in PLATFORM
+            if g.session.can(permission)
+        ]
+    search = Link("Search", url_for("console.search"), request.endpoint == "console.search")
+    return [search, *tenant_tabs(principal.tenant_id)]
+
+
+def tenant_tabs(tenant_id: object) -> list[Link]:
+    """The pages of one tenant."""
+    current = _current()
+    return [
+        Link(label, url_for(f"console.{name}", tenant_id=tenant_id), name == current)
+        for name, label, permission in TENANT
+        if g.session.can(permission)
+    ]
+
+
+def _current() -> str:
+    """The endpoint of the menu's entry that this page belongs to."""
+    name = (request.endpoint or "").partition(".")[2]
+    known = {each for each, _, _ in (*PLATFORM, *TENANT)}
+    if name in known:
+        return name
+    words = name.split("_", 1)[-1]
+    return next((part for suffix, part in PARTS.items() if words.endswith(suffix)), name)

@@ -1,0 +1,19 @@
+"""The pages, one module for each subject; importing them registers them."""
+
+from app.console.pages import (  # noqa: F401
+    api_keys,
+    audit,
+    custom_fields,
+    endpoints,
+    flags,
+    members,
+    operations,
+    plans,
+    scim,
+    search,
+    subscriptions,
+    suppressions,
+    tenants,
+    users,
+    webhooks,
+)

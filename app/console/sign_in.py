@@ -1,0 +1,159 @@
+"""Signing in by a one-time link or by OpenID Connect, choosing a tenant, signing out."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import asdict
+from typing import Any
+
+from flask import current_app, g, make_response, redirect, render_template, request, url_for
+from werkzeug.exceptions import NotFound
+from werkzeug.wrappers import Response
+
+from app.auth import oidc, sessions
+from app.auth.guard import public
+from app.console.access import (
+    begin_session,
+    check_origin,
+    csrf_token,
+    end_session,
+    remember_state,
+    remembered_state,
+    safe_target,
+    signed_in_without_tenant,
+)
+from app.console.blueprint import console
+from app.core.db import transactions
+from app.core.errors import Unauthenticated
+from app.core.http.rate_limit import rate_limits
+
+LINK = "link"  # the purpose of a sign-in link's ticket
+OIDC = "oidc"  # the purpose of the state of a sign-in by OpenID Connect
+
+
+@console.get("/sign-in")
+@public
+def sign_in() -> str:
+    """Show the ways to sign in."""
+    return _sign_in_page()
+
+
+@console.get("/sign-in/link")
+@public
+def confirm_link() -> str:
+    """Ask before a sign-in link is used, because browsers and mail programs open links by themselves."""
+    secret = request.args.get("token", "")
+    return render_template(
+        "console/sign_in_link.html",
+        title="Sign in",
+        token=secret,
+        link_csrf_token=csrf_token(secret),
+    )
+
+
+@console.post("/sign-in/link")
+@public
+def use_link() -> Any:
+    """Sign in by a link, which cannot be used again."""
+    secret = request.form.get("token", "")
+    check_origin(secret)
+    ticket = transactions.run(lambda: sessions.use_ticket(LINK, secret))
+    if ticket is None or ticket.subject is None:
+        return _refused("This link has been used already, or is older than ten minutes.")
+    to = safe_target(request.form.get("next", ""))
+    return begin_session(redirect(to, 303), ticket.subject, ticket.org_id)
+
+
+@console.get("/sign-in/oidc")
+@public
+def begin_oidc() -> Response:
+    """Lead to the identity provider. The state is a ticket, and this browser's cookie has it too."""
+    rate_limits().count_credential("")  # for the address, because each attempt is stored
+    provider = _provider()
+    attempt = oidc.begin()
+    data = {**asdict(attempt), "next": safe_target(request.args.get("next", ""))}
+    state = transactions.run(lambda: sessions.create_ticket(OIDC, data=data))
+    response = redirect(provider.authorization_url(attempt, state, _callback_url()), 303)
+    return remember_state(response, state)
+
+
+@console.get("/sign-in/callback")
+@public
+def finish_oidc() -> Any:
+    """Sign in the person whom the identity provider has sent back to this browser."""
+    provider = _provider()
+    state = request.args.get("state", "")
+    is_own = hmac.compare_digest(remembered_state().encode(), state.encode())
+    ticket = transactions.run(lambda: sessions.use_ticket(OIDC, state)) if is_own else None
+    code = request.args.get("code", "")
+    if ticket is None or not code:
+        return _refused("The identity provider did not sign you in. Try again.")
+    attempt = oidc.Attempt(nonce=ticket.data["nonce"], verifier=ticket.data["verifier"])
+    try:
+        claims = provider.redeem(code, attempt, _callback_url())
+    except Unauthenticated:
+        return _refused("The identity provider's answer is not valid. Try again.")
+    response = redirect(safe_target(ticket.data["next"]), 303)
+    return begin_session(remember_state(response, ""), claims.subject, claims.org_id)
+
+
+@console.route("/choose-tenant", methods=["GET", "POST"])
+@signed_in_without_tenant
+def choose_tenant() -> Any:
+    """Choose one of the tenants that the person is a member of, or another one later."""
+    subject = g.session.claims.subject
+    found = transactions.run(lambda: sessions.organizations(subject))
+    if request.method == "POST":
+        org_id = request.form.get("org_id", "")
+        if org_id in {each.idp_org_id for each in found}:
+            to = safe_target(request.form.get("next", ""))
+            return begin_session(redirect(to, 303), subject, org_id)
+    return render_template(
+        "console/choose_tenant.html",
+        title="Choose a tenant",
+        organizations=found,
+        next=request.args.get("next", ""),
+    )
+
+
+@console.post("/sign-out")
+@signed_in_without_tenant
+def sign_out() -> Response:
+    """End the session."""
+    return end_session(redirect(url_for("console.sign_in"), 303))
+
+
+def _sign_in_page(problem: str = "") -> str:
+    oidc_url = ""
+    if current_app.extensions["identity_provider"].is_configured:
+        oidc_url = url_for("console.begin_oidc", next=request.args.get("next") or None)
+    return render_template(
+        "console/sign_in.html", title="Sign in", problem=problem, oidc_url=oidc_url
+    )
+
+
+def _refused(problem: str) -> Response:
+    rate_limits().count_failed_authentication()
+    return make_response(_sign_in_page(problem), 403)
+
+
+def _provider() -> oidc.IdentityProvider:
+    provider: oidc.IdentityProvider = current_app.extensions["identity_provider"]
+    if not provider.is_configured:
+        raise NotFound
+    return provider
+
+
+def _callback_url() -> str:
+    base: str = current_app.extensions["config"].public_url or request.host_url
+    return base.rstrip("/") + url_for("console.finish_oidc")
+
+
+def link_url(base_url: str, secret: str) -> str:
+    """The address that signs a person in once."""
+    return f"{base_url.rstrip('/')}/console/sign-in/link?token={secret}"
+
+
+def public_url() -> str:
+    """The address of the service that links begin with."""
+    return current_app.extensions["config"].public_url or "http://127.0.0.1:8000"

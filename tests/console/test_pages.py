@@ -1,0 +1,622 @@
+"""The pages: who sees what, forms and their errors, lists, and what tenants typed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from app import create_app
+from app.auth import sessions
+from app.console.assets import FOLDER, NAMES, get_asset
+from tests import database
+from tests.console.conftest import Browser
+from tests.console.world import addresses, create_world
+from tests.custom_fields.fields import create_field
+from tests.database import platform_transaction
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_member,
+    create_override,
+    create_preset,
+    create_tenant,
+    limit_flag,
+    preset_flag,
+)
+from tests.search import finding
+
+ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
+
+
+@pytest.fixture
+def tenant():
+    return create_tenant(name="Acme", slug="acme")
+
+
+@pytest.fixture
+def world(tenant):
+    return create_world(tenant)
+
+
+class TestEveryPage:
+    def test_is_shown_to_a_superadmin(self, app, signed_in, world):
+        browser = signed_in()
+
+        statuses = {path: browser.get(path).status_code for path in addresses(app, world)}
+
+        assert {path: each for path, each in statuses.items() if each != 200} == {}
+        assert len(statuses) > 40
+
+    def test_leads_somebody_without_a_session_to_the_sign_in(self, app, anonymous, world):
+        for path in addresses(app, world):
+            answer = anonymous.get(path)
+
+            assert answer.status_code == 303, path
+            assert answer.location.startswith("/console/sign-in?next=/console"), path
+
+    def test_of_another_tenant_does_not_exist(self, app, signed_in, world):
+        stranger, _, _ = create_member(create_tenant(), "owner")
+        browser = signed_in(stranger)
+
+        statuses = {
+            path: browser.get(path).status_code for path in addresses(app, world, of_tenant=True)
+        }
+
+        assert {path: each for path, each in statuses.items() if each not in (403, 404)} == {}
+
+    @pytest.mark.parametrize("role", ["owner", "admin", "billing", "member", "viewer"])
+    def test_in_a_menu_is_shown_to_the_role(self, signed_in, tenant, world, role):
+        browser = signed_in(create_member(tenant, role)[0])
+        menu = browser.get("/console").text.partition('<nav class="side"')[2].partition("</nav>")[0]
+        links = re.findall(r'href="([^"]+)"', menu)
+
+        assert len(links) >= 5
+        for link in links:
+            assert browser.get(link).status_code == 200, link
+
+    def test_is_refused_to_a_tenant_where_it_is_the_platforms(self, signed_in, world):
+        browser = signed_in(world["user"])
+
+        for path in ("/console/tenants", "/console/webhooks", "/console/operations"):
+            assert browser.get(path).status_code == 403, path
+
+    def test_that_does_not_exist_says_so(self, signed_in):
+        answer = signed_in().get("/console/nothing/here")
+
+        assert answer.status_code == 404
+        assert "There is nothing here" in answer.text
+
+    def test_has_no_transaction_open_while_it_calls_the_api(self, app, environment, world):
+        """One connection is enough, for the session and then for each call of the API."""
+        settings = {**environment, "DB_POOL_SIZE": "1", "DB_POOL_TIMEOUT": "1"}
+        narrow = create_app(settings, with_commands=False)
+        with platform_transaction():
+            browser = Browser(
+                narrow, sessions.start(world["user"].idp_user_id, world["idp_org_id"])
+            )
+
+        assert browser.get(f"/console/tenants/{world['tenant_id']}").status_code == 200
+
+    def test_is_small(self, app, signed_in, world):
+        browser = signed_in()
+        packed = {"Accept-Encoding": "gzip"}
+
+        pages = [len(browser.get(path, headers=packed).data) for path in addresses(app, world)]
+        files = sum(len(get_asset(name).compressed) for name in NAMES)
+
+        assert max(pages) < 20_000
+        assert files + max(pages) < 60_000
+
+
+class TestWhatWasTyped:
+    def test_is_text_everywhere(self, app, signed_in):
+        tenant = create_tenant(name=ATTACK, primary_contact_name=ATTACK, mailing_city=ATTACK)
+        user, membership, _ = create_member(
+            tenant, "owner", first_name=ATTACK, last_name=ATTACK, meta_data={ATTACK: ATTACK}
+        )
+        preset = create_limits(ATTACK, preset_flag("theme", ATTACK))
+        create_api_key(tenant, name=ATTACK)
+        browser = signed_in()
+        browser.send(f"/console/tenants/{tenant.id}/edit", name=ATTACK + "2", slug=tenant.slug)
+
+        for path in (
+            "/console/tenants",
+            f"/console/tenants/{tenant.id}",
+            f"/console/tenants/{tenant.id}/edit",
+            f"/console/tenants/{tenant.id}/members",
+            f"/console/tenants/{tenant.id}/members/{membership.id}",
+            f"/console/tenants/{tenant.id}/users/{user.id}",
+            f"/console/tenants/{tenant.id}/users/{user.id}/edit",
+            f"/console/tenants/{tenant.id}/audit",
+            f"/console/plans/{preset.id}",
+            f"/console/plans/{preset.id}/edit",
+            "/console/api-keys",
+        ):
+            text = browser.get(path).text
+
+            assert "<script>alert" not in text, path
+            assert "<img src=x" not in text, path
+            assert "alert(1)" in text, path
+            assert "49" not in re.findall(r"&gt;(\d+)", text), path
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/console?q={}",
+            "/console/tenants?slug={}",
+            "/console/audit?actor={}&cursor={}",
+            "/console/sign-in?next={}",
+            "/console/sign-in/link?token={}",
+            "/console/suppressions/remove?address={}",
+        ],
+    )
+    def test_in_an_address_is_text(self, signed_in, path):
+        text = signed_in().get(path.replace("{}", ATTACK)).text
+
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+
+    def test_in_a_notice_is_text(self, signed_in):
+        browser = signed_in()
+        browser.client.set_cookie("console-notice", ATTACK.encode().hex(), path="/")
+
+        text = browser.get("/console").text
+
+        assert "&lt;script&gt;alert" in text
+        assert "<script>alert" not in text
+
+    @pytest.mark.parametrize("value", ["zz", "ff", "a" * 999, ""])
+    def test_a_notice_that_is_none_is_ignored(self, signed_in, value):
+        browser = signed_in()
+        browser.client.set_cookie("console-notice", value, path="/")
+
+        assert browser.get("/console").status_code == 200
+
+
+class TestGarbage:
+    NAMES = (
+        "form_version", "form_key", "form_confirmation", "name", "slug", "role", "reason", "until",
+        "flag_value", "flag_key", "default_value", "expires_at", "permissions", "options", "label",
+        "field_key", "field_type", "entity_type", "field_id", "email", "idp_user_id", "plan_name",
+        "period", "policy", "warn_at", "idp_org_id", "group_roles", "to",
+        "department", "org_id",
+        "next", "token",
+    )  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "text", ["\0", "a\r\nb: c", "é☃", "x" * 5000, "[" * 20_000, "9" * 5000]
+    )
+    def test_in_forms_is_never_an_error_of_the_server(self, app, signed_in, world, text):
+        browser = signed_in()
+        data = dict.fromkeys(self.NAMES, text)
+
+        answers = {
+            path: browser.post(path, data=data).status_code
+            for path in addresses(app, world, method="POST")
+            if not path.endswith("/sign-out")
+        }
+
+        assert {path: status for path, status in answers.items() if status >= 500} == {}
+
+    def test_that_is_nearly_json_stands_beside_its_field(self, signed_in, tenant):
+        create_preset("free", limits={"a": 1}, ratio=1.5)
+        browser = signed_in()
+
+        for key in ("limits", "ratio"):
+            path = f"/console/tenants/{tenant.id}/flags/{key}/override"
+            for text in ("[" * 100_000, "NaN", "Infinity", "1e999", "9" * 5000, '"\\ud800"'):
+                answer = browser.send(path, flag_value=text)
+                assert answer.status_code in (400, 422), (key, text[:9])
+
+    @pytest.mark.parametrize("text", ["%00", "%ff", "%0d%0a", "x" * 5000, "%ed%a0%80"])
+    def test_in_addresses_is_never_an_error_of_the_server(self, app, signed_in, world, text):
+        browser = signed_in()
+        names = (
+            "q",
+            "cursor",
+            "slug",
+            "email",
+            "is_active",
+            "actor",
+            "permission",
+            "type",
+            "address",
+        )
+        query = "&".join(f"{name}={text}" for name in names)
+
+        for path in [*addresses(app, world), "/console/suppressions/remove"]:
+            assert browser.get(f"{path}?{query}").status_code < 500, path
+
+
+class TestForms:
+    def test_a_change_says_so_once_and_names_the_person_in_the_audit(self, signed_in, tenant):
+        user, _, _ = create_member(tenant, "owner")
+        browser = signed_in(user)
+
+        answer = browser.send(
+            f"/console/tenants/{tenant.id}/edit", name="Acme Robotics", slug="acme"
+        )
+
+        assert (answer.status_code, answer.location) == (303, f"/console/tenants/{tenant.id}")
+        assert "The tenant was changed." in browser.get(answer.location).text
+        assert "The tenant was changed." not in browser.get(answer.location).text
+        found = database.query("SELECT actor, action, before, after FROM audit_events")
+        changed = [row for row in found if row.action == "tenant.updated"]
+        assert [(row.actor, row.before, row.after) for row in changed] == [
+            (str(user.id), {"name": "Acme"}, {"name": "Acme Robotics"})
+        ]
+
+    def test_an_error_stands_beside_its_field_and_the_input_stays(self, signed_in, tenant):
+        answer = signed_in().send(
+            f"/console/tenants/{tenant.id}/edit",
+            name="Other",
+            slug="acme",
+            primary_contact_email="nobody",
+        )
+
+        assert answer.status_code == 422
+        field = answer.text.partition('name="primary_contact_email"')[2].partition("</div>")[0]
+        assert 'aria-invalid="true"' in field
+        assert "valid email address" in field
+        assert 'value="nobody"' in field
+        assert 'value="Other"' in answer.text
+        assert database.query("SELECT name FROM tenants") == [("Acme",)]
+
+    def test_what_somebody_else_changed_meanwhile_is_not_overwritten(self, signed_in, tenant):
+        path = f"/console/tenants/{tenant.id}/edit"
+        first, second = signed_in(), signed_in()
+        page = second.get(path).text
+        version = re.search(r'name="form_version" value="([^"]*)"', page)[1]
+        first.send(path, name="First", slug="acme")
+
+        answer = second.post(
+            path,
+            data={"form_version": version.replace("&#34;", '"'), "name": "Second", "slug": "acme"},
+        )
+
+        assert answer.status_code == 412
+        assert "Somebody else has changed this meanwhile." in answer.text
+        assert f'href="{path}"' in answer.text  # the button that loads it
+        assert 'value="Second"' in answer.text
+        assert database.query("SELECT name FROM tenants") == [("First",)]
+
+    def test_a_form_that_is_sent_twice_has_one_effect(self, signed_in, tenant):
+        browser = signed_in()
+        path = f"/console/tenants/{tenant.id}/api-keys/new"
+        key = re.search(r'name="form_key" value="([^"]+)"', browser.get(path).text)[1]
+        data = {"form_key": key, "name": "sync", "permissions": ["users:read"]}
+
+        answers = [browser.post(path, data=data) for _ in range(2)]
+
+        assert [each.status_code for each in answers] == [201, 201]
+        assert database.query("SELECT count(*) FROM api_keys") == [(1,)]
+        assert "sk_" in answers[0].text
+        assert 'id="secret"' not in answers[1].text
+
+    def test_a_conflict_is_explained(self, signed_in, tenant):
+        create_tenant(slug="taken")
+
+        answer = signed_in().send(f"/console/tenants/{tenant.id}/edit", name="Acme", slug="taken")
+
+        assert answer.status_code == 409
+        assert 'role="alert"' in answer.text
+        assert "Load the current values" in answer.text
+
+    @pytest.mark.parametrize("typed", ["", "acm", "ACME", "other"])
+    def test_a_dangerous_change_needs_the_slug(self, signed_in, tenant, typed):
+        answer = signed_in().send(f"/console/tenants/{tenant.id}/suspend", form_confirmation=typed)
+
+        assert answer.status_code == 422
+        assert "Type acme to confirm." in answer.text
+        assert database.query("SELECT is_active FROM tenants") == [(True,)]
+
+    def test_a_role_that_may_not_is_refused(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "viewer")[0])
+
+        answer = browser.send(f"/console/tenants/{tenant.id}/edit", name="Taken", slug="acme")
+
+        assert answer.status_code == 403
+        assert "Your role does not allow this." in answer.text
+
+    def test_metadata_has_an_input_for_each_type(self, signed_in, tenant):
+        for key, kind, options in (
+            ("note", "long_text", None),
+            ("size", "integer", None),
+            ("rate", "decimal", None),
+            ("remote", "boolean", None),
+            ("hired", "date", None),
+            ("seen", "datetime", None),
+            ("team", "select", ["red", "blue"]),
+            ("skills", "multi_select", ["sql", "python"]),
+        ):
+            create_field(tenant, field_key=key, field_type=kind, options=options)
+        user, _, _ = create_member(tenant, "owner", meta_data={"size": 1, "other": "kept"})
+        browser = signed_in(user)
+        path = f"/console/tenants/{tenant.id}/users/{user.id}"
+
+        answer = browser.send(
+            f"{path}/metadata",
+            note="two\r\nlines",
+            size="",
+            rate="1.5",
+            remote="false",
+            hired="2026-02-03",
+            seen="2026-02-03T04:05:06",
+            team="blue",
+            skills=["sql", "python"],
+        )
+
+        assert answer.status_code == 303, answer.text
+        ((values,),) = database.query("SELECT meta_data FROM users WHERE id = :id", id=user.id)
+        assert values == {
+            "note": "two\nlines",
+            "rate": 1.5,
+            "remote": False,
+            "hired": "2026-02-03",
+            "seen": "2026-02-03T04:05:06Z",
+            "team": "blue",
+            "skills": ["sql", "python"],
+            "other": "kept",
+        }
+        page = browser.get(path).text
+        assert "kept" in page
+
+    def test_metadata_that_was_not_touched_is_not_sent(self, signed_in, tenant):
+        create_field(tenant, field_key="seen", field_type="datetime")
+        create_field(tenant, field_key="rate", field_type="decimal")
+        stored = {"seen": "2026-02-03T04:05:06.789+02:00", "rate": "1.50"}
+        user, _, _ = create_member(tenant, "owner", meta_data=stored)
+        path = f"/console/tenants/{tenant.id}/users/{user.id}/metadata"
+
+        signed_in(user).send(path, seen="2026-02-03T02:05:06", rate="1.50")
+
+        ((values,),) = database.query("SELECT meta_data FROM users WHERE id = :id", id=user.id)
+        assert values == stored
+
+    def test_a_flag_is_granted_changed_and_ended(self, signed_in, tenant):
+        create_preset("free", beta=False, ratio=1.5, limits={"a": 1})
+        browser = signed_in()
+        base = f"/console/tenants/{tenant.id}/flags"
+
+        assert browser.send(f"{base}/beta/override", flag_value="true").status_code == 303
+        assert browser.send(f"{base}/ratio/override", flag_value="2").status_code == 303
+        assert browser.send(f"{base}/limits/override", flag_value='{"a": [2]}').status_code == 303
+        wrong = browser.send(f"{base}/limits/override", flag_value="{")
+        ended = browser.send(f"{base}/ratio/end")
+
+        assert (wrong.status_code, ended.status_code) == (422, 303)
+        assert "This is no JSON" in wrong.text
+        found = database.query(
+            "SELECT flag_key, flag_value FROM feature_overrides ORDER BY flag_key"
+        )
+        assert found == [("beta", True), ("limits", {"a": [2]})]
+
+    def test_a_plan_is_edited_flag_by_flag(self, signed_in):
+        plan = create_limits("free", preset_flag("theme", "plain"))
+        browser = signed_in()
+        base = f"/console/plans/{plan.id}/flags"
+        limit = {"default_value": "5", "period": "day", "policy": "soft", "warn_at": "50, 90%"}
+
+        answers = [
+            browser.send(f"{base}/new?type=limit", flag_key="calls", is_locked="on", **limit),
+            browser.send(f"{base}/new?type=boolean", flag_key="beta", default_value="true"),
+            browser.send(f"{base}/theme/edit", default_value="rich", description="Colours"),
+            browser.send(f"{base}/beta/remove", form_confirmation="beta"),
+        ]
+        wrong = browser.send(f"{base}/calls/edit", **{**limit, "warn_at": "500"})
+        taken = browser.send(f"{base}/new?type=string", flag_key="calls", default_value="x")
+
+        assert [each.status_code for each in answers] == [303] * 4
+        assert (wrong.status_code, taken.status_code) == (422, 422)
+        assert 'id="field-warn_at-error"' in wrong.text
+        ((flags,),) = database.query("SELECT flags FROM plan_presets")
+        assert flags == [
+            {**preset_flag("theme", "rich"), "description": "Colours"},
+            limit_flag("calls", 5, period="day", policy="soft", warn_at=[50, 90]),
+        ]
+
+    def test_a_change_of_a_plan_is_previewed(self, signed_in, tenant):
+        plan = create_limits("free", limit_flag(most=100), preset_flag("theme", "plain"))
+        create_override(tenant, plan, "theme", "rich")
+        browser = signed_in()
+        base = f"/console/plans/{plan.id}/flags"
+        values = {"default_value": "50", "period": "none", "policy": "hard", "warn_at": "80"}
+
+        changed = browser.send(f"{base}/calls/edit", form_preview="1", **values)
+        removed = browser.get(f"{base}/theme/remove")
+
+        assert changed.status_code == 200
+        assert "1 tenant has this plan." in changed.text
+        assert "becomes" in changed.text
+        assert 'value="50"' in changed.text
+        assert "theme: 1 override loses its flag" in removed.text
+        ((flags,),) = database.query("SELECT flags FROM plan_presets")
+        assert [flag["default_value"] for flag in flags] == [100, "plain"]
+        assert browser.send(f"{base}/theme/remove", form_confirmation="theme").status_code == 303
+
+    def test_a_plan_is_assigned_until_and_withdrawn(self, signed_in, tenant):
+        create_limits("free", limit_flag())
+        create_limits("scale", limit_flag())
+        browser = signed_in()
+        page = f"/console/tenants/{tenant.id}"
+
+        past = browser.send(
+            f"{page}/plan", plan_name="scale", until="2020-01-01T00:00:00", reason="Pilot"
+        )
+        browser.send(f"{page}/plan", plan_name="scale", until="2099-01-01T00:00:00", reason="Pilot")
+        assigned = browser.get(page).text
+        browser.send(f"{page}/plan/withdraw")
+
+        assert past.status_code == 422
+        assert 'id="field-until-error"' in past.text
+        assert "Pilot" in assigned
+        assert "plan/withdraw" in assigned
+        assert "plan/withdraw" not in browser.get(page).text
+
+    def test_an_api_keys_secret_is_shown_once(self, signed_in, api, tenant):
+        browser = signed_in()
+        base = f"/console/tenants/{tenant.id}/api-keys"
+
+        page = browser.send(f"{base}/new", name="sync", permissions=["users:read"])
+
+        secret = re.search(r'id="secret">([^<]+)<', page.text)[1]
+        assert page.status_code == 201
+        assert api.get("/v1/users", token=secret).status_code == 200
+        assert secret not in browser.get(base).text
+
+    def test_an_endpoint_is_created_changed_tested_and_deleted(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        base = f"/console/tenants/{tenant.id}/endpoints"
+        url = "https://hooks.example.com/all"
+
+        created = browser.send(f"{base}/new", url=url, types="user.*\ntenant.updated")
+        endpoint = re.search(rf'href="({base}/[0-9a-f-]+)"', browser.get(base).text)[1]
+        answers = [
+            browser.send(f"{endpoint}/edit", url=url, types="*", is_active="on"),
+            browser.send(f"{endpoint}/test", type="user.created"),
+        ]
+        rotated = browser.send(f"{endpoint}/rotate")
+        page = browser.get(endpoint).text
+        removed = browser.send(f"{endpoint}/delete", form_confirmation="acme")
+
+        assert [created.status_code, rotated.status_code] == [201, 200]
+        secrets = [re.search(r'id="secret">([^<]+)<', each.text)[1] for each in (created, rotated)]
+        assert all(each.startswith("whsec_") for each in secrets)
+        assert secrets[0] != secrets[1]
+        assert not any(each in page for each in secrets)
+        assert [each.status_code for each in (*answers, removed)] == [303] * 3
+        assert "user.created" in page
+
+    def test_a_scim_connection_is_created_with_instructions(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        base = f"/console/tenants/{tenant.id}/scim"
+        values = {"default_role": "viewer", "deactivate": "membership"}
+
+        created = browser.send(
+            f"{base}/new", name="Okta", provider="okta", group_roles='{"F": "billing"}', **values
+        )
+        connection = re.search(rf'href="({base}/[0-9a-f-]+)"', browser.get(base).text)[1]
+        changed = browser.send(
+            f"{connection}/edit", name="Okta", provider="okta", status="disabled", **values
+        )
+
+        assert created.status_code == 201
+        assert "In Okta, add a SCIM 2.0 application." in created.text
+        assert "http://localhost/scim/v2" in created.text
+        assert 'id="secret">scim_' in created.text
+        assert changed.status_code == 303
+        assert "disabled" in browser.get(connection).text
+        assert browser.send(f"{connection}/rotate").status_code == 200
+        assert browser.send(f"{connection}/delete", form_confirmation="acme").status_code == 303
+
+    def test_custom_fields_are_put_in_order(self, signed_in, tenant):
+        fields = [
+            create_field(tenant, field_key=key, field_type="text")
+            for key in ("one", "two", "three")
+        ]
+        browser = signed_in()
+
+        browser.post(
+            f"/console/tenants/{tenant.id}/custom-fields/order",
+            data={"entity_type": "user", "field_id": str(fields[2].id), "to": "up"},
+        )
+
+        found = database.query("SELECT field_key FROM custom_fields ORDER BY sort_order")
+        assert [key for (key,) in found] == ["one", "three", "two"]
+
+
+class TestLists:
+    def test_have_fifty_rows_the_newest_first_and_then_more(self, signed_in):
+        for number in range(53):
+            create_tenant(name=f"Number {number:02}")
+        browser = signed_in()
+
+        first = browser.get("/console/tenants").text
+        more = re.search(r'id="more".*?href="([^"]+)"', first, re.DOTALL)[1].replace("&amp;", "&")
+        second = browser.get(more).text
+
+        names = re.findall(r">(Number \d+)<", first)
+        assert names == [f"Number {number:02}" for number in range(52, 2, -1)]
+        assert re.findall(r">(Number \d+)<", second) == ["Number 02", "Number 01", "Number 00"]
+
+    def test_keep_their_filters_in_the_address(self, signed_in):
+        create_tenant(name="One", slug="one")
+        create_tenant(name="Two", slug="two")
+
+        text = signed_in().get("/console/tenants?slug=two").text
+
+        assert re.findall(r">(One|Two)<", text) == ["Two"]
+        assert 'name="slug" value="two"' in text
+
+    def test_say_why_they_are_empty(self, signed_in):
+        browser = signed_in()
+
+        assert "There are no tenants yet." in browser.get("/console/tenants").text
+        assert "Nothing matches" in browser.get("/console/tenants?slug=nobody").text
+
+    def test_show_what_is_wrong_with_a_filter(self, signed_in):
+        answer = signed_in().get("/console/tenants?is_active=perhaps&cursor=x")
+
+        assert answer.status_code == 200
+        assert "cannot be shown with these filters" in answer.text
+
+    def test_show_what_changed(self, signed_in, tenant):
+        browser = signed_in()
+        browser.send(f"/console/tenants/{tenant.id}/edit", name="Renamed", slug="acme")
+
+        text = browser.get(f"/console/tenants/{tenant.id}/audit").text
+
+        assert re.search(r'class="before">.*Acme.*class="after">.*Renamed', text, re.DOTALL)
+
+
+class TestSearch:
+    def test_leads_to_the_pages_of_what_was_found(self, signed_in):
+        found = finding.create_tenant(name="Acme")
+        user = finding.create_user(found, first_name="Ada", last_name="Acmeson")
+
+        text = signed_in().get("/console?q=acme").text
+
+        assert f'href="/console/tenants/{found.id}"' in text
+        assert f'href="/console/tenants/{found.id}/users/{user.id}"' in text
+
+
+class TestAssets:
+    def test_are_what_their_projects_published(self):
+        table = (FOLDER / "vendor" / "README.md").read_text()
+        listed = re.findall(r"^\| (\S+) \| .* \| ([0-9a-f]{64}) \|$", table, re.MULTILINE)
+        found = {
+            path.name.removesuffix(".gz"): hashlib.sha256(
+                gzip.decompress(path.read_bytes())
+            ).hexdigest()
+            for path in (FOLDER / "vendor").glob("*.gz")
+        }
+
+        assert dict(listed) == found
+        for name in found:
+            licence = Path(FOLDER, "vendor", f"{name.partition('.')[0]}.LICENSE.txt")
+            assert licence.stat().st_size > 500
+
+    def test_are_sent_compressed_and_cached_for_a_year(self, anonymous):
+        page = anonymous.get("/console/sign-in").text
+        url = re.search(r'src="([^"]+htmx[^"]+)"', page)[1]
+
+        packed = anonymous.get(url, headers={"Accept-Encoding": "gzip, br"})
+        plain = anonymous.get(url, headers={"Accept-Encoding": "identity"})
+
+        assert packed.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(packed.data) == plain.data
+        assert "immutable" in packed.headers["Cache-Control"]
+
+    def test_of_another_version_are_not_cached(self, anonymous):
+        answer = anonymous.get("/console/assets/another/htmx.min.js")
+
+        assert answer.status_code == 200
+        assert answer.headers["Cache-Control"] == "no-store"
+
+    @pytest.mark.parametrize("name", ["../access.py", "console.py", "vendor", "pico.min.css.gz"])
+    def test_nothing_else_is_sent(self, anonymous, name):
+        assert anonymous.get(f"/console/assets/x/{name}").status_code in (303, 404)

@@ -1,0 +1,239 @@
+"""What a tenant, or a receiver, may try against the sender."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from app.core.outgoing import AddressRefused, Outgoing, check_url
+from app.webhook_deliveries import attempt
+from app.webhook_deliveries.models import WebhookDelivery
+from app.webhook_endpoints.models import WebhookEndpoint
+from tests import database
+from tests.factories import create_tenant, create_user, platform_token
+from tests.webhook_deliveries.receiving import receiver, sender, wait_until
+from tests.webhook_endpoints.support import URL, create_endpoint, token_of
+
+PATH = "/v1/webhook-endpoints"
+
+
+@pytest.fixture
+def hook():
+    with receiver() as found:
+        yield found
+
+
+def deliver_one(app, api) -> WebhookDelivery:
+    """Deliver one event; the delivery after its first attempt."""
+    user = create_user(create_tenant())
+    api.patch(f"/v1/users/{user.id}", token=platform_token(), json={"first_name": "New"})
+    api.sequence()
+    with sender(app):
+        wait_until(
+            lambda: (
+                [row.status for row in database.rows(WebhookDelivery)]
+                in (["succeeded"], ["pending"])
+                and database.rows(WebhookDelivery)[0].attempts == 1
+            )
+        )
+    return database.row(WebhookDelivery)
+
+
+@contextmanager
+def raw_server(*parts: bytes, pause: float = 0.0):
+    """A server that answers every connection with these bytes, waiting between the parts."""
+    stopped = threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        with connection:
+            try:
+                connection.recv(65536)
+                for part in parts:
+                    connection.sendall(part)
+                    stopped.wait(pause)
+            except OSError:
+                return
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        finally:
+            stopped.set()
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+class TestUrls:
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://user@hooks.example.com/",
+            "https://@hooks.example.com/",
+            "https://:@hooks.example.com/",
+            "https://[fe80::1%25eth0]/",
+            "https://[fe80::1%eth0]/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[::127.0.0.1]/",
+            "https://[fec0::1]/",
+            "https://[fd00::1]/",
+            "https://LOCALHOST/",
+            "https://100.64.0.1/",
+            "https://hooks.example.com:-1/",
+            "https://hooks.example.com\\@127.0.0.1/",
+            "https://hooks.example.com/\r\nX-A: b",
+            "https://bücher.example/",
+        ],
+    )
+    def test_are_refused(self, url):
+        with pytest.raises(AddressRefused):
+            check_url(url)
+
+    def test_of_64_kib_are_refused(self, api):
+        body = {"url": f"{URL}/{'a' * 65_536}", "types": ["*"]}
+
+        answer = api.post(PATH, token=platform_token(), json=body)
+
+        assert answer.status_code == 422
+
+    @pytest.mark.parametrize(
+        "host", ["0", "127.1", "2130706433", "0x7f000001", "017700000001", "[64:ff9b::7f00:1]"]
+    )
+    def test_that_write_a_private_address_otherwise_are_never_connected_to(self, host):
+        with pytest.raises(AddressRefused):
+            Outgoing(only_public=True).send(
+                "POST", f"https://{host}/", body=b"", timeout=2, max_bytes=10
+            )
+
+
+class TestTypes:
+    @pytest.mark.parametrize("pattern", ["plan.*", "plan.created", "plan*", "pl*", "email*", "em*"])
+    def test_of_the_platform_are_refused_for_a_tenant(self, api, pattern):
+        token = token_of(create_tenant())
+
+        answer = api.post(PATH, token=token, json={"url": URL, "types": [pattern]})
+
+        assert answer.status_code == 422
+
+    @pytest.mark.parametrize("pattern", ["**", "user.**", "*.created", "u*r", "", " *", "*\0"])
+    def test_with_a_star_elsewhere_are_refused(self, api, pattern):
+        answer = api.post(PATH, token=platform_token(), json={"url": URL, "types": [pattern]})
+
+        assert answer.status_code == 422
+
+
+class TestHeaders:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "Host",
+            "content-length",
+            "Transfer-Encoding",
+            "Connection",
+            "Keep-Alive",
+            "Proxy-Authorization",
+            "TE",
+            "Trailer",
+            "Upgrade",
+            "Expect",
+            "webhook-signature",
+            "Webhook-Anything",
+            "traceparent",
+            "X-A\r\nX-B",
+            "X-A:",
+            "",
+            "X-Ä",
+        ],
+    )
+    def test_of_the_service_are_refused(self, api, name):
+        body = {"url": URL, "types": ["*"], "headers": {name: "x"}}
+
+        assert api.post(PATH, token=platform_token(), json=body).status_code == 422
+
+
+class TestLimits:
+    def test_of_endpoints_holds_under_concurrency(self, app, api):
+        token = token_of(create_tenant())
+        for _ in range(15):
+            create_endpoint(api, token)
+
+        def create(_: int) -> int:
+            headers = {"Authorization": f"Bearer {token}"}
+            body = {"url": URL, "types": ["*"]}
+            return app.test_client().post(PATH, headers=headers, json=body).status_code
+
+        with ThreadPoolExecutor(6) as threads:
+            statuses = sorted(threads.map(create, range(12)))
+
+        assert statuses == [201] * 5 + [409] * 7
+        assert len(database.rows(WebhookEndpoint)) == 20
+
+    def test_two_rotations_leave_two_secrets(self, api):
+        endpoint = create_endpoint(api)
+        path = f"{PATH}/{endpoint['id']}/rotate"
+        secrets = [
+            api.post(path, token=platform_token()).get_json()["data"]["secret"] for _ in "ab"
+        ]
+
+        assert len({endpoint["secret"], *secrets}) == 3
+
+
+class TestReceivers:
+    def test_that_answer_a_byte_at_a_time_are_cut_off(self, app, api, monkeypatch):
+        monkeypatch.setattr(attempt, "TIMEOUT", 0.5)
+        with raw_server(b"HTTP/1.1 200 OK\r\n", *([b"X"] * 100), pause=0.1) as url:
+            create_endpoint(api, url=url, types=["user.*"])
+
+            delivery = deliver_one(app, api)
+
+        assert (delivery.status, delivery.error) == ("pending", "the answer takes too long")
+        assert 400 < delivery.duration_ms < 3000
+
+    def test_that_answer_without_end_are_read_up_to_the_limit(self, app, api):
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"
+        with raw_server(head, *([b"x" * 100_000] * 1000)) as url:
+            create_endpoint(api, url=url, types=["user.*"])
+
+            delivery = deliver_one(app, api)
+
+        assert (delivery.status, delivery.response_body) == ("succeeded", "x" * 2048)
+
+    def test_that_answer_with_a_bomb_are_stored_as_they_are(self, app, api, hook):
+        hook.body, hook.headers = gzip.compress(b"0" * 50_000_000), {"Content-Encoding": "gzip"}
+        create_endpoint(api, url=hook.url, types=["user.*"])
+
+        delivery = deliver_one(app, api)
+
+        assert delivery.status == "succeeded"
+        assert "000" not in delivery.response_body
+
+    def test_that_redirect_are_not_followed(self, app, api, hook):
+        with receiver() as other:
+            hook.status, hook.headers = 307, {"Location": other.url}
+            create_endpoint(api, url=hook.url, types=["user.*"])
+
+            delivery = deliver_one(app, api)
+
+            assert (delivery.status, delivery.response_code) == ("pending", 307)
+            assert other.received == []
+
+    def test_that_answer_no_http_are_a_failure(self, app, api):
+        with raw_server(b"\0\xff" * 1000) as url:
+            create_endpoint(api, url=url, types=["user.*"])
+
+            delivery = deliver_one(app, api)
+
+        assert delivery.status == "pending"
+        assert delivery.error.startswith("no answer")
