@@ -28,7 +28,7 @@ from app.flags.models import FeatureOverride, PlanPreset
 from app.imports.line_schemas import Kind
 from app.imports.lines import Line
 from app.imports.rows import Rows, unknown
-from app.memberships import seats
+from app.memberships import directories, seats
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.memberships.owners import LastOwner
@@ -53,7 +53,13 @@ CONFLICTS: Mapping[str, type[Conflict]] = {
     **overrides.CONFLICTS,
 }
 REFUSED_BY_POSTGRES = (Conflict, psycopg2.IntegrityError, psycopg2.DataError)
-OF_ONE_LINE = (Invalid, LastOwner, TenantDeleting, overrides.TooManyOverrides)
+OF_ONE_LINE = (
+    Invalid,
+    LastOwner,
+    directories.ManagedByDirectory,
+    TenantDeleting,
+    overrides.TooManyOverrides,
+)
 """Errors that are raised before anything of the line is written."""
 
 
@@ -199,6 +205,8 @@ class _Set:
             self._claimants.append(user)
             return Outcome.CREATED
         changes = _changes(known, values)
+        is_managed = known.id in rows.managed and bool(changes.keys() - {"meta_data"})
+        directories.check_may_change(is_managed=is_managed, actor=self._actor)
         if "meta_data" in changes:
             metadata.check_all(USER, tenant.id, known.meta_data, changes["meta_data"])
         if changes.get("is_active") is False:
@@ -233,6 +241,11 @@ class _Set:
         changes = _changes(known, values)
         if not changes:
             return Outcome.UNCHANGED
+        has_mapped_role = rows.managed.get(known.user_id)
+        is_managed = ("is_active" in changes and has_mapped_role is not None) or (
+            "role" in changes and has_mapped_role is True
+        )
+        directories.check_may_change(is_managed=is_managed, actor=self._actor)
         membership = _changed(known, changes)
         if known.role == Role.OWNER and not _is_owner(membership):
             rows.lose_owner(tenant.id, known.user_id, actor=self._actor)

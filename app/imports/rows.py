@@ -23,6 +23,7 @@ from app.imports.statements import (
     LOCK_OWNERS,
 )
 from app.memberships import owners
+from app.memberships.directories import FIND_MANAGED
 from app.memberships.models import Membership
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
@@ -54,6 +55,9 @@ class Rows:
         for user in self._find(FIND_USERS, "idp_user_id", people):
             self.add_user(user)
         self._read_memberships(people)
+        self.managed: dict[UUID, bool] = {}  # by a directory: whether a group gives the role
+        if self.users_by_id:
+            self.managed |= dict(FIND_MANAGED.all(ids=list(self.users_by_id)))
         billed = [line for line in valid if line.kind is Kind.SUBSCRIPTION]
         for one in self._find(FIND_SUBSCRIPTIONS, "bp_subscription_id", billed):
             self.subscriptions[one.tenant_id, one.bp_subscription_id] = one

@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, ColumnExpressionArgument, select
+from sqlalchemy import ARRAY, ColumnElement, ColumnExpressionArgument, Uuid, any_, bindparam, select
 
 from app.core.actors import Actor
+from app.core.db.statements import Statement
 from app.core.errors import Conflict
 from app.scim.models import ScimUser
 
 ACTOR_PREFIX = "scim:"
+
+
+FIND_MANAGED = Statement(
+    "scim_users.find_managed",
+    select(ScimUser.id, ScimUser.has_mapped_role).where(
+        ScimUser.id == any_(bindparam("ids", type_=ARRAY(Uuid))), ScimUser.deleted_at.is_(None)
+    ),
+)
+"""Of these users those whom a directory provisions, and whether a group gives their role."""
 
 
 class ManagedByDirectory(Conflict):

@@ -12,10 +12,7 @@ from werkzeug.routing import Rule
 from app.core.db import transactions
 from app.core.errors import NotFound
 from app.core.http.error_handlers import answer_errors_below
-from app.scim import (
-    activity,
-    oauth,  # noqa: F401
-)
+from app.scim import activity, oauth
 from app.scim.access import ConnectionAccess
 from app.scim.errors import SCIM_JSON, write_error
 
@@ -52,5 +49,5 @@ def _add_rules(state: BlueprintSetupState) -> None:
 
 blp.record(_add_rules)
 blp.after_request(activity.record)
-# The body for PATH of `oauth` comes first, because importing that module registers it.
+answer_errors_below(oauth.PATH, oauth.write_error, oauth.JSON)  # the first that matches counts
 answer_errors_below(PREFIX, write_error, SCIM_JSON)

@@ -12,7 +12,6 @@ from app.auth.guard import public
 from app.core import json_text
 from app.core.db import transactions
 from app.core.errors import AppError
-from app.core.http.error_handlers import answer_errors_below
 from app.core.http.rate_limit import rate_limits
 from app.core.validation.scalars import unstorable
 from app.scim import clients
@@ -96,6 +95,3 @@ def write_error(error: AppError) -> bytes:
     code: Any = error.code if isinstance(error, OAuthError) else None
     body = {"error": code or CODES.get(error.status, "invalid_request")}
     return json_text.dumps({**body, "error_description": error.detail})
-
-
-answer_errors_below(PATH, write_error, JSON)

@@ -33,6 +33,7 @@ from tests.imports.files import (
     tenant_line,
     user_line,
 )
+from tests.scim.directory import Directory, create_connection
 
 COMPANY = [
     tenant_line(slug="acme", mailing_city="Oslo"),
@@ -429,3 +430,49 @@ class TestSeats:
 
         found = [event.after["percent"] for event in rows(AuditEvent, action="limit.warning")]
         assert found == [25, 50]
+
+
+class TestManagedPeople:
+    """People whom a directory provisions: the directory changes them, imports do not."""
+
+    @pytest.fixture
+    def tenant(self, app):
+        tenant = create_tenant(idp_org_id="org")
+        create_member(tenant, role="owner")
+        roles = {"Finance": "billing"}
+        directory = Directory(app, create_connection(tenant, group_roles=roles)[1])
+        name = {"givenName": "Ada"}
+        for person in ("ada", "bob"):
+            emails = [{"value": f"{person}@example.com"}]
+            made = directory.add_user(person, externalId=person, name=name, emails=emails)
+        directory.add_group("Finance", made["id"])
+        return tenant
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            user_line("ada", first_name="Eve"),
+            user_line("ada", is_active=False),
+            member_line("ada", is_active=False),
+            member_line("bob", "viewer"),
+        ],
+    )
+    def test_are_refused(self, app, api, tenant, line):
+        counts, faults = bring_in(app, api, line)
+
+        assert fault_of(faults) == (1, "managed_by_directory", ["body"])
+        assert not any(numbers["updated"] for numbers in counts.values())
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            user_line("ada", first_name="Ada"),
+            user_line("ada", meta_data={"desk": 7}),
+            member_line("ada", "viewer"),
+            member_line("bob", "billing"),
+        ],
+    )
+    def test_keep_what_the_directory_says_and_can_change_in_the_rest(self, app, api, tenant, line):
+        _, faults = bring_in(app, api, line)
+
+        assert faults == []
