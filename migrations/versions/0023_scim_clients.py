@@ -6,7 +6,7 @@ from sqlalchemy.dialects import postgresql
 
 from migrations.security import isolate
 
-revision = "0024"
+revision = "0023"
 down_revision = "0022"
 branch_labels = None
 depends_on = None
