@@ -122,7 +122,8 @@ class UsageMachine(RuleBasedStateMachine):
         for place in sorted(range(len(parts)), key=lambda one: parts[one][0]):
             feature, amount = parts[place]
             expected[place] = self.fits(feature, amount)
-            self.count(feature, amount * expected[place])
+            if expected[place]:
+                self.count(feature, amount)
 
         with platform_transaction():
             decisions = service.consume_all(self.tenant.id, requests, actor=SYSTEM_CLI)
