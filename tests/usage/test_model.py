@@ -112,7 +112,8 @@ class UsageMachine(RuleBasedStateMachine):
 
         decision = self.consume("total", -amount)
 
-        self.count("total", -amount * fits)
+        if fits:
+            self.count("total", -amount)
         assert decision.allowed is fits
 
     @rule(parts=st.lists(st.tuples(FEATURES, AMOUNTS), min_size=1, max_size=5))
