@@ -88,7 +88,8 @@ class UsageMachine(RuleBasedStateMachine):
 
         decision = self.consume(feature, amount)
 
-        self.count(feature, amount * fits)
+        if fits:
+            self.count(feature, amount)
         assert decision.allowed is fits
         assert decision.usage.used == self.used[feature]
         assert decision.usage.limit == self.most(feature)
