@@ -25,9 +25,9 @@ from app.core.db.pages import ListOrder, Paging
 from app.core.errors import Entry
 from app.core.json_text import dumps_text
 from app.imports import dry_run, files, service
-from app.imports.apply import Outcome
 from app.imports.export import lines_of
 from app.imports.models import Import, ImportState
+from app.imports.outcomes import Outcome
 from app.imports.schemas import ImportDetailSchema, ImportSchema
 from app.imports.work import MAX_FAULTS, Counts, add_counts, as_fault, work
 

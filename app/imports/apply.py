@@ -7,19 +7,15 @@ lines are applied one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
-
-import psycopg2
 
 from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import find_row
 from app.core.db.transactions import savepoint
-from app.core.errors import AppError, Conflict, Entry, Invalid, error, value_error
+from app.core.errors import Entry, Invalid
 from app.core.json_text import differs
 from app.custom_fields import metadata
 from app.custom_fields.entities import TENANT, USER
@@ -27,11 +23,11 @@ from app.flags import overrides, presets
 from app.flags.models import FeatureOverride, PlanPreset
 from app.imports.line_schemas import Kind
 from app.imports.lines import Line
+from app.imports.outcomes import OF_ONE_LINE, REFUSED_BY_POSTGRES, Outcome, Result, entries
 from app.imports.rows import Rows, unknown
 from app.memberships import directories, seats
 from app.memberships import service as memberships
 from app.memberships.models import Membership
-from app.memberships.owners import LastOwner
 from app.memberships.service import IdpMembershipIdTaken
 from app.subscriptions import service as subscriptions
 from app.subscriptions.models import Subscription
@@ -45,40 +41,6 @@ from app.users.emails import check_claims
 from app.users.models import User
 
 ATTEMPTS = 2  # the second one sees the rows that another transaction has just added
-CONFLICTS: Mapping[str, type[Conflict]] = {
-    **tenants.CONFLICTS,
-    **users.CONFLICTS,
-    **memberships.CONFLICTS,
-    **subscriptions.CONFLICTS,
-    **overrides.CONFLICTS,
-}
-REFUSED_BY_POSTGRES = (Conflict, psycopg2.IntegrityError, psycopg2.DataError)
-OF_ONE_LINE = (
-    Invalid,
-    LastOwner,
-    directories.ManagedByDirectory,
-    TenantDeleting,
-    overrides.TooManyOverrides,
-)
-"""Errors that are raised before anything of the line is written."""
-
-
-class Outcome(StrEnum):
-    """What became of a line."""
-
-    CREATED = "created"
-    UPDATED = "updated"
-    UNCHANGED = "unchanged"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A line with its outcome, and the errors of one that has failed."""
-
-    line: Line
-    outcome: Outcome
-    errors: Sequence[Entry] = ()
 
 
 def apply_set(lines: Sequence[Line], *, actor: Actor) -> list[Result]:
@@ -101,7 +63,7 @@ def _apply_alone(line: Line, actor: Actor) -> Result:
                 return result
         except REFUSED_BY_POSTGRES as fault:
             refusal = fault
-    return Result(line, Outcome.FAILED, _entries(refusal))
+    return Result(line, Outcome.FAILED, entries(refusal))
 
 
 Steps = Mapping[Kind, Callable[[Line], Outcome | None]]
@@ -168,7 +130,7 @@ class _Set:
             try:
                 outcome = step(line)
             except OF_ONE_LINE as fault:
-                results[line.number] = self._failed(line, _entries(fault))
+                results[line.number] = self._failed(line, entries(fault))
             else:
                 if outcome is not None:
                     results[line.number] = Result(line, outcome)
@@ -233,7 +195,7 @@ class _Set:
         if known is None or values.get("idp_user_id"):
             user = rows.user_of(line, tenant)
             if known is not None and known.user_id != user.id:
-                raise Invalid(*_entries(IdpMembershipIdTaken()))
+                raise Invalid(*entries(IdpMembershipIdTaken()))
             known = rows.memberships.get((tenant.id, user.id))
             if known is None:
                 return self._create_membership(user, values)
@@ -326,15 +288,3 @@ def _changes(row: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 def _changed(row: Any, changes: Mapping[str, Any]) -> Any:
     """The row as it will be; the version stays, by which the old row is recognized."""
     return row._replace(**changes)
-
-
-def _entries(fault: Exception | None) -> list[Entry]:
-    """The errors of a line, in the form of a 422; those of a conflict have its code as type."""
-    if isinstance(fault, Invalid):
-        return fault.errors
-    if isinstance(fault, psycopg2.Error):
-        name = fault.diag.constraint_name or ""
-        fault = CONFLICTS[name]() if name in CONFLICTS else None
-    if isinstance(fault, AppError) and fault.code:
-        return [error(["body"], fault.code, fault.detail)]
-    return [value_error(["body"], "the line cannot be stored")]

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from app.core.actors import Actor
 from app.core.db import tenancy, transactions
 from app.imports import lines
-from app.imports.apply import Outcome, Result, apply_set
+from app.imports.apply import apply_set
 from app.imports.line_schemas import Kind
 from app.imports.lines import Line
+from app.imports.outcomes import Outcome, Result
 from app.imports.rows import NO_USER, unknown
 
 Key = tuple[str, ...]

@@ -23,8 +23,9 @@ from app.core.db.transactions import RowChanged
 from app.core.errors import Entry, error
 from app.core.validation import messages
 from app.imports import files, lines, service
-from app.imports.apply import Outcome, Result, apply_set
+from app.imports.apply import apply_set
 from app.imports.models import Import, ImportFault, ImportState
+from app.imports.outcomes import Outcome, Result
 
 MAX_FAULTS = 1000  # of one import
 MAX_FAULT = 8 * 1024  # bytes of a line's errors
