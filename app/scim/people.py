@@ -25,6 +25,7 @@ from sqlalchemy import (
     select,
 )
 
+from app.core import json_text
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
@@ -43,6 +44,7 @@ from app.users.models import User
 MAX_NAME = 1000  # characters of a user name, an external id or a group's name
 MAX_BYTES = 2048  # of the same; an entry of a B-tree index has at most 2,704
 MAX_EMAILS = 100  # of a user
+MAX_ATTRIBUTES = 32 * 1024  # bytes of JSON of a user, so that a page of users stays small
 EMAIL_TEXTS = ("value", "type", "display")
 
 IS_ACTIVE: ColumnElement[bool] = func.coalesce(and_(User.is_active, Membership.is_active), False)
@@ -148,12 +150,14 @@ class Person:
     attributes: Mapping[str, Any]
 
     def check(self) -> None:
-        """Raise ScimError for names that are empty or too long, and for too many emails."""
+        """Raise ScimError for names that are empty or too long, too many emails, or too much."""
         if not self.user_name.strip():
             raise invalid_value("userName must not be empty.")
         check_length(userName=self.user_name, externalId=self.external_id)
         if len(self.attributes.get("emails") or ()) > MAX_EMAILS:
             raise invalid_value(f"A user has at most {MAX_EMAILS} emails.")
+        if json_text.size(self.attributes) > MAX_ATTRIBUTES:
+            raise invalid_value(f"A user has at most {MAX_ATTRIBUTES} bytes of JSON.")
 
 
 def check_length(**texts: str) -> None:
