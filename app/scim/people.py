@@ -35,6 +35,7 @@ from app.core.db.transactions import RowChanged
 from app.core.errors import Conflict
 from app.memberships import service as memberships
 from app.memberships.models import Membership
+from app.scim import changes
 from app.scim.errors import invalid_value, not_unique
 from app.scim.models import Deactivate, ScimEmail, ScimGroup, ScimMember, ScimUser
 from app.users import service as users
@@ -200,9 +201,10 @@ def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
     if record is not None and record.deleted_at is None:
         raise not_unique(Managed.detail)
     person = replace(person, attributes={"active": True, **person.attributes})
-    _store(connection, user.id, person, record)
+    stored = _store(connection, user.id, person, record)
     if found is not None:
-        _change_profile(user, person, actor)
+        user = _change_profile(user, person, actor)
+        changes.record_change(user, {}, changes.values_of(stored), actor=actor)
     _set_active(connection, user, membership, person.is_active is not False, actor)
     user_id: UUID = user.id
     return user_id
@@ -217,9 +219,12 @@ def update(connection: Any, found: Any, person: Person, *, actor: Actor) -> None
     record = queries.lock_with(ScimUser, found.ScimUser.id)[0]
     if record.version != found.ScimUser.version or record.deleted_at is not None:
         raise RowChanged("scim_users")
-    queries.update_row(ScimUser, record, _stored(connection, person), conflicts=CONFLICTS)
+    stored, _ = queries.update_row(
+        ScimUser, record, _stored(connection, person), conflicts=CONFLICTS
+    )
     _store_emails(record, record.attributes, person.attributes)
-    _change_profile(found.User, person, actor)
+    user = _change_profile(found.User, person, actor)
+    changes.record_change(user, changes.values_of(record), changes.values_of(stored), actor=actor)
     if person.is_active not in (None, found.is_active):
         membership = found.Membership if found.Membership.id else None
         _set_active(connection, found.User, membership, not found.is_active, actor)
@@ -237,19 +242,22 @@ def end(connection: Any, found: Any, *, actor: Actor) -> None:
     values = {**empty, "has_mapped_role": False, "deleted_at": utcnow()}
     queries.update_row(ScimUser, record, values)
     _store_emails(record, record.attributes, {})
+    changes.record_change(found.User, changes.names_of(record), {}, actor=actor)
 
 
-def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> None:
-    """Store what only SCIM knows; a tombstone is used again."""
+def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> ScimUser:
+    """Store what only SCIM knows and return it; a tombstone is used again."""
     values = _stored(connection, person)
     if record is not None:
-        queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
         before = record.attributes
+        record, _ = queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
     else:
         key = {"tenant_id": connection.tenant_id, "id": user_id}
         record = queries.insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
         before = {}
     _store_emails(record, before, person.attributes)
+    stored: ScimUser = record
+    return stored
 
 
 def _store_emails(record: ScimUser, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -279,8 +287,8 @@ def _stored(connection: Any, person: Person) -> dict[str, Any]:
     }
 
 
-def _change_profile(user: User, person: Person, actor: Actor) -> None:
-    """Change the user's names and address where the directory says something else."""
+def _change_profile(user: User, person: Person, actor: Actor) -> User:
+    """The user, with the names and the address that the directory says."""
     told = {
         "email": person.email or None,
         "first_name": person.first_name,
@@ -291,8 +299,7 @@ def _change_profile(user: User, person: Person, actor: Actor) -> None:
         for name, value in told.items()
         if value is not None and value != getattr(user, name)
     }
-    if changed:
-        users.update(user.id, changed, actor=actor)
+    return users.update(user.id, changed, actor=actor) if changed else user
 
 
 def _set_active(
