@@ -22,6 +22,7 @@ from app.core.db import queries, tenancy
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.core.errors import AppError, Conflict
+from app.core.observability.logs import add_facts
 from app.scim.models import ConnectionStatus, ScimAccessToken
 from app.scim.service import new_token
 
@@ -112,6 +113,7 @@ def _find(client_id: str) -> Any:
     found = row_id and FIND.first(client_id=row_id)
     if not found or found.status != ConnectionStatus.ACTIVE:
         raise InvalidClient
+    add_facts(tenant=str(found.tenant_id), scim_connection=str(found.id))
     tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
     return found
 
