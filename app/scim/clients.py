@@ -90,7 +90,7 @@ def grant_to_secret(client_id: str, secret: str) -> str:
         hmac.compare_digest(digest, one or "") for one in (client.digest, client.old_digest)
     ):
         raise InvalidClient
-    return _grant(client, None)
+    return grant(client)
 
 
 def grant_to_assertion(assertion: str, audience: str) -> str:
@@ -104,7 +104,7 @@ def grant_to_assertion(assertion: str, audience: str) -> str:
     if claims["exp"] > (utcnow() + ASSERTION_LIFETIME).timestamp() + LEEWAY:
         raise InvalidClient("The assertion is valid for longer than 30 minutes.")
     signed = assertion.rpartition(".")[0]  # of ES256 anybody can make a second signature
-    return _grant(client, digest_of(signed))
+    return grant(client, assertion_digest=digest_of(signed))
 
 
 def _find(client_id: str) -> Any:
@@ -145,7 +145,8 @@ def _keys(client: Any, key_id: Any) -> Iterator[Any]:
             yield jwt.PyJWK(entry).key
 
 
-def _grant(client: Any, assertion_digest: str | None) -> str:
+def grant(client: Any, *, assertion_digest: str | None = None) -> str:
+    """An access token of the connection ``client``; raises InvalidClient for a used assertion."""
     token, now = new_token(), utcnow()
     END_OLD.execute(tenant_id=client.tenant_id, connection_id=client.id, now=now)
     values = {
