@@ -12,7 +12,7 @@ from scim2_server.storage import SearchPage
 from app.core.actors import Actor
 from app.core.db.queries import id_or_none
 from app.core.db.transactions import RowChanged
-from app.scim import groups
+from app.scim import bounds, groups
 from app.scim.filters import GROUP_COLUMNS
 from app.scim.groups import Group
 from app.scim.models import ScimGroup
@@ -68,6 +68,7 @@ class GroupStore:
         )
         if not found:
             raise NotFoundException(detail=f"No group has the id {resource_id[:100]!r}.")
+        bounds.count_visits(found.member_count)
         return found
 
 

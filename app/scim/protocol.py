@@ -118,6 +118,7 @@ def serve(request: Request, path: str) -> Response:
 def _serve(request: Request, path: str) -> Response:
     principal = current_principal()
     bounds.check_tags(request.headers)
+    bounds.begin_visits()
     scim_request = ScimRequest(
         method="GET" if request.method == "HEAD" else request.method,
         base_url=_base_url(request),

@@ -10,7 +10,7 @@ from app.scim.models import ScimEmail, ScimMember, ScimUser
 from tests.concurrency import at_once
 from tests.database import execute, query, rows
 from tests.factories import create_limits, limit_flag
-from tests.scim.directory import GROUP, PATCH_OP, USER
+from tests.scim.directory import GROUP, PATCH_OP, USER, replace
 
 BULK = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 MAX_SECONDS = 5  # of a request on a busy machine
@@ -227,6 +227,46 @@ class TestMembers:
         assert directory.patch(f"/Groups/{group}", left).status_code == 200
         assert time.monotonic() - started < 6 * MAX_SECONDS
         assert len(rows(ScimMember)) == 4_999
+
+    @pytest.fixture
+    def group(self, directory):
+        """A group of 700 members."""
+        ada = directory.add_user("ada")["id"]
+        for table, columns in (
+            ("users", "idp_user_id, email, email_key"),
+            ("scim_users", "user_name, user_name_key"),
+        ):
+            copy_rows(table, columns, ada, 699)
+        return directory.add_group("All", *(str(one.id) for one in rows(ScimUser)))["id"]
+
+    def test_of_a_large_group_are_changed_by_few_operations(self, directory, group):
+        before = rows(ScimMember)
+        operation = {"op": "remove", "path": 'members[display eq "x"]'}
+
+        few = directory.patch(f"/Groups/{group}", *[operation] * 10)
+        many = directory.patch(f"/Groups/{group}", *[operation] * 100)
+
+        assert (few.status_code, many.status_code) == (200, 413)
+        assert many.get_json()["detail"].startswith("The request goes through too many members")
+        assert rows(ScimMember) == before
+
+    def test_of_large_groups_are_bounded_in_a_bulk_request(self, directory, group):
+        patches = [
+            {"schemas": [PATCH_OP], "Operations": [replace("displayName", f"Name {number}")]}
+            for number in range(100)
+        ]
+        operations = [
+            {"method": "PATCH", "path": f"/Groups/{group}", "data": data} for data in patches
+        ]
+
+        answer = directory.post("/Bulk", {"schemas": [BULK], "Operations": operations})
+
+        statuses = [one["status"] for one in answer.get_json()["Operations"]]
+        changed = statuses.count("200")
+        assert 20 < changed < 100
+        assert statuses == ["200"] * changed + ["413"] * (100 - changed)
+        name = directory.get(f"/Groups/{group}").get_json()["displayName"]
+        assert name == f"Name {changed - 1}"
 
     def test_of_a_group_are_no_more(self, directory):
         members = [{"value": f"00000000-0000-7000-8000-{n:012x}"} for n in range(10_001)]
