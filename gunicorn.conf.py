@@ -2,7 +2,7 @@
 
 PORT and WEB_CONCURRENCY are gunicorn's own variables, which it reads before anything of the service.
 DB_POOL_SIZE and LOG_LEVEL are the service's, which refuses wrong values when gunicorn loads it. The
-server's limits and deadlines are described in docs/running.md.
+server's limits and deadlines are described in docs/operations/running.md.
 """
 
 import gc
