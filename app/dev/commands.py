@@ -22,7 +22,6 @@ from app.dev.engines.sharing import exit_on
 from app.dev.processes import address, check_port, serve
 from app.extensions import db
 
-
 port_option = click.option(
     "--port",
     default=8000,

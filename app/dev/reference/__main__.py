@@ -17,5 +17,6 @@ SETTINGS = {
     "JWT_PUBLIC_KEY": "",
 }
 
-for name, text in render_all(create_app(SETTINGS, quiet=True)).items():
-    Path(FOLDER, name).write_text(text, encoding="utf-8")
+if __name__ == "__main__":
+    for name, text in render_all(create_app(SETTINGS, quiet=True)).items():
+        Path(FOLDER, name).write_text(text, encoding="utf-8")

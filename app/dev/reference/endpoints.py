@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
 from app.dev.reference.markdown import page, table
@@ -14,13 +13,16 @@ SCIM has its own endpoints below `/scim/v2`: see [SCIM](../guides/scim.md). The 
 PERMISSIONS = """\
 [Credentials](../concepts/credentials.md) explains permissions. Only platform credentials have `webhooks:*` and `platform:superadmin`. `usage:write` also belongs to a tenant's API key if a platform credential created it. A tenant's credential can change a subscription's billing address, contact, delivery preferences and `auto_renew`, and record a cancellation. Only platform credentials can change the provider's fields."""
 
+ABBREVIATIONS = {"api": "API", "ofrep": "OFREP", "scim": "SCIM"}
+
 
 def render(document: dict[str, Any]) -> str:
     """The page, with a table for each tag in the document's order."""
-    parts = []
-    for tag, operations in groupby(rows(document), key=lambda row: row[0]):
-        header = ("Method", "Path", "Permission", "What it does")
-        parts += [f"## {title(tag)}", table(header, [row[1:] for row in operations])]
+    by_tag: dict[str, list[tuple[str, ...]]] = {}
+    for tag, *cells in rows(document):
+        by_tag.setdefault(tag, []).append(tuple(cells))
+    header = ("Method", "Path", "Permission", "What it does")
+    parts = [text for tag, found in by_tag.items() for text in (title(tag), table(header, found))]
     return page("Endpoints", INTRODUCTION, PERMISSIONS, *parts)
 
 
@@ -42,4 +44,5 @@ def rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def title(tag: str) -> str:
     """A tag as a heading."""
-    return tag.replace("_", " ").capitalize()
+    first, *others = tag.split("_")
+    return " ".join(["##", ABBREVIATIONS.get(first, first.capitalize()), *others])
