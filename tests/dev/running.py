@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,12 +26,6 @@ READY_SECONDS = 300
 def environment(folder: Path) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if name not in CONFIGURED}
     return {**plain, "INSTANCE_DIR": str(folder)}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def flask(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,8 @@ import pytest
 
 from app.dev.processes import PROJECT
 from tests.dev.engines.test_sharing import eventually, processes_of, temporary_folder
-from tests.dev.running import FLASK, Dev, environment, flask, free_port, running_dev
+from tests.dev.running import FLASK, Dev, environment, flask, running_dev
+from tests.ports import free_port
 
 
 def commands_of(parent: psutil.Process) -> list[list[str]]:

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.dev.engines.test_sharing import temporary_folder
-from tests.dev.running import READY_SECONDS, environment, free_port, running_dev
+from tests.dev.running import READY_SECONDS, environment, running_dev
 from tests.docs.pages import PAGES, PROJECT, Block, blocks, name_of
 from tests.npm import install_packages
+from tests.ports import free_port
 
 RUN_ELSEWHERE = {
     "python3 -m venv": "this test runs `flask dev`",

@@ -22,10 +22,13 @@ def file(name: str) -> str:
 
 def blocks(language: str, page: str, heading: str | None = None) -> list[str]:
     """The code of a page, or of one of its sections."""
-    text = file(page)
-    if heading is not None:
-        text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    text = file(page) if heading is None else section(page, heading)
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def section(page: str, heading: str) -> str:
+    """The text of one section."""
+    return file(page).split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def superuser(instance: Instance, database: str = DATABASE) -> connection:

@@ -11,7 +11,7 @@ from app.dev.reference.markdown import page, table
 INTRODUCTION = """\
 The service reads its settings from the environment and checks them at start. One message lists all errors. Production needs the required variables. Only without `DATABASE_URL` the service uses the private PostgreSQL and Redis and the development keys under `INSTANCE_DIR`, for development.
 
-gunicorn has further variables: `PORT` (8000), and `PROMETHEUS_MULTIPROC_DIR` for the counters (a temporary folder by default). [Running](../operations/running.md#rate-limits) has the forms of a rate limit."""
+`PORT` (8000) is gunicorn's own variable, `PROMETHEUS_MULTIPROC_DIR` (a temporary folder) the metrics library's. gunicorn's `WEB_CONCURRENCY` has no effect: use `WEB_PROCESSES`. [Running](../operations/running.md#rate-limits) has the forms of a rate limit."""
 
 
 def render(settings: Mapping[str, Field[Any]]) -> str:
