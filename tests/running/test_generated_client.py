@@ -84,13 +84,13 @@ class TestFirstSteps:
             models = owner.models
 
             updated = platform.call(
-                "subscriptions.subscriptions_update_subscription",
+                "subscriptions.subscriptions_update",
                 tenant["subscription_id"],
                 body=models.SubscriptionUpdate(bp_status="past_due"),
                 x_source_timestamp=rfc3339(utcnow()),
             )
             canceled = owner.call(
-                "subscriptions.subscriptions_cancel_subscription",
+                "subscriptions.subscriptions_cancel",
                 tenant["subscription_id"],
                 body=models.SubscriptionCancel(at_period_end=True, reason="Moving"),
             )
