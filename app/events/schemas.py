@@ -38,6 +38,13 @@ EXAMPLES = {
     "after": "1234",
     "types": "membership.*,tenant.suspended",
 }
+DESCRIPTIONS = {
+    "id": "The event's id; a delivery has it as `webhook-id`.",
+    "type": "What has happened.",
+    "timestamp": "When it happened (UTC).",
+    "tenant": "The tenant's present names.",
+    "slug": "The tenant's slug.",
+}
 
 
 class Position(AnyJson):
@@ -53,6 +60,7 @@ class EventTenantSchema(Schema):
     """The tenant that an event is about, with its present names."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     slug = Str(required=True)
     idp_org_id = Str(required=True)
@@ -62,6 +70,7 @@ class EventSchema(Schema):
     """What has changed, and the row after the change."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Str(required=True)
     type = Literal(*CATALOGUE, required=True)
@@ -152,6 +161,7 @@ class FeedQuerySchema(Schema):
     """Which events are wanted."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     after = Str(
         metadata={

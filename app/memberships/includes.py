@@ -14,6 +14,7 @@ from app.core.http.includes import Include, by_key
 from app.core.validation.fields import Bool, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.users.models import User
+from app.users.schemas import DESCRIPTIONS
 
 FIND_USERS = Statement(
     "users.find_summaries",
@@ -32,6 +33,7 @@ class UserSummarySchema(Schema):
         "first_name": "Ada",
         "last_name": "Lovelace",
     }
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     idp_user_id = Str(required=True)
@@ -46,4 +48,9 @@ def _users(rows: Sequence[Any]) -> list[Any]:
     return [found.get(row.user_id) for row in rows]
 
 
-USER = Include("user", Nested(UserSummarySchema), _users, Permission.USERS_READ)
+USER = Include(
+    "user",
+    Nested(UserSummarySchema, metadata={"description": "The member."}),
+    _users,
+    Permission.USERS_READ,
+)

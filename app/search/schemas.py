@@ -21,6 +21,14 @@ EXAMPLES = {
     "slug": "acme",
     "name": "Acme",
 }
+DESCRIPTIONS = {
+    "limit": "The most results.",
+    "type": "What was found.",
+    "title": "The row's name, for people.",
+    "subtitle": "More about the row, for people.",
+    "slug": "The tenant's slug.",
+    "name": "The tenant's name.",
+}
 
 
 class EntityTypes(Str):
@@ -34,6 +42,7 @@ class SearchQuerySchema(Schema):
     """What is searched."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     q = Str(
         required=True,
@@ -61,6 +70,7 @@ class TenantNameSchema(Schema):
     """The tenant of a result."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     slug = Str(required=True)
@@ -71,6 +81,7 @@ class SearchResultSchema(Schema):
     """A row that was found."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
     has_pages = False
 
     type = Choice(EntityType, required=True)
