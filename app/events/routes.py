@@ -39,7 +39,7 @@ def list_events(query: dict[str, Any]) -> Any:
 @blp.get("/<evt_id>")
 @requires(Permission.EVENTS_READ)
 @blp.response(200, EventSchema)
-def get(evt_id: str) -> Any:
+def get_event(evt_id: str) -> Any:
     """Show an event."""
     return service.get_event(evt_id)
 

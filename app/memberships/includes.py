@@ -14,7 +14,6 @@ from app.core.http.includes import Include, by_key
 from app.core.validation.fields import Bool, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.users.models import User
-from app.users.schemas import DESCRIPTIONS
 
 FIND_USERS = Statement(
     "users.find_summaries",
@@ -33,7 +32,13 @@ class UserSummarySchema(Schema):
         "first_name": "Ada",
         "last_name": "Lovelace",
     }
-    descriptions = DESCRIPTIONS
+    descriptions = {
+        "idp_user_id": "The identity provider's id of the person.",
+        "email": "The person's e-mail address.",
+        "first_name": "The person's first name; empty if unknown.",
+        "last_name": "The person's last name; empty if unknown.",
+        "is_active": "False: the user is deactivated, and has no access.",
+    }
 
     id = Uuid(required=True)
     idp_user_id = Str(required=True)

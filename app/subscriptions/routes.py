@@ -92,7 +92,7 @@ def list_subscriptions(query: dict[str, Any]) -> Any:
 @blp.arguments(SubscriptionCreateSchema)
 @blp.response(201, SubscriptionSchema, headers=UNKNOWN_PLAN)
 @blp.raises(ProviderField, BpSubscriptionIdTaken)
-def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
+def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create a subscription; the tenant's plan follows.
 
     Only platform credentials can create a subscription, because it sets the tenant's plan.
@@ -105,7 +105,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
 @blp.get("/<subscription_id>")
 @requires(Permission.BILLING_READ)
 @blp.response(200, SubscriptionSchema, includes=INCLUDES)
-def get(subscription_id: str) -> Any:
+def get_subscription(subscription_id: str) -> Any:
     """Get a subscription."""
     return service.get_subscription(subscription_id)
 
@@ -117,7 +117,7 @@ def get(subscription_id: str) -> Any:
 @blp.response(200, SubscriptionSchema, headers={**IGNORED, **UNKNOWN_PLAN})
 @blp.raises(ProviderField)
 @ignores_unknown_query
-def update(headers: dict[str, Any], body: dict[str, Any], subscription_id: str) -> Any:
+def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscription_id: str) -> Any:
     """Update a subscription; the tenant's plan follows.
 
     A tenant's credential can change the billing address and contact, the delivery preferences and
@@ -134,7 +134,7 @@ def update(headers: dict[str, Any], body: dict[str, Any], subscription_id: str) 
 @blp.arguments(SubscriptionCancelSchema)
 @blp.response(200, SubscriptionSchema)
 @ignores_unknown_query
-def cancel(body: dict[str, Any], subscription_id: str) -> Any:
+def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:
     """Record a cancellation; the provider is not called.
 
     Repeating a cancellation changes nothing. After a cancellation at the period's end, an immediate
@@ -154,7 +154,7 @@ add_history(blp, "/<subscription_id>", "subscription", service.get_subscription)
 @tenant_plans.get("/<tenant_id>/plan")
 @requires(Permission.BILLING_READ)
 @tenant_plans.response(200, PlanDecisionSchema)
-def explain(tenant_id: str) -> PlanDecision:
+def explain_plan(tenant_id: str) -> PlanDecision:
     """Explain a tenant's plan: what decides it, and why not the other candidates."""
     return plan_decision.explain(tenant_id)
 
@@ -163,7 +163,7 @@ def explain(tenant_id: str) -> PlanDecision:
 @requires(Permission.SUPERADMIN)
 @tenant_plans.arguments(PlanAssignmentSchema)
 @tenant_plans.response(200, PlanDecisionSchema)
-def assign(body: dict[str, Any], tenant_id: str) -> PlanDecision:
+def assign_plan(body: dict[str, Any], tenant_id: str) -> PlanDecision:
     """Assign a plan to a tenant, for a trial, a pilot, a comped or an internal tenant.
 
     It takes precedence over every subscription until it ends or is deleted. The same request again
@@ -176,7 +176,7 @@ def assign(body: dict[str, Any], tenant_id: str) -> PlanDecision:
 @tenant_plans.delete("/<tenant_id>/plan")
 @requires(Permission.SUPERADMIN)
 @tenant_plans.response(204)
-def withdraw(tenant_id: str) -> None:
+def withdraw_plan(tenant_id: str) -> None:
     """Delete a tenant's assigned plan; its subscription, or the default plan, decides again.
 
     404 where no plan is assigned. `If-Match` names the tenant's version.

@@ -93,7 +93,7 @@ def list_webhook_events(query: dict[str, Any]) -> Page:
 @events.get("/<event_id>")
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @events.response(200, WebhookEventDetailSchema)
-def get(event_id: str) -> WebhookEvent:
+def get_webhook_event(event_id: str) -> WebhookEvent:
     """Show one webhook event with its payload and headers, without secrets."""
     return service.get_event(event_id)
 
@@ -102,7 +102,7 @@ def get(event_id: str) -> WebhookEvent:
 @requires(Permission.WEBHOOKS_WRITE, platform_only=True)
 @events.response(202, WebhookEventSchema)
 @events.raises(PayloadForgotten)
-def replay(event_id: str) -> WebhookEvent:
+def replay_webhook_event(event_id: str) -> WebhookEvent:
     """Apply an event again, whatever its status."""
     return service.replay(event_id, actor=current_actor())
 

@@ -10,11 +10,11 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 METHODS = {"get", "post", "put", "patch", "delete"}
-VERB = (
-    "archive assign cancel check consume correct create delete evaluate explain find get lift list patch "
-    "preview receive recover reorder replay request resend restore revoke rotate send set update validate "
-    "withdraw"
-).split()
+VERB = re.compile(
+    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|find|get|lift|list"
+    "|patch|preview|receive|recover|reorder|replay|request|resend|restore|revoke|rotate|send|set"
+    "|update|validate|withdraw"
+)
 VERBS = {
     ("get", False): "list",
     ("post", False): "create",
@@ -42,7 +42,7 @@ def is_operation_id(name, tag):
     rest = name.removeprefix(f"{tag}_")
     verb, _, part = rest.partition("_")
     again = {tag, tag.removesuffix("s"), tag.rpartition("_")[2], tag.rpartition("_")[2].rstrip("s")}
-    return rest != name and verb in VERB and part not in again
+    return rest != name and VERB.fullmatch(verb) and part not in again
 
 
 def fields_of(name, schema):

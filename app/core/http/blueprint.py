@@ -143,13 +143,13 @@ class Blueprint(flask_smorest.Blueprint):
 
 
 def operation_id(resource: str, view: str) -> str:
-    """``<resource>_<verb>``; with what the verb is about, unless that is the resource itself.
+    """``<resource>_<verb>``, with what the verb is about where that is not the resource itself.
 
-    The view ``list_fields`` of ``custom_fields`` gives ``custom_fields_list``, and the view
+    In ``custom_fields``, the view ``list_fields`` gives ``custom_fields_list``, and
     ``get_json_schema`` gives ``custom_fields_get_json_schema``.
     """
     verb, _, about = view.partition("_")
-    is_resource = f"_{resource}".endswith(f"_{about}")
+    is_resource = f"_{resource}".endswith((f"_{about}", f"_{about}s"))
     return f"{resource}_{verb}" if is_resource else f"{resource}_{view}"
 
 

@@ -11,7 +11,7 @@ from flask import Flask, Response, request
 
 from app.core import json_text
 from app.core.http.error_handlers import register_error_handlers
-from app.core.openapi.descriptions import described, describe_paths
+from app.core.openapi.descriptions import describe_paths, described
 from app.core.openapi.examples import add_examples, example_of
 from app.core.openapi.responses import RESPONSES, SCHEMAS
 from app.core.validation.fields import Choice
