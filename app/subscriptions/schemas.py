@@ -180,10 +180,16 @@ class SubscriptionCancelSchema(Schema):
     canceled_at = AwareDateTime(metadata={"description": "By default now."})
 
 
+class SourceTimestamp(AwareDateTime):
+    """A moment in a header; documented as text, because generated clients send no other header."""
+
+    described_as = {"type": "string"}
+
+
 class SourceHeadersSchema(Schema):
     """The provider's time of an update."""
 
-    source_timestamp = AwareDateTime(
+    source_timestamp = SourceTimestamp(
         data_key="X-Source-Timestamp",
         metadata={
             "description": "The provider's time of the values in the body (RFC 3339). An update that"

@@ -1,4 +1,4 @@
-"""What docs/running.md tells to do, taken out of it, so that the tests do just that."""
+"""What pages of docs/ tell to do, taken out of it, so that the tests do just that."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def file(name: str) -> str:
     return (DOCS / name).read_text()
 
 
-def blocks(language: str, heading: str) -> list[str]:
+def blocks(language: str, heading: str, page: str = "running.md") -> list[str]:
     """The code of one section."""
-    section = file("running.md").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    section = file(page).split(f"\n## {heading}\n")[1].split("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
 
 

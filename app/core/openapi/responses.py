@@ -69,7 +69,10 @@ def _coded_answer(description: str, errors: Sequence[type[AppError]]) -> dict[st
     content = answer["content"]["application/json"]
     content["schema"] |= {
         "required": ["code"],
-        "properties": {"code": {"enum": [error.code for error in errors], "description": CODE}},
+        "properties": {
+            "code": {"enum": [error.code for error in errors], "description": CODE},
+            **{key: schema for error in errors for key, schema in error.keys.items()},
+        },
     }
     content["examples"] = {error.code: {"value": error().body()} for error in errors}
     return answer
