@@ -22,8 +22,12 @@ def file(name: str) -> str:
 
 def blocks(language: str, heading: str, page: str = "running.md") -> list[str]:
     """The code of one section."""
-    section = file(page).split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", section(heading, page), re.DOTALL)
+
+
+def section(heading: str, page: str = "running.md") -> str:
+    """The text of one section."""
+    return file(page).split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def superuser(instance: Instance, database: str = DATABASE) -> connection:
