@@ -59,7 +59,7 @@ DESCRIPTIONS = {
     "field_id": "The custom field.",
     "state": "The state of the index; filters are answered in `ready` only.",
     "done": "How many entities are indexed.",
-    "total": "How many entities there were when the build began.",
+    "total": "How many entities there are to index, as counted when the build began.",
     "error": "Why the build failed; null if it did not.",
     "values": "The values by their field's key.",
     "valid": "Always true.",

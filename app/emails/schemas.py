@@ -55,6 +55,8 @@ DESCRIPTIONS = {
 
 
 class EmailEventSchema(Schema):
+    """What happened to a message for one recipient."""
+
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
@@ -91,6 +93,8 @@ class EmailEventQuerySchema(PageQuerySchema):
 
 
 class EmailMessageSchema(Schema):
+    """The state of a message for one recipient."""
+
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
@@ -126,6 +130,8 @@ class EmailMessageQuerySchema(PageQuerySchema):
 
 
 class SuppressionSchema(Schema):
+    """An address that no e-mail may be sent to, for one cause."""
+
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 

@@ -7,6 +7,7 @@ from typing import Any
 from app.core import json_text
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Invalid, value_error
+from app.core.http.pagination import ONE_TENANT
 from app.core.validation.fields import (
     AnyJson,
     AwareDateTime,
@@ -175,7 +176,7 @@ class FeedQuerySchema(Schema):
             " that begin so. They are listed at the schema `Event`."
         }
     )
-    tenant_id = Uuid(metadata={"description": "Only this tenant's, for platform credentials."})
+    tenant_id = Uuid(metadata=ONE_TENANT)
     limit = Int(
         ge=1,
         le=MAX_LIMIT,

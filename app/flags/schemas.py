@@ -88,7 +88,7 @@ DESCRIPTIONS = {
     "flags_removed": "Flags that would be removed.",
     "flags_changed": "Flags that would change.",
     "overrides_lost": "Overrides that would lose their effect, by flag.",
-    "limits_below_usage": "Limits that tenants exceed already.",
+    "limits_below_usage": "Lowered limits that would be below what tenants use.",
     "plan_preset_id": "The plan preset whose flag it is.",
     "flag_value": "The tenant's own value of the flag.",
     "key": "The flag's key.",
@@ -209,9 +209,9 @@ class PlanPresetUpdateSchema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    id = Uuid(metadata={"description": "Ignored."})
-    created_at = AwareDateTime(metadata={"description": "Ignored."})
-    updated_at = AwareDateTime(metadata={"description": "Ignored."})
+    id = Uuid(metadata={"description": "May be present if unchanged."})
+    created_at = AwareDateTime(metadata={"description": "May be present if unchanged."})
+    updated_at = AwareDateTime(metadata={"description": "May be present if unchanged."})
     name = Str(min_length=1, max_length=255)
     flags = PresetFlags(Nested(PresetFlagSchema))
     display_name = Str(metadata=DISPLAY_NAME)

@@ -54,7 +54,7 @@ DESCRIPTIONS = {
     "overlap_hours": "How many hours the present token stays valid; 0: it ends now.",
     "sent_at": "When the request came (UTC).",
     "method": "The HTTP method.",
-    "path": "The path below /scim/v2.",
+    "path": "The path below /scim/v2, with `…` for values that may be personal.",
 }
 MAX_KEYS = 5
 PUBLIC_KEYS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.core.http.pagination import ONE_TENANT
 from app.core.validation.fields import Choice, Int, Literal, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.search.models import EntityType
@@ -62,7 +63,7 @@ class SearchQuerySchema(Schema):
             + ". Types that the credential may not read are left out."
         },
     )
-    tenant_id = Uuid(metadata={"description": "One tenant's only, for platform credentials."})
+    tenant_id = Uuid(metadata=ONE_TENANT)
     limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
 
 

@@ -64,7 +64,7 @@ DESCRIPTIONS = {
     "send_invoice_days_before_due": "How many days before it is due an invoice is sent.",
     "send_email_receipts": "Whether receipts are sent by e-mail.",
     "send_paper_receipts": "Whether receipts are sent on paper.",
-    "subscription_id": "The subscription, of the sources `subscription` and `kept`; else null.",
+    "subscription_id": "The subscription that gives it; null for every other source.",
     "status_class": "The class of `bp_status`.",
     "source": "What gives the plan.",
     "decides": "Whether it decides the plan; true for one of the candidates.",

@@ -30,7 +30,7 @@ DESCRIPTIONS = {
     "attempts": "How often a worker has tried to apply it.",
     "replays": "How often it was replayed.",
     "next_attempt_at": "When the next attempt is due (UTC); null if none is.",
-    "processed_at": "When it was last applied, ignored or given up (UTC); null until then.",
+    "processed_at": "When its processing ended (UTC); null until then.",
 }
 
 
@@ -43,6 +43,8 @@ class Payload(AnyJson):
 
 
 class WebhookEventSchema(Schema):
+    """An event that a provider posted."""
+
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
@@ -65,6 +67,8 @@ class WebhookEventSchema(Schema):
 
 
 class WebhookEventDetailSchema(WebhookEventSchema):
+    """An event that a provider posted, with its headers and payload."""
+
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 

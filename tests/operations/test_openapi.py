@@ -183,6 +183,31 @@ class TestDocument:
 
 
 class TestDescriptions:
+    def test_every_component_is_described_but_the_envelopes(self, document):
+        silent = [
+            name
+            for name, schema in document["components"]["schemas"].items()
+            if name not in FASTAPIS
+            and not schema.get("description")
+            and "data" not in schema.get("required", ())
+        ]
+
+        assert silent == []
+
+    def test_no_text_has_the_markup_of_docstrings(self, document):
+        assert re.findall(r"``|:\w+:`", json.dumps(document)) == []
+
+    def test_every_summary_is_a_sentence_in_the_imperative(self, operations):
+        summaries = [operation["summary"] for _, _, operation in operations]
+
+        wrong = [
+            one
+            for one in summaries
+            if not re.fullmatch(r"(?!\w+(s|ed|ing)\b)[A-Z][a-z-]+\b.*\.", one)
+        ]
+
+        assert wrong == []
+
     def test_every_field_of_every_component_is_described(self, document):
         silent = [
             name

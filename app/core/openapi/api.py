@@ -11,7 +11,7 @@ from flask import Flask, Response, request
 
 from app.core import json_text
 from app.core.http.error_handlers import register_error_handlers
-from app.core.openapi.descriptions import describe_paths, described
+from app.core.openapi.descriptions import SchemaDescriptions, describe_paths, described, summary
 from app.core.openapi.examples import add_examples, example_of
 from app.core.openapi.responses import RESPONSES, SCHEMAS
 from app.core.validation.fields import Choice
@@ -48,7 +48,7 @@ OPENAPI_SETTINGS = {
     "API_VERSION": VERSION,
     "API_SPEC_OPTIONS": {
         "info": {
-            "summary": "Tenants, users, subscriptions, custom fields and feature flags.",
+            "summary": "Tenants, users, subscriptions, plans, feature flags, usage and events.",
             "description": DESCRIPTION,
         }
     },
@@ -65,7 +65,10 @@ def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[st
     name = field.enumeration.__name__
     values = [member.value for member in field.enumeration]
     if name not in converter.spec.components.schemas:
-        converter.spec.components.schema(name, {"type": "string", "enum": values, "title": name})
+        component = {"type": "string", "enum": values, "title": name}
+        converter.spec.components.schema(
+            name, {**component, "description": summary(field.enumeration)}
+        )
     del ret["type"], ret["enum"]
     reference = converter.spec.components.get_ref("schema", name)
     return {"anyOf": [reference, {"type": "null"}]} if field.allow_none else reference
@@ -109,7 +112,7 @@ class Api(flask_smorest.Api):
     def init_app(self, app: Flask, **options: Any) -> None:
         """Bind to ``app`` and describe how to authenticate."""
         app.config.from_mapping(OPENAPI_SETTINGS)
-        super().init_app(app, **options)
+        super().init_app(app, spec_kwargs={"extra_plugins": [SchemaDescriptions()]}, **options)
         for describe in (
             with_example,
             choice2component,

@@ -1,13 +1,17 @@
-"""What a field says of itself in the OpenAPI document.
+"""What schemas and fields say of themselves in the OpenAPI document.
 
-In this order: the field's own ``description``, its schema's :attr:`Schema.descriptions`, then
-:data:`COMMON`, for the fields that many resources have with the same meaning.
+A schema and an enumeration have the first paragraph of their docstring. A field has its own
+``description``, else that of its schema's ``descriptions``, else that of :data:`COMMON`.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
+
+from apispec import BasePlugin
+from flask_smorest.utils import resolve_schema_instance
 
 ACTORS = (
     "a user's id, `platform:<subject>`, `key:<API key's id>`, `scim:<connection's id>`, "
@@ -29,16 +33,7 @@ COMMON: Mapping[str, str] = {
     "user_id": "The user.",
     "version": "Grows by one with each change.",
 }
-
-
-def described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """The description of a field that has none of its own."""
-    of_schema = getattr(field.parent, "descriptions", None)
-    if "description" in ret or of_schema is None:
-        return {}
-    text = of_schema.get(field.name) or COMMON.get(field.name)
-    return {"description": text} if text else {}
-
+"""Of the fields that many resources have with the same meaning."""
 
 PATH_PARAMETERS: Mapping[str, str] = {
     "address": "The e-mail address.",
@@ -59,10 +54,37 @@ PATH_PARAMETERS: Mapping[str, str] = {
     "tenant_id": "The id of the tenant.",
     "user_id": "The id of the user.",
 }
+"""Of the parameters in paths."""
+
+
+class SchemaDescriptions(BasePlugin):
+    """Describes each schema by its docstring."""
+
+    def schema_helper(
+        self, name: str, definition: dict[str, Any], **options: Any
+    ) -> dict[str, str]:
+        schema = options.get("schema")
+        text = "" if schema is None else summary(type(resolve_schema_instance(schema)))
+        return {"description": text} if text else {}
+
+
+def summary(documented: Any) -> str:
+    """The first paragraph of a class's docstring, as Markdown; empty without one."""
+    paragraph = inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0]
+    return paragraph.replace("\n", " ").replace("``", "`")
+
+
+def described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """The description of a field that has none of its own."""
+    of_schema = getattr(field.parent, "descriptions", None)
+    if "description" in ret or of_schema is None:
+        return {}
+    text = of_schema.get(field.name) or COMMON.get(field.name)
+    return {"description": text} if text else {}
 
 
 def describe_paths(document: dict[str, Any]) -> None:
     """Describe the parameters in the paths of a document."""
     for operations in document["paths"].values():
         for parameter in operations.get("parameters", ()):
-            parameter.setdefault("description", PATH_PARAMETERS[parameter["name"]])
+            parameter["description"] = PATH_PARAMETERS.get(parameter["name"], "")

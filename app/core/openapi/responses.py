@@ -17,6 +17,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "Error": {
         "type": "object",
         "title": "Error",
+        "description": "Why a request was refused.",
         "required": ["detail"],
         "examples": [{"detail": "A sentence."}],
         "properties": {
