@@ -11,7 +11,12 @@ from flask import Flask, Response, request
 
 from app.core import json_text
 from app.core.http.error_handlers import register_error_handlers
-from app.core.openapi.descriptions import SchemaDescriptions, describe_paths, described, summary
+from app.core.openapi.descriptions import (
+    SchemaDescriptions,
+    describe_paths,
+    summary,
+    with_description,
+)
 from app.core.openapi.examples import add_examples, example_of
 from app.core.openapi.responses import RESPONSES, SCHEMAS
 from app.core.validation.fields import Choice
@@ -117,7 +122,7 @@ class Api(flask_smorest.Api):
             with_example,
             choice2component,
             as_described,
-            described,
+            with_description,
             without_null_default,
         ):
             self.ma_plugin.converter.add_attribute_function(describe)

@@ -74,7 +74,7 @@ def summary(documented: Any) -> str:
     return paragraph.replace("\n", " ").replace("``", "`")
 
 
-def described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+def with_description(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
     """The description of a field that has none of its own."""
     of_schema = getattr(field.parent, "descriptions", None)
     if "description" in ret or of_schema is None:

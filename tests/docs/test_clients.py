@@ -1,4 +1,4 @@
-"""docs/clients.md does what it says: its blocks are the programs that run here."""
+"""docs/guides/clients.md does what it says: its blocks are the programs that run here."""
 
 from __future__ import annotations
 
@@ -15,20 +15,25 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import PROJECT, blocks
 from tests.factories import create_member, create_tenant
 from tests.npm import install_packages
-from tests.running.documented import blocks
 from tests.running.serving import HOST, web_server
 
-PAGE = "clients.md"
-PACKAGES = Path(__file__).parents[1]
+PAGE = PROJECT / "docs" / "guides" / "clients.md"
+PACKAGES = PROJECT / "tests"
 OPTIONS = ("--module", "nodenext", "--target", "es2022", "--strict", "--noUncheckedIndexedAccess")
 PRINTED = ("true true", "Augusta 412", "4", "stale_version: ", "422 body.idp_user_id: ")
 """The beginnings of the lines that both programs print."""
 
 
-def code(language: str, heading: str) -> str:
-    return "\n".join(blocks(language, heading, PAGE))
+def code(language: str) -> list[str]:
+    """The page's blocks of a language."""
+    return [block.code for block in blocks(PAGE) if block.language == language]
+
+
+CURL, GENERATE_TYPES, GENERATE_PACKAGE = code("sh")
+TYPESCRIPT, PYTHON = code("ts"), code("python")
 
 
 def run(command: list[str], folder: Path, environ: Mapping[str, str]) -> str:
@@ -80,7 +85,7 @@ def answering(document: bytes) -> Iterator[Reached]:
         def log_message(self, *_: object) -> None: ...
 
     with ThreadingHTTPServer((HOST, 0), Handler) as server:
-        reached = Reached({"API": f"http://{HOST}:{server.server_port}", "TOKEN": "any"})
+        reached = Reached({"API": f"http://{HOST}:{server.server_port}", "OWNER_TOKEN": "any"})
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield reached
         server.shutdown()
@@ -94,7 +99,7 @@ def service(app, environment, tmp_path) -> Iterator[Reached]:
     for _ in range(2):
         create_member(tenant)
     with web_server(environment, tmp_path, workers=1) as (port, _):
-        yield Reached({"API": f"http://{HOST}:{port}", "TOKEN": token})
+        yield Reached({"API": f"http://{HOST}:{port}", "OWNER_TOKEN": token})
 
 
 class TestTypeScript:
@@ -105,22 +110,21 @@ class TestTypeScript:
         _, packages = install_packages(PACKAGES, request.config.cache)
         (folder / "node_modules").symlink_to(packages / "node_modules")
         (folder / "package.json").write_text(json.dumps({"type": "module"}))
-        run(["bash", "-ec", code("sh", "TypeScript")], folder, document.environ)
+        run(["bash", "-ec", GENERATE_TYPES], folder, document.environ)
         return folder
 
     def test_the_program_of_the_page_works_against_the_service(self, folder, service):
-        printed = self.run(folder, "client", code("ts", "TypeScript"), service)
+        printed = self.run(folder, "client", "\n".join(TYPESCRIPT), service)
 
         assert_starts(printed, PRINTED)
 
     def test_sends_back_what_names_the_state_of_the_data(self, folder, document):
-        (setup, *_) = blocks("ts", "TypeScript", PAGE)
         document.sent.clear()
 
         self.run(
             folder,
             "consistent",
-            setup + 'for (const _ of "ab") await api.GET("/v1/users");',
+            TYPESCRIPT[0] + 'for (const _ of "ab") await api.GET("/v1/users");',
             document,
         )
 
@@ -138,20 +142,19 @@ class TestPython:
     def folder(self, document, tmp_path_factory) -> Path:
         """Where the package is generated."""
         folder: Path = tmp_path_factory.mktemp("python")
-        (folder / "settings.yaml").write_text(code("yaml", "Python"))
-        run(["bash", "-ec", code("sh", "Python")], folder, document.environ)
+        (folder / "settings.yaml").write_text("\n".join(code("yaml")))
+        run(["bash", "-ec", GENERATE_PACKAGE], folder, document.environ)
         return folder
 
     def test_the_program_of_the_page_works_against_the_service(self, folder, service):
-        printed = self.run(folder, code("python", "Python"), service)
+        printed = self.run(folder, "\n".join(PYTHON), service)
 
         assert_starts(printed, [line.replace("true", "True", 1) for line in PRINTED])
 
     def test_sends_back_what_names_the_state_of_the_data(self, folder, document):
-        (setup, *_) = blocks("python", "Python", PAGE)
         document.sent.clear()
 
-        self.run(folder, setup + "for _ in 'ab':\n    users_list.sync(client=api)\n", document)
+        self.run(folder, PYTHON[0] + "for _ in 'ab':\n    users_list.sync(client=api)\n", document)
 
         assert document.sent == [None, "state-1"]
 
@@ -164,7 +167,7 @@ class TestPython:
 
 class TestCurl:
     def test_shows_readable_json(self, service, tmp_path):
-        printed = run(["bash", "-ec", code("sh", "curl")], tmp_path, service.environ)
+        printed = run(["bash", "-ec", CURL], tmp_path, service.environ)
 
         assert printed.startswith('{\n    "data": [\n')
 
