@@ -222,14 +222,12 @@ class SubscriptionQuerySchema(PageQuerySchema):
     bp_customer_id = Str(
         metadata={"description": "Only subscriptions of this customer of the provider's."}
     )
-    bp_status = Str(
-        metadata={"description": "Only subscriptions with exactly this word of the provider's."}
-    )
+    bp_status = Str(metadata={"description": "Only subscriptions with exactly this status."})
     status_class = Choice(
         StatusClass,
         metadata={
-            "description": f"Only subscriptions whose word of the provider's is in this class: {vocabulary_text()}. All other words"
-            " are `unknown`."
+            "description": "Only subscriptions whose `bp_status` is in this class: "
+            f"{vocabulary_text()}. All other words are `unknown`."
         },
     )
 

@@ -37,8 +37,8 @@ SECURITY_SCHEMES = {
     },
 }
 
-DESCRIPTION = f"""Every answer with a body is `{{"data": …}}`; a refusal is `{{"detail": …}}`, with a `code` where the
-status alone is ambiguous, and a 422 lists the errors and their places.
+DESCRIPTION = f"""Every answer with a body is `{{"data": …}}`. A refusal is `{{"detail": …}}`, with a `code`
+where the status alone is ambiguous. A 422 lists the errors and their places.
 
 - **Lists** are `{{"data": […], "next_cursor": …}}`: give `next_cursor` as `cursor` for the next page.
 - **Single resources** have an `ETag`: send it as `If-Match` to change that version only (else 412), or as
