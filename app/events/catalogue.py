@@ -140,6 +140,11 @@ CATALOGUE = {
     "trial.ended": EventType("An assigned plan has ended.", TrialSchema),
     "trial.ending": EventType("An assigned plan ends within three days.", TrialSchema),
     "user.created": EventType("A user was created.", UserSchema),
+    "user.directory_updated": EventType(
+        "A SCIM directory says something else of a user that is no field of the user.",
+        UserSchema,
+        {"directory": ({"title": "Analyst"}, {"title": "Countess"})},
+    ),
     "user.erased": EventType("A user's personal data was erased.", UserSchema),
     "user.meta_data_patched": EventType(
         "A user's metadata was changed.", UserSchema, {"meta_data": ({}, {"team": "blue"})}
