@@ -179,8 +179,11 @@ def _operation(api: Api, name: str) -> dict[str, Any]:
     example = {field: {"before": old, "after": new} for field, (old, new) in changes.items()}
     properties = {
         **event["properties"],
-        "type": {"const": name},
-        "data": api.ma_plugin.converter.resolve_nested_schema(shape),
+        "type": {"const": name, "description": summary},
+        "data": {
+            **api.ma_plugin.converter.resolve_nested_schema(shape),
+            "description": event["properties"]["data"]["description"],
+        },
         "changes": {**event["properties"]["changes"], "examples": [example]},
     }
     del properties["truncated"]
