@@ -97,9 +97,8 @@ class TestBodies:
             assert (answer.status_code, answer.get_json()["scimType"]) == (400, "invalidValue")
 
     def test_of_the_largest_group_are_read(self, directory):
-        members = [
-            {"value": f"00000000-0000-7000-8000-{n:012x}", "type": "User"} for n in range(10_000)
-        ]
+        rest = {"type": "User", "display": "", "$ref": ""}
+        members = [{"value": f"00000000-0000-7000-8000-{n:012x}", **rest} for n in range(10_000)]
         group = directory.add_group("All")["id"]
 
         answers = [
