@@ -18,6 +18,7 @@ from tests.console.world import addresses, create_world
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
+    PLATFORM_SUBJECT,
     create_api_key,
     create_limits,
     create_member,
@@ -313,6 +314,24 @@ class TestForms:
         assert answer.status_code == 422
         assert "Type acme to confirm." in answer.text
         assert database.query("SELECT is_active FROM tenants") == [(True,)]
+
+    def test_a_tenant_is_suspended_with_a_reason_and_activated(self, signed_in, tenant):
+        browser = signed_in()
+        page = f"/console/tenants/{tenant.id}"
+
+        unexplained = browser.send(f"{page}/suspend", form_confirmation="acme")
+        browser.send(f"{page}/suspend", form_confirmation="acme", reason="Two unpaid invoices.")
+        suspended = browser.get(page).text
+        browser.send(f"{page}/activate")
+
+        assert 'id="field-reason-error"' in unexplained.text
+        assert "This tenant is suspended: Two unpaid invoices." in suspended
+        assert "This tenant is suspended" not in browser.get(page).text
+        found = database.query("SELECT action, actor FROM audit_events ORDER BY created_at")
+        assert found == [
+            (action, f"platform:{PLATFORM_SUBJECT}")
+            for action in ("tenant.suspended", "tenant.activated")
+        ]
 
     def test_a_role_that_may_not_is_refused(self, signed_in, tenant):
         browser = signed_in(create_member(tenant, "viewer")[0])
