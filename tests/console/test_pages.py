@@ -333,6 +333,46 @@ class TestForms:
             for action in ("tenant.suspended", "tenant.activated")
         ]
 
+    def test_the_audit_trail_is_downloaded_as_filtered(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        page = f"/console/tenants/{tenant.id}"
+        for name in ("Second", "Third"):
+            browser.send(f"{page}/edit", name=name, slug="acme")
+        create_tenant()
+
+        link = re.search(r'href="([^"]+/audit\.csv[^"]*)"', browser.get(f"{page}/audit").text)[1]
+        answer = browser.get(link)
+        none = browser.get(f"{page}/audit.csv?action=user.updated")
+
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="audit.csv"'
+        assert re.findall(r'""name"":""(\w+)""}","', answer.text) == [
+            "Second", "Third", "Acme", "Second",
+        ]  # fmt: skip
+        assert len(none.text.splitlines()) == 1
+
+    def test_a_user_is_exported(self, signed_in, tenant):
+        user, _, _ = create_member(tenant, "owner", first_name="Ines")
+
+        answer = signed_in(user).send(f"/console/tenants/{tenant.id}/users/{user.id}/export")
+
+        assert answer.headers["Content-Disposition"].startswith("attachment")
+        assert answer.get_json()["tables"]["users"][0]["first_name"] == "Ines"
+        found = database.query("SELECT action, actor FROM audit_events")
+        assert found == [("user.exported", str(user.id))]
+
+    def test_failed_webhook_events_are_replayed(self, signed_in, world):
+        database.execute("UPDATE webhook_events SET status = 'failed'")
+        browser = signed_in()
+
+        answer = browser.send("/console/webhooks/replay-failed", source="standard_webhooks")
+
+        assert "Events that will be applied again: 1." in browser.get(answer.location).text
+        assert database.query("SELECT status FROM webhook_events") == [("pending",)]
+        actors = database.query(
+            "SELECT actor FROM audit_events WHERE action LIKE 'webhook_event.%'"
+        )
+        assert actors == [(f"platform:{PLATFORM_SUBJECT}",)]
+
     def test_a_role_that_may_not_is_refused(self, signed_in, tenant):
         browser = signed_in(create_member(tenant, "viewer")[0])
 
