@@ -9,7 +9,7 @@ import psycopg2
 import pytest
 
 from app import create_app
-from app.cli.doctor.database import SHOWN, check_version
+from app.operations.checks.database import SHOWN, check_version
 from app.config import SETTINGS
 from app.core.clock import utcnow
 from app.core.db.transactions import transaction

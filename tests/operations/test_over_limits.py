@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.cli.doctor.limits import SHOWN
+from app.operations.checks.limits import SHOWN
 from app.core.clock import utcnow
 from app.flags.models import FeatureOverride
 from app.operations import jobs

@@ -9,7 +9,7 @@ import click
 from flask import current_app
 
 from app.auth.tokens import KeySet
-from app.cli.doctor.finding import Finding
+from app.operations.checks.finding import Finding
 from app.config import REQUIRED, SETTINGS, Config
 from app.core.errors import Unavailable
 

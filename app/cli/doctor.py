@@ -9,9 +9,9 @@ from flask import current_app
 from flask.cli import with_appcontext
 
 from app.cli.base import json_option, print_json, print_rows
-from app.cli.doctor.configuration import REQUIRED_SETTINGS, check_configuration
-from app.cli.doctor.database import check_database, check_migration_role
-from app.cli.doctor.queues import check_redis
+from app.operations.checks.configuration import REQUIRED_SETTINGS, check_configuration
+from app.operations.checks.database import check_database, check_migration_role
+from app.operations.checks.queues import check_redis
 from app.config import Config
 
 

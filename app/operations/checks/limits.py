@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.cli.doctor.finding import Finding
+from app.operations.checks.finding import Finding
 from app.operations import service
 
 SHOWN = 10  # tenants

@@ -10,8 +10,8 @@ from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.cli.base import first_line
-from app.cli.doctor import limits
-from app.cli.doctor.finding import Finding
+from app.operations.checks import limits
+from app.operations.checks.finding import Finding
 from app.config import Config
 from app.core.db import tenancy
 from app.core.db.statements import Statement

@@ -8,7 +8,7 @@ import rq
 from redis.exceptions import RedisError
 
 from app.cli.base import first_line
-from app.cli.doctor.finding import Finding
+from app.operations.checks.finding import Finding
 from app.core.clock import utcnow
 from app.core.jobs.queues import Queue, connection, live_workers, queue_named
 
