@@ -98,7 +98,8 @@ def _pages(user: User, *, is_platform: bool) -> Iterator[tuple[str, Page]]:
         yield name, Page(statement.all(tenant_id=tenant_id, address=address), None)
     target = {"target_type": "user", "target_id": str(user.id)}
     yield "audit_events", paginate(AuditEvent, NEWEST, equal=target, tenant_id=tenant_id)
-    done = {"equal": {"actor": str(user.id)}, "tenant_id": tenant_id}
-    yield "actions", paginate(AuditEvent, NEWEST, **done, without=("before", "after"))
+    actor, values = {"actor": str(user.id)}, ("before", "after")
+    actions = paginate(AuditEvent, NEWEST, equal=actor, tenant_id=tenant_id, without=values)
+    yield "actions", actions
     for model in OF_PLATFORM if is_platform and address else ():
         yield model.__tablename__, paginate(model, NEWEST, equal={"address": address})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from flask import Response, render_template, url_for
@@ -28,12 +29,13 @@ FILTERS = (
 def list_audit(tenant_id: UUID | None = None) -> str:
     """List recorded changes, of one tenant or of all."""
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
+    values: dict[str, Any] = dict(listing.values)
     return render_template(
         "console/audit.html",
         title="Audit",
         tenant=get_tenant(tenant_id),
         listing=listing,
-        csv_url=url_for("console.download_audit", tenant_id=tenant_id, **listing.values),
+        csv_url=url_for("console.download_audit", tenant_id=tenant_id, **values),
     )
 
 

@@ -1,1 +1,1 @@
-"""``flask doctor``: one file for what is checked of the configuration, the database and Redis."""
+"""What ``flask doctor`` and ``GET /v1/operations/findings`` check: one file for what is checked."""
