@@ -12,6 +12,8 @@ import pytest
 from app import create_app
 from app.auth import sessions
 from app.console.assets import FOLDER, NAMES, get_asset
+from app.core.actors import SYSTEM_CLI
+from app.webhook_endpoints import service as webhook_endpoints
 from tests import database
 from tests.console.conftest import Browser
 from tests.console.world import addresses, create_world
@@ -549,6 +551,56 @@ class TestForms:
         assert not any(each in page for each in secrets)
         assert [each.status_code for each in (*answers, removed)] == [303] * 3
         assert "user.created" in page
+
+    def test_an_endpoint_of_the_platform_is_created_changed_and_deleted(self, signed_in, tenant):
+        browser = signed_in()
+        url = "https://hooks.example.com/platform"
+
+        created = browser.send("/console/endpoints/new", url=url, types="*")
+        listed = browser.get("/console/endpoints").text
+        endpoint = re.search(r'href="(/console/endpoints/[0-9a-f-]{36})"', listed)[1]
+        answers = [
+            browser.send(f"{endpoint}/edit", url=url, types="plan.*", is_active="on"),
+            browser.send(f"{endpoint}/test", type="plan.updated"),
+        ]
+        rotated = browser.send(f"{endpoint}/rotate")
+        page = browser.get(endpoint).text
+        removed = browser.send(f"{endpoint}/delete", form_confirmation="platform")
+
+        assert [created.status_code, rotated.status_code] == [201, 200]
+        assert [each.status_code for each in (*answers, removed)] == [303] * 3
+        assert "plan.updated" in page
+        assert database.query("SELECT count(*) FROM webhook_endpoints") == [(0,)]
+        found = database.query(
+            "SELECT action, actor FROM audit_events WHERE target_type = 'webhook_endpoint'"
+            " ORDER BY created_at"
+        )
+        assert found == [
+            (f"webhook_endpoint.{action}", f"platform:{PLATFORM_SUBJECT}")
+            for action in ("created", "updated", "secret_rotated", "deleted")
+        ]
+
+    def test_an_endpoint_of_the_platform_needs_a_session_without_an_organization(
+        self, app, signed_in, tenant
+    ):
+        signed_in()
+        with platform_transaction():
+            browser = Browser(app, sessions.start(PLATFORM_SUBJECT, tenant.idp_org_id))
+
+        answer = browser.get("/console/endpoints/new")
+
+        assert answer.status_code == 409
+        assert "Sign in without an organization" in answer.text
+
+    def test_endpoints_of_the_platform_are_not_a_tenants(self, signed_in, tenant):
+        with platform_transaction():
+            endpoint, _ = webhook_endpoints.create(
+                url="https://hooks.example.com/", types=["*"], actor=SYSTEM_CLI
+            )
+        browser = signed_in(create_member(tenant, "owner")[0])
+
+        assert browser.get(f"/console/endpoints/{endpoint.id}").status_code == 404
+        assert "hooks.example.com" not in browser.get("/console/endpoints").text
 
     def test_a_scim_connection_is_created_with_instructions(self, signed_in, tenant):
         browser = signed_in(create_member(tenant, "owner")[0])

@@ -13,7 +13,7 @@ from app.console.blueprint import console
 from app.console.forms import Field, Form
 from app.console.lists import Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_fields, metadata_patches
-from app.console.pages.common import get_tenant, recent_history
+from app.console.pages.common import edit, get_tenant, recent_history
 
 FILTERS = (
     Filter("slug", "Slug"),
@@ -106,22 +106,13 @@ def show_tenant(tenant_id: UUID) -> str:
 @signed_in
 def edit_tenant(tenant_id: UUID) -> Any:
     """Change a tenant's name, slug, contact and address."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
+    return edit(
+        f"/v1/tenants/{tenant_id}",
         "Edit the tenant",
         (*NAMES, *CONTACT),
-        values=found.data,
-        version=found.etag,
-        back=_page(tenant_id),
-        context={"tenant": found.data},
-    )
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"/v1/tenants/{tenant_id}", body=values, if_match=version
-        ),
         done="The tenant was changed.",
-        to=_page(tenant_id),
-        changed_only=True,
+        back=_page(tenant_id),
+        context={"tenant": get_tenant(tenant_id)},
     )
 
 
