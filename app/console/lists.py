@@ -45,13 +45,18 @@ class Listing:
 STATE = Filter("is_active", "State", [("true", "active"), ("false", "inactive")])
 
 
+def filter_values(filters: Sequence[Filter]) -> dict[str, str]:
+    """The values that the URL gives to the filters."""
+    given = {one.name: request.args.get(one.name, "").strip() for one in filters}
+    return {name: value for name, value in given.items() if value}
+
+
 def list_rows(path: str, filters: Sequence[Filter] = (), **fixed: Any) -> Listing:
     """The rows that the filters in the URL choose; ``fixed`` are further values of the query.
 
     A filter that the API refuses is an error beside it. Raises Refused for any other error.
     """
-    given = {one.name: request.args.get(one.name, "").strip() for one in filters}
-    values = {name: value for name, value in given.items() if value}
+    values = filter_values(filters)
     listing = Listing(filters, values)
     query = {
         "limit": PAGE,

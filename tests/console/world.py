@@ -31,6 +31,7 @@ from tests.scim.directory import create_connection
 LEFT_OUT = {
     "console.begin_oidc",
     "console.confirm_link",
+    "console.download_audit",
     "console.finish_oidc",
     "console.read_asset",
     "console.remove_suppression",

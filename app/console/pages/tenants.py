@@ -13,7 +13,7 @@ from app.console.blueprint import console
 from app.console.forms import Field, Form
 from app.console.lists import Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_fields, metadata_patches
-from app.console.pages.common import get_tenant, recent_history
+from app.console.pages.common import edit, get_tenant, recent_history
 
 FILTERS = (
     Filter("slug", "Slug"),
@@ -40,6 +40,12 @@ UNTIL = Field(
     "datetime-local",
     help="In UTC. Empty: until it is withdrawn.",
     is_nullable=True,
+)
+SUSPENSION_REASON = Field(
+    "reason",
+    "Reason",
+    help="The tenant's owners and admins can read it in the audit trail.",
+    is_required=True,
 )
 REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is_required=True)
 NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
@@ -79,8 +85,8 @@ def create_tenant() -> Any:
 @signed_in
 def show_tenant(tenant_id: UUID) -> str:
     """Show a tenant: its plan and why, contacts, metadata, history."""
-    tenant = get_tenant(tenant_id)
     path = f"/v1/tenants/{tenant_id}"
+    tenant = api.get(path, include="suspension_reason").data
     plan = api.find(f"{path}/plan")
     deletion = api.find(f"{path}/deletion")
     values = api.find(f"{path}/meta_data")
@@ -91,6 +97,7 @@ def show_tenant(tenant_id: UUID) -> str:
         plan=plan and plan.data,
         deletion=deletion and deletion.data,
         meta_data=metadata_facts(tenant_id, "tenant", values.data["meta_data"]) if values else None,
+        counts=api.get(f"{path}/counts").data,
         history=recent_history(path),
     )
 
@@ -99,22 +106,13 @@ def show_tenant(tenant_id: UUID) -> str:
 @signed_in
 def edit_tenant(tenant_id: UUID) -> Any:
     """Change a tenant's name, slug, contact and address."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
+    return edit(
+        f"/v1/tenants/{tenant_id}",
         "Edit the tenant",
         (*NAMES, *CONTACT),
-        values=found.data,
-        version=found.etag,
-        back=_page(tenant_id),
-        context={"tenant": found.data},
-    )
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"/v1/tenants/{tenant_id}", body=values, if_match=version
-        ),
         done="The tenant was changed.",
-        to=_page(tenant_id),
-        changed_only=True,
+        back=_page(tenant_id),
+        context={"tenant": get_tenant(tenant_id)},
     )
 
 
@@ -195,14 +193,25 @@ def withdraw_plan(tenant_id: UUID) -> Any:
 @console.route("/tenants/<uuid:tenant_id>/suspend", methods=["GET", "POST"])
 @signed_in
 def suspend_tenant(tenant_id: UUID) -> Any:
-    """Suspend a tenant."""
-    return _set_active(
-        tenant_id,
-        is_active=False,
-        title="Suspend the tenant",
+    """Suspend a tenant, with a reason."""
+    found = api.get(f"/v1/tenants/{tenant_id}")
+    form = Form(
+        "Suspend the tenant",
+        (SUSPENSION_REASON,),
+        version=found.etag,
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
+        is_dangerous=True,
+        confirmation=found.data["slug"],
+        back=_page(tenant_id),
+        context={"tenant": found.data},
+    )
+    return form.run(
+        lambda values, version: api.call(
+            "POST", f"/v1/tenants/{tenant_id}/suspend", body=values, if_match=version
+        ),
         done="The tenant is suspended.",
+        to=_page(tenant_id),
     )
 
 
@@ -210,13 +219,24 @@ def suspend_tenant(tenant_id: UUID) -> Any:
 @signed_in
 def activate_tenant(tenant_id: UUID) -> Any:
     """Activate a suspended tenant."""
-    return _set_active(
-        tenant_id,
-        is_active=True,
-        title="Activate the tenant",
+    found = api.get(f"/v1/tenants/{tenant_id}")
+    form = Form(
+        "Activate the tenant",
+        version=found.etag,
         intro="The tenant's credentials are accepted again.",
         submit="Activate",
+        back=_page(tenant_id),
+        context={"tenant": found.data},
+    )
+    return form.run(
+        lambda _, version: api.call(
+            "PATCH",
+            f"/v1/tenants/{tenant_id}/active",
+            query={"is_active": True},
+            if_match=version,
+        ),
         done="The tenant is active.",
+        to=_page(tenant_id),
     )
 
 
@@ -262,28 +282,6 @@ def restore_tenant(tenant_id: UUID) -> Any:
     return form.run(
         lambda _, version: api.call("POST", f"/v1/tenants/{tenant_id}/restore", if_match=version),
         done="The tenant will not be deleted.",
-        to=_page(tenant_id),
-    )
-
-
-def _set_active(tenant_id: UUID, *, is_active: bool, done: str, **texts: Any) -> Any:
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
-        version=found.etag,
-        is_dangerous=not is_active,
-        confirmation="" if is_active else found.data["slug"],
-        back=_page(tenant_id),
-        context={"tenant": found.data},
-        **texts,
-    )
-    return form.run(
-        lambda _, version: api.call(
-            "PATCH",
-            f"/v1/tenants/{tenant_id}/active",
-            query={"is_active": is_active},
-            if_match=version,
-        ),
-        done=done,
         to=_page(tenant_id),
     )
 
