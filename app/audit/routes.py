@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.audit import history, service
+from app.audit.includes import ACTORS_NAME
 from app.audit.schemas import (
     AuditEventSchema,
     AuditQuerySchema,
@@ -21,7 +22,7 @@ from app.includes import TENANT
 blp = Blueprint(
     "audit", __name__, url_prefix="/v1/audit-events", description="Who changed what, and when."
 )
-INCLUDES = (TENANT,)
+INCLUDES = (TENANT, ACTORS_NAME)
 
 
 @blp.get("")

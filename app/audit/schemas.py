@@ -22,6 +22,12 @@ EXAMPLES = {
 }
 
 
+ACTOR_NAME = {
+    "description": "The name or e-mail address of the tenant's user, or the name of the API key;"
+    " empty for every other actor."
+}
+
+
 class OwnerId(Uuid):
     """A tenant's id, or null for :data:`PLATFORM_TENANT_ID`."""
 
@@ -66,13 +72,7 @@ class AuditQuerySchema(PageQuerySchema):
 class HistoryEntrySchema(AuditEventSchema):
     """One change of a resource, and the name of who made it."""
 
-    actor_name = Str(
-        required=True,
-        metadata={
-            "description": "The name or e-mail address of the tenant's user, or the name of the API "
-            "key; empty for every other actor."
-        },
-    )
+    actor_name = Str(required=True, metadata=ACTOR_NAME)
 
 
 class HistoryQuerySchema(PageQuerySchema):
