@@ -28,5 +28,7 @@ def list_audit(tenant_id: UUID | None = None) -> str:
         "console/audit.html",
         title="Audit",
         tenant=get_tenant(tenant_id),
-        listing=list_rows("/v1/audit-events", FILTERS, tenant_id=tenant_id, include="tenant"),
+        listing=list_rows(
+            "/v1/audit-events", FILTERS, tenant_id=tenant_id, include="tenant,actor_name"
+        ),
     )
