@@ -46,8 +46,8 @@ class Listing:
 STATE = Filter("is_active", "State", [("true", "active"), ("false", "inactive")])
 
 
-def read_filters(filters: Sequence[Filter]) -> dict[str, str]:
-    """The values of the filters in the URL that are not empty."""
+def filter_values(filters: Sequence[Filter]) -> dict[str, str]:
+    """The values that the URL gives to the filters."""
     given = {one.name: request.args.get(one.name, "").strip() for one in filters}
     return {name: value for name, value in given.items() if value}
 
@@ -57,14 +57,14 @@ def list_rows(path: str, filters: Sequence[Filter] = (), **fixed: Any) -> Listin
 
     A filter that the API refuses is an error beside it. Raises Refused for any other error.
     """
-    listing = Listing(filters, read_filters(filters))
+    listing = Listing(filters, filter_values(filters))
     _read_page(listing, path, {"limit": PAGE, **fixed}, request.args.get("cursor", ""))
     return listing
 
 
 def list_all(path: str, filters: Sequence[Filter] = (), **fixed: Any) -> Listing:
     """As :func:`list_rows`, with up to :data:`MOST` rows at once, for a list that is sorted here."""
-    listing = Listing(filters, read_filters(filters))
+    listing = Listing(filters, filter_values(filters))
     cursor = request.args.get("cursor", "")
     while True:
         cursor = _read_page(listing, path, {"limit": MOST_OF_A_PAGE, **fixed}, cursor)

@@ -14,7 +14,7 @@ from app.auth import sessions
 from app.console.assets import FOLDER, NAMES, get_asset
 from tests import database
 from tests.console.conftest import Browser
-from tests.console.world import addresses, create_world
+from tests.console.world import ATTACK, addresses, create_world
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
@@ -28,8 +28,6 @@ from tests.factories import (
     preset_flag,
 )
 from tests.search import finding
-
-ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
 
 @pytest.fixture

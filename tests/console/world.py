@@ -26,6 +26,7 @@ from tests.factories import (
 )
 from tests.scim.directory import create_connection
 
+ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 # They need more than the ids of rows: a secret, an address, or a row in another state.
 LEFT_OUT = {
     "console.begin_oidc",
@@ -41,7 +42,8 @@ LEFT_OUT = {
 
 def create_world(tenant: Any) -> dict[str, Any]:
     """Rows of a tenant; the ids by the names that they have in the addresses."""
-    preset = create_limits("free", limit_flag(), preset_flag("theme", "plain"))
+    flags = (limit_flag(), preset_flag("theme", "plain"), preset_flag("beta", False))
+    preset = create_limits("free", *flags)
     user, membership, _ = create_member(tenant, "owner", first_name="Ines", last_name="Okafor")
     create_override(tenant, preset, "theme", "rich")
     create_api_key(tenant, [Permission.USERS_READ])

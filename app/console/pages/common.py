@@ -24,9 +24,10 @@ def get_row(tenant_id: UUID, path: str, **query: Any) -> api.Answer:
 
     Raises NotFound for a row of another tenant, which platform superadmins can read, and Refused.
     """
-    is_platform = current_session().is_platform
-    if is_platform and api.get(path, include="tenant").data["tenant"]["id"] != str(tenant_id):
-        raise NotFound
+    if current_session().is_platform:
+        owner = api.get(path, include="tenant").data["tenant"]
+        if owner is None or owner["id"] != str(tenant_id):
+            raise NotFound
     return api.get(path, **query)
 
 

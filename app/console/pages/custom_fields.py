@@ -12,7 +12,7 @@ from app.console import api
 from app.console.access import set_notice, signed_in
 from app.console.blueprint import console
 from app.console.forms import Field, Form, choices
-from app.console.lists import Filter, list_all, read_filters
+from app.console.lists import Filter, filter_values, list_all
 from app.console.pages.common import get_row, get_tenant, recent_history, row_form
 
 TYPES = choices(
@@ -218,7 +218,7 @@ def order_fields(tenant_id: UUID) -> Any:
     entity_type, field_id = field["entity_type"], field["id"]
     rows = api.get_all(PATH, tenant_id=tenant_id, entity_type=entity_type)
     ids = [row["id"] for row in sorted(rows, key=_place) if row["id"] != field_id]
-    page = redirect(_list(tenant_id, **read_filters(FILTERS)), 303)
+    page = redirect(_list(tenant_id, **filter_values(FILTERS)), 303)
     if before and before not in ids:
         return set_notice(page, "Somebody else has changed the fields meanwhile. Nothing moved.")
     place = ids.index(before) if before else len(ids)

@@ -118,6 +118,7 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Any:
 @signed_in
 def add_member(tenant_id: UUID, user_id: UUID) -> Any:
     """Make a user a member of the tenant."""
+    get_row(tenant_id, f"/v1/users/{user_id}")
     form = Form(
         "Make the user a member",
         (ROLE,),
