@@ -603,3 +603,20 @@ class TestAssets:
     @pytest.mark.parametrize("name", ["../access.py", "console.py", "vendor", "pico.min.css.gz"])
     def test_nothing_else_is_sent(self, anonymous, name):
         assert anonymous.get(f"/console/assets/x/{name}").status_code in (303, 404)
+
+
+class TestNavigation:
+    @pytest.mark.parametrize("role", ["superadmin", "owner"])
+    def test_marks_the_part_that_each_page_belongs_to(self, app, signed_in, world, role):
+        browser = signed_in(None if role == "superadmin" else world["user"])
+        menu = "tabs" if role == "superadmin" else "side"
+
+        marked = {}
+        for path in addresses(app, world, of_tenant=True):
+            answer = browser.get(path)
+            if answer.status_code == 200:
+                nav = answer.text.partition(f'class="{menu}"')[2].partition("</nav>")[0]
+                marked[path] = nav.count("aria-current")
+
+        assert {path: each for path, each in marked.items() if each != 1} == {}
+        assert len(marked) > 30

@@ -30,7 +30,7 @@ TYPES = choices(
     "multi_select",
 )
 FILTERS = (
-    Filter("entity_type", "Of"),
+    Filter("entity_type", "Applies to"),
     Filter("field_type", "Type", TYPES),
     Filter("is_active", "State", [("true", "active"), ("false", "archived")]),
 )
@@ -61,7 +61,7 @@ CHANGEABLE = (
 DEFINITION = (
     Field(
         "entity_type",
-        "Of",
+        "Applies to",
         help="user, tenant, or a type of your own.",
         is_required=True,
     ),
