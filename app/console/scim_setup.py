@@ -17,12 +17,16 @@ ONELOGIN_TEMPLATE = """{
 
 @dataclass(frozen=True)
 class Setup:
-    """The steps in the directory. ``values`` are its own names of fields, and what they get."""
+    """The steps in the directory, in its own words.
+
+    ``values`` are its fields with what is pasted into them, ``choices`` those with what is chosen.
+    """
 
     name: str
     open: str
     values: Sequence[tuple[str, str]]
     then: Sequence[str]
+    choices: Sequence[tuple[str, str]] = ()
 
     def filled(self, base_url: str, token: str) -> list[tuple[str, str]]:
         """The fields with what to paste into them; an empty token leaves its place open."""
@@ -38,11 +42,6 @@ SETUPS = {
         (
             ("SCIM connector base URL", BASE_URL),
             ("Unique identifier field for users", "userName"),
-            (
-                "Supported provisioning actions",
-                "Push New Users, Push Profile Updates, Push Groups",
-            ),
-            ("Authentication Mode", "HTTP Header"),
             ("Authorization: Bearer", TOKEN),
         ),
         (
@@ -51,6 +50,13 @@ SETUPS = {
             " Deactivate Users.",
             "Assign people or groups on the tab Assignments. Push the groups that give roles on"
             " the tab Push Groups.",
+        ),
+        choices=(
+            (
+                "Supported provisioning actions",
+                "Push New Users, Push Profile Updates, Push Groups",
+            ),
+            ("Authentication Mode", "HTTP Header"),
         ),
     ),
     "entra": Setup(
@@ -100,32 +106,28 @@ SETUPS = {
         "JumpCloud",
         "Open SSO Applications and the custom application in the Admin Portal. Then open Identity"
         " Management, API type SCIM API.",
-        (
-            ("SCIM Version", "SCIM 2.0"),
-            ("Base URL", BASE_URL),
-            ("Token Key", TOKEN),
-            ("Test User Email", "an address that no person has yet"),
-        ),
+        (("Base URL", BASE_URL), ("Token Key", TOKEN)),
         (
             "Test Connection: JumpCloud creates a user and a group, and deletes both again.",
             "Enable the management of user groups if groups give roles. Activate, and save.",
             "Choose the groups of people on the tab User Groups.",
         ),
+        choices=(
+            ("SCIM Version", "SCIM 2.0"),
+            ("Test User Email", "an address that no person has yet"),
+        ),
     ),
     "generic": Setup(
         "another",
         "Open the provisioning of the directory, and choose SCIM 2.0.",
-        (
-            ("Base URL", BASE_URL),
-            ("Authentication", "Bearer token in the header Authorization"),
-            ("Token", TOKEN),
-        ),
+        (("Base URL", BASE_URL), ("Token", TOKEN)),
         (
             "Map userName to the e-mail address or login, and externalId to an id that never"
             " changes.",
             "A directory with OAuth client credentials asks for its tokens at /scim/oauth/token: the"
             " client id is the connection's id, the client secret is the token.",
         ),
+        choices=(("Authentication", "a bearer token in the header Authorization"),),
     ),
 }
 """The instructions of each provider that a connection can name."""

@@ -12,6 +12,8 @@ import pytest
 from app import create_app
 from app.auth import sessions
 from app.console.assets import FOLDER, NAMES, get_asset
+from app.console.scim_setup import SETUPS
+from app.scim.models import DirectoryProvider
 from tests import database
 from tests.console.conftest import Browser
 from tests.console.world import ATTACK, addresses, create_world
@@ -510,6 +512,27 @@ class TestForms:
         assert "disabled" in browser.get(connection).text
         assert browser.send(f"{connection}/rotate").status_code == 200
         assert browser.send(f"{connection}/delete", form_confirmation="acme").status_code == 303
+
+
+class TestSetup:
+    @pytest.mark.parametrize("provider", DirectoryProvider)
+    def test_of_each_directory_says_what_to_paste(self, signed_in, tenant, provider):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        base = f"/console/tenants/{tenant.id}/scim"
+        values = {"name": "D", "default_role": "viewer", "deactivate": "membership"}
+
+        created = browser.send(f"{base}/new", provider=provider.value, group_roles="{}", **values)
+        connection = re.search(rf'href="({base}/[0-9a-f-]+)"', browser.get(base).text)[1]
+        later = browser.get(connection).text
+
+        token = re.search(r'id="secret">(scim_[^<]+)<', created.text)[1]
+        pasted = re.findall(r'id="paste-\d">([^<]+)<', created.text)
+        assert {"http://localhost/scim/v2", token} <= set(pasted)
+        assert created.text.count("data-copy=") == len(pasted) + 1
+        assert "http://localhost/scim/v2" in later
+        assert token not in later
+        steps = created.text.partition('class="setup"')[2].partition("</ol>")[0].count("<li>")
+        assert steps == 2 + len(SETUPS[provider].then) > 3
 
 
 class TestLists:

@@ -65,7 +65,12 @@ DEFINITION = (
         help="user, tenant, or a type of your own.",
         is_required=True,
     ),
-    Field("field_key", "Key", help="The key in meta_data. It cannot be changed.", is_required=True),
+    Field(
+        "field_key",
+        "Key",
+        help="The key in meta_data: small letters, digits and _. It cannot be changed.",
+        is_required=True,
+    ),
     Field("field_type", "Type", "select", choices=TYPES, is_required=True),
     *CHANGEABLE,
 )

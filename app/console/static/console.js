@@ -132,6 +132,9 @@
   document.addEventListener("htmx:afterSettle", () => showTimes(document));
 
   showTimes(document);
+  for (const link of document.querySelectorAll("nav [aria-current]")) {
+    link.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
   for (const input of document.querySelectorAll("[data-expected]")) guardConfirmation(input);
   const wrong = document.querySelector("[aria-invalid=true]");
   if (wrong) wrong.focus();
