@@ -243,5 +243,5 @@ def _form(tenant_id: UUID, field_id: UUID, title: str, **options: Any) -> Form:
     return row_form(title, tenant_id, f"{PATH}/{field_id}", back=page, **options)
 
 
-def _list(tenant_id: UUID, **filters: str) -> str:
+def _list(tenant_id: UUID, **filters: Any) -> str:
     return url_for("console.list_fields", tenant_id=tenant_id, **filters)
