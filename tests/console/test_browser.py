@@ -409,11 +409,11 @@ class TestSupport:
 
         page.click(".side >> text=Audit")
         page.click("text=My changes")
-        rows = page.locator("#rows tr").all_inner_texts()[:3]
+        rows = page.locator("#rows > tr").all_inner_texts()[:3]
         for action, row in zip(
             ("webhook_event.replayed", *["override.created"] * 2), rows, strict=True
         ):
             assert action in row
             assert f"platform:{PLATFORM_SUBJECT} you" in " ".join(row.split())
-        page.click("#rows tr >> nth=1 >> summary")
-        assert "250" in page.inner_text("#rows tr >> nth=1")
+        page.click("#rows > tr >> nth=1 >> summary")
+        assert "250" in page.inner_text("#rows > tr >> nth=1")
