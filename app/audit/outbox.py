@@ -90,6 +90,7 @@ INTERNAL = {
     "tenant.plan_withdrawn": "The same.",
     "tenant.idp_org_id_freed": "The tenant is gone; tenant.deleted has told it.",
     "usage.corrected": "It is a count, not a resource; limit.* tell what follows from it.",
+    "user.exported": "Somebody has read what is stored; nothing has changed.",
     "user.erasure_requested": "The user is deactivated; user.erased tells when they are erased.",
     "webhook_endpoint.created": "Who delivers to whom is no fact about the tenant's data.",
     "webhook_endpoint.deleted": "The same.",

@@ -7,8 +7,10 @@ from typing import Any
 from app.core.db.pages import ListOrder
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.http.pagination import PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Choice, JsonObject, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
+
+DEFAULT_LINES, MAX_LINES = 1_000, 10_000
 
 EXAMPLES = {
     "actor": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
@@ -67,6 +69,19 @@ class AuditQuerySchema(PageQuerySchema):
     target_id = Str()
     actor = Str(metadata={"description": "A user's id, `platform:…`, `key:…` or `system:…`."})
     action = Str(metadata={"description": "Such as `user.meta_data_patched`."})
+
+
+class AuditCsvQuerySchema(AuditQuerySchema):
+    """The same filters; a page has more rows."""
+
+    examples = EXAMPLES
+
+    limit = Int(
+        ge=1,
+        le=MAX_LINES,
+        load_default=DEFAULT_LINES,
+        metadata={"description": "The most lines. There are fewer where they take 8 MiB."},
+    )
 
 
 class HistoryEntrySchema(AuditEventSchema):

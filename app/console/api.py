@@ -29,6 +29,7 @@ class Answer:
     status: int
     body: Any  # the JSON, or None
     etag: str = ""
+    text: str = ""
 
     @property
     def is_ok(self) -> bool:
@@ -101,7 +102,10 @@ def call(
         **({} if body is None else {"json": body}),
     )
     return Answer(
-        response.status_code, response.get_json(silent=True), response.headers.get("ETag", "")
+        response.status_code,
+        response.get_json(silent=True),
+        response.headers.get("ETag", ""),
+        response.text,
     )
 
 

@@ -28,6 +28,7 @@ PLATFORM = (
     ("list_audit", "Audit", Permission.AUDIT_READ),
     ("list_api_keys", "API keys", Permission.API_KEYS_READ),
     ("list_webhooks", "Webhooks in", Permission.WEBHOOKS_READ),
+    ("list_endpoints", "Events out", Permission.EVENTS_READ),
     ("list_suppressions", "Suppressions", Permission.WEBHOOKS_READ),
     ("show_operations", "Operations", Permission.SUPERADMIN),
 )

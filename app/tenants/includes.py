@@ -88,6 +88,10 @@ def _limits(rows: Sequence[Any]) -> list[Any]:
     return [found[row.id] for row in rows]
 
 
+def _reasons(rows: Sequence[Any]) -> list[Any]:
+    return [row.suspension_reason for row in rows]
+
+
 META_DATA = Include("meta_data", JsonObject(), _meta_data)
 PLAN_SOURCE = Include(
     "plan_source",
@@ -108,4 +112,9 @@ LIMITS = Include(
     ),
     _limits,
     Permission.USAGE_READ,
+)
+SUSPENSION_REASON = Include(
+    "suspension_reason",
+    Str(metadata={"description": "Empty if nobody gave one, and while the tenant is active."}),
+    _reasons,
 )

@@ -102,7 +102,7 @@ class TestScripts:
                 continue
             answer = browser.get(path)
             assert answer.status_code == 200, path
-            found[path] = Page(answer.text)
+            found[path] = Page(answer.text if answer.mimetype == "text/html" else "")
             paths += [link for link in found[path].links if link.startswith("/console")]
         return found
 

@@ -109,6 +109,7 @@ ACTIONS: dict[str, Action] = {
     "end_member": Action(),
     "end_override": Action(SLUG, is_platforms=True),
     "erase_user": Action(SLUG),
+    "export_user": Action(),
     "order_fields": Action(),
     "remove_plan_flag": Action({"form_confirmation": "theme"}, is_platforms=True),
     "remove_suppression": Action(
@@ -117,6 +118,7 @@ ACTIONS: dict[str, Action] = {
         is_platforms=True,
         prepare=suppress,
     ),
+    "replay_failed_webhooks": Action(is_platforms=True, prepare=fail_event),
     "replay_webhook": Action(is_platforms=True, prepare=fail_event),
     "resend_delivery": Action(),
     "restore_field": Action(after=("archive_field",)),
@@ -125,7 +127,7 @@ ACTIONS: dict[str, Action] = {
     "rotate_connection": Action(),
     "rotate_endpoint": Action(),
     "send_test_event": Action({"type": "user.created"}),
-    "suspend_tenant": Action(SLUG, is_platforms=True),
+    "suspend_tenant": Action({"reason": "Unpaid", **SLUG}, is_platforms=True),
     "withdraw_plan": Action(SLUG, after=("assign_plan",), is_platforms=True),
 }
 

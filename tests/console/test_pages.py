@@ -13,13 +13,16 @@ from app import create_app
 from app.auth import sessions
 from app.console.assets import FOLDER, NAMES, get_asset
 from app.console.scim_setup import SETUPS
+from app.core.actors import SYSTEM_CLI
 from app.scim.models import DirectoryProvider
+from app.webhook_endpoints import service as webhook_endpoints
 from tests import database
 from tests.console.conftest import Browser
 from tests.console.world import ATTACK, addresses, create_world
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
+    PLATFORM_SUBJECT,
     create_api_key,
     create_limits,
     create_member,
@@ -314,6 +317,64 @@ class TestForms:
         assert "Type acme to confirm." in answer.text
         assert database.query("SELECT is_active FROM tenants") == [(True,)]
 
+    def test_a_tenant_is_suspended_with_a_reason_and_activated(self, signed_in, tenant):
+        browser = signed_in()
+        page = f"/console/tenants/{tenant.id}"
+
+        unexplained = browser.send(f"{page}/suspend", form_confirmation="acme")
+        browser.send(f"{page}/suspend", form_confirmation="acme", reason="Two unpaid invoices.")
+        suspended = browser.get(page).text
+        browser.send(f"{page}/activate")
+
+        assert 'id="field-reason-error"' in unexplained.text
+        assert "This tenant is suspended: Two unpaid invoices." in suspended
+        assert "This tenant is suspended" not in browser.get(page).text
+        found = database.query("SELECT action, actor FROM audit_events ORDER BY created_at")
+        assert found == [
+            (action, f"platform:{PLATFORM_SUBJECT}")
+            for action in ("tenant.suspended", "tenant.activated")
+        ]
+
+    def test_the_audit_trail_is_downloaded_as_filtered(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        page = f"/console/tenants/{tenant.id}"
+        for name in ("Second", "Third"):
+            browser.send(f"{page}/edit", name=name, slug="acme")
+        create_tenant()
+
+        link = re.search(r'href="([^"]+/audit\.csv[^"]*)"', browser.get(f"{page}/audit").text)[1]
+        answer = browser.get(link)
+        none = browser.get(f"{page}/audit.csv?action=user.updated")
+
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="audit.csv"'
+        assert re.findall(r'""name"":""(\w+)""}","', answer.text) == [
+            "Second", "Third", "Acme", "Second",
+        ]  # fmt: skip
+        assert len(none.text.splitlines()) == 1
+
+    def test_a_user_is_exported(self, signed_in, tenant):
+        user, _, _ = create_member(tenant, "owner", first_name="Ines")
+
+        answer = signed_in(user).send(f"/console/tenants/{tenant.id}/users/{user.id}/export")
+
+        assert answer.headers["Content-Disposition"].startswith("attachment")
+        assert answer.get_json()["tables"]["users"][0]["first_name"] == "Ines"
+        found = database.query("SELECT action, actor FROM audit_events")
+        assert found == [("user.exported", str(user.id))]
+
+    def test_failed_webhook_events_are_replayed(self, signed_in, world):
+        database.execute("UPDATE webhook_events SET status = 'failed'")
+        browser = signed_in()
+
+        answer = browser.send("/console/webhooks/replay-failed", source="standard_webhooks")
+
+        assert "Events that will be applied again: 1." in browser.get(answer.location).text
+        assert database.query("SELECT status FROM webhook_events") == [("pending",)]
+        actors = database.query(
+            "SELECT actor FROM audit_events WHERE action LIKE 'webhook_event.%'"
+        )
+        assert actors == [(f"platform:{PLATFORM_SUBJECT}",)]
+
     def test_a_role_that_may_not_is_refused(self, signed_in, tenant):
         browser = signed_in(create_member(tenant, "viewer")[0])
 
@@ -490,6 +551,56 @@ class TestForms:
         assert not any(each in page for each in secrets)
         assert [each.status_code for each in (*answers, removed)] == [303] * 3
         assert "user.created" in page
+
+    def test_an_endpoint_of_the_platform_is_created_changed_and_deleted(self, signed_in, tenant):
+        browser = signed_in()
+        url = "https://hooks.example.com/platform"
+
+        created = browser.send("/console/endpoints/new", url=url, types="*")
+        listed = browser.get("/console/endpoints").text
+        endpoint = re.search(r'href="(/console/endpoints/[0-9a-f-]{36})"', listed)[1]
+        answers = [
+            browser.send(f"{endpoint}/edit", url=url, types="plan.*", is_active="on"),
+            browser.send(f"{endpoint}/test", type="plan.updated"),
+        ]
+        rotated = browser.send(f"{endpoint}/rotate")
+        page = browser.get(endpoint).text
+        removed = browser.send(f"{endpoint}/delete", form_confirmation="platform")
+
+        assert [created.status_code, rotated.status_code] == [201, 200]
+        assert [each.status_code for each in (*answers, removed)] == [303] * 3
+        assert "plan.updated" in page
+        assert database.query("SELECT count(*) FROM webhook_endpoints") == [(0,)]
+        found = database.query(
+            "SELECT action, actor FROM audit_events WHERE target_type = 'webhook_endpoint'"
+            " ORDER BY created_at"
+        )
+        assert found == [
+            (f"webhook_endpoint.{action}", f"platform:{PLATFORM_SUBJECT}")
+            for action in ("created", "updated", "tested", "secret_rotated", "deleted")
+        ]
+
+    def test_an_endpoint_of_the_platform_needs_a_session_without_an_organization(
+        self, app, signed_in, tenant
+    ):
+        signed_in()
+        with platform_transaction():
+            browser = Browser(app, sessions.start(PLATFORM_SUBJECT, tenant.idp_org_id))
+
+        answer = browser.get("/console/endpoints/new")
+
+        assert answer.status_code == 409
+        assert "Sign in without an organization" in answer.text
+
+    def test_endpoints_of_the_platform_are_not_a_tenants(self, signed_in, tenant):
+        with platform_transaction():
+            endpoint, _ = webhook_endpoints.create(
+                url="https://hooks.example.com/", types=["*"], actor=SYSTEM_CLI
+            )
+        browser = signed_in(create_member(tenant, "owner")[0])
+
+        assert browser.get(f"/console/endpoints/{endpoint.id}").status_code == 404
+        assert "hooks.example.com" not in browser.get("/console/endpoints").text
 
     def test_a_scim_connection_is_created_with_instructions(self, signed_in, tenant):
         browser = signed_in(create_member(tenant, "owner")[0])

@@ -31,6 +31,7 @@ ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 LEFT_OUT = {
     "console.begin_oidc",
     "console.confirm_link",
+    "console.download_audit",
     "console.finish_oidc",
     "console.read_asset",
     "console.remove_suppression",

@@ -41,6 +41,12 @@ UNTIL = Field(
     help="In UTC. Empty: until it is withdrawn.",
     is_nullable=True,
 )
+SUSPENSION_REASON = Field(
+    "reason",
+    "Reason",
+    help="The tenant's owners and admins can read it in the audit trail.",
+    is_required=True,
+)
 REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is_required=True)
 NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
 
@@ -79,8 +85,8 @@ def create_tenant() -> Any:
 @signed_in
 def show_tenant(tenant_id: UUID) -> str:
     """Show a tenant: its plan and why, contacts, metadata, history."""
-    tenant = get_tenant(tenant_id)
     path = f"/v1/tenants/{tenant_id}"
+    tenant = api.get(path, include="suspension_reason").data
     plan = api.find(f"{path}/plan")
     deletion = api.find(f"{path}/deletion")
     values = api.find(f"{path}/meta_data")
@@ -91,6 +97,7 @@ def show_tenant(tenant_id: UUID) -> str:
         plan=plan and plan.data,
         deletion=deletion and deletion.data,
         meta_data=metadata_facts(tenant_id, "tenant", values.data["meta_data"]) if values else None,
+        counts=api.get(f"{path}/counts").data,
         history=recent_history(path),
     )
 
@@ -182,14 +189,21 @@ def withdraw_plan(tenant_id: UUID) -> Any:
 @console.route("/tenants/<uuid:tenant_id>/suspend", methods=["GET", "POST"])
 @signed_in
 def suspend_tenant(tenant_id: UUID) -> Any:
-    """Suspend a tenant."""
-    return _set_active(
+    """Suspend a tenant, with a reason."""
+    form = _form(
         tenant_id,
-        is_active=False,
-        title="Suspend the tenant",
+        "Suspend the tenant",
+        fields=(SUSPENSION_REASON,),
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
+        is_dangerous=True,
+    )
+    return form.run(
+        lambda values, version: api.call(
+            "POST", f"/v1/tenants/{tenant_id}/suspend", body=values, if_match=version
+        ),
         done="The tenant is suspended.",
+        to=form.back,
     )
 
 
@@ -197,13 +211,21 @@ def suspend_tenant(tenant_id: UUID) -> Any:
 @signed_in
 def activate_tenant(tenant_id: UUID) -> Any:
     """Activate a suspended tenant."""
-    return _set_active(
+    form = _form(
         tenant_id,
-        is_active=True,
-        title="Activate the tenant",
+        "Activate the tenant",
         intro="The tenant's credentials are accepted again.",
         submit="Activate",
+    )
+    return form.run(
+        lambda _, version: api.call(
+            "PATCH",
+            f"/v1/tenants/{tenant_id}/active",
+            query={"is_active": True},
+            if_match=version,
+        ),
         done="The tenant is active.",
+        to=form.back,
     )
 
 
@@ -242,20 +264,6 @@ def restore_tenant(tenant_id: UUID) -> Any:
     return form.run(
         lambda _, version: api.call("POST", f"/v1/tenants/{tenant_id}/restore", if_match=version),
         done="The tenant will not be deleted.",
-        to=form.back,
-    )
-
-
-def _set_active(tenant_id: UUID, *, is_active: bool, done: str, **texts: Any) -> Any:
-    form = _form(tenant_id, is_dangerous=not is_active, **texts)
-    return form.run(
-        lambda _, version: api.call(
-            "PATCH",
-            f"/v1/tenants/{tenant_id}/active",
-            query={"is_active": is_active},
-            if_match=version,
-        ),
-        done=done,
         to=form.back,
     )
 

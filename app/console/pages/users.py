@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
-from flask import render_template, url_for
+from flask import Response, render_template, url_for
 
 from app.auth.permissions import Permission
 from app.console import api
@@ -144,6 +145,26 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Any:
     )
 
 
+@console.route("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/export", methods=["GET", "POST"])
+@signed_in
+def export_user(tenant_id: UUID, user_id: UUID) -> Any:
+    """Download what is stored about a user."""
+    form = _form(
+        tenant_id,
+        user_id,
+        "Export the user",
+        intro="A file with what this tenant has about the person, table by table. The audit trail"
+        " records the export.",
+        submit="Download",
+    )
+    return form.run(
+        lambda *_: api.call("POST", f"/v1/users/{user_id}/export"),
+        done="",
+        to=form.back,
+        show=lambda answer: _download(user_id, answer),
+    )
+
+
 @console.route("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/erase", methods=["GET", "POST"])
 @signed_in
 def erase_user(tenant_id: UUID, user_id: UUID) -> Any:
@@ -184,6 +205,14 @@ def _change(
 def _form(tenant_id: UUID, user_id: UUID, title: str, **options: Any) -> Form:
     page = _page(tenant_id, user_id)
     return row_form(title, tenant_id, f"/v1/users/{user_id}", back=page, **options)
+
+
+def _download(user_id: UUID, answer: api.Answer) -> Response:
+    return Response(
+        json.dumps(answer.data, ensure_ascii=False, indent=2),
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="user-{user_id}.json"'},
+    )
 
 
 def _mail(address: str) -> Any:

@@ -26,6 +26,7 @@ REQUEST_HEADERS = (
 RESPONSE_HEADERS = (
     "ETag",
     "Idempotent-Replayed",
+    "Link",
     "Location",
     "RateLimit-Limit",
     "RateLimit-Remaining",
