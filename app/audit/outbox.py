@@ -95,7 +95,10 @@ INTERNAL = {
     "user.erasure_requested": "The user is deactivated; user.erased tells when they are erased.",
     "webhook_endpoint.created": "Who delivers to whom is no fact about the tenant's data.",
     "webhook_endpoint.deleted": "The same.",
+    "webhook_endpoint.delivery_resent": "The same.",
+    "webhook_endpoint.recovered": "The same.",
     "webhook_endpoint.secret_rotated": "The same.",
+    "webhook_endpoint.tested": "The same.",
     "webhook_endpoint.updated": "The same.",
     "webhook_event.replayed": "What the replayed event changes has events of its own.",
 }

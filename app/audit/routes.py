@@ -10,6 +10,7 @@ from flask import Response, request
 
 from app.audit import history, service
 from app.audit.csv_text import as_csv
+from app.audit.includes import ACTORS_NAME
 from app.audit.schemas import (
     AuditCsvQuerySchema,
     AuditEventSchema,
@@ -27,7 +28,7 @@ from app.includes import TENANT
 blp = Blueprint(
     "audit", __name__, url_prefix="/v1/audit-events", description="Who changed what, and when."
 )
-INCLUDES = (TENANT,)
+INCLUDES = (TENANT, ACTORS_NAME)
 CSV = {
     "description": "One line for each change, below a line of the columns' names.",
     "headers": {

@@ -29,6 +29,12 @@ DESCRIPTIONS = {
 }
 
 
+ACTOR_NAME = {
+    "description": "The name or e-mail address of the tenant's user, or the name of the API key;"
+    " empty for every other actor."
+}
+
+
 class OwnerId(Uuid):
     """A tenant's id, or null for :data:`PLATFORM_TENANT_ID`."""
 
@@ -89,13 +95,7 @@ class AuditCsvQuerySchema(AuditQuerySchema):
 class HistoryEntrySchema(AuditEventSchema):
     """One change of a resource, and the name of who made it."""
 
-    actor_name = Str(
-        required=True,
-        metadata={
-            "description": "The name or e-mail address of the tenant's user, or the name of the API "
-            "key; empty for every other actor."
-        },
-    )
+    actor_name = Str(required=True, metadata=ACTOR_NAME)
 
 
 class HistoryQuerySchema(PageQuerySchema):

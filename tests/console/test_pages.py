@@ -12,11 +12,13 @@ import pytest
 from app import create_app
 from app.auth import sessions
 from app.console.assets import FOLDER, NAMES, get_asset
+from app.console.scim_setup import SETUPS
 from app.core.actors import SYSTEM_CLI
+from app.scim.models import DirectoryProvider
 from app.webhook_endpoints import service as webhook_endpoints
 from tests import database
 from tests.console.conftest import Browser
-from tests.console.world import addresses, create_world
+from tests.console.world import ATTACK, addresses, create_world
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
@@ -31,8 +33,6 @@ from tests.factories import (
     preset_flag,
 )
 from tests.search import finding
-
-ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
 
 @pytest.fixture
@@ -447,7 +447,7 @@ class TestForms:
         assert browser.send(f"{base}/ratio/override", flag_value="2").status_code == 303
         assert browser.send(f"{base}/limits/override", flag_value='{"a": [2]}').status_code == 303
         wrong = browser.send(f"{base}/limits/override", flag_value="{")
-        ended = browser.send(f"{base}/ratio/end")
+        ended = browser.send(f"{base}/ratio/end", form_confirmation="acme")
 
         assert (wrong.status_code, ended.status_code) == (422, 303)
         assert "This is no JSON" in wrong.text
@@ -510,7 +510,7 @@ class TestForms:
         )
         browser.send(f"{page}/plan", plan_name="scale", until="2099-01-01T00:00:00", reason="Pilot")
         assigned = browser.get(page).text
-        browser.send(f"{page}/plan/withdraw")
+        browser.send(f"{page}/plan/withdraw", form_confirmation="acme")
 
         assert past.status_code == 422
         assert 'id="field-until-error"' in past.text
@@ -577,7 +577,7 @@ class TestForms:
         )
         assert found == [
             (f"webhook_endpoint.{action}", f"platform:{PLATFORM_SUBJECT}")
-            for action in ("created", "updated", "secret_rotated", "deleted")
+            for action in ("created", "updated", "tested", "secret_rotated", "deleted")
         ]
 
     def test_an_endpoint_of_the_platform_needs_a_session_without_an_organization(
@@ -616,7 +616,7 @@ class TestForms:
         )
 
         assert created.status_code == 201
-        assert "In Okta, add a SCIM 2.0 application." in created.text
+        assert "SCIM connector base URL" in created.text
         assert "http://localhost/scim/v2" in created.text
         assert 'id="secret">scim_' in created.text
         assert changed.status_code == 303
@@ -624,20 +624,26 @@ class TestForms:
         assert browser.send(f"{connection}/rotate").status_code == 200
         assert browser.send(f"{connection}/delete", form_confirmation="acme").status_code == 303
 
-    def test_custom_fields_are_put_in_order(self, signed_in, tenant):
-        fields = [
-            create_field(tenant, field_key=key, field_type="text")
-            for key in ("one", "two", "three")
-        ]
-        browser = signed_in()
 
-        browser.post(
-            f"/console/tenants/{tenant.id}/custom-fields/order",
-            data={"entity_type": "user", "field_id": str(fields[2].id), "to": "up"},
-        )
+class TestSetup:
+    @pytest.mark.parametrize("provider", DirectoryProvider)
+    def test_of_each_directory_says_what_to_paste(self, signed_in, tenant, provider):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        base = f"/console/tenants/{tenant.id}/scim"
+        values = {"name": "D", "default_role": "viewer", "deactivate": "membership"}
 
-        found = database.query("SELECT field_key FROM custom_fields ORDER BY sort_order")
-        assert [key for (key,) in found] == ["one", "three", "two"]
+        created = browser.send(f"{base}/new", provider=provider.value, group_roles="{}", **values)
+        connection = re.search(rf'href="({base}/[0-9a-f-]+)"', browser.get(base).text)[1]
+        later = browser.get(connection).text
+
+        token = re.search(r'id="secret">(scim_[^<]+)<', created.text)[1]
+        pasted = re.findall(r'id="paste-\d">([^<]+)<', created.text)
+        assert {"http://localhost/scim/v2", token} <= set(pasted)
+        assert created.text.count("data-copy=") == len(pasted) + 1
+        assert "http://localhost/scim/v2" in later
+        assert token not in later
+        steps = created.text.partition('class="setup"')[2].partition("</ol>")[0].count("<li>")
+        assert steps == 2 + len(SETUPS[provider].then) > 3
 
 
 class TestLists:
@@ -731,3 +737,20 @@ class TestAssets:
     @pytest.mark.parametrize("name", ["../access.py", "console.py", "vendor", "pico.min.css.gz"])
     def test_nothing_else_is_sent(self, anonymous, name):
         assert anonymous.get(f"/console/assets/x/{name}").status_code in (303, 404)
+
+
+class TestNavigation:
+    @pytest.mark.parametrize("role", ["superadmin", "owner"])
+    def test_marks_the_part_that_each_page_belongs_to(self, app, signed_in, world, role):
+        browser = signed_in(None if role == "superadmin" else world["user"])
+        menu = "tabs" if role == "superadmin" else "side"
+
+        marked = {}
+        for path in addresses(app, world, of_tenant=True):
+            answer = browser.get(path)
+            if answer.status_code == 200:
+                nav = answer.text.partition(f'class="{menu}"')[2].partition("</nav>")[0]
+                marked[path] = nav.count("aria-current")
+
+        assert {path: each for path, each in marked.items() if each != 1} == {}
+        assert len(marked) > 30

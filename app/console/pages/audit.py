@@ -28,7 +28,7 @@ FILTERS = (
 @signed_in
 def list_audit(tenant_id: UUID | None = None) -> str:
     """List recorded changes, of one tenant or of all."""
-    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
+    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant,actor_name")
     values: dict[str, Any] = dict(listing.values)
     return render_template(
         "console/audit.html",

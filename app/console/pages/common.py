@@ -6,16 +6,37 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
+from werkzeug.exceptions import NotFound
+
 from app.console import api
+from app.console.access import current_session
 from app.console.forms import Field, Form
 
 RECENT = 10
-JSON_TYPES = {"integer": "integer", "number": "number", "boolean": "boolean"}
 
 
 def get_tenant(tenant_id: UUID | None) -> Any:
     """The tenant whose page this is; None for the platform's pages. Raises Refused."""
     return None if tenant_id is None else api.get(f"/v1/tenants/{tenant_id}").data
+
+
+def get_row(tenant_id: UUID, path: str, **query: Any) -> api.Answer:
+    """A row of the tenant whose page this is.
+
+    Raises NotFound for a row of another tenant, which platform superadmins can read, and Refused.
+    """
+    if current_session().is_platform:
+        owner = api.get(path, include="tenant").data["tenant"]
+        if owner is None or owner["id"] != str(tenant_id):
+            raise NotFound
+    return api.get(path, **query)
+
+
+def row_form(title: str, tenant_id: UUID, path: str, *, back: str, **options: Any) -> Form:
+    """A form about a row of the tenant, with its values and its version."""
+    found = get_row(tenant_id, path)
+    given = {"values": found.data, "context": {"tenant": get_tenant(tenant_id)}, **options}
+    return Form(title, version=found.etag, back=back, **given)
 
 
 def recent_history(path: str) -> Any:

@@ -14,23 +14,10 @@ from app.console.blueprint import console
 from app.console.forms import Field, Form, choices
 from app.console.lists import list_rows
 from app.console.pages.common import delete, edit, get_tenant, recent_history, rotate
+from app.console.scim_setup import SETUPS
 
 PATH = "/v1/scim-connections"
-PROVIDERS = [
-    ("okta", "Okta"),
-    ("entra", "Entra ID"),
-    ("onelogin", "OneLogin"),
-    ("google", "Google Workspace"),
-    ("jumpcloud", "JumpCloud"),
-    ("generic", "another"),
-]
-SETUP = {
-    "okta": "In Okta, add a SCIM 2.0 application. Enter the base URL, userName as the unique"
-    " identifier, and HTTP Header with the token as the authentication.",
-    "entra": "In Entra ID, open the enterprise application's provisioning. Enter the base URL as"
-    " the Tenant URL and the token as the Secret Token. Map objectId to externalId.",
-}
-OTHERS = "In the directory's provisioning, enter the base URL, and the token as the bearer token."
+PROVIDERS = [(provider, setup.name) for provider, setup in SETUPS.items()]
 FIELDS = (
     Field("name", "Name", is_required=True),
     Field("provider", "Directory", "select", choices=PROVIDERS, is_required=True),
@@ -101,8 +88,7 @@ def show_connection(tenant_id: UUID, connection_id: UUID) -> str:
         title=connection["name"],
         tenant=get_tenant(tenant_id),
         connection=connection,
-        base_url=_base_url(),
-        instructions=SETUP.get(connection["provider"], OTHERS),
+        **_setup(connection),
         history=recent_history(path),
     )
 
@@ -166,16 +152,17 @@ def _token(tenant_id: UUID, answer: api.Answer) -> Any:
         tenant=get_tenant(tenant_id),
         secret=answer.data.get("token"),
         name=answer.data["name"],
-        instructions=SETUP.get(answer.data["provider"], OTHERS),
-        base_url=_base_url(),
+        **_setup(answer.data, answer.data.get("token") or ""),
         back=_list(tenant_id),
     )
     return make_response(page, answer.status)
 
 
-def _base_url() -> str:
+def _setup(connection: Any, token: str = "") -> dict[str, Any]:
+    """The instructions of the connection's directory, and what to paste there."""
     base: str = current_app.extensions["config"].public_url or request.host_url
-    return f"{base.rstrip('/')}/scim/v2"
+    setup = SETUPS[connection["provider"]]
+    return {"setup": setup, "pasted": setup.filled(f"{base.rstrip('/')}/scim/v2", token)}
 
 
 def _list(tenant_id: UUID) -> str:

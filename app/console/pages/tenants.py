@@ -13,7 +13,7 @@ from app.console.blueprint import console
 from app.console.forms import Field, Form
 from app.console.lists import Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_fields, metadata_patches
-from app.console.pages.common import edit, get_tenant, recent_history
+from app.console.pages.common import get_tenant, recent_history
 
 FILTERS = (
     Filter("slug", "Slug"),
@@ -106,13 +106,14 @@ def show_tenant(tenant_id: UUID) -> str:
 @signed_in
 def edit_tenant(tenant_id: UUID) -> Any:
     """Change a tenant's name, slug, contact and address."""
-    return edit(
-        f"/v1/tenants/{tenant_id}",
-        "Edit the tenant",
-        (*NAMES, *CONTACT),
+    form = _form(tenant_id, "Edit the tenant", fields=(*NAMES, *CONTACT))
+    return form.run(
+        lambda values, version: api.call(
+            "PATCH", f"/v1/tenants/{tenant_id}", body=values, if_match=version
+        ),
         done="The tenant was changed.",
-        back=_page(tenant_id),
-        context={"tenant": get_tenant(tenant_id)},
+        to=form.back,
+        changed_only=True,
     )
 
 
@@ -147,25 +148,22 @@ def edit_tenant_metadata(tenant_id: UUID) -> Any:
 @signed_in
 def assign_plan(tenant_id: UUID) -> Any:
     """Assign a plan to a tenant, until a moment or until it is withdrawn."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
     names = [each["name"] for each in api.get("/v1/billing/plans", limit=100).data]
     plan = Field("plan_name", "Plan", "select", choices=[(n, n) for n in names], is_required=True)
-    form = Form(
+    form = _form(
+        tenant_id,
         "Assign a plan",
-        (plan, UNTIL, REASON),
-        values={"plan_name": found.data["plan_name"]},
-        version=found.etag,
-        intro="It takes precedence over every subscription until it ends or is withdrawn.",
+        fields=(plan, UNTIL, REASON),
+        intro="It takes precedence over every subscription until it ends or is withdrawn."
+        + _carried_over(tenant_id),
         submit="Assign the plan",
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
     return form.run(
         lambda values, version: api.call(
             "PUT", f"/v1/tenants/{tenant_id}/plan", body=values, if_match=version
         ),
         done="The plan was assigned.",
-        to=_page(tenant_id),
+        to=form.back,
     )
 
 
@@ -173,20 +171,18 @@ def assign_plan(tenant_id: UUID) -> Any:
 @signed_in
 def withdraw_plan(tenant_id: UUID) -> Any:
     """Withdraw a tenant's assigned plan."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
+    form = _form(
+        tenant_id,
         "Withdraw the assigned plan",
-        version=found.etag,
-        intro="The tenant's subscription, or the default plan, decides again.",
+        intro="The tenant's subscription, or the default plan, decides again."
+        + _carried_over(tenant_id),
         submit="Withdraw",
         is_dangerous=True,
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
     return form.run(
         lambda _, version: api.call("DELETE", f"/v1/tenants/{tenant_id}/plan", if_match=version),
         done="The assigned plan was withdrawn.",
-        to=_page(tenant_id),
+        to=form.back,
     )
 
 
@@ -194,24 +190,20 @@ def withdraw_plan(tenant_id: UUID) -> Any:
 @signed_in
 def suspend_tenant(tenant_id: UUID) -> Any:
     """Suspend a tenant, with a reason."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
+    form = _form(
+        tenant_id,
         "Suspend the tenant",
-        (SUSPENSION_REASON,),
-        version=found.etag,
+        fields=(SUSPENSION_REASON,),
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
         is_dangerous=True,
-        confirmation=found.data["slug"],
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
     return form.run(
         lambda values, version: api.call(
             "POST", f"/v1/tenants/{tenant_id}/suspend", body=values, if_match=version
         ),
         done="The tenant is suspended.",
-        to=_page(tenant_id),
+        to=form.back,
     )
 
 
@@ -219,14 +211,11 @@ def suspend_tenant(tenant_id: UUID) -> Any:
 @signed_in
 def activate_tenant(tenant_id: UUID) -> Any:
     """Activate a suspended tenant."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
+    form = _form(
+        tenant_id,
         "Activate the tenant",
-        version=found.etag,
         intro="The tenant's credentials are accepted again.",
         submit="Activate",
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
     return form.run(
         lambda _, version: api.call(
@@ -236,7 +225,7 @@ def activate_tenant(tenant_id: UUID) -> Any:
             if_match=version,
         ),
         done="The tenant is active.",
-        to=_page(tenant_id),
+        to=form.back,
     )
 
 
@@ -244,25 +233,21 @@ def activate_tenant(tenant_id: UUID) -> Any:
 @signed_in
 def delete_tenant(tenant_id: UUID) -> Any:
     """Request the deletion of a suspended tenant."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    slug = found.data["slug"]
-    form = Form(
+    form = _form(
+        tenant_id,
         "Delete the tenant",
-        version=found.etag,
         intro="All of its data is deleted when the time of grace is over. Until then the deletion"
         " can be withdrawn.",
         submit="Delete the tenant",
         is_dangerous=True,
-        confirmation=slug,
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
+    body = {"slug": form.confirmation}
     return form.run(
         lambda _, version: api.call(
-            "DELETE", f"/v1/tenants/{tenant_id}", body={"slug": slug}, if_match=version
+            "DELETE", f"/v1/tenants/{tenant_id}", body=body, if_match=version
         ),
         done="The tenant will be deleted.",
-        to=_page(tenant_id),
+        to=form.back,
     )
 
 
@@ -270,20 +255,42 @@ def delete_tenant(tenant_id: UUID) -> Any:
 @signed_in
 def restore_tenant(tenant_id: UUID) -> Any:
     """Withdraw the request to delete a tenant."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
+    form = _form(
+        tenant_id,
         "Keep the tenant",
-        version=found.etag,
         intro="The request to delete the tenant is withdrawn. It stays suspended.",
         submit="Keep the tenant",
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
     return form.run(
         lambda _, version: api.call("POST", f"/v1/tenants/{tenant_id}/restore", if_match=version),
         done="The tenant will not be deleted.",
-        to=_page(tenant_id),
+        to=form.back,
     )
+
+
+def _form(tenant_id: UUID, title: str, **options: Any) -> Form:
+    """A form about a tenant; a dangerous one asks for its slug."""
+    found = api.get(f"/v1/tenants/{tenant_id}")
+    form = Form(
+        title,
+        values=found.data,
+        version=found.etag,
+        back=_page(tenant_id),
+        context={"tenant": found.data},
+        **options,
+    )
+    form.confirmation = found.data["slug"] if form.is_dangerous else ""
+    return form
+
+
+def _carried_over(tenant_id: UUID) -> str:
+    """A sentence about the overrides that go along to another plan, if there are any."""
+    query = {"tenant_id": tenant_id, "include": "carry_over"}
+    overrides = api.get_all("/v1/billing/flags/overrides", **query)
+    names = sorted({each["flag_key"] for each in overrides if each["carry_over"]})
+    if not names:
+        return " Overrides stay with the present plan." if overrides else ""
+    return f" Of the overrides, {', '.join(names)} go along to the new plan; others stay."
 
 
 def _page(tenant_id: object) -> str:
