@@ -20,6 +20,7 @@ REQUEST_HEADERS = (
     "Idempotency-Key",
     "If-Match",
     "If-None-Match",
+    "X-Consistency",
     "X-Request-Id",
     "X-Source-Timestamp",
 )
@@ -31,6 +32,7 @@ RESPONSE_HEADERS = (
     "RateLimit-Remaining",
     "RateLimit-Reset",
     "Retry-After",
+    "X-Consistency",
     "X-Plan-Unknown",
     "X-Request-Id",
     "X-Update-Ignored",
