@@ -12,6 +12,7 @@ from app.cli.base import json_option, print_json, print_rows
 from app.cli.doctor.configuration import REQUIRED_SETTINGS, check_configuration
 from app.cli.doctor.database import check_database, check_migration_role
 from app.cli.doctor.queues import check_redis
+from app.cli.doctor.replicas import check_replicas
 from app.config import Config
 
 
@@ -28,6 +29,7 @@ def doctor(as_json: bool) -> None:
         *check_configuration(config),
         *check_database(),
         *check_migration_role(config),
+        *check_replicas(),
         *check_redis(),
     ]
     faults = [finding for finding in findings if not finding.ok]

@@ -89,7 +89,7 @@ def _read(
         count_read(PRIMARY)
         return response
     facts = transactions.run(entered, partial(Transaction, begin=""))
-    return replicas.read(replica, work, facts, after or 0)
+    return replicas.read(replica, work, facts, after=after or 0)
 
 
 def _change(work: Callable[[], Response]) -> Response:
