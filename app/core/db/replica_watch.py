@@ -81,7 +81,7 @@ class Watch:
 
     def __init__(self, app: Flask, urls: Sequence[str], max_lag: float) -> None:
         self.max_lag = max_lag
-        self._app = app
+        self.app = app
         self._urls = urls
         self._start_anew()
         os.register_at_fork(after_in_child=self._start_anew)
@@ -160,7 +160,7 @@ class Watch:
         return time.monotonic() - (replayed[-1] if replayed else written[0][0])
 
     def _repeat(self, look: Callable[[], None]) -> None:
-        with self._app.app_context():
+        with self.app.app_context():
             while not self._is_stopped.is_set():
                 try:
                     look()
