@@ -200,13 +200,13 @@ def _database() -> dict[str, str]:
 
 
 def _replicas() -> dict[str, str]:
-    """Whether this process reads from all replicas; empty where there are none."""
+    """Whether this process reads from all standbys; empty where there are no replicas."""
     found = replicas()
     if found is None:
         return {}
     found.watch.start()
-    are_ok = all(each.state is State.OK for each in found.all)
-    return {"replicas": "ok" if are_ok else "degraded"}
+    is_degraded = any(each.state in (State.LAGGING, State.UNAVAILABLE) for each in found.all)
+    return {"replicas": "degraded" if is_degraded else "ok"}
 
 
 def replicas() -> Replicas | None:

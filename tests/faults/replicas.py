@@ -142,7 +142,7 @@ def _faults(world: Replicated, report: Report) -> Iterator[None]:
         stop.set()
         thread.join()
     world.wait_for(State.OK, *nodes)  # whatever has happened to them
-    world.wait_for(State.PROMOTED, promoted)
+    world.wait_for(State.PRIMARY, promoted)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from app.core.db.transactions import Transaction, transaction
 
 FIXES = {
     State.LAGGING: "Until it has caught up, the primary answers. See the standby's log.",
-    State.PROMOTED: "It is no standby. Remove it from DATABASE_REPLICA_URLS.",
+    State.PRIMARY: "It is the primary, or has been promoted. It is not read until it is a standby.",
     State.UNAVAILABLE: "Check that it runs, and its URL in DATABASE_REPLICA_URLS.",
 }
 
@@ -31,7 +31,8 @@ def check_replicas() -> Iterator[Finding]:
         replicas.watch.look_at(replica)
         check = f"replica {replica.name}"
         if replica.state is not State.OK:
-            yield Finding(check, False, replica.state.value, FIXES[replica.state])
+            ok = replica.state is State.PRIMARY
+            yield Finding(check, ok, replica.state.value, FIXES[replica.state])
             continue
         yield Finding(check, True, f"{replica.lag:.1f} s behind")
         yield _role(replica)

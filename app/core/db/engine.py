@@ -90,7 +90,7 @@ def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
     """Set up each connection of the pool, and limit how long it waits for PostgreSQL.
 
     A frozen server cannot apply ``statement_timeout`` itself, so the client stops waiting
-    :data:`GRACE` seconds after it. Connections outside the pool, such as those of the migrations,
+    after ``limits.answer`` seconds. Connections outside the pool, such as those of the migrations,
     wait without a limit.
     """
     breaker = Breaker(PAUSE)

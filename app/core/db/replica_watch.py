@@ -53,7 +53,7 @@ class State(StrEnum):
 
     OK = "ok"
     LAGGING = "lagging"
-    PROMOTED = "promoted"
+    PRIMARY = "primary"  # no standby: it is the primary, or has been promoted
     UNAVAILABLE = "unavailable"
 
 
@@ -148,7 +148,7 @@ class Watch:
             if floor is not None:
                 replica.note(State.OK if replica.position >= floor else State.LAGGING)
         elif found:
-            replica.note(State.PROMOTED)
+            replica.note(State.PRIMARY)
         replica.lag = self._lag_of(replica.position)
 
     def _lag_of(self, position: int) -> float:

@@ -109,7 +109,7 @@ class Replicas:
             found = ENTER.first(**tenancy.values_of(scope))
         tenancy.note(scope, found.server_process_id)
         if not found.is_standby:
-            raise NotReadable("it is no standby", State.PROMOTED)
+            raise NotReadable("it is no standby", State.PRIMARY)
         floor = self.watch.floor()
         if floor is None or found.position < floor:
             raise NotReadable("it is too far behind", State.LAGGING)

@@ -479,17 +479,25 @@ class TestDoctor:
 
 
 class TestPromotedReplica:
-    def test_is_not_read(self, app, environment):
-        with replicated(environment, standbys=2) as found:
-            api = Api(found.app)
-            tenant = create_tenant()
-            member = tenant, create_user(tenant, first_name="Before"), create_member(tenant)[2]
-            promoted = found.cluster.standbys[0]
-            promoted.execute("SELECT pg_promote(wait_seconds => 60)")
-            promoted.execute("UPDATE users SET first_name = 'Elsewhere'", database=DATABASE)
+    @pytest.fixture
+    def promoted(self, calm):
+        """A standby, which is one again after the test."""
+        node = calm.cluster.standbys[0]
+        yield node
+        node.kill()
+        node.copy(calm.cluster.primary)
+        node.follow(calm.cluster.primary)
+        node.start()
 
-            names = {first_name(api, member) for _ in range(20)}
-            found.wait_for(State.PROMOTED, promoted)
+    def test_is_not_read(self, calm, api, member, promoted):
+        promoted.execute("SELECT pg_promote(wait_seconds => 60)")
+        promoted.execute("UPDATE users SET first_name = 'Elsewhere'", database=DATABASE)
 
-            assert names == {"Before"}
-        factories.bind(app)
+        names = {first_name(api, member) for _ in range(20)}
+        calm.wait_for(State.PRIMARY, promoted)
+        ended = calm.app.test_cli_runner().invoke(args=["doctor", "--json"])
+
+        assert names == {"Before"}
+        assert api.get("/readyz").get_json()["checks"]["replicas"] == "ok"
+        findings = {one["check"]: one for one in json.loads(ended.stdout)}
+        assert findings[f"replica {calm.replica(promoted).name}"]["found"] == "primary"
