@@ -7,8 +7,12 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import anyio
 import pytest
+from mcp import Client
 
+from app.agents.server import Agents
+from app.agents.tools import operations as operations_of_agents
 from app.auth import sessions
 from app.auth.permissions import Permission
 from app.core.db import replica_watch, replicas
@@ -434,6 +438,24 @@ class TestConsole:
         browser.client.set_cookie("console-change", "no token", path="/")
 
         assert browser.get("/console/tenants").status_code == 200
+
+
+class TestAgents:
+    def test_read_what_they_have_changed(self, calm, member, behind):
+        _, user, token = member
+        names = {(one.method, one.path): one.name for one in operations_of_agents(calm.app)}
+        agents = Agents(calm.app, can_write=True, token=token)
+        path, place = "/v1/users/{user_id}", {"user_id": str(user.id)}
+        behind()
+
+        async def talk():
+            async with Client(agents.server()) as client:
+                body = {"first_name": "After"}
+                await client.call_tool(names["patch", path], {**place, "body": body})
+                return await client.call_tool(names["get", path], place)
+
+        found = anyio.run(talk).structured_content
+        assert found["body"]["data"]["first_name"] == "After"
 
 
 class TestLongPoll:
