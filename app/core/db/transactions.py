@@ -177,10 +177,10 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
 def run(work: Callable[[], T], make: Callable[[], Transaction] = Transaction) -> T:
     """Run ``work`` in a transaction, and again after a conflict with another transaction.
 
-    ``make`` creates the transaction of each attempt. There are at most :data:`ATTEMPTS` attempts, with a short random pause between them. ``work``
-    also runs again if a prepared statement is no longer valid, and if the first attempt lost its
-    connection. It does not if the connection was lost during the commit, because then nobody knows
-    whether the changes are durable.
+    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them; ``make``
+    creates the transaction of each. ``work`` also runs again if a prepared statement is no longer
+    valid, and if the first attempt lost its connection. It does not if the connection was lost
+    during the commit, because then nobody knows whether the changes are durable.
     """
     current = Transaction()
     for attempt in range(1, ATTEMPTS + 1):
