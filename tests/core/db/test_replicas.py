@@ -37,6 +37,7 @@ from tests.factories import (
 )
 from tests.operations.test_metrics import samples
 from tests.replicas import messages, replicated
+from tests.running.serving import wait_until
 
 END_CONNECTIONS = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'controlplane'
@@ -310,6 +311,33 @@ class TestToken:
 
     def test_of_the_future_is_answered_by_the_primary(self, calm, api, member):
         assert first_name(api, member, **{"X-Consistency": "FFFFFFFF/FFFFFFFF"}) == "Before"
+
+    def test_waits_until_a_replica_has_the_change(self, calm, api, member, behind, monkeypatch):
+        monkeypatch.setattr(replicas, "WAIT", 30.0)
+        behind()
+        token = rename(api, member, "After").headers["X-Consistency"]
+
+        with messages() as sent, ThreadPoolExecutor(1) as threads:
+            answer = threads.submit(first_name, api, member, **{"X-Consistency": token})
+            wait_until(lambda: "replicas.enter" in [name for _, name in sent])
+            for node in calm.cluster.standbys:
+                node.resume_replay()
+            found = answer.result()
+
+        assert found == "After"
+        assert [server for server, _ in sent].count("primary") == 1
+
+    def test_is_waited_for_in_a_quarter_of_the_threads_only(self, calm, api, member, caplog):
+        caplog.set_level("INFO", replicas.__name__)
+        places = calm.replicas._places
+        while places.acquire(blocking=False):
+            pass
+
+        found = first_name(api, member, **{"X-Consistency": "FFFFFFFF/FFFFFFFF"})
+        places.release(2)
+
+        assert found == "Before"
+        assert [record.reason for record in caplog.records] == ["too many requests wait"]
 
     def test_is_ignored_without_replicas(self, app, api, environment):
         factories.bind(app)
