@@ -32,6 +32,7 @@ RESPONSE_HEADERS = (
     "RateLimit-Remaining",
     "RateLimit-Reset",
     "Retry-After",
+    "X-API-Version",
     "X-Consistency",
     "X-Plan-Unknown",
     "X-Request-Id",
