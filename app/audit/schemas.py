@@ -79,9 +79,10 @@ class AuditQuerySchema(PageQuerySchema):
 
 
 class AuditCsvQuerySchema(AuditQuerySchema):
-    """The same filters; a page has more rows."""
+    """Filters of the audit trail as CSV; a page has more rows."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     limit = Int(
         ge=1,

@@ -19,14 +19,14 @@ class QueueSchema(Schema):
         "failed": 0,
     }
 
-    name = Str(required=True)
+    name = Str(required=True, metadata={"description": "The name of the queue."})
     workers = Int(required=True, metadata={"description": "The workers that serve it."})
-    waiting = Int(required=True)
+    waiting = Int(required=True, metadata={"description": "Jobs that wait for a worker."})
     waiting_seconds = Int(
-        required=True, metadata={"description": "How long the first job has waited."}
+        required=True, metadata={"description": "Seconds that the first of them has waited."}
     )
     delayed = Int(required=True, metadata={"description": "Jobs that are to run later."})
-    running = Int(required=True)
+    running = Int(required=True, metadata={"description": "Jobs that a worker runs."})
     failed = Int(required=True, metadata={"description": "Jobs that failed in the last day."})
 
 
@@ -40,19 +40,27 @@ class WorkerSchema(Schema):
         "job": None,
     }
 
-    name = Str(required=True)
-    queues = ListOf(Str(), required=True)
+    name = Str(required=True, metadata={"description": "The name of the worker."})
+    queues = ListOf(
+        Str(), required=True, metadata={"description": "The queues that it serves, in this order."}
+    )
     state = Str(required=True, metadata={"description": "Such as `idle` or `busy`."})
     job = Str(required=True, nullable=True, metadata={"description": "What it works on."})
-    started_at = AwareDateTime(required=True, nullable=True)
-    last_seen_at = AwareDateTime(required=True, nullable=True)
+    started_at = AwareDateTime(
+        required=True, nullable=True, metadata={"description": "When it started (UTC)."}
+    )
+    last_seen_at = AwareDateTime(
+        required=True, nullable=True, metadata={"description": "When it last was alive (UTC)."}
+    )
 
 
 class QueuesSchema(Schema):
     """The queues, in the order in which a worker serves them, and the workers."""
 
-    queues = ListOf(Nested(QueueSchema), required=True)
-    workers = ListOf(Nested(WorkerSchema), required=True)
+    queues = ListOf(Nested(QueueSchema), required=True, metadata={"description": "All queues."})
+    workers = ListOf(
+        Nested(WorkerSchema), required=True, metadata={"description": "The workers that are alive."}
+    )
 
 
 class FindingSchema(Schema):
@@ -66,9 +74,9 @@ class FindingSchema(Schema):
     }
     has_pages = False
 
-    check = Str(required=True)
-    ok = Bool(required=True)
-    found = Str(required=True)
+    check = Str(required=True, metadata={"description": "What was checked."})
+    ok = Bool(required=True, metadata={"description": "False: this is a fault."})
+    found = Str(required=True, metadata={"description": "What was found."})
     fix = Str(
         required=True,
         metadata={"description": "How to correct a fault, or a hint; empty where all is well."},

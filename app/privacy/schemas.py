@@ -39,8 +39,8 @@ class UserExportSchema(Schema):
         "incomplete": [],
     }
 
-    tenant_id = Uuid(required=True)
-    user_id = Uuid(required=True)
+    tenant_id = Uuid(required=True, metadata={"description": "The user's tenant."})
+    user_id = Uuid(required=True, metadata={"description": "The user."})
     tables = JsonObject(
         metadata={
             "description": "The rows of each table. Absent if the answer is replayed for an"

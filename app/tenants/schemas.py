@@ -226,27 +226,33 @@ class TenantCountsSchema(Schema):
         **EXAMPLES,
         "members_by_role": {"owner": 1, "admin": 2, "billing": 0, "member": 14, "viewer": 0},
     }
+    descriptions = {
+        **DESCRIPTIONS,
+        "active_users": "Users who are active.",
+        "inactive_users": "Users who were deactivated.",
+        "active_members": "Memberships that are active.",
+        "ended_members": "Memberships that have ended.",
+        "members_by_role": "The active memberships of each role.",
+        "live_subscriptions": "Subscriptions of the class `live`.",
+        "overrides": "Feature overrides.",
+        "custom_fields": "Custom fields, without archived ones.",
+        "api_keys": "API keys, without revoked ones.",
+        "webhook_endpoints": "Webhook endpoints.",
+        "open_deliveries": "Deliveries to the endpoints that have further attempts.",
+    }
 
     tenant_id = Uuid(required=True)
     active_users = Int(required=True, nullable=True)
     inactive_users = Int(required=True, nullable=True)
     active_members = Int(required=True, nullable=True)
     ended_members = Int(required=True, nullable=True)
-    members_by_role = JsonObject(
-        required=True, nullable=True, metadata={"description": "The active members."}
-    )
+    members_by_role = JsonObject(required=True, nullable=True)
     live_subscriptions = Int(required=True, nullable=True)
     overrides = Int(required=True, nullable=True)
-    custom_fields = Int(
-        required=True, nullable=True, metadata={"description": "Without archived ones."}
-    )
-    api_keys = Int(required=True, nullable=True, metadata={"description": "Without revoked ones."})
+    custom_fields = Int(required=True, nullable=True)
+    api_keys = Int(required=True, nullable=True)
     webhook_endpoints = Int(required=True, nullable=True)
-    open_deliveries = Int(
-        required=True,
-        nullable=True,
-        metadata={"description": "Deliveries to the endpoints that have further attempts."},
-    )
+    open_deliveries = Int(required=True, nullable=True)
 
 
 class ActiveQuerySchema(Schema):

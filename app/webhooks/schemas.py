@@ -91,15 +91,19 @@ class WebhookEventDetailSchema(WebhookEventSchema):
 
 
 class ReplayQuerySchema(Schema):
+    """Which failed events to replay."""
+
     examples = EXAMPLES
 
     source = Str(metadata={"description": "Only events of this provider."})
 
 
 class ReplaySchema(Schema):
+    """How many failed events are applied again."""
+
     examples = {"replayed": 17, "has_more": False}
 
-    replayed = Int(required=True)
+    replayed = Int(required=True, metadata={"description": "The number of these events."})
     has_more = Bool(
         required=True, metadata={"description": "Whether a further request may replay others."}
     )
