@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 
 import psycopg2
 from psycopg2 import extensions
+from psycopg2.errors import ReadOnlySqlTransaction
 from sqlalchemy import PoolProxiedConnection
 
 from app.core.db.prepared import PREPARED, PreparedStatements
@@ -36,6 +37,13 @@ observers: list[Callable[[str, str], AbstractContextManager[Any]]] = []
 """Each gets a message's name and template; the message is sent inside the context it returns."""
 
 
+class NotReplicated(psycopg2.OperationalError):
+    """The commit is on the primary alone, because its wait for a standby was cancelled.
+
+    PostgreSQL only warns of it. The changes are visible, and lost if the primary is.
+    """
+
+
 class RowChanged(Exception):
     """Another transaction changed a row after this one had read it; :func:`run` tries again."""
 
@@ -47,8 +55,8 @@ class Transaction:
     facts: dict[str, Any] = field(default_factory=dict)
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
     is_committing: bool = False
-    is_lost: bool = False  # its connection to PostgreSQL broke
-    is_stale: bool = False  # its connection's prepared statements are no longer valid
+    is_lost: bool = False  # its connection to PostgreSQL broke, or is to a standby
+    is_stale: bool = False  # its connection must not be used again
     has_begun: bool = False
 
     @cached_property
@@ -91,7 +99,8 @@ class Transaction:
         """Send COMMIT if any statement was sent.
 
         RuntimeError if a statement failed and its error was swallowed: PostgreSQL would answer
-        COMMIT with a silent rollback.
+        COMMIT with a silent rollback. :class:`NotReplicated` if PostgreSQL warns; it warns of
+        nothing else here.
         """
         if not self.has_begun:
             return
@@ -99,8 +108,12 @@ class Transaction:
         if status in (IDLE, extensions.TRANSACTION_STATUS_INERROR):
             raise RuntimeError("a statement of this transaction failed, so it cannot commit")
         self.is_committing = True
+        notices = self.cursor.connection.notices
+        notices.clear()
         self.execute("COMMIT", name="COMMIT")
         self.has_begun = False
+        if notices:
+            raise NotReplicated(notices[-1].strip())
 
     def close(self) -> None:
         """Return the connection to the pool; changes that were not committed are rolled back."""
@@ -138,6 +151,9 @@ def transaction() -> Iterator[Transaction]:
     try:
         yield current
         current.commit()
+    except ReadOnlySqlTransaction as fault:
+        current.is_stale = current.is_lost = True
+        raise psycopg2.OperationalError("PostgreSQL is not the primary any more.") from fault
     except psycopg2.Error as fault:
         current.is_stale = fault.pgcode in STALE_PREPARED
         raise
