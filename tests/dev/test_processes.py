@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import pytest
 
 from app.dev.processes import PROJECT
 from tests.dev.engines.test_sharing import eventually, processes_of, temporary_folder
+from tests.ports import free_port
 
 FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
 CONFIGURED = ("DATABASE_URL", "MIGRATION_DATABASE_URL", "REDIS_URL", "INSTANCE_DIR")
@@ -27,12 +27,6 @@ READY_SECONDS = 120
 def environment(folder: Path) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if name not in CONFIGURED}
     return {**plain, "INSTANCE_DIR": str(folder)}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def flask(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
