@@ -29,6 +29,8 @@ def serve(path: str = "") -> Response:
 
     def work() -> Response:
         serve.access.enter(request)  # type: ignore[attr-defined]
+        if request.method != "GET" and not rest.endswith(".search"):
+            transactions.confirm()
         if version != VERSION:
             raise NotFound(f"The base of SCIM is {PREFIX}/{VERSION}.")
         from app.scim import protocol

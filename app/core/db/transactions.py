@@ -30,6 +30,11 @@ log = logging.getLogger(__name__)
 ATTEMPTS = 4
 IDLE = extensions.TRANSACTION_STATUS_IDLE
 STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its columns changed
+# A commit waits for standbys only if its transaction has written something.
+WRITE = (
+    "SELECT pg_logical_emit_message(true, 'controlplane', '')"
+    " WHERE current_setting('synchronous_standby_names') <> ''"
+)
 # Serialization failure, deadlock, and a foreign key to a row that was deleted after it was read.
 RETRIED = {"40001", "40P01", "23503", *STALE_PREPARED}
 
@@ -58,6 +63,8 @@ class Transaction:
     is_lost: bool = False  # its connection to PostgreSQL broke, or is to a standby
     is_stale: bool = False  # its connection must not be used again
     has_begun: bool = False
+    has_written: bool = False
+    is_confirming: bool = False  # see confirm()
 
     @cached_property
     def connection(self) -> PoolProxiedConnection:
@@ -110,7 +117,8 @@ class Transaction:
         self.is_committing = True
         notices = self.cursor.connection.notices
         notices.clear()
-        self.execute("COMMIT", name="COMMIT")
+        must_write = self.is_confirming and not self.has_written
+        self.execute(f"{WRITE};COMMIT" if must_write else "COMMIT", name="COMMIT")
         self.has_begun = False
         if notices:
             raise NotReplicated(notices[-1].strip())
@@ -207,6 +215,15 @@ def savepoint() -> Iterator[None]:
 def on_commit(callback: Callable[[], Any]) -> None:
     """Call ``callback`` after the current transaction has committed; never if it rolls back."""
     current_transaction().callbacks.append(callback)
+
+
+def confirm() -> None:
+    """Commit only when what the current transaction has read is replicated, as far as changes are.
+
+    For requests that change something. One that finds its change made already may have found it
+    by a commit that has waited for a standby in vain, and has been answered 503.
+    """
+    current_transaction().is_confirming = True
 
 
 def is_open() -> bool:

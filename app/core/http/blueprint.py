@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import flask_smorest
 import marshmallow as ma
-from flask import Response, request
+from flask import Request, Response, request
 from flask_smorest.utils import resolve_schema_instance, unpack_tuple_response
 
 from app.core import json_text
@@ -148,6 +148,8 @@ def _endpoint(view: View) -> View:
 
         def work() -> Response:
             view.access.enter(request)  # type: ignore[attr-defined]
+            if _may_change(request, view):
+                transactions.confirm()
             if "If-Match" in request.headers:
                 transactions.context()["if_match"] = request.if_match
             return idempotency.answer_once(request, answer)
@@ -155,6 +157,12 @@ def _endpoint(view: View) -> View:
         return long_poll.repeat(lambda: transactions.run(work))
 
     return endpoint
+
+
+def _may_change(request: Request, view: View) -> bool:
+    """Whether the request asks for a change; a POST with a permission to read does not."""
+    permission = getattr(view.access, "permission", "")  # type: ignore[attr-defined]
+    return request.method not in ("GET", "HEAD") and not permission.endswith(":read")
 
 
 def _response(

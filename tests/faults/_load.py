@@ -1,0 +1,142 @@
+"""Clients that change users and post webhooks, and send again what was not acknowledged."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import httpx
+
+from app.webhooks.providers import PATHS, Receiver
+from app.webhooks.signatures.sending import sign
+from tests.database import query
+from tests.running.serving import wait_until
+
+SECRET = "whsec_ZmF1bHRzIGFyZSBtYWRlIG9uIHB1cnBvc2UgaGVyZQ=="
+SETTINGS = {"EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}"}
+PATIENCE = 120  # seconds that an answer may take
+PAUSE = 0.05  # seconds between two requests of one client
+
+
+class Request(NamedTuple):
+    """One that is sent until it is acknowledged, and the set that its name then joins."""
+
+    name: str
+    acknowledged: set[str]
+    send: Callable[[httpx.Client], httpx.Response]
+
+
+@dataclass
+class Load:
+    """What the clients of ``base_url`` were answered.
+
+    ``is_expected`` judges an answer that is neither a success nor a 503 with ``Retry-After``.
+    """
+
+    base_url: str
+    is_expected: Callable[[httpx.Response], bool] = lambda answer: False
+    changes: set[str] = field(default_factory=set)  # acknowledged, by the name that was set
+    receipts: set[str] = field(default_factory=set)  # acknowledged, by message id
+    successes: list[float] = field(default_factory=list)  # moments
+    refusals: list[float] = field(default_factory=list)  # moments of answers 503
+    strange: list[Any] = field(default_factory=list)
+    broken: int = 0  # requests without an answer, or with another expected one
+
+    @contextmanager
+    def run(self, people: Mapping[UUID, str], posters: int = 2) -> Iterator[None]:
+        """Send during the block: for each user, who has a token, and from ``posters`` for webhooks.
+
+        Afterwards each request that was sent is acknowledged.
+        """
+        stop = threading.Event()
+        clients = [self._changes_of(user_id, token) for user_id, token in people.items()]
+        clients += [self._posts_of(number) for number in range(posters)]
+        threads = [threading.Thread(target=self._repeat, args=(each, stop)) for each in clients]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+
+    def wait_for(self, successes: int) -> None:
+        """Return once so many requests have succeeded; AssertionError once one goes wrong."""
+        wait_until(lambda: len(self.successes) >= successes or self.strange, PATIENCE)
+        assert self.strange == []
+
+    def _repeat(self, requests: Iterator[Request], stop: threading.Event) -> None:
+        client = httpx.Client(base_url=self.base_url, timeout=PATIENCE)
+        for request in requests:
+            while not self._is_answered(client, request):
+                if self.strange:
+                    return
+                time.sleep(PAUSE)
+            request.acknowledged.add(request.name)
+            if stop.wait(PAUSE):
+                return
+
+    def _is_answered(self, client: httpx.Client, request: Request) -> bool:
+        try:
+            answer = request.send(client)
+        except httpx.TransportError as fault:
+            self.broken += 1
+            if not self.is_expected(httpx.Response(502, text=repr(fault))):
+                self.strange.append(repr(fault))
+            return False
+        if answer.is_success:
+            self.successes.append(time.monotonic())
+            return True
+        if answer.status_code == 503 and "Retry-After" in answer.headers:
+            self.refusals.append(time.monotonic())
+            return False
+        self.broken += 1
+        if not self.is_expected(answer):
+            self.strange.append((answer.status_code, answer.text))
+        return False
+
+    def _changes_of(self, user_id: UUID, token: str) -> Iterator[Request]:
+        for number in count():
+            name = f"{user_id} {number}"
+            headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": name}
+            change = partial(httpx.Client.patch, json={"first_name": name}, headers=headers)
+            yield Request(name, self.changes, partial(change, url=f"/v1/users/{user_id}"))
+
+    def _posts_of(self, poster: int) -> Iterator[Request]:
+        for number in count():
+            name = f"msg_{poster}_{number}"
+            data = {"message_id": name, "recipient": "ada@acme.example"}
+            now = datetime.now(UTC).isoformat()
+            body = json.dumps({"type": "email.opened", "timestamp": now, "data": data}).encode()
+            yield Request(name, self.receipts, partial(_post, body=body, name=name))
+
+
+def _post(client: httpx.Client, body: bytes, name: str) -> httpx.Response:
+    signed = sign("standard_webhooks", SECRET, body, time.time(), message_id=name)
+    return client.post(PATHS[Receiver.EMAIL], content=signed.body, headers=signed.headers)
+
+
+def check_effects(load: Load) -> None:
+    """Each acknowledged change and receipt has had its effect exactly once, and nothing else has."""
+    audited = Counter(
+        name
+        for (name,) in query(
+            "SELECT after->>'first_name' FROM audit_events WHERE action = 'user.updated'"
+        )
+    )
+    stored = Counter(name for (name,) in query("SELECT external_id FROM webhook_events"))
+    opened = Counter(name for (name,) in query("SELECT message_id FROM email_events"))
+    assert audited == Counter(load.changes)
+    assert stored == Counter(load.receipts)
+    assert opened == Counter(load.receipts)
