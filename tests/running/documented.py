@@ -22,8 +22,12 @@ def file(name: str) -> str:
 
 def blocks(language: str, heading: str) -> list[str]:
     """The code of one section."""
-    section = file("running.md").split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", section(heading), re.DOTALL)
+
+
+def section(heading: str) -> str:
+    """The text of one section."""
+    return file("running.md").split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def superuser(instance: Instance, database: str = DATABASE) -> connection:
