@@ -66,7 +66,6 @@ class PooledConnection(connection):
 
     def __init__(self, dsn: str, *args: Any, seconds: float, **options: Any):
         self.seconds = seconds
-        self.breaker: Breaker | None = None
         super().__init__(dsn, *args, **options)
 
 
@@ -95,7 +94,6 @@ def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
             raise
         breaker.note_success()
         opened.seconds = config.db_statement_timeout + GRACE
-        opened.breaker = breaker
         return opened
 
     @event.listens_for(engine, "connect")
@@ -162,6 +160,4 @@ def _wait(opened: connection) -> None:
         socket = select.poll()
         socket.register(opened.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
         if not socket.poll(None if seconds is None else seconds * 1000):
-            if isinstance(opened, PooledConnection) and opened.breaker:
-                opened.breaker.note_failure()
             raise psycopg2.OperationalError(f"PostgreSQL did not answer within {seconds} s.")
