@@ -1,7 +1,7 @@
 """gunicorn's settings; `gunicorn wsgi:app` reads this file without an option.
 
 WEB_PROCESSES, DB_POOL_SIZE and LOG_LEVEL are the service's variables, which refuses wrong values when
-gunicorn loads it. The server's limits and deadlines are described in docs/running.md.
+gunicorn loads it. The server's limits and deadlines are described in docs/operations/running.md.
 """
 
 import gc

@@ -1,6 +1,6 @@
 """All processes of an installation start at once behind nginx and PgBouncer, and are killed at random
 under load: each acknowledged change, receipt and delivery has its effect exactly once, a limit of
-usage holds exactly, and a rate limit as closely as docs/running.md says.
+usage holds exactly, and a rate limit as closely as docs/operations/running.md says.
 
 Pairs of clients send the same requests at the same time. What was not acknowledged is sent again.
 """
@@ -190,7 +190,7 @@ def _hammer(url: str, key: str, report: Report, ends: float) -> None:
 
 
 def _check_rate(report: Report) -> None:
-    """No window has admitted more than docs/running.md allows, nor refused below the limit."""
+    """No window has admitted more than docs/operations/running.md allows, nor refused below the limit."""
     per_second = max(report.sent.values()) / WINDOW
     allowed = RATE + per_second * 2 * (INTERVAL + EXCHANGE) + WEB_PROCESSES
     killed = report.kills["web"] * per_second * INTERVAL / WEB_PROCESSES

@@ -32,7 +32,9 @@ def promtool(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def documented_metrics() -> dict[str, set[str]]:
     """Metric -> the alerts on it, of the table of the documents."""
     rows = re.findall(
-        r"^\| (`.+`) \| .+ \|(.*)\|$", documented.section("Metrics"), flags=re.MULTILINE
+        r"^\| (`.+`) \| .+ \|(.*)\|$",
+        documented.section("observability.md", "Metrics"),
+        flags=re.MULTILINE,
     )
     return {
         metric: set(re.findall(r"`(\w+)`", alerts))

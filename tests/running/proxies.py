@@ -1,4 +1,4 @@
-"""nginx before the service and PgBouncer behind it, each as its file in docs/ sets it up."""
+"""nginx before the service and PgBouncer behind it, each as its file in docs/operations sets it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Behind nginx, as docs/nginx.conf sets it up: slow clients hold nobody up."""
+"""Behind nginx, as docs/operations/nginx.conf sets it up: slow clients hold nobody up."""
 
 from __future__ import annotations
 

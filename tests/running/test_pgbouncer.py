@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode, as docs/running.md sets it up."""
+"""Behind PgBouncer in transaction mode, as docs/operations/running.md sets it up."""
 
 from __future__ import annotations
 
