@@ -1,4 +1,5 @@
-"""With synchronous replication, whose standby is away: no change is acknowledged."""
+"""Synchronous replication as docs/operations/growing.md sets it up, while all standbys are away: no
+change is acknowledged."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ WAITING = (
 
 
 class Standby:
-    """A standby that never comes, until :meth:`forget`."""
+    """Standbys that never come, until :meth:`forget`."""
 
     def __init__(self, instance: Instance) -> None:
         self._session = documented.superuser(instance)
@@ -36,13 +37,13 @@ class Standby:
             return cursor.fetchall() if cursor.description else []
 
     def require(self) -> None:
-        """Let each commit of the application wait for it."""
+        """Let each commit of the application wait for one of them."""
+        (setting,) = documented.blocks("sql", "growing.md", "Failover")
         self.execute(
-            "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (away)'",
+            *setting.strip().removesuffix(";").split(";"),
             f"ALTER ROLE {APPLICATION_ROLE} SET synchronous_commit = 'on'",
-            "SELECT pg_reload_conf()",
         )
-        wait_until(lambda: self.execute("SHOW synchronous_standby_names") == [("ANY 1 (away)",)])
+        wait_until(lambda: self.execute("SHOW synchronous_standby_names") != [("",)])
 
     def forget(self) -> None:
         self.execute(
