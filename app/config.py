@@ -35,7 +35,6 @@ ORIGIN = re.compile(
 )
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 REQUIRED = "required"
-READ_WRITE = "read-write"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -120,7 +119,7 @@ def _postgres(value: str) -> str:
         raise ValueError("is no URL that can be read") from None
     if "," not in str(options.get("host", "")):
         return text
-    url = url.update_query_dict({"target_session_attrs": READ_WRITE, **url.query})
+    url = url.update_query_dict({"target_session_attrs": "read-write", **url.query})
     return url.render_as_string(hide_password=False)
 
 

@@ -14,6 +14,7 @@ from app.cli.doctor import limits
 from app.cli.doctor.finding import Finding
 from app.config import Config
 from app.core.db import tenancy
+from app.core.db.engine import limit_connecting
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.operations.service import (
@@ -256,11 +257,8 @@ def check_migration_role(config: Config) -> Iterator[Finding]:
         found = "not set apart; only the release and flask users erase need it"
         yield Finding("migration role", True, found)
         return
-    engine = create_engine(
-        config.migration_database_url,
-        poolclass=pool.NullPool,
-        connect_args={"connect_timeout": config.db_connect_timeout},
-    )
+    engine = create_engine(config.migration_database_url, poolclass=pool.NullPool)
+    limit_connecting(engine, config)
     try:
         with engine.connect() as session:
             name, may = session.execute(MAY_CREATE_TABLES).one()

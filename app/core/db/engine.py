@@ -62,10 +62,10 @@ def engine_options(config: Config) -> dict[str, Any]:
 
 
 class PooledConnection(connection):
-    """psycopg2's connection, with a limit on how long it waits for the server."""
+    """psycopg2's connection, with a limit on how long it waits for the server, or with None."""
 
     def __init__(self, dsn: str, *args: Any, seconds: float, **options: Any):
-        self.seconds = seconds
+        self.seconds: float | None = seconds
         super().__init__(dsn, *args, **options)
 
 
@@ -73,8 +73,7 @@ def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
     """Set up each connection of the pool, and limit how long it waits for PostgreSQL.
 
     A frozen server cannot apply ``statement_timeout`` itself, so the client stops waiting
-    :data:`GRACE` seconds after it. Connections outside the pool, such as those of the migrations,
-    wait without a limit.
+    :data:`GRACE` seconds after it.
     """
     breaker = Breaker(PAUSE)
     app.extensions["database_breaker"] = breaker
@@ -109,6 +108,20 @@ def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
         """Replace a connection that was returned with an open transaction."""
         if opened.get_transaction_status() != TRANSACTION_STATUS_IDLE:
             raise DisconnectionError
+
+
+def limit_connecting(engine: Engine, config: Config) -> None:
+    """Let an engine outside the pool try each host of its URL for ``DB_CONNECT_TIMEOUT``.
+
+    Its statements, such as those of the migrations, are not limited.
+    """
+    hosts = Hosts(config.db_connect_timeout)
+
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
+        opened = hosts.connect(dialect, arguments, options)
+        opened.seconds = None
+        return opened
 
 
 class Hosts:

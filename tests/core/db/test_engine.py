@@ -8,10 +8,13 @@ from contextlib import closing
 
 import psycopg2
 import pytest
+from sqlalchemy import NullPool, create_engine, text
 
 from app import create_app
+from app.config import load_config
+from app.core.db.engine import limit_connecting
 from app.core.db.transactions import transaction
-from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
+from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE
 from app.dev.engines.postgres import connect
 from app.extensions import db
 from tests.ports import free_port
@@ -67,6 +70,17 @@ class TestHosts:
                 db.engine.dispose()
 
         assert seconds[0] >= 3 > seconds[1]
+
+    def test_the_owner_uses_the_first_that_answers(self, environment, instance, silent):
+        url = f"postgresql:///{DATABASE}?user={OWNER_ROLE}"
+        listed = f"{url}&host=127.0.0.1,{instance.sockets}&port={silent},5432"
+        settings = {"MIGRATION_DATABASE_URL": listed, "DB_CONNECT_TIMEOUT": "1"}
+        config = load_config({**environment, **settings})
+        engine = create_engine(config.migration_database_url, poolclass=NullPool)
+        limit_connecting(engine, config)
+
+        with engine.connect() as connected:
+            assert connected.scalar(text("SELECT current_user FROM pg_sleep(2)")) == OWNER_ROLE
 
     def test_none_is_used_that_accepts_no_writes(self, environment, instance):
         session = connect(instance, "postgres")
