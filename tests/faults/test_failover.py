@@ -5,10 +5,9 @@ from tests.faults import failover
 
 class TestAcknowledgedChanges:
     def test_survive_the_death_of_the_primary(self, app, environment):
-        report = failover.prove(app, environment, kills=1, sweeping=False)
+        report = failover.prove(app, environment, kills=1, allowed=30, sweeping=False)
 
         assert report.kills == 1
         assert report.changes > 10
         assert report.receipts > 10
         assert report.refused > 0
-        assert report.longest_refusing < 30  # seconds; on a machine of its own below 5

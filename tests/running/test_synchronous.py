@@ -61,6 +61,7 @@ class Standby:
         """End the wait of the commit that waits, as an operator can."""
         self.wait_for_commits()
         self.execute(f"SELECT pg_cancel_backend(pid) FROM ({WAITING}) AS waiting")
+        self.wait_for_commits(0)
 
 
 @pytest.fixture
