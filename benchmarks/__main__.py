@@ -133,6 +133,14 @@ def usage(arguments: argparse.Namespace) -> None:
             print(report(ready, connections=connections, seconds=arguments.seconds))
 
 
+def replicas(arguments: argparse.Namespace) -> None:
+    """Print what reads cost the primary, with no, one and two replicas."""
+    from benchmarks.replicas import report
+
+    with opened(arguments.folder, 1, 2) as ready:
+        print(report(ready))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -157,6 +165,7 @@ COMMANDS = {
     "scim": scim,
     "usage": usage,
     "events": events,
+    "replicas": replicas,
 }
 
 

@@ -12,7 +12,8 @@ from flask import current_app, g, request
 from werkzeug.test import Client
 
 from app.auth.guard import CLAIMS
-from app.core.http import idempotency
+from app.console.access import last_change, note_change
+from app.core.http import consistency, idempotency
 from app.core.http.rate_limit import IS_COUNTED
 from app.core.observability.logs import current_request_id
 
@@ -82,9 +83,12 @@ def call(
     """Send one request; values of the query that are None are left out.
 
     The key of the form that is posted makes the same form have one effect, sent once or twice.
-    It runs in an empty context: it has its own log facts, transaction and ``flask.g``.
+    What this browser has changed is in the answers of later reads. The request runs in an empty
+    context: it has its own log facts, transaction and ``flask.g``.
     """
     headers = {"X-Request-Id": current_request_id()}
+    if token := last_change():
+        headers[consistency.HEADER] = token
     if if_match:
         headers["If-Match"] = if_match if TAG.fullmatch(if_match) else '"unknown"'
     key = request.form.get(FORM_KEY, "")
@@ -101,6 +105,7 @@ def call(
         environ_overrides={CLAIMS: g.session.claims, IS_COUNTED: True},
         **({} if body is None else {"json": body}),
     )
+    note_change(response.headers.get(consistency.HEADER, ""))
     return Answer(
         response.status_code,
         response.get_json(silent=True),

@@ -46,7 +46,8 @@ def get_readiness() -> Response:
     """Report whether requests can be answered: database and migrations.
 
     Without Redis the answer is 200 with `"redis": "degraded"` among the checks: requests are
-    answered, but jobs wait, and each process counts for the rate limits alone.
+    answered, but jobs wait, and each process counts for the rate limits alone. `"replicas":
+    "degraded"` means that the process does not read from one of them; others answer instead.
     """
     checks = service.readiness()
     ready = checks["database"] == checks["migrations"] == "ok"

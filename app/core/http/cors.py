@@ -20,6 +20,7 @@ REQUEST_HEADERS = (
     "Idempotency-Key",
     "If-Match",
     "If-None-Match",
+    "X-Consistency",
     "X-Request-Id",
     "X-Source-Timestamp",
 )
@@ -33,6 +34,7 @@ RESPONSE_HEADERS = (
     "RateLimit-Reset",
     "Retry-After",
     "X-API-Version",
+    "X-Consistency",
     "X-Plan-Unknown",
     "X-Request-Id",
     "X-Update-Ignored",

@@ -145,7 +145,14 @@ def check_database_quickly() -> Iterator[Finding]:
 
 def _check_server() -> Iterator[Finding]:
     yield check_version(*SERVER_VERSION.first())
-    for check in (_role, _row_level_security, _migration_state, _time_outs, _statement_log, _clock):
+    for check in (
+        check_role,
+        _row_level_security,
+        _migration_state,
+        _time_outs,
+        _statement_log,
+        _clock,
+    ):
         yield check()
 
 
@@ -156,15 +163,16 @@ def check_version(shown: str, major: int) -> Finding:
     return Finding("database", good, shown, fix)
 
 
-def _role() -> Finding:
+def check_role(check: str = "role", setting: str = "DATABASE_URL") -> Finding:
+    """The finding on the role of the transaction's connection; row-level security must bind it."""
     role = ROLE.first()
     if role.powers is None:
-        return Finding("role", True, f"{role.name} is a plain role")
+        return Finding(check, True, f"{role.name} is a plain role")
     fix = (
-        "DATABASE_URL must name a role that is not a superuser, has no BYPASSRLS, and owns neither"
+        f"{setting} must name a role that is not a superuser, has no BYPASSRLS, and owns neither"
         " tables nor the database, not even as a member. MIGRATION_DATABASE_URL names the owner."
     )
-    return Finding("role", False, f"{role.name} is {role.powers}", fix)
+    return Finding(check, False, f"{role.name} is {role.powers}", fix)
 
 
 def _row_level_security() -> Finding:
