@@ -21,10 +21,13 @@ from rich.text import Text
 
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, transaction
-from app.core.errors import AppError, Invalid, first_line
+from app.core.errors import AppError, Entry, Invalid, NotFound, first_line
 from app.core.json_text import dumps_text, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+ROWS = {"address": "suppressed address", "subject": "platform superadmin"}
+"""What an argument names whose name is not that of a row and ``_id``."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
@@ -49,9 +52,10 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(*args, **kwargs)
         except Invalid as refusal:
-            raise click.ClickException(
-                "; ".join(f"{fault['loc'][-1]}: {fault['msg']}" for fault in refusal.errors)
-            ) from None
+            faults = [f"{fault['loc'][-1]}: {reason(fault)}" for fault in refusal.errors]
+            raise click.ClickException("; ".join(faults)) from None
+        except NotFound as refusal:
+            raise click.ClickException(_missing_row(refusal)) from None
         except AppError as refusal:
             raise click.ClickException(refusal.detail or "Not found.") from None
         except RowChanged:
@@ -62,6 +66,21 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from None
 
     return run
+
+
+def reason(fault: Entry) -> str:
+    """What is wrong with a value, for people: without the words that FastAPI's clients expect."""
+    return str(fault["msg"]).removeprefix("Value error, ")
+
+
+def _missing_row(refusal: NotFound) -> str:
+    """Which row is missing, by the command's words: ``There is no endpoint 17.``"""
+    if refusal.detail == NotFound.detail:
+        for name, value in click.get_current_context().params.items():
+            kind = ROWS.get(name) or name.removesuffix("_id")
+            if kind != name and isinstance(value, str):
+                return f"There is no {kind} {printable(value)}."
+    return refusal.detail
 
 
 def print_json(value: Any) -> None:
@@ -115,5 +134,5 @@ def printable(text: str) -> str:
 
 __all__ = [
     "AppGroup", "F", "json_option", "one_line_errors", "operator", "print_json",
-    "print_rows", "printable", "progress_bar",
+    "print_rows", "printable", "progress_bar", "reason",
 ]  # fmt: skip

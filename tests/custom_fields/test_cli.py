@@ -68,10 +68,13 @@ class TestDefinitions:
     @pytest.mark.parametrize(
         ("words", "sentence"),
         [
-            (("show", "nothing"), "Not Found"),
+            (("show", "nothing"), "There is no field nothing."),
             (("list", "--tenant", "nobody"), "There is no tenant nobody."),
-            (("archive", "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"), "Not Found"),
-            (("check-index", "--field", "nothing"), "Not Found"),
+            (
+                ("archive", "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"),
+                "There is no field 01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f.",
+            ),
+            (("check-index", "--field", "nothing"), "There is no field nothing."),
         ],
     )
     def test_refuses_in_one_sentence(self, run, tenant, words, sentence):

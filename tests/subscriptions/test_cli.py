@@ -77,7 +77,7 @@ class TestSubscriptionsCommands:
         unknown = run("show", "0198a8f0-0000-7000-8000-000000000000", ok=False)
         wrong = run("cancel", "x", "--canceled-at", "yesterday", ok=False)
 
-        assert "Not Found" in unknown.stderr
+        assert "There is no subscription 0198a8f0-0000-7000-8000-000000000000." in unknown.stderr
         assert "canceled_at: " in wrong.stderr
 
     def test_reconciles_plans_and_classes(self, run):

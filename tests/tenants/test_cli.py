@@ -115,5 +115,5 @@ class TestPlatformAdmins:
         unfit = run(app, "platform-admins", "add", "x" * 256)
 
         assert (unknown.exit_code, unfit.exit_code) == (1, 1)
-        assert "Not Found" in unknown.stderr
+        assert unknown.stderr == "Error: There is no platform superadmin nobody.\n"
         assert "1 to 255" in unfit.stderr
