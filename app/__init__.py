@@ -11,7 +11,7 @@ from flask import Flask
 from app.auth.key_use import record_refused_uses
 from app.auth.oidc import IdentityProvider
 from app.auth.tokens import TokenVerifier
-from app.config import load_config
+from app.config import Config, load_config
 from app.console.routes import open_console
 from app.core.db.replicas import open_databases
 from app.core.http.cors import allow_origins
@@ -87,6 +87,7 @@ def create_app(
     app = Flask(__name__, static_folder=None)
     configure_routing(app)
     app.extensions["config"] = config
+    app.extensions["is_private"] = _is_private(config)
     app.extensions["token_verifier"] = TokenVerifier(config)
     app.extensions["identity_provider"] = IdentityProvider(config)
     app.extensions["guarded_outgoing"] = Outgoing(
@@ -110,6 +111,13 @@ def create_app(
 
         run_engines_for(app)
     return app
+
+
+def _is_private(config: Config) -> bool:
+    """True on a private instance, also in the processes that ``flask dev`` starts."""
+    from app.dev.engines.instance import Instance
+
+    return config.database_url == Instance.at(config.instance_dir).database_url()
 
 
 def _register_domains(app: Flask) -> None:

@@ -102,6 +102,17 @@ class TestRunning:
         assert faults == []
         assert examined.returncode == 0
 
+    def test_the_web_process_finds_it_healthy_too(self, dev):
+        token = dev.variables["PLATFORM_TOKEN"]
+        answer = httpx.get(
+            f"{dev.url}/v1/operations/findings", headers={"Authorization": f"Bearer {token}"}
+        )
+
+        assert [one for one in answer.json()["data"] if not one["ok"]] == []
+
+    def test_another_link_signs_in_on_this_port(self, dev):
+        assert f"another link: PUBLIC_URL={dev.url} flask console link" in dev.printed
+
     def test_a_taken_port_is_one_sentence(self, dev):
         port = dev.url.rpartition(":")[2]
 

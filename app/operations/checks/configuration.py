@@ -19,7 +19,7 @@ REQUIRED_SETTINGS = [
 
 def check_configuration(config: Config) -> Iterator[Finding]:
     """The findings on the settings, and on the keys of user tokens."""
-    is_private = "engines" in current_app.extensions
+    is_private: bool = current_app.extensions["is_private"]
     if is_private:
         fix = f"In production set {', '.join(REQUIRED_SETTINGS)}."
         yield Finding("configuration", True, "a private instance, for development", fix)
