@@ -67,9 +67,9 @@ def welcome(port: int, link: str, *, seconds: float) -> str:
     """Eight lines: where everything is, where the tokens are, and a first request."""
     url, folder = address(port), current_app.extensions["config"].instance_dir
     lines = {
-        "Ready": f"after {seconds:.1f} s; the data and logs are in {folder}",
+        "Ready": f"after {seconds:.1f} s; the data are in {folder}",
         "Console": f"{link} (signs in once, within ten minutes)",
-        "": "another link: flask console link --superadmin",
+        "": f"another link: {_link_command(port)}",
         "API": f"{url}/v1",
         "Documentation": f"{url}/docs",
         "Tokens": f'eval "$({_with_port("flask seed --env", port)})" in another terminal',
@@ -77,6 +77,11 @@ def welcome(port: int, link: str, *, seconds: float) -> str:
         "Stop": "Ctrl-C",
     }
     return "\n".join(f"{name:<15}{text}" for name, text in lines.items())
+
+
+def _link_command(port: int) -> str:
+    command = "flask console link --superadmin"
+    return command if port == 8000 else f"PUBLIC_URL={address(port)} {command}"
 
 
 def _with_port(command: str, port: int) -> str:
