@@ -46,8 +46,14 @@ def mcp(
     from mcp.server.stdio import stdio_server
 
     from app.agents.server import Agents
+    from app.agents.tools import operations
 
     app = current_app._get_current_object()  # type: ignore[attr-defined]
+    groups = {tag for one in operations(app) for tag in one.tags}
+    if unknown := set(tags) - groups:
+        raise click.UsageError(
+            f"There is no group {', '.join(sorted(unknown))}; there are {', '.join(sorted(groups))}."
+        )
     server = Agents(app, can_write=write, tags=tags, token=token or "").server()
 
     async def serve_stdio() -> None:

@@ -122,6 +122,12 @@ class TestStdio:
 
         assert {name.split("_")[0] for name in tools} == {"users", "audit"}
 
+    def test_refuses_a_group_that_does_not_exist(self, app):
+        ended = app.test_cli_runner().invoke(args=["mcp", "--token", "sk_x", "--only", "user"])
+
+        assert ended.exit_code == 2
+        assert "There is no group user; there are access, " in ended.stderr
+
     def test_needs_a_credential(self, app, environment):
         ended = subprocess.run(
             FLASK, env={**os.environ, **environment}, cwd=PROJECT, capture_output=True, text=True
