@@ -185,8 +185,11 @@ def resend(delivery_id: str, as_json: bool) -> None:
 @click.option(
     "--since",
     required=True,
-    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
-    help="From this time on (UTC).",
+    metavar="TIME",
+    type=click.DateTime(
+        ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S.%fZ"]
+    ),
+    help="From this time on (UTC), such as 2030-01-31 or 2030-01-31T12:00:00Z.",
 )
 @json_option
 @operator

@@ -20,6 +20,7 @@ from app.cli.records import paging_options, print_list, print_one
 from app.cli.samples import delete_samples
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
+from app.core.errors import NotFound
 from app.webhooks import processing, service, verification
 from app.webhooks.models import Status
 from app.webhooks.providers import PATHS, PROVIDERS, Receiver
@@ -75,8 +76,15 @@ def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json
     if bool(event_ids) == failed:
         raise click.UsageError("Name the events, or give --failed.")
     chosen: Sequence[Any] = event_ids or service.failed_ids(source)
-    events = [service.replay(event_id, actor=SYSTEM_CLI) for event_id in chosen]
+    events = [_replay(event_id) for event_id in chosen]
     print_list(events, WebhookEventSchema(), COLUMNS, as_json=as_json)
+
+
+def _replay(event_id: Any) -> Any:
+    try:
+        return service.replay(event_id, actor=SYSTEM_CLI)
+    except NotFound:
+        raise click.ClickException(f"There is no event {event_id}.") from None
 
 
 @webhooks.command("sweep")
@@ -97,7 +105,7 @@ def stats(as_json: bool) -> None:
 
 
 @webhooks.command("send-test")
-@click.argument("preset", type=click.Choice(list(PRESETS)), required=False)
+@click.argument("preset", type=click.Choice(list(PRESETS)), metavar="[PRESET]", required=False)
 @click.option(
     "--url", default="http://127.0.0.1:8000", show_default=True, help="The service's address."
 )
@@ -126,6 +134,9 @@ def send_test(
     as_json: bool,
 ) -> None:
     """Sign an event as a provider would and post it to the running service.
+
+    PRESET is standard_webhooks, svix, clerk, stytch, resend, workos, stripe, github, logto,
+    sendgrid, mailgun, ses, postmark, auth0, auth0_basic or auth0_header.
 
     The harmless event of an identity provider creates a tenant named Sample, whose idp_org_id
     begins with sample_. With --clean nothing is sent: these tenants are deleted at once, with the
@@ -180,7 +191,8 @@ def _post(url: str, signed: Signed) -> tuple[int, Any]:
     except urllib.error.HTTPError as refusal:
         return refusal.code, _read(refusal.read())
     except (OSError, ValueError) as fault:
-        raise click.ClickException(f"{url} does not answer: {fault}.") from None
+        reason = getattr(fault, "reason", fault)
+        raise click.ClickException(f"{url} does not answer: {reason}. See --url.") from None
 
 
 def _read(body: bytes) -> Any:

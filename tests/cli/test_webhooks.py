@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -19,6 +20,7 @@ from app.identity_sync.models import IdentityObject
 from app.tenants.models import DeletedOrganization, Tenant
 from app.webhooks.providers import PROVIDERS, Receiver
 from app.webhooks.providers.payloads import Posted
+from app.webhooks.signatures.presets import PRESETS
 from app.webhooks.signatures.samples import sample
 from app.webhooks.verification import SCHEMES
 from tests.database import rows
@@ -119,6 +121,11 @@ class TestReplay:
     def test_wants_to_know_which(self, run):
         run("replay", code=2)
 
+    def test_names_the_event_that_is_unknown(self, app):
+        ended = app.test_cli_runner().invoke(args=["webhooks", "replay", "nothing"])
+
+        assert ended.stderr == "Error: There is no event nothing.\n"
+
 
 class TestSweep:
     def test_queues_what_has_lost_its_job(self, app, run, sender):
@@ -204,7 +211,12 @@ class TestSendTest:
         )
 
         assert ended.exit_code == 1
-        assert "does not answer" in ended.stderr
+        assert "does not answer: [Errno 111] Connection refused. See --url." in ended.stderr
+
+    def test_names_all_presets_in_its_help(self, app):
+        ended = app.test_cli_runner().invoke(args=["webhooks", "send-test", "--help"])
+
+        assert set(PRESETS) <= set(re.findall(r"\w+", ended.stdout))
 
 
 class TestSamples:

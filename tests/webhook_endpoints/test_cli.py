@@ -45,7 +45,7 @@ class TestCommands:
 
         assert run(app, "resend", failed["id"], "--json")["status"] == "pending"
         database.execute("UPDATE webhook_deliveries SET status = 'failed', next_attempt_at = NULL")
-        (recovered,) = run(app, "recover", name, "--since", "2020-01-01", "--json")
+        (recovered,) = run(app, "recover", name, "--since", "2020-01-01T00:00:00.000000Z", "--json")
         assert (recovered["resent"], recovered["is_complete"]) == (1, True)
         assert run(app, "test", name, "--json")["type"] == "tenant.updated"
         assert len(database.rows(WebhookDelivery)) == 2
