@@ -32,7 +32,7 @@ COLUMNS = (
 )
 
 custom_fields = AppGroup(
-    "custom-fields", help="List, define and archive custom fields; build and check their indexes."
+    "custom-fields", help="Define and archive custom fields. Build and check their indexes."
 )
 custom_fields.add_command(reindex)
 custom_fields.add_command(check_index)

@@ -17,9 +17,9 @@ from app.operations.checks.everything import check_all
 @json_option
 @with_appcontext
 def doctor(as_json: bool) -> None:
-    """Check everything that the service needs; exit 1 if there is a fault.
+    """Check everything that the service needs.
 
-    A hint is no fault.
+    The exit code is 1 if there is a fault. A hint is no fault.
     """
     findings = check_all(current_app.extensions["config"])
     faults = [finding for finding in findings if not finding.ok]

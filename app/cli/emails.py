@@ -17,7 +17,7 @@ from app.emails.schemas import EmailEventSchema, SuppressionSchema
 EVENT_COLUMNS = ("occurred_at", "source", "kind", "recipient", "message_id", "reason")
 SUPPRESSION_COLUMNS = ("address", "cause", "scope", "source", "suppressed_at")
 
-emails = AppGroup("emails", help="Show e-mail events; show and change the suppression list.")
+emails = AppGroup("emails", help="Show e-mail events, and keep the suppression list.")
 
 
 @emails.command("events")

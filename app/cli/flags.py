@@ -28,9 +28,7 @@ from app.flags.schemas import (
     PlanPresetSchema,
 )
 
-flags = AppGroup(
-    "flags", help="Show and change plan presets and overrides; explain a tenant's flags."
-)
+flags = AppGroup("flags", help="Change plan presets and overrides. Explain a tenant's flags.")
 PRESET, OVERRIDE, EFFECTIVE = PlanPresetSchema(), OverrideSchema(), EffectiveFlagSchema()
 FLAG_COLUMNS = ("flag_key", "flag_type", "default_value", "is_locked", "description")
 EFFECTIVE_COLUMNS = ("key", "type", "value", "source", "preset_value", "override_value")

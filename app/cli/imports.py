@@ -51,7 +51,9 @@ imports = AppGroup("imports", help="List and show imports; `flask import` starts
 @json_option
 @with_appcontext
 def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_json: bool) -> None:
-    """Import tenants, users and more from JSON Lines; - is standard input.
+    """Import tenants, users and more from JSON Lines.
+
+    The FILE - is standard input.
 
     The exit code is 1 if a line has faults. A worker continues the import if this command is
     interrupted; --resume does it at once. docs/guides/importing.md describes the lines.
@@ -95,7 +97,7 @@ def show(import_id: str, as_json: bool) -> None:
 @with_appcontext
 @operator
 def export_file(tenant: str, output: str) -> None:
-    """Write a tenant as the JSON Lines that `flask import` reads.
+    """Write a tenant as JSON Lines, for `flask import`.
 
     For everything that is stored about a tenant use `flask tenants export`.
     """

@@ -26,11 +26,12 @@ PACKAGES = ("mcp", "uvicorn")
 def mcp(
     write: bool, tags: tuple[str, ...], token: str | None, http: bool, host: str, port: int
 ) -> None:
-    """Serve the API's operations as tools of the Model Context Protocol.
+    """Serve the API's operations as tools for agents.
 
-    Agents can read by default, and change with --write. Each call is a request to the API with the
-    caller's credential, so an agent can do what its credential can, and the audit trail names it.
-    Over stdio the credential is --token; over HTTP each caller sends its own Authorization header.
+    They are tools of the Model Context Protocol. Agents can read by default, and change with
+    --write. Each call is a request to the API with the caller's credential, so an agent can do what
+    its credential can, and the audit trail names it. Over stdio the credential is --token; over
+    HTTP each caller sends its own Authorization header.
 
     Needs the package mcp (pip install mcp).
     """

@@ -18,7 +18,7 @@ from app.flags import plan_files
 from app.flags.plan_files import Difference
 from app.flags.schemas import PlanPresetCreateSchema
 
-plans = AppGroup("plans", help="Keep the plan presets in a file: export them, and apply changes.")
+plans = AppGroup("plans", help="Keep the plan presets in a file. Export and apply it.")
 
 
 MAX_SIZE = 2**24

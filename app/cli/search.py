@@ -29,7 +29,7 @@ class SearchGroup(AppGroup):
 
 search = SearchGroup(
     "search",
-    help="Find tenants, users, subscriptions and e-mail messages: flask search QUERY.",
+    help="Find tenants, users and more: flask search QUERY.",
 )
 
 

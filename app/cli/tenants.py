@@ -35,9 +35,7 @@ from app.tenants.schemas import (
 
 COLUMNS = ("id", "slug", "name", "idp_org_id", "plan_name", "is_active", "created_at")
 
-tenants = AppGroup(
-    "tenants", help="List, create, change, suspend, activate, export and delete tenants."
-)
+tenants = AppGroup("tenants", help="Create, change, suspend, export and delete tenants.")
 SHAPE, DELETION = TenantSchema(), TenantDeletionSchema()
 META_DATA_SHAPE = TenantMetaDataSchema()
 DELETION_COLUMNS = ("tenant_id", "slug", "deletes_at", "stage", "requested_at", "requested_by")

@@ -30,9 +30,7 @@ from app.users.schemas import (
 
 COLUMNS = ("id", "email", "first_name", "last_name", "idp_user_id", "idp_org_id", "is_active")
 
-users = AppGroup(
-    "users", help="List, create, change, deactivate, activate, export, delete and erase users."
-)
+users = AppGroup("users", help="Create, change, deactivate, export and erase users.")
 tenant_option = click.option("--tenant", help="Only in this tenant (slug or id).")
 SHAPE = UserSchema()
 users.add_command(export_user)

@@ -16,7 +16,7 @@ PACKAGES = ("Flask", "flask-smorest", "SQLAlchemy", "psycopg2-binary", "rq", "gu
 @click.command("version")
 @json_option
 def version(as_json: bool) -> None:
-    """Show the versions of the service, of Python and of its main packages."""
+    """Show the versions of the service and its packages."""
     versions = {
         "service": VERSION,
         "Python": platform.python_version(),

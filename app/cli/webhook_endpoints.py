@@ -35,7 +35,7 @@ DELIVERY_COLUMNS = (
 SHAPE = WebhookEndpointSchema()
 
 webhook_endpoints = AppGroup(
-    "webhook-endpoints", help="Manage the URLs to which events are delivered, and the deliveries."
+    "webhook-endpoints", help="Manage the URLs that get events, and the deliveries."
 )
 type_option = click.option(
     "--type",

@@ -37,8 +37,9 @@ port_option = click.option(
 @pass_script_info
 @with_appcontext
 def dev(info: ScriptInfo, port: int, quiet: bool) -> None:
-    """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler, sequencer, sender.
+    """Run the whole service with demo data, until Ctrl-C.
 
+    That is PostgreSQL, Redis, web, worker, scheduler, sequencer and sender.
     LOG_LEVEL=INFO shows each request and each job.
     """
     began = time.monotonic()
@@ -94,7 +95,9 @@ def _with_port(command: str, port: int) -> str:
 @port_option
 @with_appcontext
 def seed(as_json: bool, as_env: bool, port: int) -> None:
-    """Create the demo data that is missing; print its ids, with tokens for seven days."""
+    """Create missing demo data; print its ids and tokens.
+
+    The tokens are valid for seven days."""
     require_signing_key(current_app.extensions["config"])
     flask_migrate.upgrade()
     demo = seed_demo()

@@ -52,6 +52,11 @@ class TestEveryCommand:
 
         assert silent == []
 
+    def test_has_a_line_in_the_list_that_is_not_cut(self, app):
+        listed = app.test_cli_runner().invoke(args=["--help"]).stdout.partition("Commands:")[2]
+
+        assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
     @pytest.mark.parametrize("words", sorted(commands()))
     def test_has_a_help_page_that_fits_a_terminal(self, app, words):
         ended = app.test_cli_runner().invoke(args=[*words.split(), "--help"])
