@@ -15,6 +15,7 @@ from werkzeug.test import Client
 
 from app.agents.tools import Operation, operations
 from app.core.http import consistency
+from app.core.version import VERSION
 
 INSTRUCTIONS = (
     "Tools of a control plane for tenants, users, plans, flags and limits. A result is a JSON object"
@@ -46,6 +47,7 @@ class Agents:
         """The server, for any transport."""
         return Server(
             "control plane",
+            version=VERSION,
             instructions=INSTRUCTIONS,
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,

@@ -15,8 +15,10 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from app.agents.server import Agents
 from app.agents.tools import operations
 from app.audit.models import AuditEvent
+from app.core.version import VERSION
 from tests import database
 from tests.factories import create_member, create_tenant, platform_token
 from tests.ports import free_port
@@ -127,6 +129,11 @@ class TestStdio:
 
         assert ended.exit_code == 2
         assert "There is no group user; there are access, " in ended.stderr
+
+    def test_names_the_version_of_the_service(self, app):
+        server = Agents(app, can_write=False).server()
+
+        assert server.create_initialization_options().server_version == VERSION
 
     def test_needs_a_credential(self, app, environment):
         ended = subprocess.run(
