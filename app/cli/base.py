@@ -26,7 +26,11 @@ from app.core.json_text import dumps_text, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ROWS = {"address": "suppressed address", "subject": "platform superadmin"}
+ROWS = {
+    "address": "suppressed address",
+    "feature": "limit",
+    "subject": "platform superadmin",
+}
 """What an argument names whose name is not that of a row and ``_id``."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")

@@ -206,6 +206,8 @@ class TestCommands:
         assert len(database.rows(AuditEvent, action="usage.corrected")) == 2
 
     def test_refuse_what_is_not_there(self, app, tenant):
-        assert self.run(app, "reset", tenant.slug, "nope").exit_code == 1
+        unknown = self.run(app, "reset", tenant.slug, "nope")
+
+        assert (unknown.exit_code, unknown.stderr) == (1, "Error: There is no limit nope.\n")
         assert self.run(app, "set", tenant.slug, "calls", "x", "--reason", "x").exit_code == 2
         assert self.run(app, "show", "nobody").exit_code == 1
