@@ -544,7 +544,7 @@ class TestPayloads:
         work_off(app)
         change_event(event_id, processed_at=utcnow() - timedelta(days=31))
         with app.app_context(), transaction():
-            processing.remove_payloads()
+            processing.remove_payloads(10)
 
         answer = sender.post("standard_webhooks", SENT, receiver=Receiver.EMAIL, message_id="msg_1")
 
