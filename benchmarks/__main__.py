@@ -147,6 +147,14 @@ def tables(arguments: argparse.Namespace) -> None:
         print(report(empty, full, **rows))
 
 
+def sizes(arguments: argparse.Namespace) -> None:
+    """Print the bytes that a tenant, a user, a change and the like take."""
+    from benchmarks.sizes import report
+
+    with opened(arguments.folder, arguments.tenants, 100) as ready:
+        print(report(ready))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -172,6 +180,7 @@ COMMANDS = {
     "usage": usage,
     "events": events,
     "tables": tables,
+    "sizes": sizes,
 }
 
 

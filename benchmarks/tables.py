@@ -136,10 +136,14 @@ class Side:
 
     def read_feed(self) -> Any:
         """The last hundred events, as a program reads them that has nearly caught up."""
+        self.sequence()
+        return self.client.get(f"/v1/events?after={self.near_end}", headers=self.platform)
+
+    def sequence(self) -> None:
+        """Give a position to every event."""
         with self.client.application.app_context():
             while positions.sequence():
                 pass
-        return self.client.get(f"/v1/events?after={self.near_end}", headers=self.platform)
 
     def mark_end(self) -> None:
         """Let :meth:`read_feed` begin a hundred events before the end."""
@@ -212,9 +216,7 @@ def _load(stage: Stage, audit_rows: int, webhook_events: int) -> str:
 
 def _round(side: Side) -> None:
     """The processor time of Python and PostgreSQL for each request; the first ones do not count."""
-    with side.client.application.app_context():
-        while positions.sequence():
-            pass
+    side.sequence()
     side.mark_end()
     for name, send in KINDS.items():
         send(side)
