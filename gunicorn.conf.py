@@ -1,13 +1,13 @@
 """gunicorn's settings; `gunicorn wsgi:app` reads this file without an option.
 
-PORT and WEB_CONCURRENCY are gunicorn's own variables, which it reads before anything of the service.
-DB_POOL_SIZE and LOG_LEVEL are the service's, which refuses wrong values when gunicorn loads it. The
-server's limits and deadlines are described in docs/running.md.
+WEB_PROCESSES, DB_POOL_SIZE and LOG_LEVEL are the service's variables, which refuses wrong values when
+gunicorn loads it. The server's limits and deadlines are described in docs/operations/running.md.
 """
 
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -23,6 +23,12 @@ from app.config import LOG_LEVELS  # noqa: E402
 from app.core.observability import logs  # noqa: E402
 
 
+def number(variable, default):
+    """The variable's number; the default where it is unset, or wrong and refused later."""
+    text = os.environ.get(variable, "").strip()
+    return int(text) if text.isdecimal() else default
+
+
 class ServiceLogger(Logger):
     """gunicorn's own log lines, in the service's format."""
 
@@ -35,9 +41,8 @@ class ServiceLogger(Logger):
 logger_class = ServiceLogger
 worker_class = "app.core.http.server.Worker"
 # Use one process per core. Threads only run the application; the server's loop reads and writes.
-workers = int(os.environ.get("WEB_CONCURRENCY") or 2)
-pool_size = os.environ.get("DB_POOL_SIZE", "").strip()
-threads = int(pool_size) if pool_size.isdecimal() else 4  # a thread never waits for a connection
+workers = number("WEB_PROCESSES", default=2)
+threads = number("DB_POOL_SIZE", default=4)  # a thread never waits for a connection
 preload_app = True
 worker_tmp_dir = RAM_DISK  # on a slow disk, a healthy process would look frozen
 control_socket_disable = True
@@ -51,8 +56,11 @@ max_requests_jitter = 5_000
 def on_starting(server):
     """Make a folder for the counters: several servers may have the same PROMETHEUS_MULTIPROC_DIR."""
     shared = os.environ["PROMETHEUS_MULTIPROC_DIR"]
-    Path(shared).mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="metrics-", dir=shared)
+    try:
+        Path(shared).mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="metrics-", dir=shared)
+    except OSError as fault:
+        sys.exit(f"Error: PROMETHEUS_MULTIPROC_DIR is not usable: {fault}")
 
 
 def when_ready(server):

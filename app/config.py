@@ -219,7 +219,7 @@ class Config:
         _flag, True, "prepare frequent statements; never done behind a transaction pooler"
     )
     redis_timeout: float = _setting(_number(0.05, 10, float), 0.5, "seconds a Redis call may take")
-    web_concurrency: int = _setting(_number(1, 200), 2, "web processes of `gunicorn wsgi:app`")
+    web_processes: int = _setting(_number(1, 200), 2, "web processes of `gunicorn wsgi:app`")
     jwt_issuer: str = _setting(_text, "", "`iss` of user tokens", required=REQUIRED)
     jwt_audience: str = _setting(_text, "", "`aud` of user tokens", required=REQUIRED)
     jwt_jwks_url: str = _setting(

@@ -60,7 +60,7 @@ def serving(stage: Stage, name: str) -> Iterator[Server]:
     log = stage.folder / f"{name}.log"
     environment = {
         **stage.environment,
-        "WEB_CONCURRENCY": str(WEB_PROCESSES),
+        "WEB_PROCESSES": str(WEB_PROCESSES),
         "PEER_POOL_SIZE": str(PEER_POOL_SIZE),
         "GUNICORN_SETTINGS": json.dumps(_gunicorn_settings()),
     }

@@ -44,7 +44,7 @@ LAYERS = (
     ("webhooks", "imports", "events"),
     ("webhook_deliveries",),
     ("privacy",),
-    ("console",),
+    ("console", "agents"),
     ("cli",),
     ("dev",),
 )

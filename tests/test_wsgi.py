@@ -63,7 +63,12 @@ class TestWrongConfiguration:
         ],
     )
     def test_is_one_message(self, environment, command):
-        wrong = {"DB_POOL_SIZE": "many", "LOG_LEVEL": "loud", "DATABASE_URL": "mysql://db"}
+        wrong = {
+            "DATABASE_URL": "mysql://db",
+            "DB_POOL_SIZE": "many",
+            "LOG_LEVEL": "loud",
+            "WEB_PROCESSES": "none",
+        }
 
         ended = run(command, {**environment, **wrong})
 
@@ -71,19 +76,28 @@ class TestWrongConfiguration:
         assert ended.stderr == (
             "Error: The configuration is not usable: DATABASE_URL must be a postgresql:// URL;"
             " DB_POOL_SIZE must be a number, not 'many';"
+            " WEB_PROCESSES must be a number, not 'none';"
             " LOG_LEVEL must be one of DEBUG, INFO, WARNING, ERROR.\n"
         )
 
-    @pytest.mark.parametrize("command", ["doctor", "tenants list"])
-    def test_of_a_variable_that_gunicorn_reads_is_one_message_of_a_command(
-        self, environment, command
-    ):
-        ended = run(f"{FLASK} {command}", {**environment, "WEB_CONCURRENCY": "x"})
+    def test_of_the_folder_of_counters_is_one_message(self, app, environment, tmp_path):
+        file = tmp_path / "file"
+        file.touch()
+        wrong = {**environment, "PROMETHEUS_MULTIPROC_DIR": str(file)}
+
+        ended = run("gunicorn wsgi:app --bind=127.0.0.1:0", wrong)
 
         assert ended.returncode == 1
-        assert ended.stderr == (
-            "Error: The configuration is not usable: WEB_CONCURRENCY must be a number, not 'x'.\n"
-        )
+        assert ended.stderr.startswith("Error: PROMETHEUS_MULTIPROC_DIR is not usable: ")
+        assert ended.stderr.count("\n") == 1
+        assert file.exists()
+
+    def test_of_a_variable_that_gunicorn_reads_is_one_message_of_doctor(self, environment):
+        ended = run(f"{FLASK} doctor", {**environment, "WEB_CONCURRENCY": "x"})
+
+        assert ended.returncode == 1
+        assert ended.stderr.startswith("Error: gunicorn cannot start: ")
+        assert ended.stderr.count("\n") == 1
 
     @pytest.mark.parametrize(
         ("command", "settings", "message"),

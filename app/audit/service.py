@@ -12,6 +12,7 @@ from app.core.actors import Actor
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, insert_into, insert_row
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
+from app.core.observability import telemetry
 from app.core.observability.logs import current_request_id
 from app.events.models import OutboxEvent
 
@@ -70,6 +71,7 @@ def add_event(
         insert_row(AuditEvent, values)
         return
     values |= {"type": event_type, "is_platform_actor": actor.is_operator, "data": data}
+    values |= telemetry.carried()
     insert_into((AuditEvent, OutboxEvent), values)
     notify_sequencer()
 
@@ -85,6 +87,7 @@ def announce(event_type: str, after: Mapping[str, Any], *, actor: Actor) -> None
         "before": {},
         "after": after,
         "data": None,
+        **telemetry.carried(),
     }
     insert_into((OutboxEvent,), values)
     notify_sequencer()

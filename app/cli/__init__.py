@@ -11,6 +11,7 @@ from app.cli.events import events
 from app.cli.flags import flags
 from app.cli.imports import export_file, import_file, imports
 from app.cli.jobs import jobs
+from app.cli.mcp import mcp
 from app.cli.memberships import memberships
 from app.cli.plans import plans
 from app.cli.platform_admins import platform_admins
@@ -38,6 +39,7 @@ COMMANDS = (
     import_file,
     imports,
     jobs,
+    mcp,
     memberships,
     plans,
     platform_admins,

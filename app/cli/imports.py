@@ -54,7 +54,7 @@ def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_jso
     """Import tenants, users and more from JSON Lines; - is standard input.
 
     The exit code is 1 if a line has faults. A worker continues the import if this command is
-    interrupted; --resume does it at once. docs/importing.md describes the lines.
+    interrupted; --resume does it at once. docs/guides/importing.md describes the lines.
     """
     if (file is None) == (resume is None) or (is_dry and file is None):
         raise click.UsageError("Name a file, or an import with --resume.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
+import time
 from typing import Any
 
 import click
@@ -17,27 +19,43 @@ from app.console.sign_in import LINK, link_url
 from app.core.db.transactions import transaction
 from app.dev.demo.seed import DATA, seed_demo
 from app.dev.engines.sharing import exit_on
-from app.dev.processes import check_port, serve
+from app.dev.processes import address, check_port, serve
 from app.extensions import db
+
+port_option = click.option(
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(1, 65535),
+    help="The port of `flask dev`.",
+)
 
 
 @click.command("dev")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+@port_option
+@click.option("--quiet", is_flag=True, help="Print only faults; the rest is in logs/service.log.")
 @pass_script_info
 @with_appcontext
-def dev(info: ScriptInfo, port: int) -> None:
+def dev(info: ScriptInfo, port: int, quiet: bool) -> None:
     """Run everything until Ctrl-C: database, Redis, demo data, web, worker, scheduler, sequencer, sender.
 
     LOG_LEVEL=INFO shows each request and each job.
     """
+    began = time.monotonic()
     app = info.load_app()
     require_signing_key(app.extensions["config"])
     exit_on(signal.SIGINT, signal.SIGTERM, code=0)
     check_port(port)
     flask_migrate.upgrade()
-    demo = seed_demo(only_if_new=True)
+    seed_demo(only_if_new=True)
+    link = _sign_in_link(address(port))
     db.engine.dispose()
-    serve(app, port=port, ready=lambda url: click.echo(welcome(url, demo)))
+
+    def ready() -> None:
+        if not quiet:
+            click.echo(welcome(port, link, seconds=time.monotonic() - began))
+
+    serve(app, port=port, ready=ready, quiet=quiet)
 
 
 def _sign_in_link(base_url: str) -> str:
@@ -45,39 +63,42 @@ def _sign_in_link(base_url: str) -> str:
         return link_url(base_url, sessions.create_ticket(LINK, subject=DATA["platform_subject"]))
 
 
-def welcome(url: str, demo: dict[str, Any]) -> str:
-    """The addresses, tokens and first requests to try."""
-    tenant = demo["tenants"][0]
-    as_owner = f"-H 'Authorization: Bearer {tenant['users'][0]['token']}'"
-    as_superadmin = f"-H 'Authorization: Bearer {demo['platform_token']}'"
-    merge = '-H \'Content-Type: application/json\' -d \'{"patches": {"nickname": "Ada"}}\''
-    owners = [f"  {t['slug']} (owner):\n  {t['users'][0]['token']}" for t in demo["tenants"]]
-    lines = [
-        f"\nThe service is ready: {url}",
-        f"Documentation:        {url}/docs",
-        f"Console, once within ten minutes (later: flask console link --superadmin):"
-        f"\n  {_sign_in_link(url)}",
-        f"\nTokens, for seven days:\n  superadmin:\n  {demo['platform_token']}",
-        *owners,
-        f"\nTry:\ncurl -s {url}/v1/users {as_owner}",
-        f"curl -s -X PATCH {url}/v1/users/{tenant['users'][-1]['id']}/meta_data {as_owner} {merge}",
-        f"curl -s -X PATCH '{url}/v1/tenants/{tenant['tenant_id']}/active?is_active=true'"
-        f" {as_superadmin}",
-        "\nCtrl-C stops everything.",
-    ]
-    return "\n".join(lines)
+def welcome(port: int, link: str, *, seconds: float) -> str:
+    """Eight lines: where everything is, where the tokens are, and a first request."""
+    url, folder = address(port), current_app.extensions["config"].instance_dir
+    lines = {
+        "Ready": f"after {seconds:.1f} s; the data and logs are in {folder}",
+        "Console": f"{link} (signs in once, within ten minutes)",
+        "": "another link: flask console link --superadmin",
+        "API": f"{url}/v1",
+        "Documentation": f"{url}/docs",
+        "Tokens": f'eval "$({_with_port("flask seed --env", port)})" in another terminal',
+        "First request": 'curl -s "$API/v1/users" -H "Authorization: Bearer $OWNER_TOKEN"',
+        "Stop": "Ctrl-C",
+    }
+    return "\n".join(f"{name:<15}{text}" for name, text in lines.items())
+
+
+def _with_port(command: str, port: int) -> str:
+    return command if port == 8000 else f"{command} --port {port}"
 
 
 @click.command("seed")
 @json_option
+@click.option("--env", "as_env", is_flag=True, help="Print `export` lines, for eval in a shell.")
+@port_option
 @with_appcontext
-def seed(as_json: bool) -> None:
+def seed(as_json: bool, as_env: bool, port: int) -> None:
     """Create the demo data that is missing; print its ids, with tokens for seven days."""
     require_signing_key(current_app.extensions["config"])
     flask_migrate.upgrade()
     demo = seed_demo()
     if as_json:
         print_json(demo)
+        return
+    if as_env:
+        for name, value in variables(demo, port).items():
+            click.echo(f"export {name}={shlex.quote(value or '')}")
         return
     click.echo(f"superadmin\n  {demo['platform_token']}")
     for tenant in demo["tenants"]:
@@ -86,6 +107,23 @@ def seed(as_json: bool) -> None:
             click.echo(f"  {name}  {tenant[name]}")
         for user in tenant["users"]:
             click.echo(f"  {user['role']}  {user['id']}\n    {user['token']}")
+
+
+def variables(demo: dict[str, Any], port: int) -> dict[str, str | None]:
+    """What the examples of the documentation use: the first tenant's ids, two tokens."""
+    tenant = demo["tenants"][0]
+    people = dict(zip(DATA["people"], tenant["users"], strict=True))
+    return {
+        "API": address(port),
+        "PLATFORM_TOKEN": demo["platform_token"],
+        "OWNER_TOKEN": people["owner"]["token"],
+        "TENANT_ID": tenant["tenant_id"],
+        "SUBSCRIPTION_ID": tenant["subscription_id"],
+        "FIELD_ID": tenant["field_id"],
+        "OVERRIDE_ID": tenant["override_id"],
+        "USER_ID": people["member"]["id"],
+        "MEMBERSHIP_ID": people["member"]["membership_id"],
+    }
 
 
 COMMANDS = (dev, seed)

@@ -27,7 +27,8 @@ class EventColumns:
     ``id`` is that of the audit row, if the change has one. ``tenant_id`` is
     :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for events of no tenant. ``before`` and ``after``
     are the changed columns. ``data`` are all columns after the change; it is None for a new row,
-    whose columns are in ``after``. Where they are too large for an event, all three are None.
+    whose columns are in ``after``. Where they are too large for an event, all three are None. ``traceparent`` (W3C
+    Trace Context) is the span of the request or job that made the change, ``""`` without traces.
     """
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True, sort_order=-1)
@@ -37,6 +38,7 @@ class EventColumns:
     actor: Mapped[str] = mapped_column(Text)
     is_platform_actor: Mapped[bool]
     request_id: Mapped[str] = mapped_column(Text, default="")
+    traceparent: Mapped[str] = mapped_column(Text, default="", server_default="")
     before: Mapped[dict[str, Any] | None] = mapped_column(Document)
     after: Mapped[dict[str, Any] | None] = mapped_column(Document)
     data: Mapped[dict[str, Any] | None] = mapped_column(Document)

@@ -54,10 +54,10 @@ SEQUENCE = Statement(
         "  RETURNING last_position - (SELECT count(*) FROM moved) AS given"
         ") "
         "INSERT INTO events (position, tenant_id, id, created_at, type, actor,"
-        "  is_platform_actor, request_id, before, after, data) "
+        "  is_platform_actor, request_id, traceparent, before, after, data) "
         "SELECT given + place, tenant_id, id, created_at, type, actor, is_platform_actor,"
-        "  request_id, CASE WHEN fits THEN before END, CASE WHEN fits THEN after END,"
-        "  CASE WHEN fits THEN data END "
+        "  request_id, traceparent, CASE WHEN fits THEN before END,"
+        "  CASE WHEN fits THEN after END, CASE WHEN fits THEN data END "
         "FROM placed, feed"
     ),
     prepare=False,

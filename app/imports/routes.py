@@ -31,7 +31,7 @@ EXAMPLE = (
 )
 BODY = {
     "required": True,
-    "description": "JSON Lines, at most 50 MiB; docs/importing.md describes the lines.",
+    "description": "JSON Lines, at most 50 MiB; docs/guides/importing.md describes the lines.",
     "content": {
         MEDIA_TYPE: {
             "schema": {"type": "string", "format": "binary", "minLength": 1},

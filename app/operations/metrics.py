@@ -1,6 +1,6 @@
 """The metrics that Prometheus collects: requests, jobs, workers, connections, what needs attention.
 
-docs/running.md lists them, with the alerts to set.
+docs/operations/observability.md lists them, with the alerts to set.
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ def attempt(work: Work) -> Result:
     delivery, event = work.delivery, work.event
     logs.resume_request(event.request_id if event is not None else "")
     logs.add_facts(event_id=PREFIX + delivery.event_id.hex, delivery_id=str(delivery.id))
-    with telemetry.job_span("webhook_delivery", {}, endpoint_id=str(delivery.endpoint_id)):
+    cause = {"traceparent": event.traceparent} if event is not None else {}
+    with telemetry.job_span("webhook_delivery", cause, endpoint_id=str(delivery.endpoint_id)):
         started = time.monotonic()
         try:
             result = _send(work)

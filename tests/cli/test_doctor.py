@@ -184,7 +184,7 @@ class TestDoctor:
             cursor.execute(f"ALTER ROLE {APPLICATION_ROLE} RESET {name}")
 
         assert (findings["statement log"]["found"], code) == (setting, 1)
-        assert "docs/running.md" in findings["statement log"]["fix"]
+        assert "docs/operations/running.md" in findings["statement log"]["fix"]
 
     def test_finds_missing_migrations(self, app, environment, instance, empty_database):
         url = instance.database_url(database=empty_database)

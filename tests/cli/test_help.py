@@ -16,7 +16,7 @@ from tests.webhooks.sending import all_rows
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
     "audit tail", "custom-fields delete", "dev", "export", "flags delete-override",
-    "flags delete-preset", "jobs scheduler", "jobs sender", "jobs sequencer", "jobs worker",
+    "flags delete-preset", "jobs scheduler", "jobs sender", "jobs sequencer", "jobs worker", "mcp",
     "platform-admins remove", "tenants export", "tenants free-idp-org-id", "users export",
 }  # fmt: skip
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)

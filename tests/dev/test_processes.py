@@ -3,13 +3,11 @@
 import json
 import os
 import re
-import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -18,72 +16,8 @@ import pytest
 
 from app.dev.processes import PROJECT
 from tests.dev.engines.test_sharing import eventually, processes_of, temporary_folder
-
-FLASK = [sys.executable, "-m", "flask", "--app", "wsgi"]
-CONFIGURED = ("DATABASE_URL", "MIGRATION_DATABASE_URL", "REDIS_URL", "INSTANCE_DIR")
-READY_SECONDS = 120
-
-
-def environment(folder: Path) -> dict[str, str]:
-    plain = {name: value for name, value in os.environ.items() if name not in CONFIGURED}
-    return {**plain, "INSTANCE_DIR": str(folder)}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def flask(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run another command of the same folder."""
-    return subprocess.run(
-        [*FLASK, *words],
-        cwd=PROJECT,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=READY_SECONDS,
-    )
-
-
-class Dev:
-    """A running `flask dev`; ``printed`` is what it has said on standard output."""
-
-    def __init__(self, folder: Path, port: int) -> None:
-        self.folder = folder
-        self.url = f"http://127.0.0.1:{port}"
-        self._log = (folder.parent / "dev.log").open("ab")
-        self.process = subprocess.Popen(
-            [*FLASK, "dev", "--port", str(port)],
-            cwd=PROJECT,
-            env=environment(folder),
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-        self.printed = ""
-        for line in self.process.stdout:
-            self.printed += line
-            if line.startswith("Ctrl-C"):
-                return
-        pytest.fail((folder.parent / "dev.log").read_text())
-
-    @property
-    def curl_lines(self) -> list[str]:
-        return [line for line in self.printed.splitlines() if line.startswith("curl ")]
-
-    def service(self) -> list[psutil.Process]:
-        """The processes it has started, but for PostgreSQL and Redis."""
-        started = psutil.Process(self.process.pid).children(recursive=True)
-        return [process for process in started if process not in processes_of(self.folder)]
-
-    def end(self, how: signal.Signals) -> int:
-        self.process.send_signal(how)
-        code = self.process.wait(60)
-        self.process.stdout.close()
-        self._log.close()
-        return code
+from tests.dev.running import FLASK, Dev, environment, flask, running_dev
+from tests.ports import free_port
 
 
 def commands_of(parent: psutil.Process) -> list[list[str]]:
@@ -101,45 +35,58 @@ def is_alive(process: psutil.Process) -> bool:
     return False
 
 
-@contextmanager
-def running_dev(folder: Path, port: int) -> Iterator[Dev]:
-    dev = Dev(folder, port)
-    try:
-        yield dev
-    finally:
-        if dev.process.poll() is None:
-            dev.end(signal.SIGTERM)
-
-
 @pytest.fixture(scope="module")
 def dev() -> Iterator[Dev]:
     with temporary_folder() as folder, running_dev(folder, free_port()) as dev:
         yield dev
 
 
+def shown(dev: Dev, name: str) -> str:
+    """What a line of the start says."""
+    return re.search(rf"^{name} +(.+)$", dev.printed, re.MULTILINE)[1]
+
+
 class TestRunning:
-    def test_prints_where_it_is_and_tokens_that_work(self, dev):
-        tokens = re.findall(r"^  (eyJ\S+)$", dev.printed, re.MULTILINE)
+    def test_prints_eight_lines_with_addresses_that_answer(self, dev):
+        link = shown(dev, "Console").split()[0]
         answers = [
-            httpx.get(f"{dev.url}/v1/users", headers={"Authorization": f"Bearer {token}"})
-            for token in tokens
+            httpx.get(address, follow_redirects=True).status_code
+            for address in (shown(dev, "Documentation"), link)
         ]
 
-        assert dev.url in dev.printed
-        assert f"{dev.url}/docs" in dev.printed
-        assert [answer.status_code for answer in answers] == [200, 200, 200]
+        assert len(dev.printed.splitlines()) == 8
+        assert shown(dev, "API") == f"{dev.url}/v1"
+        assert str(dev.folder) in shown(dev, "Ready")
+        assert answers == [200, 200]
 
-    def test_the_curl_lines_work_as_pasted(self, dev):
+    def test_the_printed_commands_work_as_pasted(self, dev):
+        tokens, request = shown(dev, "Tokens").partition(" in ")[0], shown(dev, "First request")
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+        done = subprocess.run(
+            ["bash", "-c", f"{tokens}\n{request}"],
+            cwd=PROJECT,
+            env={**environment(dev.folder), "PATH": path},
+            capture_output=True,
+            text=True,
+        )
+
+        assert len(json.loads(done.stdout)["data"]) == 5
+        assert done.stderr == ""
+
+    def test_the_variables_are_of_the_first_tenant(self, dev):
+        ids = [name for name in dev.variables if name.endswith("_ID")]
         answers = [
-            subprocess.run(shlex.split(line), capture_output=True, text=True, check=True).stdout
-            for line in dev.curl_lines
+            httpx.get(
+                f"{dev.url}/v1/users", headers={"Authorization": f"Bearer {dev.variables[one]}"}
+            )
+            for one in ("OWNER_TOKEN", "PLATFORM_TOKEN")
         ]
 
-        assert len(answers) == 3
-        assert all("data" in json.loads(answer) for answer in answers)
-
-    def test_says_only_its_result_on_standard_output(self, dev):
-        assert [line for line in dev.printed.splitlines() if line.startswith(("{", "["))] == []
+        assert dev.variables["API"] == dev.url
+        assert all(dev.variables[name] for name in ids)
+        assert [answer.status_code for answer in answers] == [200, 200]
+        assert dev.variables["USER_ID"] in answers[0].text
 
     def test_other_commands_talk_to_the_same_engines(self, dev):
         token = flask(dev.folder, "tokens", "issue", "--user", "owner@acme.example").stdout.strip()
@@ -170,22 +117,23 @@ class TestEnding:
         port = free_port()
         with temporary_folder() as folder:
             with running_dev(folder, port) as dev:
-                change = shlex.split(dev.curl_lines[1])
-                subprocess.run(change, capture_output=True, check=True)
+                owner = {"Authorization": f"Bearer {dev.variables['OWNER_TOKEN']}"}
+                user = f"{dev.url}/v1/users/{dev.variables['USER_ID']}"
+                httpx.patch(
+                    f"{user}/meta_data", headers=owner, json={"patches": {"nickname": "Ada"}}
+                )
                 killed = dev.service()
 
                 dev.end(signal.SIGKILL)
 
                 assert eventually(lambda: not any(map(is_alive, killed)), seconds=60)
-            with running_dev(folder, port) as dev:
-                shown = subprocess.run(
-                    shlex.split(dev.curl_lines[0]), capture_output=True, text=True, check=True
-                )
+            with running_dev(folder, port, "--quiet") as dev:
+                stored = httpx.get(user, headers=owner).json()["data"]
                 stopped = dev.service()
                 code = dev.end(signal.SIGINT)
 
-            users = json.loads(shown.stdout)["data"]
-            assert any(user["meta_data"].get("nickname") == "Ada" for user in users)
+            assert stored["meta_data"]["nickname"] == "Ada"
+            assert dev.log.read_text() == ""
             assert code == 0
             assert len(killed) > 6
             assert not any(map(is_alive, stopped))

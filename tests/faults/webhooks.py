@@ -37,7 +37,8 @@ from tests import factories
 from tests.database import query
 from tests.faults import _worker
 from tests.faults._engines import PrivateEngines, private_engines
-from tests.running.serving import HOST, answers, free_port, running, wait_until
+from tests.ports import free_port
+from tests.running.serving import HOST, answers, running, wait_until
 
 MESSAGES = 50
 THREADS = 6
@@ -164,7 +165,7 @@ def _installation() -> Iterator[_Installation]:
     settings = {
         "IDP_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
         "EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
-        "WEB_CONCURRENCY": "2",
+        "WEB_PROCESSES": "2",
     }
     with private_engines(**settings) as engines:
         found, environment = _Installation(engines), engines.environment

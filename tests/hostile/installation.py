@@ -29,6 +29,7 @@ from app.dev.environment import development_environment
 from app.dev.processes import PROJECT
 from app.extensions import db
 from tests import factories
+from tests.ports import free_port
 
 SECRET = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
 STATEMENT_TIMEOUT = 1
@@ -36,7 +37,7 @@ REDIS_TIMEOUT = 1
 WORKERS, THREADS = 2, 4
 SETTINGS = {
     "LOG_LEVEL": "INFO",
-    "WEB_CONCURRENCY": str(WORKERS),
+    "WEB_PROCESSES": str(WORKERS),
     "DB_POOL_SIZE": str(THREADS),
     "DB_POOL_TIMEOUT": "2",
     "DB_CONNECT_TIMEOUT": "2",
@@ -180,12 +181,6 @@ def processes_of(engine: Server) -> list[psutil.Process]:
     first = engine.process()
     assert first is not None
     return [first, *first.children(recursive=True)]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def is_open(port: int) -> bool:

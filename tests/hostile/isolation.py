@@ -27,7 +27,8 @@ from app.dev.engines.instance import APPLICATION_ROLE
 from app.extensions import db
 from app.users.models import User
 from tests import factories
-from tests.hostile.installation import Installation, free_port
+from tests.hostile.installation import Installation
+from tests.ports import free_port
 
 THREADS, CONNECTIONS = 16, 2
 MARK = re.compile(rb"mark-(\d+)\.")

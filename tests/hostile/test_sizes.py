@@ -18,8 +18,9 @@ from app.core.validation.messages import MAX_ANSWER
 from app.custom_fields.service import MAX_EMAIL_FIELDS
 from tests.custom_fields.fields import create_field
 from tests.hostile.document import Document, Operation, Place
-from tests.hostile.installation import Installation, bound, free_port
+from tests.hostile.installation import Installation, bound
 from tests.hostile.world import World, create_world
+from tests.ports import free_port
 
 STRIDE = 5  # of all wrong bodies; it shares no factor with the number of fragments
 WARM_UP = 64  # every fragment twice; each thread keeps the memory that it has needed once

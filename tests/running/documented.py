@@ -1,4 +1,4 @@
-"""What docs/running.md tells to do, taken out of it, so that the tests do just that."""
+"""What the pages of docs/operations tell to do, so that the tests do just that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, Instance
 from app.dev.engines.postgres import connect
 from tests.running.serving import PROJECT
 
-DOCS = PROJECT / "docs"
+DOCS = PROJECT / "docs" / "operations"
 
 
 def file(name: str) -> str:
@@ -20,10 +20,15 @@ def file(name: str) -> str:
     return (DOCS / name).read_text()
 
 
-def blocks(language: str, heading: str) -> list[str]:
-    """The code of one section."""
-    section = file("running.md").split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+def blocks(language: str, page: str, heading: str | None = None) -> list[str]:
+    """The code of a page, or of one of its sections."""
+    text = file(page) if heading is None else section(page, heading)
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def section(page: str, heading: str) -> str:
+    """The text of one section."""
+    return file(page).split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def superuser(instance: Instance, database: str = DATABASE) -> connection:
@@ -41,7 +46,7 @@ def execute(instance: Instance, statement: str) -> None:
 @contextmanager
 def role_settings(instance: Instance) -> Iterator[None]:
     """The settings that PgBouncer needs the role to have, for as long as the block."""
-    (statements,) = blocks("sql", "PgBouncer")
+    (statements,) = blocks("sql", "running.md", "PgBouncer")
     execute(instance, statements)
     yield
     execute(instance, f"ALTER ROLE {APPLICATION_ROLE} RESET ALL")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.ports import free_port
 
 PROJECT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
@@ -28,12 +29,6 @@ def program(name: str, *packages: str) -> str:
             f"{name} is not installed (on Debian: apt install {' '.join(packages) or name})"
         )
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
 
 
 @contextmanager
@@ -67,7 +62,7 @@ def web_server(
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """``gunicorn wsgi:app`` with further ``options``, ready, and its port."""
     port = free_port()
-    environ = {**environment, "WEB_CONCURRENCY": str(workers), "PORT": str(port)}
+    environ = {**environment, "WEB_PROCESSES": str(workers), "PORT": str(port)}
     command = [sys.executable, "-m", "gunicorn", "wsgi:app", f"--bind={HOST}:{port}", *options]
     log = folder / f"web-{port}.log"
     with running(command, environ=environ, log=log) as process:

@@ -1,4 +1,4 @@
-"""Backup and restore, by the commands of docs/running.md."""
+"""Backup and restore, by the commands of docs/operations/backup.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TestBackup:
             create_member(create_tenant(), role="owner")
         before = counts(instance, "controlplane")
         documented.execute(instance, f"CREATE DATABASE restored OWNER {OWNER_ROLE}")
-        backup, restore = documented.blocks("sh", "Backup and restore")
+        backup, restore = documented.blocks("sh", "backup.md")
         environ = {
             **os.environ,
             "PATH": f"{program('pg_dump').parent}:{os.environ['PATH']}",

@@ -1,4 +1,4 @@
-"""Behind nginx, as docs/nginx.conf sets it up: slow clients hold nobody up."""
+"""Behind nginx, as docs/operations/nginx.conf sets it up: slow clients hold nobody up."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import pytest
 
 from app.core.http.rate_counts import INTERVAL
 from tests.factories import create_member, create_tenant
+from tests.ports import free_port
 from tests.running import documented
-from tests.running.serving import HOST, answers, free_port, program, running, wait_until, web_server
+from tests.running.serving import HOST, answers, program, running, wait_until, web_server
 
 SLOW = 400
 QUICK = 200

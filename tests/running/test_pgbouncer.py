@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode, as docs/running.md sets it up."""
+"""Behind PgBouncer in transaction mode, as docs/operations/running.md sets it up."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from app import create_app
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, Instance
 from app.extensions import db
 from tests.factories import create_member, create_tenant
+from tests.ports import free_port
 from tests.running import documented
-from tests.running.serving import HOST, free_port, program, running, wait_until, web_server
+from tests.running.serving import HOST, program, running, wait_until, web_server
 
 SERVER_CONNECTIONS = 3
 

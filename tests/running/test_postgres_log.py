@@ -1,4 +1,4 @@
-"""The settings of docs/running.md that keep personal data out of PostgreSQL's log."""
+"""The settings of docs/operations/running.md that keep personal data out of PostgreSQL's log."""
 
 import json
 
@@ -33,7 +33,7 @@ def finding(environment):
 class TestPostgresLog:
     def test_the_documented_settings_satisfy_the_doctor(self, app, instance, environment, defaults):
         before = finding(environment)
-        (statements,) = documented.blocks("sql", "PostgreSQL's log")
+        (statements,) = documented.blocks("sql", "running.md", "PostgreSQL's log")
         for statement in statements.strip().splitlines():
             documented.execute(instance, statement)
         after = finding(environment)
@@ -43,7 +43,7 @@ class TestPostgresLog:
         assert after["ok"]
 
     def test_the_doctor_finds_auto_explain(self, app, instance, environment, defaults):
-        (statements,) = documented.blocks("sql", "PostgreSQL's log")
+        (statements,) = documented.blocks("sql", "running.md", "PostgreSQL's log")
         role = f"ALTER ROLE {APPLICATION_ROLE} SET"
         for statement in (
             *statements.strip().splitlines(),

@@ -16,7 +16,8 @@ import pytest
 
 from app.webhooks.signatures.sending import sign
 from tests.factories import create_member, create_tenant, platform_token
-from tests.running.serving import HOST, PROJECT, answers, free_port, running, wait_until
+from tests.ports import free_port
+from tests.running.serving import HOST, PROJECT, answers, running, wait_until
 
 PROGRAMS = Path(sys.executable).parent
 
@@ -30,7 +31,7 @@ def lines() -> dict[str, str]:
 @pytest.fixture
 def environ(app, environment) -> dict[str, str]:
     path = f"{PROGRAMS}:{os.environ['PATH']}"
-    return {**os.environ, **environment, "PATH": path, "WEB_CONCURRENCY": "1"}
+    return {**os.environ, **environment, "PATH": path, "WEB_PROCESSES": "1"}
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def processes(environ, tmp_path: Path) -> Iterator[tuple[list[int], psutil.Proce
     commands["web"] += f" --bind={HOST}:$PORT"  # or everybody on the network could reach the test
     procfile = tmp_path / "Procfile"
     procfile.write_text("".join(f"{name}: {command}\n" for name, command in commands.items()))
-    port = free_port()
+    port = free_port(in_a_row=2)
     ports = [port, port + 1]
     counts = ",".join(f"{name}=2" for name in commands)
     honcho = [str(PROGRAMS / "honcho"), "start", "-f", str(procfile), "-d", str(PROJECT)]

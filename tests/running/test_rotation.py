@@ -1,4 +1,4 @@
-"""Another database role in the place of the first, by the statements of docs/running.md."""
+"""Another database role in the place of the first, by the statements of docs/operations/secrets.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def people(app) -> tuple[Any, str]:
 @pytest.fixture
 def rotated(people, environment, instance: Instance) -> Iterator[dict[str, str]]:
     """The service's environment with the second role; the first may not log in any more."""
-    statements = documented.blocks("sql", "Keys and secrets")[0]
+    statements = documented.blocks("sql", "secrets.md")[0]
     try:
         for statement in statements.replace("PASSWORD '…' ", "").split(";\n"):
             if statement.strip():

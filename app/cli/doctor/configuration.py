@@ -56,8 +56,10 @@ def _metrics(config: Config) -> Finding:
 
 def listening_beyond_loopback() -> str | None:
     """The first address beyond loopback that gunicorn listens on with this environment, or None."""
-    # gunicorn.config reads WEB_CONCURRENCY when it is imported; app.config has checked it by now.
-    from gunicorn.config import Config as GunicornConfig
+    try:
+        from gunicorn.config import Config as GunicornConfig
+    except ValueError as fault:  # it reads WEB_CONCURRENCY when it is imported
+        raise click.ClickException(f"gunicorn cannot start: {fault}") from None
 
     gunicorn = GunicornConfig()
     options = gunicorn.parser().parse_args(gunicorn.get_cmd_args_from_env())

@@ -31,8 +31,8 @@ LARGEST_LAG = 10_000  # events without deliveries
 OLDEST_POSTGRESQL = 16
 SHOWN = 10  # tenants, and fields of each, in one finding
 MIGRATE = "Run flask db upgrade."
-SEE_POOLING = "see docs/running.md on PgBouncer."
-SEE_LOG = "see docs/running.md on PostgreSQL's log."
+SEE_POOLING = "see docs/operations/running.md on PgBouncer."
+SEE_LOG = "see docs/operations/running.md on PostgreSQL's log."
 
 ROLE = Statement(
     "doctor.role",

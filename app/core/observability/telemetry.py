@@ -47,13 +47,13 @@ def start(app: Flask, config: Config) -> None:
 
 
 def carried() -> dict[str, str]:
-    """The trace of the current request, for the ``meta`` of a job."""
+    """The current span as ``{"traceparent": …}``, for what it causes; empty without traces."""
     tracing = _tracing()
     return tracing.carried() if tracing else {}
 
 
 def job_span(name: str, meta: Mapping[str, Any], **attributes: str) -> AbstractContextManager[None]:
-    """One span around a job, in the trace that ``meta`` names."""
+    """One span around a job, in the trace of the ``traceparent`` in ``meta``."""
     tracing = _tracing()
     return tracing.job_span(name, meta, attributes) if tracing else nullcontext()
 

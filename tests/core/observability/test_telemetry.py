@@ -27,8 +27,10 @@ from app.core.observability import telemetry
 from app.core.observability.logs import JsonFormatter
 from app.extensions import db
 from tests.core.observability.collectors import Collector, collector, values
-from tests.factories import create_member, create_tenant
+from tests.factories import create_member, create_tenant, platform_token
 from tests.running.serving import HOST, PROJECT, web_server
+from tests.webhook_deliveries.receiving import receiver, sender, wait_until
+from tests.webhook_endpoints.support import create_endpoint
 
 CANARY = "canary7f3a"
 BUILD = "app.custom_fields.jobs.sync_search_index"
@@ -260,6 +262,28 @@ class TestTraces:
             assert span.parent_span_id == request.span_id
             assert str(user.id).encode() not in span.SerializeToString()
         assert "/* users.get */ SELECT" in values(statements[1])["db.query.text"]
+
+    def test_lead_from_a_change_to_its_delivery(self, traced, watched, api):
+        trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+        headers = {
+            "Authorization": f"Bearer {platform_token()}",
+            "traceparent": f"00-{trace_id}-00f067aa0ba902b7-01",
+        }
+        body = {"name": "Traced", "idp_org_id": "org_traced"}
+
+        with receiver() as hook:
+            create_endpoint(api, url=hook.url, types=["tenant.created"])
+            traced.test_client().post("/v1/tenants", json=body, headers=headers)
+            api.sequence()
+            with sender(traced):
+                wait_until(lambda: hook.received)
+        telemetry.flush(traced)
+
+        spans = requests_and_jobs(watched)
+        change, delivery = spans["POST /v1/tenants"], spans["webhook_delivery"]
+        sent = hook.received[0].headers["traceparent"]
+        assert (delivery.trace_id.hex(), delivery.parent_span_id) == (trace_id, change.span_id)
+        assert sent.startswith(f"00-{trace_id}-{delivery.span_id.hex()}-")
 
     def test_show_a_failure_by_its_kind_alone(self, traced, watched):
         post_failing(traced, "failed-request")

@@ -1,0 +1,44 @@
+"""docs/reference/commands.md: the help of every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from app.dev.reference.markdown import page
+
+INTRODUCTION = """\
+`flask COMMAND --help` prints the same text. Results go to standard output; logs, progress and questions go to standard error. A command that fails ends with an exit code other than 0. `--json` prints JSON for scripts. The audit trail records a command as `cli:` and the name of the operating system's user.
+
+`flask db upgrade` runs the migrations."""
+WIDTH = 80  # columns, as a terminal
+
+
+def render(commands: Sequence[click.Command]) -> str:
+    """The page: a section for each command or group, in the alphabet's order."""
+    parts: list[str] = []
+    for command in sorted(commands, key=lambda one: one.name or ""):
+        parts.append(f"## flask {command.name}")
+        if isinstance(command, click.Group):
+            parts.append(command.get_short_help_str(limit=200))
+        for words, one in named(command, f"flask {command.name}"):
+            if one is not command:
+                parts.append(f"### {words}")
+            parts.append(f"```text\n{help_of(words, one)}\n```")
+    return page("Commands", INTRODUCTION, *parts)
+
+
+def named(command: click.Command, words: str) -> Iterator[tuple[str, click.Command]]:
+    """The command, or all commands of the group, by their words."""
+    if not isinstance(command, click.Group):
+        yield words, command
+        return
+    for name, one in sorted(command.commands.items()):
+        yield from named(one, f"{words} {name}")
+
+
+def help_of(words: str, command: click.Command) -> str:
+    """What ``--help`` prints."""
+    with click.Context(command, info_name=words, terminal_width=WIDTH) as context:
+        return command.get_help(context)

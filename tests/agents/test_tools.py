@@ -1,0 +1,63 @@
+"""The tools that are made of the OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+
+import jsonschema
+import pytest
+
+from app.agents.tools import operations
+from tests import document
+
+NOT_JSON = {"POST /v1/imports"}  # it takes a file
+
+
+@pytest.fixture(scope="module")
+def tools(app):
+    return {one.name: one for one in operations(app)}
+
+
+def test_are_all_operations_that_take_a_credential_and_json(app, tools):
+    served = app.test_client().get("/openapi.json").get_json()
+    offered = {f"{one.method.upper()} {one.path}" for one in tools.values()}
+
+    assert (
+        offered
+        == {one.name for one in document.operations(served) if one.permission is not None}
+        - NOT_JSON
+    )
+
+
+def test_have_names_that_clients_accept(tools):
+    assert [name for name in tools if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name)] == []
+
+
+def test_have_schemas_that_stand_alone(tools):
+    for one in tools.values():
+        jsonschema.Draft202012Validator.check_schema(one.input_schema)
+        assert "#/components" not in str(one.input_schema)
+        for name in re.findall(r"#/\$defs/(\w+)", str(one.input_schema)):
+            assert name in one.input_schema["$defs"]
+
+
+def test_quote_what_stands_in_the_path(tools):
+    (lift,) = [one for one in tools.values() if one.path.endswith("/suppressions/{address}")]
+
+    sent = lift.request({"address": "a/../b?c@example.com"})
+
+    assert sent["path"].endswith("/suppressions/a%2F..%2Fb%3Fc%40example.com")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [({"limitt": 1}, "no argument limitt"), ({}, "needs tenant_id")]
+)
+def test_refuse_arguments_that_make_no_request(tools, arguments, message):
+    (get,) = [
+        one
+        for one in tools.values()
+        if (one.method, one.path) == ("get", "/v1/tenants/{tenant_id}")
+    ]
+
+    with pytest.raises(ValueError, match=message):
+        get.request(arguments)

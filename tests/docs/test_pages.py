@@ -1,0 +1,130 @@
+"""What holds for every page: its length, its links, its blocks that are not run."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+import yaml
+
+from app import create_app
+from app.config import SETTINGS
+from tests.docs.pages import PAGES, PROJECT, README, Block, anchors, blocks, links, name_of
+
+RUN = {"sh", "python", "ts"}
+"""Languages whose blocks test_examples runs."""
+CHECKED = {"json", "yaml", "ini", "sql", "text"}
+REQUIRED = {
+    "DATABASE_URL": "postgresql://127.0.0.1/controlplane",
+    "REDIS_URL": "redis://127.0.0.1",
+    "JWT_ISSUER": "https://id.example.com/",
+    "JWT_AUDIENCE": "controlplane",
+    "JWT_JWKS_URL": "https://id.example.com/jwks.json",
+    "JWT_PUBLIC_KEY": "",
+}
+ALL = [block for page in PAGES for block in blocks(page)]
+
+
+def in_language(*languages: str) -> list[Block]:
+    return [block for block in ALL if block.language in languages]
+
+
+def place(block: Block) -> str:
+    return block.place
+
+
+class TestReadme:
+    def test_has_at_most_1200_words(self):
+        assert len(README.read_text().split()) <= 1200
+
+    def test_its_command_runs_the_tests(self):
+        assert "python -m pytest\n" in README.read_text()
+        assert '"$python" -m pytest\n' in (PROJECT / ".ci" / "run").read_text()
+
+
+class TestLinks:
+    @pytest.mark.parametrize("page", PAGES, ids=name_of)
+    def test_lead_to_a_file_and_a_heading_that_exist(self, page):
+        broken = []
+        for target in links(page):
+            path, _, anchor = unquote(target).partition("#")
+            file = (page.parent / path).resolve() if path else page
+            if target.startswith("https://"):
+                continue
+            if not file.is_file() or (anchor and anchor not in anchors(file)):
+                broken.append(target)
+
+        assert broken == []
+
+    def test_every_page_is_in_the_navigation(self):
+        navigation = (PROJECT / "mkdocs.yml").read_text()
+
+        missing = [
+            page for page in PAGES[1:] if str(page.relative_to(PROJECT / "docs")) not in navigation
+        ]
+
+        assert missing == []
+
+
+class TestBlocks:
+    def test_each_has_a_language_that_is_run_or_checked(self):
+        assert [block.place for block in ALL if block.language not in RUN | CHECKED] == []
+
+    @pytest.mark.parametrize("block", in_language("json"), ids=place)
+    def test_json_can_be_parsed(self, block):
+        try:
+            json.loads(block.code)
+        except ValueError:  # JSON Lines
+            assert all(json.loads(line) for line in block.code.splitlines())
+
+    @pytest.mark.parametrize("block", in_language("yaml"), ids=place)
+    def test_yaml_can_be_parsed(self, block):
+        assert yaml.safe_load(block.code)
+
+    @pytest.mark.parametrize("block", in_language("ini"), ids=place)
+    def test_settings_and_units_are_valid(self, block, tmp_path):
+        if block.code.startswith("[Unit]"):
+            check_unit(block.code, tmp_path)
+        else:
+            check_settings(block.code)
+
+    def test_sql_is_run_by_the_tests_of_running(self):
+        sources = "".join(path.read_text() for path in (PROJECT / "tests/running").glob("*.py"))
+        run_elsewhere = [
+            block
+            for block in in_language("sql")
+            if Path(block.page).name in sources or "CREATE DATABASE" in block.code
+        ]
+
+        assert run_elsewhere == in_language("sql")
+
+
+def check_settings(text: str) -> None:
+    """Each variable exists, and the service accepts its value."""
+    given = dict(line.split("=", 1) for line in text.splitlines())
+    assert given.keys() <= SETTINGS.keys()
+    create_app({**REQUIRED, **given}, with_commands=False, quiet=True)
+
+
+def check_unit(text: str, folder: Path) -> None:
+    """systemd accepts the unit; without systemd, it has a known form."""
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str
+    parser.read_string(text)
+    command = parser["Service"]["ExecStart"].split()
+    assert (Path(command[0]).parent, parser["Service"]["User"]) == (
+        Path("/opt/controlplane/.venv/bin"),
+        "controlplane",
+    )
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("the unit was parsed, but systemd-analyze is not installed")
+    unit = folder / "unit@.service"
+    unit.write_text(text.replace("/opt/controlplane/.venv/bin/", f"{shutil.which('env')} "))
+    done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
