@@ -226,6 +226,9 @@ class TestDropping:
 
         assert trail.rows(PLACES) == [("partitions.audit_events_default", 1)]
 
+    def test_drops_nothing_where_no_row_can_be_so_old(self, app):
+        assert database.query("SELECT drop_audit_partition(36500) AS name") == [(None,)]
+
     def test_waits_a_moment_for_a_lock_and_then_for_the_next_run(self, trail):
         trail.end_first(utcnow() - timedelta(days=41))
         with closing(trail.connect()) as reader, reader.cursor() as cursor:
