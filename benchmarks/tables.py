@@ -67,6 +67,7 @@ ALTER TABLE audit_events ATTACH PARTITION partitions.audit_events_{month}
     TO (first_id_of(pg_temp.month(1 - {month})));
 """
 ADD_EVENTS = """
+DELETE FROM events;
 INSERT INTO events (position, tenant_id, id, created_at, type, actor, is_platform_actor, request_id,
     before, after, data)
 SELECT (SELECT last_position FROM event_feed) + row_number() OVER (ORDER BY id), tenant_id, id,

@@ -9,7 +9,7 @@ from app.core.db import tenancy
 from app.core.db.transactions import transaction
 
 LEAST, FIRST, MOST = 10, 100, 5_000  # rows of a batch
-WANTED_SECONDS = 0.03  # of a batch; a disk that is busy for a moment still leaves it below 0.1
+WANTED_SECONDS = 0.02  # of a batch; a disk that is busy for a moment still leaves it below 0.1
 
 
 def delete_in_batches(delete: Callable[[int], int]) -> int:
