@@ -304,7 +304,7 @@ class Config:
         _rate, "60000/minute", "requests of one platform credential, over all endpoints"
     )
     ratelimit_scim: str = _setting(
-        _rate, "12000/minute", "requests of one SCIM connection's credential"
+        _rate, "12000/minute", "requests of one SCIM connection, with all of its tokens"
     )
     ratelimit_failed_auth: str = _setting(
         _rate, "1000/minute", "failed authentications from one address"

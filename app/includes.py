@@ -32,6 +32,11 @@ class TenantSummarySchema(Schema):
     """Whose row it is."""
 
     examples = {"slug": "acme-ltd", "name": "Acme Ltd", "plan_name": "growth"}
+    descriptions = {
+        "slug": "The tenant's slug.",
+        "name": "The tenant's name.",
+        "is_active": "False: the tenant is suspended.",
+    }
 
     id = Uuid(required=True)
     slug = Str(required=True)

@@ -29,14 +29,26 @@ EXAMPLES = {
     "change": "Give the member a role that has it: owner, admin, billing.",
     "row_id": None,
 }
+DESCRIPTIONS = {
+    "permission": "The permission that the request needs.",
+    "allowed": "Whether the request would be allowed.",
+    "decided_by": "The step that decides.",
+    "steps": "The steps, in their order.",
+    "step": "The step's name.",
+    "found": "What the step found, in one sentence.",
+    "tenant_id": "The tenant of the request; null without one.",
+}
 
 
 class AccessQuerySchema(Schema):
     """Whose access to what."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    permission = Choice(Permission, required=True)
+    permission = Choice(
+        Permission, required=True, metadata={"description": "The permission that is asked about."}
+    )
     subject = Str(
         min_length=1,
         max_length=MAX_CLAIM,
@@ -67,6 +79,7 @@ class StepSchema(Schema):
     """One step of the decision."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     step = Choice(StepName, required=True)
     outcome = Choice(
@@ -89,6 +102,7 @@ class ExplanationSchema(Schema):
     """The answer that a request would get, and the steps that lead to it."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     permission = Choice(Permission, required=True)
     allowed = Bool(required=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.auth.permissions import Permission
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, ListOf, Str, Uuid
 from app.core.validation.schemas import Schema
 
@@ -16,12 +16,20 @@ EXAMPLES = {
     "expires_at": None,
     "secret": "sk_…",
 }
+DESCRIPTIONS = {
+    "name": "A name for people.",
+    "prefix": "The beginning of the secret, to recognise the key by.",
+    "permissions": "What the key may do.",
+    "expires_at": "When the key expires (UTC); null: never.",
+    "revoked_at": "When the key was revoked (UTC); null if it was not.",
+}
 
 
 class ApiKeySchema(Schema):
     """A key without its secret; ``prefix`` is the beginning of the secret."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -45,6 +53,7 @@ class ApiKeyCreatedSchema(ApiKeySchema):
     """A new key with its secret, which no other answer shows."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     secret = Str(
         metadata={"description": "Absent if the answer is replayed for an Idempotency-Key."}
@@ -55,6 +64,7 @@ class ApiKeyCreateSchema(Schema):
     """A new key."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     name = Str(required=True, min_length=1, max_length=255)
     permissions = ListOf(Choice(Permission), required=True)
@@ -66,8 +76,12 @@ class ApiKeyCreateSchema(Schema):
 class ApiKeyQuerySchema(PageQuerySchema):
     """Filters of the list of keys."""
 
-    tenant_id = Uuid()
-    is_active = Bool(metadata={"description": "Neither revoked nor expired."})
+    tenant_id = Uuid(metadata=ONE_TENANT)
+    is_active = Bool(
+        metadata={
+            "description": "Only keys that are neither revoked nor expired, or only the others."
+        }
+    )
 
 
 class KeyOwnerSchema(Schema):

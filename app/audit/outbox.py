@@ -61,6 +61,7 @@ EVENT_TYPES = {
             "trial.ended",
             "trial.ending",
             "user.created",
+            "user.directory_updated",
             "user.erased",
             "user.meta_data_patched",
             "user.updated",

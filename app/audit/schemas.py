@@ -6,7 +6,7 @@ from typing import Any
 
 from app.core.db.pages import ListOrder
 from app.core.db.tenancy import PLATFORM_TENANT_ID
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Choice, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
 
@@ -19,6 +19,11 @@ EXAMPLES = {
     "before": {"first_name": "Ada"},
     "after": {"first_name": "Augusta"},
     "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+}
+DESCRIPTIONS = {
+    "tenant_id": "The tenant whose row it is; null for a row of no tenant.",
+    "target_type": "What was changed, such as `user`.",
+    "target_id": "The id of the row that was changed.",
 }
 
 
@@ -33,6 +38,7 @@ class AuditEventSchema(Schema):
     """One recorded change; ``tenant_id`` is null for a row of no tenant."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -55,12 +61,13 @@ class AuditQuerySchema(PageQuerySchema):
     """Filters of the audit trail."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    tenant_id = Uuid()
-    target_type = Str(metadata={"description": "The first part of the action, such as `user`."})
-    target_id = Str()
-    actor = Str(metadata={"description": "A user's id, `platform:…`, `key:…` or `system:…`."})
-    action = Str(metadata={"description": "Such as `user.meta_data_patched`."})
+    tenant_id = Uuid(metadata=ONE_TENANT)
+    target_type = Str(metadata={"description": "Only changes of this type of row, such as `user`."})
+    target_id = Str(metadata={"description": "Only changes of the row with this id."})
+    actor = Str(metadata={"description": "Only changes by this actor, named as in the answer."})
+    action = Str(metadata={"description": "Only this action, such as `user.meta_data_patched`."})
 
 
 class HistoryEntrySchema(AuditEventSchema):

@@ -22,6 +22,7 @@ from app.cli.tenants import tenants
 from app.cli.tokens import tokens
 from app.cli.usage import usage
 from app.cli.users import users
+from app.cli.version import version
 from app.cli.webhook_endpoints import webhook_endpoints
 from app.cli.webhooks import webhooks
 
@@ -50,6 +51,7 @@ COMMANDS = (
     tokens,
     usage,
     users,
+    version,
     webhook_endpoints,
     webhooks,
 )

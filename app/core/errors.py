@@ -25,6 +25,8 @@ class AppError(Exception):
     status = 500
     code: str | None = None
     detail = "Error"
+    keys: Mapping[str, Mapping[str, Any]] = {}
+    """For the OpenAPI document: further keys of the body -> their JSON Schemas."""
 
     def __init__(
         self, detail: str | None = None, *, headers: Mapping[str, str] | None = None

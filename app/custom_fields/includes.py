@@ -16,4 +16,8 @@ def _indexes(rows: Sequence[Any]) -> list[Any]:
     return [found[row.id] for row in rows]
 
 
-INDEX = Include("index", Nested(FieldIndexSchema), _indexes)
+INDEX = Include(
+    "index",
+    Nested(FieldIndexSchema, metadata={"description": "How far its search index is."}),
+    _indexes,
+)

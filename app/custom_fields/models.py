@@ -28,7 +28,10 @@ from app.extensions import db
 
 
 class FieldType(StrEnum):
-    """What a field's values are; the rules are in :mod:`app.custom_fields.values.types`."""
+    """What a field's values are.
+
+    The rules are in :mod:`app.custom_fields.values.types`.
+    """
 
     TEXT = "text"
     LONG_TEXT = "long_text"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.http.tenant_choice import TenantChoiceSchema
 from app.core.validation.fields import (
     AwareDateTime,
@@ -45,12 +45,38 @@ EXAMPLES: dict[str, Any] = {
     "error": None,
     "built_version": None,
 }
+DESCRIPTIONS = {
+    "entity_type": "What the field belongs to, such as `user`.",
+    "field_key": "The key of its values.",
+    "label": "The field's name for people.",
+    "field_type": "What its values are.",
+    "options": "The values to choose from, of select and multi_select; null for every other type.",
+    "is_required": "Whether each entity needs a value.",
+    "is_searchable": "Whether lists can be filtered by it; a worker builds the index for that.",
+    "is_active": "False: archived; its values stay stored, but are not checked or searched.",
+    "sort_order": "Its place among the fields of the entity type, lowest first.",
+    "confirm": "Always true, as a confirmation.",
+    "field_id": "The custom field.",
+    "state": "The state of the index; filters are answered in `ready` only.",
+    "done": "How many entities are indexed.",
+    "total": "How many entities there are to index, as counted when the build began.",
+    "error": "Why the build failed; null if it did not.",
+    "values": "The values by their field's key.",
+    "valid": "Always true.",
+    "dialect": "The dialect of JSON Schema.",
+    "title": "The entity type.",
+    "type": "Always `object`.",
+    "properties": "A schema for each active field, by its key.",
+    "required": "The keys of the fields that need a value.",
+    "field_ids": "The ids of the fields, in their new order.",
+}
 
 
 class CustomFieldSchema(Schema):
     """A custom field."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -72,6 +98,7 @@ class CustomFieldCreateSchema(Schema):
     """A new field; its entity_type, field_key and field_type never change."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
     field_key = Str(required=True, pattern=KEY_PATTERN, metadata=FIELD_KEY)
@@ -90,6 +117,7 @@ class CustomFieldUpdateSchema(Schema):
     """What can change about a field."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     label = Str(min_length=1, max_length=255)
     options = ListOf(Str(), nullable=True, metadata=OPTIONS)
@@ -101,6 +129,8 @@ class CustomFieldUpdateSchema(Schema):
 class CustomFieldRestoreSchema(Schema):
     """The confirmation that a field shall be restored."""
 
+    descriptions = DESCRIPTIONS
+
     confirm = LiteralTrue(required=True)
 
 
@@ -108,12 +138,13 @@ class CustomFieldQuerySchema(PageQuerySchema):
     """Filters of the list of fields."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    tenant_id = Uuid(metadata={"description": "One tenant's only, for platform credentials."})
-    entity_type = Str()
-    field_type = Choice(FieldType)
-    is_searchable = Bool()
-    is_active = Bool()
+    tenant_id = Uuid(metadata=ONE_TENANT)
+    entity_type = Str(metadata={"description": "Only fields of this entity type."})
+    field_type = Choice(FieldType, metadata={"description": "Only fields of this type."})
+    is_searchable = Bool(metadata={"description": "Only searchable fields, or only the others."})
+    is_active = Bool(metadata={"description": "Only active fields, or only archived ones."})
 
 
 class MetaDataFilters(JsonObject):
@@ -145,6 +176,7 @@ class FieldIndexSchema(Schema):
     """How far a field's search index is: ``done`` of ``total`` entities."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     field_id = Uuid(required=True)
     state = Choice(IndexState, required=True)
@@ -168,6 +200,7 @@ class ValuesSchema(Schema):
     """The values of one entity, whole."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
     values = JsonObject(required=True)
@@ -176,6 +209,8 @@ class ValuesSchema(Schema):
 class ValidSchema(Schema):
     """The values fit; values that do not are refused with 422."""
 
+    descriptions = DESCRIPTIONS
+
     valid = Bool(required=True)
 
 
@@ -183,6 +218,7 @@ class JsonSchemaSchema(Schema):
     """A JSON Schema (2020-12) of an object; its properties are in the order of a form."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     dialect = Str(data_key="$schema", attribute="$schema", required=True)
     title = Str(required=True)
@@ -195,6 +231,7 @@ class OrderSchema(Schema):
     """The fields of an entity type in their new order; those not named come after them."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
     field_ids = ListOf(Uuid(), required=True)

@@ -30,7 +30,7 @@ blp = Blueprint(
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @blp.arguments(EmailEventQuerySchema, location="query")
 @blp.response(200, EmailEventSchema(many=True))
-def list_email_events(query: dict[str, Any]) -> Page:
+def list_events(query: dict[str, Any]) -> Page:
     """List e-mail events."""
     return service.list_events(**_split(query, "kind", "source"))
 
@@ -39,7 +39,7 @@ def list_email_events(query: dict[str, Any]) -> Page:
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @blp.arguments(EmailMessageQuerySchema, location="query")
 @blp.response(200, EmailMessageSchema(many=True))
-def list_email_messages(query: dict[str, Any]) -> Page:
+def list_messages(query: dict[str, Any]) -> Page:
     """List the state of each message for each recipient.
 
     The state is the highest that was reported, in any order: complained, bounced, delivered,

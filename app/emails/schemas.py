@@ -30,10 +30,35 @@ EXAMPLES = {
     "address": "ada@example.com",
     "scope": "",
 }
+DESCRIPTIONS = {
+    "webhook_event_id": "The webhook event that it came with.",
+    "source": "The e-mail provider, such as `resend`.",
+    "message_id": "The provider's id of the message; empty if the event is about the address alone.",
+    "recipient": "The address that the message was sent to.",
+    "kind": "What happened.",
+    "occurred_at": "When it happened, as the provider says (UTC).",
+    "reason": "The provider's reason; empty without one.",
+    "response": "The answer of the receiving server; empty without one.",
+    "url": "The link that was clicked; else empty.",
+    "tags": "The sender's tags of the message.",
+    "metadata": "The sender's own values of the message.",
+    "state": "The highest state that any event gave the message; `unknown` without one.",
+    "state_at": "When the message reached the state (UTC); null if `unknown`.",
+    "opens": "How often it was opened.",
+    "clicks": "How often a link in it was clicked.",
+    "first_opened_at": "When it was first opened (UTC); null if it was not.",
+    "first_clicked_at": "When a link was first clicked (UTC); null if none was.",
+    "address": "The e-mail address, in lower case.",
+    "cause": "Why the address is on the list.",
+    "suppressed_at": "When the address came on the list (UTC).",
+}
 
 
 class EmailEventSchema(Schema):
+    """What happened to a message for one recipient."""
+
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -52,17 +77,26 @@ class EmailEventSchema(Schema):
 
 class EmailEventQuerySchema(PageQuerySchema):
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    recipient = Str(max_length=MAX_ADDRESS)
-    message_id = Str()
-    kind = Choice(EmailKind)
-    source = Str()
+    recipient = Str(
+        max_length=MAX_ADDRESS,
+        metadata={"description": "Only events about this address, in whatever case."},
+    )
+    message_id = Str(
+        metadata={"description": "Only events of the message with this id of the provider's."}
+    )
+    kind = Choice(EmailKind, metadata={"description": "Only events of this kind."})
+    source = Str(metadata={"description": "Only events of this provider."})
     occurred_after = AwareDateTime(metadata={"description": "Occurred at this time or later."})
     occurred_before = AwareDateTime(metadata={"description": "Occurred before this time."})
 
 
 class EmailMessageSchema(Schema):
+    """The state of a message for one recipient."""
+
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -80,15 +114,26 @@ class EmailMessageSchema(Schema):
 
 class EmailMessageQuerySchema(PageQuerySchema):
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    recipient = Str(max_length=MAX_ADDRESS)
-    message_id = Str()
-    state = Literal("unknown", *(state.value for state in STATES))
-    source = Str()
+    recipient = Str(
+        max_length=MAX_ADDRESS,
+        metadata={"description": "Only messages to this address, in whatever case."},
+    )
+    message_id = Str(metadata={"description": "Only the message with this id of the provider's."})
+    state = Literal(
+        "unknown",
+        *(state.value for state in STATES),
+        metadata={"description": "Only messages in this state."},
+    )
+    source = Str(metadata={"description": "Only messages of this provider."})
 
 
 class SuppressionSchema(Schema):
+    """An address that no e-mail may be sent to, for one cause."""
+
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -102,6 +147,9 @@ class SuppressionSchema(Schema):
 
 class SuppressionQuerySchema(PageQuerySchema):
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    address = Str(max_length=MAX_ADDRESS)
-    cause = Choice(Cause)
+    address = Str(
+        max_length=MAX_ADDRESS, metadata={"description": "Only this address, in whatever case."}
+    )
+    cause = Choice(Cause, metadata={"description": "Only suppressions for this cause."})

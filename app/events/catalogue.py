@@ -140,6 +140,11 @@ CATALOGUE = {
     "trial.ended": EventType("An assigned plan has ended.", TrialSchema),
     "trial.ending": EventType("An assigned plan ends within three days.", TrialSchema),
     "user.created": EventType("A user was created.", UserSchema),
+    "user.directory_updated": EventType(
+        "A SCIM directory says something else of a user that is no field of the user.",
+        UserSchema,
+        {"directory": ({"title": "Analyst"}, {"title": "Countess"})},
+    ),
     "user.erased": EventType("A user's personal data was erased.", UserSchema),
     "user.meta_data_patched": EventType(
         "A user's metadata was changed.", UserSchema, {"meta_data": ({}, {"team": "blue"})}
@@ -174,8 +179,11 @@ def _operation(api: Api, name: str) -> dict[str, Any]:
     example = {field: {"before": old, "after": new} for field, (old, new) in changes.items()}
     properties = {
         **event["properties"],
-        "type": {"const": name},
-        "data": api.ma_plugin.converter.resolve_nested_schema(shape),
+        "type": {"const": name, "description": summary},
+        "data": {
+            **api.ma_plugin.converter.resolve_nested_schema(shape),
+            "description": event["properties"]["data"]["description"],
+        },
         "changes": {**event["properties"]["changes"], "examples": [example]},
     }
     del properties["truncated"]

@@ -7,6 +7,7 @@ from typing import Any
 from app.core import json_text
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Invalid, value_error
+from app.core.http.pagination import ONE_TENANT
 from app.core.validation.fields import (
     AnyJson,
     AwareDateTime,
@@ -38,6 +39,13 @@ EXAMPLES = {
     "after": "1234",
     "types": "membership.*,tenant.suspended",
 }
+DESCRIPTIONS = {
+    "id": "The event's id; a delivery has it as `webhook-id`.",
+    "type": "What has happened.",
+    "timestamp": "When it happened (UTC).",
+    "tenant": "The tenant's present names.",
+    "slug": "The tenant's slug.",
+}
 
 
 class Position(AnyJson):
@@ -53,6 +61,7 @@ class EventTenantSchema(Schema):
     """The tenant that an event is about, with its present names."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     slug = Str(required=True)
     idp_org_id = Str(required=True)
@@ -62,6 +71,7 @@ class EventSchema(Schema):
     """What has changed, and the row after the change."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Str(required=True)
     type = Literal(*CATALOGUE, required=True)
@@ -152,6 +162,7 @@ class FeedQuerySchema(Schema):
     """Which events are wanted."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     after = Str(
         metadata={
@@ -165,7 +176,7 @@ class FeedQuerySchema(Schema):
             " that begin so. They are listed at the schema `Event`."
         }
     )
-    tenant_id = Uuid(metadata={"description": "Only this tenant's, for platform credentials."})
+    tenant_id = Uuid(metadata=ONE_TENANT)
     limit = Int(
         ge=1,
         le=MAX_LIMIT,

@@ -43,6 +43,12 @@ class PositionGone(AppError):
 
     status = 410
     code = "position_gone"
+    keys = {
+        "oldest": {
+            "type": ["integer", "string"],
+            "description": "The oldest position that is left.",
+        }
+    }
 
     def __init__(self, oldest: int | str = 1234) -> None:
         super().__init__(

@@ -34,6 +34,7 @@ class PresetSummarySchema(Schema):
     """The preset that has the flag."""
 
     examples = {"name": "growth"}
+    descriptions = {"name": "The plan's name."}
 
     id = Uuid(required=True)
     name = Str(required=True)
@@ -59,7 +60,11 @@ CARRY_OVER = Include(
     Bool(metadata={"description": "Whether it goes along to the tenant's next plan."}),
     lambda rows: [row.carry_over for row in rows],
 )
-PRESET = Include("preset", Nested(PresetSummarySchema), _presets)
+PRESET = Include(
+    "preset",
+    Nested(PresetSummarySchema, metadata={"description": "The preset that has the flag."}),
+    _presets,
+)
 CREATED_BY = Include(
     "created_by",
     Str(metadata={"description": "The actor, as in the audit trail."}),

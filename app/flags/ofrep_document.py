@@ -12,7 +12,7 @@ from app.core.openapi.responses import DESCRIPTIONS, IDEMPOTENCY_KEY
 CONTEXT = {
     "type": "object",
     "properties": {
-        "targetingKey": {"type": "string"},
+        "targetingKey": {"type": "string", "description": "The SDK's own; it has no effect here."},
         "tenant_id": {
             "type": ["string", "null"],
             "maxLength": 255,
@@ -34,11 +34,12 @@ REQUEST = {
         }
     },
 }
+KEY = {"type": "string", "examples": ["single-sign-on"], "description": "The flag's key."}
 EVALUATION = {
     "type": "object",
     "required": ["key", "reason", "variant"],
     "properties": {
-        "key": {"type": "string", "examples": ["single-sign-on"]},
+        "key": KEY,
         "value": {
             "description": "Absent if the flag's value is null: the SDK uses the caller's default.",
             "examples": [True],
@@ -49,11 +50,16 @@ EVALUATION = {
             "description": "`STATIC`: the preset's value. `TARGETING_MATCH`: the tenant's override."
             " `DISABLED`: the preset's value, because the tenant is suspended.",
         },
-        "variant": {"type": "string", "enum": ["preset", "override"]},
+        "variant": {
+            "type": "string",
+            "enum": ["preset", "override"],
+            "description": "Where the value comes from.",
+        },
         "metadata": {
             "type": "object",
-            "properties": {"plan": {"type": "string"}},
+            "properties": {"plan": {"type": "string", "description": "The tenant's plan."}},
             "examples": [{"plan": "growth"}],
+            "description": "More about the evaluation.",
         },
     },
 }
@@ -61,10 +67,11 @@ FAILURE = {
     "type": "object",
     "required": ["errorCode", "errorDetails"],
     "properties": {
-        "key": {"type": "string", "examples": ["single-sign-on"]},
+        "key": KEY,
         "errorCode": {
             "type": "string",
             "enum": ["PARSE_ERROR", "INVALID_CONTEXT", "FLAG_NOT_FOUND", "GENERAL"],
+            "description": "The protocol's code of the error, for programs.",
         },
         "errorDetails": {"type": "string", "description": "One sentence for people."},
     },
@@ -136,7 +143,13 @@ ALL = {
             {
                 "type": "object",
                 "required": ["flags"],
-                "properties": {"flags": {"type": "array", "items": EVALUATION}},
+                "properties": {
+                    "flags": {
+                        "type": "array",
+                        "items": EVALUATION,
+                        "description": "The evaluations.",
+                    }
+                },
             },
             headers=ETAG,
         ),

@@ -54,7 +54,7 @@ INCLUDES = (TENANT, EXPIRES_AT, CARRY_OVER, PRESET, CREATED_BY, HISTORY)
 @requires(Permission.FLAGS_READ)
 @plans.arguments(PlanPresetQuerySchema, location="query")
 @plans.response(200, PlanPresetSchema(many=True), includes=PLAN_INCLUDES)
-def list_presets(query: dict[str, Any]) -> Any:
+def list_plans(query: dict[str, Any]) -> Any:
     """List plan presets."""
     return presets.list_presets(**query)
 
@@ -64,7 +64,7 @@ def list_presets(query: dict[str, Any]) -> Any:
 @plans.arguments(PlanPresetCreateSchema)
 @plans.response(201, PlanPresetSchema)
 @plans.raises(PresetNameTaken)
-def create_preset(body: dict[str, Any]) -> Any:
+def create_plan(body: dict[str, Any]) -> Any:
     """Create a plan preset; it applies to the tenants whose `plan_name` is its name.
 
     Subscriptions that name it already take effect: a job brings their tenants after.
@@ -75,7 +75,7 @@ def create_preset(body: dict[str, Any]) -> Any:
 @plans.get("/<preset_id>")
 @requires(Permission.FLAGS_READ)
 @plans.response(200, PlanPresetSchema, includes=PLAN_INCLUDES)
-def get_preset(preset_id: str) -> Any:
+def get_plan(preset_id: str) -> Any:
     """Get a plan preset."""
     return presets.get_preset(preset_id)
 
@@ -86,7 +86,7 @@ def get_preset(preset_id: str) -> Any:
 @plans.arguments(PlanPresetUpdateSchema)
 @plans.response(200, PlanPresetSchema)
 @plans.raises(PresetNameTaken, PlanInUse, FlagInUse)
-def update_preset(query: dict[str, Any], body: dict[str, Any], preset_id: str) -> Any:
+def update_plan(query: dict[str, Any], body: dict[str, Any], preset_id: str) -> Any:
     """Rename a plan preset or replace its flags, for all tenants of the plan.
 
     The body may be a preset as it was read. The `name` cannot change while a tenant or a
@@ -100,7 +100,7 @@ def update_preset(query: dict[str, Any], body: dict[str, Any], preset_id: str) -
 @requires(Permission.SUPERADMIN)
 @plans.arguments(PlanPresetUpdateSchema)
 @plans.response(200, PlanPreviewSchema)
-def preview_preset(body: dict[str, Any], preset_id: str) -> Any:
+def preview_plan(body: dict[str, Any], preset_id: str) -> Any:
     """Tell what an update of a plan preset would change; nothing is written.
 
     The body is that of the update. Limits are compared with what tenants use now.
@@ -112,7 +112,7 @@ def preview_preset(body: dict[str, Any], preset_id: str) -> Any:
 @requires(Permission.SUPERADMIN)
 @plans.response(204)
 @plans.raises(PlanInUse)
-def delete_preset(preset_id: str) -> None:
+def delete_plan(preset_id: str) -> None:
     """Delete a plan preset that no tenant, live subscription or override uses."""
     presets.delete_preset(preset_id, actor=current_actor())
 

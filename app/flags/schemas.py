@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.core.errors import Entry, Invalid, Location, value_error
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import (
     AnyJson,
     AwareDateTime,
@@ -69,6 +69,39 @@ EXAMPLES = {
     "override_value": True,
     "override_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
 }
+DESCRIPTIONS = {
+    "period": "When the count starts anew.",
+    "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
+    "flag_key": "The key by which programs ask for the flag.",
+    "flag_type": "The type of the flag's values.",
+    "default_value": "The value of tenants without an override.",
+    "description": "What the flag is for; for people.",
+    "name": "The plan's name, which `plan_name` of tenants and subscriptions refers to.",
+    "flags": "The flags of the plan.",
+    "display_name": "For people; may change while the plan is in use.",
+    "before": "The flag as it is.",
+    "after": "The flag as it would be.",
+    "overrides": "How many overrides would lose their effect.",
+    "feature": "The key of the limit.",
+    "limit": "The new limit.",
+    "flags_added": "Flags that would be new.",
+    "flags_removed": "Flags that would be removed.",
+    "flags_changed": "Flags that would change.",
+    "overrides_lost": "Overrides that would lose their effect, by flag.",
+    "limits_below_usage": "Lowered limits that would be below what tenants use.",
+    "plan_preset_id": "The plan preset whose flag it is.",
+    "flag_value": "The tenant's own value of the flag.",
+    "key": "The flag's key.",
+    "type": "The type of the flag's values.",
+    "source": "Where the value comes from.",
+    "preset_value": "The value of the plan's preset.",
+    "override_id": "The override, also an expired one; null without an override.",
+    "expires_at": "When the override ends (UTC); null: never, or without an override.",
+    "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
+    "tenant_id": "The tenant.",
+    "is_suspended": "Whether the tenant is suspended; then overrides have no effect.",
+    "because": "Why that decides, in one sentence.",
+}
 
 
 class FlagValue(AnyJson):
@@ -99,6 +132,8 @@ class PresetFlags(ListOf):
 class MeteringSchema(Schema):
     """How the use of a limit is counted."""
 
+    descriptions = DESCRIPTIONS
+
     period = Choice(
         Period,
         required=True,
@@ -119,6 +154,7 @@ class PresetFlagSchema(Schema):
     """One flag of a preset; only a limit has `metering`."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_type = Choice(FlagType, required=True)
@@ -143,6 +179,7 @@ class PlanPresetSchema(Schema):
     """The flags of a plan's tenants."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -156,6 +193,7 @@ class PlanPresetCreateSchema(Schema):
     """A new preset."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     name = Str(required=True, min_length=1, max_length=255)
     flags = PresetFlags(Nested(PresetFlagSchema), load_default=list)
@@ -169,10 +207,11 @@ class PlanPresetUpdateSchema(Schema):
     """New names, the complete list of new flags, or both. The read-only fields may be present."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    id = Uuid()
-    created_at = AwareDateTime()
-    updated_at = AwareDateTime()
+    id = Uuid(metadata={"description": "May be present if unchanged."})
+    created_at = AwareDateTime(metadata={"description": "May be present if unchanged."})
+    updated_at = AwareDateTime(metadata={"description": "May be present if unchanged."})
     name = Str(min_length=1, max_length=255)
     flags = PresetFlags(Nested(PresetFlagSchema))
     display_name = Str(metadata=DISPLAY_NAME)
@@ -200,6 +239,7 @@ class FlagChangeSchema(Schema):
         "before": FLAG,
         "after": {**FLAG, "default_value": True},
     }
+    descriptions = DESCRIPTIONS
 
     flag_key = Str(required=True)
     before = Nested(PresetFlagSchema, required=True)
@@ -210,6 +250,7 @@ class LostOverridesSchema(Schema):
     """The overrides of a flag that would be removed or get another type."""
 
     examples = {"flag_key": "theme", "overrides": 3}
+    descriptions = DESCRIPTIONS
 
     flag_key = Str(required=True)
     overrides = Int(required=True)
@@ -219,6 +260,7 @@ class LimitBelowUsageSchema(Schema):
     """A lowered limit that would be below what tenants without an override of it use now."""
 
     examples = {"feature": "api-calls", "limit": 1000, "tenants": 2, "most_used": 4711}
+    descriptions = DESCRIPTIONS
 
     feature = Str(required=True)
     limit = Int(required=True)
@@ -230,6 +272,7 @@ class PlanPreviewSchema(Schema):
     """What an update of a preset would change."""
 
     examples = {**EXAMPLES, "tenants": 12}
+    descriptions = DESCRIPTIONS
 
     name = Str(required=True)
     display_name = Str(required=True)
@@ -248,14 +291,16 @@ class PlanPresetQuerySchema(PageQuerySchema):
     """Filters of the list of presets."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    name = Str()
+    name = Str(metadata={"description": "Only the preset with this name."})
 
 
 class OverrideSchema(Schema):
     """One tenant's own value of one flag of one preset."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -270,6 +315,7 @@ class OverrideCreateSchema(Schema):
     """A new override."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_value = FlagValue(required=True)
@@ -282,6 +328,7 @@ class OverrideUpdateSchema(Schema):
     """The override's new value."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     flag_value = FlagValue(required=True)
     expires_at = AwareDateTime(
@@ -302,16 +349,18 @@ class OverrideQuerySchema(PageQuerySchema):
     """Filters of the list of overrides; an override has to match all."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    tenant_id = Uuid()
-    plan_preset_id = Uuid()
-    flag_key = Str()
+    tenant_id = Uuid(metadata=ONE_TENANT)
+    plan_preset_id = Uuid(metadata={"description": "Only overrides of this preset."})
+    flag_key = Str(metadata={"description": "Only overrides of this flag."})
 
 
 class EffectiveFlagSchema(Schema):
     """One flag of a tenant, and the source of its value."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     key = Str(required=True)
     type = Choice(FlagType, required=True)
@@ -334,6 +383,7 @@ class FlagExplanationSchema(Schema):
     """Why a flag of a tenant has its value. The plan's preset has the name `plan_name`."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(required=True)
     is_suspended = Bool(required=True)

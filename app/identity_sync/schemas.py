@@ -15,12 +15,18 @@ EXAMPLES = {
     "user_id": "user_01JZ4M",
     "missing": ["user"],
 }
+DESCRIPTIONS = {
+    "kind": "What waits.",
+    "organization_id": "The provider's id of the organization.",
+    "user_id": "The provider's id of the user.",
+}
 
 
 class WaitingSchema(Schema):
     """A membership or a person whose counterpart the provider has not sent."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     kind = Choice(Kind, required=True)
     source = Str(required=True, metadata={"description": "The provider."})

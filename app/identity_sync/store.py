@@ -20,7 +20,10 @@ from app.identity_sync.statements import LOAD, LOCK, SAVE
 
 
 class Kind(StrEnum):
-    """The kinds of objects, in the order in which they are locked."""
+    """What an identity provider has.
+
+    The members are in the order in which they are locked.
+    """
 
     MEMBERSHIP = "membership"
     USER = "user"

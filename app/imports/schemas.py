@@ -35,12 +35,21 @@ EXAMPLES = {
         {"type": "missing", "loc": ["body", "email"], "msg": "Field required", "input": {}},
     ],
 }
+DESCRIPTIONS = {
+    "lines_total": "The lines of the file.",
+    "lines_done": "The lines that have been read.",
+    "lines_failed": "The lines that were not applied.",
+    "error": "Why the import ended early; empty if it did not.",
+    "finished_at": "When the import ended (UTC); null until then.",
+    "idp_org_id": "The identity provider's id of the organization that the line is about.",
+}
 
 
 class ImportSchema(Schema):
     """An import."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -70,6 +79,7 @@ class ImportFaultSchema(Schema):
     """A line that was not applied."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     line = Int(required=True, metadata={"description": "Its number; the first line is 1."})
     type = Str(required=True, metadata={"description": "Empty where it cannot be read."})
@@ -86,6 +96,7 @@ class ImportDetailSchema(ImportSchema):
     """An import with its faults."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     faults = ListOf(
         Nested(ImportFaultSchema),
@@ -98,5 +109,6 @@ class ImportQuerySchema(PageQuerySchema):
     """Filters of the list of imports."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    state = Choice(ImportState)
+    state = Choice(ImportState, metadata={"description": "Only imports in this state."})

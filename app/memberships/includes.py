@@ -32,6 +32,13 @@ class UserSummarySchema(Schema):
         "first_name": "Ada",
         "last_name": "Lovelace",
     }
+    descriptions = {
+        "idp_user_id": "The identity provider's id of the person.",
+        "email": "The person's e-mail address.",
+        "first_name": "The person's first name; empty if unknown.",
+        "last_name": "The person's last name; empty if unknown.",
+        "is_active": "False: the user is deactivated, and has no access.",
+    }
 
     id = Uuid(required=True)
     idp_user_id = Str(required=True)
@@ -46,4 +53,9 @@ def _users(rows: Sequence[Any]) -> list[Any]:
     return [found.get(row.user_id) for row in rows]
 
 
-USER = Include("user", Nested(UserSummarySchema), _users, Permission.USERS_READ)
+USER = Include(
+    "user",
+    Nested(UserSummarySchema, metadata={"description": "The member."}),
+    _users,
+    Permission.USERS_READ,
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.auth.permissions import Role
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Str, Uuid
 from app.core.validation.schemas import Schema
 
@@ -16,12 +16,18 @@ EXAMPLES = {
     "idp_membership_id": "om_01JZ4N",
     "role": "admin",
 }
+DESCRIPTIONS = {
+    "idp_membership_id": "The identity provider's id of the membership; empty without one.",
+    "role": "The user's role in the tenant.",
+    "is_active": "False: the membership is ended, and gives no access.",
+}
 
 
 class TenantMembershipSchema(Schema):
     """A membership."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     tenant_id = Uuid(required=True)
@@ -40,8 +46,9 @@ class MembershipCreateSchema(Schema):
     """A new, active membership of a user of the tenant."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    user_id = Uuid(required=True)
+    user_id = Uuid(required=True, metadata={"description": "A user of the tenant."})
     role = Choice(Role, required=True)
     idp_membership_id = Str(max_length=MAX_KEY)
 
@@ -50,16 +57,18 @@ class MembershipQuerySchema(PageQuerySchema):
     """Filters of the list of memberships."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    tenant_id = Uuid()
-    user_id = Uuid()
-    role = Choice(Role)
-    is_active = Bool()
+    tenant_id = Uuid(metadata=ONE_TENANT)
+    user_id = Uuid(metadata={"description": "Only this user's."})
+    role = Choice(Role, metadata={"description": "Only memberships with this role."})
+    is_active = Bool(metadata={"description": "Only active memberships, or only ended ones."})
 
 
 class RoleQuerySchema(Schema):
     """The new role."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    role = Choice(Role, required=True)
+    role = Choice(Role, required=True, metadata={"description": "The new role."})

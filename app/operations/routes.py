@@ -20,7 +20,7 @@ blp = Blueprint("operations", __name__, description="Health and documentation.")
 @blp.get("/healthz")
 @public
 @blp.response(200, description="The process answers.")
-def healthz() -> Response:
+def get_health() -> Response:
     """Report that the process answers; checks nothing else."""
     return _answer({"status": "ok"}, 200)
 
@@ -29,7 +29,7 @@ def healthz() -> Response:
 @public
 @blp.response(200, description="The database and the migrations are ready.")
 @blp.alt_response(503, description="Requests cannot be answered; the body says why.")
-def readyz() -> Response:
+def get_readiness() -> Response:
     """Report whether requests can be answered: database and migrations.
 
     Without Redis the answer is 200 with `"redis": "degraded"` among the checks: requests are
@@ -46,7 +46,7 @@ def readyz() -> Response:
 @public
 @blp.response(200, description="Prometheus' text format.", content_type="text/plain")
 @blp.alt_response(401, description="`METRICS_TOKEN` is set, and the request has another bearer.")
-def read_metrics() -> Response:
+def get_metrics() -> Response:
     """Show the counters and gauges that Prometheus collects.
 
     Where the setting `METRICS_TOKEN` has a value, the request needs it as its bearer token.

@@ -32,7 +32,7 @@ from app.search.models import EntityType
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhooks.providers.payloads import digest
 
-PERSONAL = frozenset({"email", "first_name", "last_name", "meta_data", "idp_user_id"})
+PERSONAL = frozenset({"directory", "email", "first_name", "idp_user_id", "last_name", "meta_data"})
 
 Targets = Mapping[str, Sequence[str]]
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 from app.core.validation.fields import AwareDateTime, Bool, Str, Uuid
 from app.core.validation.schemas import Schema
 
+DESCRIPTIONS = {
+    "user_id": "The user to erase.",
+    "requested_at": "When the erasure was requested (UTC).",
+    "requested_by": "Who requested it.",
+}
+
 
 class UserErasureSchema(Schema):
     """A requested erasure of a user."""
 
     examples = {"requested_by": "platform:operator", "is_everywhere": True}
+    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(required=True)
     user_id = Uuid(required=True)

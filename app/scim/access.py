@@ -56,7 +56,7 @@ class ConnectionAccess:
     def enter(self, request: Request) -> None:
         """Authenticate; the transaction has the principal and the tenant's scope afterwards.
 
-        Raises Unauthenticated and ConnectionDisabled. A suspended tenant's connection gets in,
+        Raises Unauthenticated, TooManyRequests and ConnectionDisabled. A suspended tenant's connection gets in,
         because it may end memberships.
         """
         try:
@@ -74,9 +74,10 @@ class ConnectionAccess:
             is_suspended=not found.tenant_is_active,
         )
         facts["scim_connection"] = found
-        activity.note(found)
         tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
-        add_facts(tenant=str(found.tenant_id), principal=actor.id)
+        add_facts(tenant=str(found.tenant_id), principal=actor.id, scim_connection=str(found.id))
+        if activity.note(found):  # the first attempt of this request
+            rate_limits().count_scim_connection(found.id)
         if found.status != ConnectionStatus.ACTIVE:
             raise ConnectionDisabled
 

@@ -1,7 +1,8 @@
 """What a connection did last: its counters, its last error, and its last 100 requests.
 
 They are written after the answer, in a transaction of its own, because an error rolls back the
-request's. Values that were sent are not stored: only attribute names of filters, and ids.
+request's. Values that were sent are not stored: only attribute names of filters, and ids. The metric
+counts by provider, because the number of connections has no bound.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from urllib.parse import parse_qsl
 
 import psycopg2
 from flask import Request, Response, g, request
+from prometheus_client import Counter
 from sqlalchemy import Uuid, bindparam, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -27,6 +29,8 @@ log = logging.getLogger(__name__)
 KEPT = 100  # requests of a connection
 MAX_PATH = 500  # characters
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
+REQUESTS = Counter("scim_requests_total", "Requests of SCIM connections.", ["provider", "outcome"])
+OUTCOMES = {4: "refused", 5: "failed"}  # by the first digit of the status; others have succeeded
 SHOWN = {"startIndex", "count", "attributes", "excludedAttributes"}
 
 RECORD = Statement(
@@ -41,7 +45,7 @@ RECORD = Statement(
                 last_error = CASE WHEN :error = '' THEN last_error ELSE :error END,
                 last_error_at = CASE WHEN :error = '' THEN last_error_at ELSE now() END
             WHERE tenant_id = :tenant_id AND id = :connection_id
-            RETURNING tenant_id, id, request_count
+            RETURNING tenant_id, id, request_count, provider
         )
         INSERT INTO scim_requests
             (tenant_id, connection_id, slot, sent_at, method, path, status, detail)
@@ -50,15 +54,18 @@ RECORD = Statement(
         ON CONFLICT (tenant_id, connection_id, slot) DO UPDATE SET
             sent_at = excluded.sent_at, method = excluded.method, path = excluded.path,
             status = excluded.status, detail = excluded.detail
+        RETURNING (SELECT provider FROM counted)
         """
     ).bindparams(bindparam("tenant_id", type_=Uuid), bindparam("connection_id", type_=Uuid)),
     prepare=False,
 )
 
 
-def note(connection: Any) -> None:
-    """Store in ``g`` the connection of the current request."""
+def note(connection: Any) -> bool:
+    """Store in ``g`` the connection of the current request; False if that was done before."""
+    is_new = "scim_connection" not in g
     g.scim_connection = connection.tenant_id, connection.id
+    return is_new
 
 
 def record(response: Response) -> Response:
@@ -73,7 +80,7 @@ def record(response: Response) -> Response:
     try:
         with transaction():
             tenancy.enter(tenancy.Scope(tenant_id))
-            RECORD.execute(
+            provider = RECORD.scalar(
                 tenant_id=tenant_id,
                 connection_id=connection_id,
                 kept=KEPT,
@@ -85,6 +92,10 @@ def record(response: Response) -> Response:
             )
     except (psycopg2.Error, PoolTimeout) as fault:
         log.warning("scim_request_not_recorded", extra={"reason": type(fault).__name__})
+    else:
+        if provider is not None:  # None for a connection that was deleted meanwhile
+            outcome = OUTCOMES.get(response.status_code // 100, "succeeded")
+            REQUESTS.labels(provider, outcome).inc()
     return response
 
 

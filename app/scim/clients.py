@@ -22,6 +22,7 @@ from app.core.db import queries, tenancy
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.core.errors import AppError, Conflict
+from app.core.observability.logs import add_facts
 from app.scim.models import ConnectionStatus, ScimAccessToken
 from app.scim.service import new_token
 
@@ -89,7 +90,7 @@ def grant_to_secret(client_id: str, secret: str) -> str:
         hmac.compare_digest(digest, one or "") for one in (client.digest, client.old_digest)
     ):
         raise InvalidClient
-    return _grant(client, None)
+    return grant(client)
 
 
 def grant_to_assertion(assertion: str, audience: str) -> str:
@@ -103,7 +104,7 @@ def grant_to_assertion(assertion: str, audience: str) -> str:
     if claims["exp"] > (utcnow() + ASSERTION_LIFETIME).timestamp() + LEEWAY:
         raise InvalidClient("The assertion is valid for longer than 30 minutes.")
     signed = assertion.rpartition(".")[0]  # of ES256 anybody can make a second signature
-    return _grant(client, digest_of(signed))
+    return grant(client, assertion_digest=digest_of(signed))
 
 
 def _find(client_id: str) -> Any:
@@ -112,6 +113,7 @@ def _find(client_id: str) -> Any:
     found = row_id and FIND.first(client_id=row_id)
     if not found or found.status != ConnectionStatus.ACTIVE:
         raise InvalidClient
+    add_facts(tenant=str(found.tenant_id), scim_connection=str(found.id))
     tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
     return found
 
@@ -143,7 +145,8 @@ def _keys(client: Any, key_id: Any) -> Iterator[Any]:
             yield jwt.PyJWK(entry).key
 
 
-def _grant(client: Any, assertion_digest: str | None) -> str:
+def grant(client: Any, *, assertion_digest: str | None = None) -> str:
+    """An access token of the connection ``client``; raises InvalidClient for a used assertion."""
     token, now = new_token(), utcnow()
     END_OLD.execute(tenant_id=client.tenant_id, connection_id=client.id, now=now)
     values = {

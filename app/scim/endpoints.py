@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, request
 from flask.blueprints import BlueprintSetupState
+from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import Rule
 
 from app.core.db import transactions
@@ -24,18 +25,24 @@ blp = Blueprint("scim", __name__)
 
 @blp.endpoint("scim.serve")
 def serve(path: str = "") -> Response:
-    """Serve a request of the connection whose token it has, in one transaction."""
+    """Serve a request of the connection whose token it has, in one transaction.
+
+    Its rule has all methods, so the token endpoint's other methods arrive here as well.
+    """
+    if request.path == oauth.PATH:
+        raise MethodNotAllowed
+    return transactions.run(lambda: answer(path))
+
+
+def answer(path: str) -> Response:
+    """The answer to the current request, in the open transaction; raises AppError."""
     version, _, rest = path.partition("/")
+    serve.access.enter(request)  # type: ignore[attr-defined]
+    if version != VERSION:
+        raise NotFound(f"The base of SCIM is {PREFIX}/{VERSION}.")
+    from app.scim import protocol
 
-    def work() -> Response:
-        serve.access.enter(request)  # type: ignore[attr-defined]
-        if version != VERSION:
-            raise NotFound(f"The base of SCIM is {PREFIX}/{VERSION}.")
-        from app.scim import protocol
-
-        return protocol.serve(request, f"/{rest}")
-
-    return transactions.run(work)
+    return protocol.serve(request, f"/{rest}")
 
 
 serve.access = ConnectionAccess()  # type: ignore[attr-defined]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.scim.errors import ScimError
-
-MAX_EXPRESSION = 4096  # characters of a filter or a path
 CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 OLD_SCHEMAS = {
@@ -35,30 +32,6 @@ def as_standard(body: Any, resource_name: str) -> Any:
         elif name.lower() == PATCH_OPERATIONS and isinstance(value, list):
             changed[name] = [_standard_operation(one) for one in value]
     return changed
-
-
-def check_expressions(body: Any) -> None:
-    """Raise ScimError for a filter or a path of a request that is too long to parse it."""
-    if not isinstance(body, dict):
-        return
-    for name, value in body.items():
-        match name.lower():
-            case "filter" | "path" if isinstance(value, str):
-                _check_expression(value)
-            case "value" if isinstance(value, dict):  # its keys can be paths
-                for key in value:
-                    _check_expression(key)
-            case "operations" if isinstance(value, list):
-                for operation in value:
-                    check_expressions(operation)
-            case "data":
-                check_expressions(value)
-
-
-def _check_expression(text: str) -> None:
-    if len(text) > MAX_EXPRESSION:
-        detail = f"A filter or path has at most {MAX_EXPRESSION} characters."
-        raise ScimError(400, detail, scim_type="invalidFilter")
 
 
 def _new_name(name: str) -> str:

@@ -12,15 +12,15 @@ from scim2_server.storage import SearchPage
 from app.core.actors import Actor
 from app.core.db.queries import id_or_none
 from app.core.db.transactions import RowChanged
-from app.scim import groups
+from app.scim import bounds, groups
 from app.scim.filters import GROUP_COLUMNS
 from app.scim.groups import Group
 from app.scim.models import ScimGroup
 from app.scim.parameters import Keeps, kept
-from app.scim.people import MAX_NAME
 from app.scim.search import Search
 
 MAX_MEMBERS_SHOWN = 20_000  # of all groups of a page
+MAX_DISPLAY = 255  # characters of a member's name; the rest is left out
 SEARCH = {
     True: Search("scim_groups", groups.WITH_MEMBERS, ScimGroup, GROUP_COLUMNS),
     False: Search("scim_groups", groups.WITHOUT_MEMBERS, ScimGroup, GROUP_COLUMNS),
@@ -68,6 +68,7 @@ class GroupStore:
         )
         if not found:
             raise NotFoundException(detail=f"No group has the id {resource_id[:100]!r}.")
+        bounds.count_visits(found.member_count)
         return found
 
 
@@ -110,7 +111,7 @@ def as_group(resource: Any) -> Group:
     for member in resource.members or ():
         member_id = id_or_none(member.value or "")
         if member_id is not None:
-            members[member_id] = (member.display or "")[:MAX_NAME]
+            members[member_id] = (member.display or "")[:MAX_DISPLAY]
     return Group(
         display_name=resource.display_name or "",
         external_id=resource.external_id or "",

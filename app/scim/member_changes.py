@@ -13,6 +13,7 @@ from typing import Any
 
 from scim2_models.path import CompareOperator, Comparison, LogicalExpr, LogicalOperator
 
+from app.scim import bounds
 from app.scim.errors import ScimError
 
 MAX_OPERATIONS = 100  # of a PATCH, after neighbours are joined
@@ -29,7 +30,7 @@ class Kind(Enum):
 def apply(group: Any, patch_op: Any) -> bool:
     """Apply the operations in their order; whether the group has changed.
 
-    Raises ScimError for too many operations, and the errors of `scim2-models`.
+    Raises ScimError for too many visits to members, and the errors of `scim2-models`.
     """
     is_changed = False
     for kind, run in _runs(patch_op.operations):
@@ -37,6 +38,7 @@ def apply(group: Any, patch_op: Any) -> bool:
             is_changed |= _remove(group, run)
             continue
         operations = [_joined(run)] if kind is Kind.ADD else run
+        bounds.count_visits(len(operations) * len(group.members or ()))
         is_changed |= patch_op.model_copy(update={"operations": operations}).patch(group)
     return is_changed
 

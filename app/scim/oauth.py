@@ -31,7 +31,9 @@ def token() -> Response:
     """Give a connection an access token for its client credentials."""
     rate_limits().count_request(is_scim=True)
     form = _form()
-    if form.get("grant_type") != "client_credentials":
+    if "grant_type" not in form:
+        raise OAuthError("invalid_request", "grant_type is missing.")
+    if form["grant_type"] != "client_credentials":
         raise OAuthError("unsupported_grant_type", "grant_type must be client_credentials.")
     try:
         granted = transactions.run(lambda: _grant(form))

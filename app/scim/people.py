@@ -25,6 +25,7 @@ from sqlalchemy import (
     select,
 )
 
+from app.core import json_text
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
@@ -34,6 +35,7 @@ from app.core.db.transactions import RowChanged
 from app.core.errors import Conflict
 from app.memberships import service as memberships
 from app.memberships.models import Membership
+from app.scim import changes
 from app.scim.errors import invalid_value, not_unique
 from app.scim.models import Deactivate, ScimEmail, ScimGroup, ScimMember, ScimUser
 from app.users import service as users
@@ -43,6 +45,7 @@ from app.users.models import User
 MAX_NAME = 1000  # characters of a user name, an external id or a group's name
 MAX_BYTES = 2048  # of the same; an entry of a B-tree index has at most 2,704
 MAX_EMAILS = 100  # of a user
+MAX_ATTRIBUTES = 32 * 1024  # bytes of JSON of a user, so that a page of users stays small
 EMAIL_TEXTS = ("value", "type", "display")
 
 IS_ACTIVE: ColumnElement[bool] = func.coalesce(and_(User.is_active, Membership.is_active), False)
@@ -148,12 +151,14 @@ class Person:
     attributes: Mapping[str, Any]
 
     def check(self) -> None:
-        """Raise ScimError for names that are empty or too long, and for too many emails."""
+        """Raise ScimError for names that are empty or too long, too many emails, or too much."""
         if not self.user_name.strip():
             raise invalid_value("userName must not be empty.")
         check_length(userName=self.user_name, externalId=self.external_id)
         if len(self.attributes.get("emails") or ()) > MAX_EMAILS:
             raise invalid_value(f"A user has at most {MAX_EMAILS} emails.")
+        if json_text.size(self.attributes) > MAX_ATTRIBUTES:
+            raise invalid_value(f"A user has at most {MAX_ATTRIBUTES} bytes of JSON.")
 
 
 def check_length(**texts: str) -> None:
@@ -196,9 +201,10 @@ def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
     if record is not None and record.deleted_at is None:
         raise not_unique(Managed.detail)
     person = replace(person, attributes={"active": True, **person.attributes})
-    _store(connection, user.id, person, record)
+    stored = _store(connection, user.id, person, record)
     if found is not None:
-        _change_profile(user, person, actor)
+        user = _change_profile(user, person, actor)
+        changes.record_change(user, {}, changes.values_of(stored), actor=actor)
     _set_active(connection, user, membership, person.is_active is not False, actor)
     user_id: UUID = user.id
     return user_id
@@ -213,9 +219,12 @@ def update(connection: Any, found: Any, person: Person, *, actor: Actor) -> None
     record = queries.lock_with(ScimUser, found.ScimUser.id)[0]
     if record.version != found.ScimUser.version or record.deleted_at is not None:
         raise RowChanged("scim_users")
-    queries.update_row(ScimUser, record, _stored(connection, person), conflicts=CONFLICTS)
+    stored, _ = queries.update_row(
+        ScimUser, record, _stored(connection, person), conflicts=CONFLICTS
+    )
     _store_emails(record, record.attributes, person.attributes)
-    _change_profile(found.User, person, actor)
+    user = _change_profile(found.User, person, actor)
+    changes.record_change(user, changes.values_of(record), changes.values_of(stored), actor=actor)
     if person.is_active not in (None, found.is_active):
         membership = found.Membership if found.Membership.id else None
         _set_active(connection, found.User, membership, not found.is_active, actor)
@@ -233,19 +242,22 @@ def end(connection: Any, found: Any, *, actor: Actor) -> None:
     values = {**empty, "has_mapped_role": False, "deleted_at": utcnow()}
     queries.update_row(ScimUser, record, values)
     _store_emails(record, record.attributes, {})
+    changes.record_change(found.User, changes.names_of(record), {}, actor=actor)
 
 
-def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> None:
-    """Store what only SCIM knows; a tombstone is used again."""
+def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> ScimUser:
+    """Store what only SCIM knows and return it; a tombstone is used again."""
     values = _stored(connection, person)
     if record is not None:
-        queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
         before = record.attributes
+        record, _ = queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
     else:
         key = {"tenant_id": connection.tenant_id, "id": user_id}
         record = queries.insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
         before = {}
     _store_emails(record, before, person.attributes)
+    stored: ScimUser = record
+    return stored
 
 
 def _store_emails(record: ScimUser, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -275,8 +287,8 @@ def _stored(connection: Any, person: Person) -> dict[str, Any]:
     }
 
 
-def _change_profile(user: User, person: Person, actor: Actor) -> None:
-    """Change the user's names and address where the directory says something else."""
+def _change_profile(user: User, person: Person, actor: Actor) -> User:
+    """The user, with the names and the address that the directory says."""
     told = {
         "email": person.email or None,
         "first_name": person.first_name,
@@ -287,8 +299,7 @@ def _change_profile(user: User, person: Person, actor: Actor) -> None:
         for name, value in told.items()
         if value is not None and value != getattr(user, name)
     }
-    if changed:
-        users.update(user.id, changed, actor=actor)
+    return users.update(user.id, changed, actor=actor) if changed else user
 
 
 def _set_active(

@@ -24,10 +24,10 @@ from app.core.db.transactions import context
 from app.core.errors import AppError
 from app.core.http.parser import parse_json, query_values
 from app.core.validation.scalars import unstorable
-from app.scim import member_changes
+from app.scim import bounds, member_changes
 from app.scim.access import check_not_suspended
 from app.scim.errors import ScimError, invalid_value, translate
-from app.scim.forms import as_standard, check_expressions
+from app.scim.forms import as_standard
 from app.scim.resources import PROVIDER
 from app.scim.storage import Storage
 
@@ -78,6 +78,13 @@ class Service(ScimService):
         """200 with the resource, which directories can read where they expect a 204."""
         return self.replacement_response(base_url, resource, response_parameters)
 
+    def reference_location(self, base_url: str, reference: str) -> str:
+        """The URL of a reference; what cannot be read as a URL is answered as it was sent."""
+        try:
+            return super().reference_location(base_url, reference)
+        except ValueError:
+            return reference
+
     @staticmethod
     def error_of(exception: Exception) -> Error:
         """The body of an operation's error in a bulk request.
@@ -110,6 +117,8 @@ def serve(request: Request, path: str) -> Response:
 
 def _serve(request: Request, path: str) -> Response:
     principal = current_principal()
+    bounds.check_tags(request.headers)
+    bounds.begin_visits()
     scim_request = ScimRequest(
         method="GET" if request.method == "HEAD" else request.method,
         base_url=_base_url(request),
@@ -130,7 +139,7 @@ def _serve(request: Request, path: str) -> Response:
 
 def _query(request: Request) -> dict[str, str]:
     values = query_values(request)
-    check_expressions(values)
+    bounds.check_body(values)
     for value in values.values():
         if unstorable(value):
             raise invalid_value("A query parameter has text that cannot be stored.")
@@ -149,7 +158,7 @@ def _body(request: Request, path: str) -> bytes:
         raise ScimError(400, "The body is not valid JSON.", scim_type="invalidSyntax") from fault
     if unstorable(body):
         raise invalid_value("The body has text or a number that cannot be stored.")
-    check_expressions(body)
+    bounds.check_body(body)
     endpoint = path.strip("/").partition("/")[0].lower()
     if endpoint in WITH_RESOURCES:
         body = as_standard(body, WITH_RESOURCES[endpoint])

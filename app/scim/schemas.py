@@ -6,7 +6,7 @@ from typing import Any
 
 from app.auth.permissions import Role
 from app.core.errors import Invalid, value_error
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, ListOf, Str, Uuid
 from app.core.validation.messages import under
 from app.core.validation.schemas import Schema
@@ -37,6 +37,24 @@ EXAMPLES: dict[str, Any] = {
     "user_count": 12,
     "group_count": 2,
     "token": "scim_…",
+}
+DESCRIPTIONS = {
+    "name": "A name for people.",
+    "provider": "The directory at the other end.",
+    "status": "Whether the connection's requests are served.",
+    "default_role": "The role of people whose groups give them none.",
+    "deactivate": "What `active: false` and DELETE end: the membership, or also the user.",
+    "prefix": "The beginning of the token, to recognise it by.",
+    "last_request_at": "When the last request came (UTC); null before the first.",
+    "request_count": "How many requests came.",
+    "last_error": "The last request that was answered with an error; empty without one.",
+    "last_error_at": "When that was (UTC); null without an error.",
+    "group_count": "Groups that it has provisioned.",
+    "token": "The bearer token of the directory.",
+    "overlap_hours": "How many hours the present token stays valid; 0: it ends now.",
+    "sent_at": "When the request came (UTC).",
+    "method": "The HTTP method.",
+    "path": "The path below /scim/v2, with `…` for values that may be personal.",
 }
 MAX_KEYS = 5
 PUBLIC_KEYS = (
@@ -98,6 +116,7 @@ class ScimConnectionSchema(Schema):
     """A connection of a directory, without its token; ``prefix`` is the token's beginning."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -141,6 +160,7 @@ class ScimConnectionCreatedSchema(ScimConnectionSchema):
     """A connection with a new token, which no other answer shows."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     token = Str(
         metadata={"description": "Absent if the answer is replayed for an Idempotency-Key."}
@@ -151,6 +171,7 @@ class ScimConnectionCreateSchema(Schema):
     """A new connection."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     name = Str(required=True, min_length=1, max_length=MAX_NAME)
     provider = Choice(DirectoryProvider, load_default=DirectoryProvider.GENERIC)
@@ -174,6 +195,7 @@ class ScimConnectionUpdateSchema(Schema):
     """The fields to change."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     name = Str(min_length=1, max_length=MAX_NAME)
     provider = Choice(DirectoryProvider)
@@ -191,6 +213,7 @@ class ScimRotationSchema(Schema):
     """How long the present token stays valid."""
 
     examples = {"overlap_hours": 24}
+    descriptions = DESCRIPTIONS
 
     overlap_hours = Int(ge=0, le=720, load_default=24)
 
@@ -199,15 +222,16 @@ class ScimRequestSchema(Schema):
     """A request of a connection, without the values that it sent."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     sent_at = AwareDateTime(required=True)
     method = Str(required=True)
     path = Str(required=True)
-    status = Int(required=True)
+    status = Int(required=True, metadata={"description": "The HTTP status of the answer."})
     detail = Str(required=True, metadata={"description": "The error's scimType."})
 
 
 class ScimConnectionQuerySchema(PageQuerySchema):
     """Filters of the list of connections."""
 
-    tenant_id = Uuid()
+    tenant_id = Uuid(metadata=ONE_TENANT)

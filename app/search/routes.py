@@ -32,7 +32,7 @@ READ = {
 @requires(Permission.TENANTS_READ)
 @blp.arguments(SearchQuerySchema, location="query")
 @blp.response(200, SearchResultSchema(many=True))
-def search(query: dict[str, Any]) -> list[Result]:
+def find(query: dict[str, Any]) -> list[Result]:
     """Find tenants, users, subscriptions and e-mail messages by the beginning of a word or an id.
 
     The best matches come first: exact before prefix, active before ended. Users also need

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.core.http.pagination import ONE_TENANT
 from app.core.validation.fields import Choice, Int, Literal, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.search.models import EntityType
@@ -21,6 +22,14 @@ EXAMPLES = {
     "slug": "acme",
     "name": "Acme",
 }
+DESCRIPTIONS = {
+    "limit": "The most results.",
+    "type": "What was found.",
+    "title": "The row's name, for people.",
+    "subtitle": "More about the row, for people.",
+    "slug": "The tenant's slug.",
+    "name": "The tenant's name.",
+}
 
 
 class EntityTypes(Str):
@@ -34,6 +43,7 @@ class SearchQuerySchema(Schema):
     """What is searched."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     q = Str(
         required=True,
@@ -53,7 +63,7 @@ class SearchQuerySchema(Schema):
             + ". Types that the credential may not read are left out."
         },
     )
-    tenant_id = Uuid(metadata={"description": "One tenant's only, for platform credentials."})
+    tenant_id = Uuid(metadata=ONE_TENANT)
     limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
 
 
@@ -61,6 +71,7 @@ class TenantNameSchema(Schema):
     """The tenant of a result."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     slug = Str(required=True)
@@ -71,6 +82,7 @@ class SearchResultSchema(Schema):
     """A row that was found."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
     has_pages = False
 
     type = Choice(EntityType, required=True)

@@ -15,6 +15,11 @@ class CancellationSchema(Schema):
     """The recorded cancellation."""
 
     examples = {"reason": "Too expensive."}
+    descriptions = {
+        "canceled_at": "When it was cancelled (UTC).",
+        "at_period_end": "Whether it ends with the paid period, and not at once.",
+        "reason": "Why it was cancelled; null without a reason.",
+    }
 
     canceled_at = AwareDateTime(required=True)
     at_period_end = Bool(required=True, attribute="cancel_at_period_end")

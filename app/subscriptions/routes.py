@@ -38,7 +38,12 @@ blp = Blueprint(
     url_prefix="/v1/billing/subscriptions",
     description="Copies of the billing provider's subscriptions.",
 )
-tenant_plans = Blueprint("tenant_plans", __name__, url_prefix="/v1/tenants")
+tenant_plans = Blueprint(
+    "tenant_plans",
+    __name__,
+    url_prefix="/v1/tenants",
+    description="What decides a tenant's plan, and the plans that the platform assigns.",
+)
 BLUEPRINTS = (blp, tenant_plans)
 
 UNKNOWN_PLAN = {
@@ -48,7 +53,12 @@ UNKNOWN_PLAN = {
         "that it has no effect yet.",
     }
 }
-IGNORED = {"X-Update-Ignored": {"schema": {"type": "string", "enum": ["stale"]}}}
+IGNORED = {
+    "X-Update-Ignored": {
+        "schema": {"type": "string", "enum": ["stale"]},
+        "description": "`stale` where the update is not newer than the newest applied one.",
+    }
+}
 
 
 def provider_only(view: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import (
     AwareDateTime,
     Bool,
@@ -42,12 +42,42 @@ EXAMPLES = {
     "source": "subscription",
     "because": "Of the subscriptions that have not ended, it has the latest start date and id.",
 }
+DESCRIPTIONS = {
+    "bp_subscription_id": "The billing provider's id of the subscription.",
+    "bp_customer_id": "The billing provider's id of the customer.",
+    "bp_plan_id": "The billing provider's id of the plan or price.",
+    "bp_status": "The billing provider's word, verbatim.",
+    "plan_name": "The name of the plan preset that the tenant gets.",
+    "is_free_trial": "Whether it is a free trial.",
+    "start_date": "When the subscription began (UTC).",
+    "auto_renew": "Whether it is renewed at the end of the period.",
+    "billing_cycle": "How often it is billed.",
+    "per_cycle_billing_amount": "What one cycle costs, in minor units of the currency (cents).",
+    "billing_address_line_1": "Street and number of the billing address.",
+    "billing_city": "City of the billing address.",
+    "billing_state": "State or region of the billing address.",
+    "billing_zip": "Postal code of the billing address.",
+    "billing_country": "Country of the billing address.",
+    "billing_email": "Where invoices are sent.",
+    "billing_phone": "Telephone number of the billing contact.",
+    "billing_contact_name": "Name of the billing contact.",
+    "send_invoice_days_before_due": "How many days before it is due an invoice is sent.",
+    "send_email_receipts": "Whether receipts are sent by e-mail.",
+    "send_paper_receipts": "Whether receipts are sent on paper.",
+    "subscription_id": "The subscription that gives it; null for every other source.",
+    "status_class": "The class of `bp_status`.",
+    "source": "What gives the plan.",
+    "decides": "Whether it decides the plan; true for one of the candidates.",
+    "because": "Why that decides the plan, in one sentence.",
+    "reason": "Why the plan was assigned.",
+}
 
 
 class SubscriptionSchema(Schema):
     """A subscription."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -83,6 +113,7 @@ class SubscriptionUpdateSchema(Schema):
     """The fields to change; null is refused."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     bp_customer_id = Str()
     bp_plan_id = Str()
@@ -110,6 +141,7 @@ class SubscriptionCreateSchema(Schema):
     """A new subscription, as the provider knows it."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     bp_subscription_id = Str(required=True, min_length=1, max_length=255)
     bp_customer_id = Str(required=True)
@@ -138,6 +170,7 @@ class SubscriptionCancelSchema(Schema):
     """A cancellation to record."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     at_period_end = Bool(
         load_default=False,
@@ -147,10 +180,16 @@ class SubscriptionCancelSchema(Schema):
     canceled_at = AwareDateTime(metadata={"description": "By default now."})
 
 
+class SourceTimestamp(AwareDateTime):
+    """A moment in a header; documented as text, because generated clients send no other header."""
+
+    described_as = {"type": "string"}
+
+
 class SourceHeadersSchema(Schema):
     """The provider's time of an update."""
 
-    source_timestamp = AwareDateTime(
+    source_timestamp = SourceTimestamp(
         data_key="X-Source-Timestamp",
         metadata={
             "description": "The provider's time of the values in the body (RFC 3339). An update that"
@@ -174,16 +213,21 @@ class SubscriptionQuerySchema(PageQuerySchema):
     """Filters of the list; a subscription has to match all."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    tenant_id = Uuid()
-    bp_subscription_id = Str()
-    bp_customer_id = Str()
-    bp_status = Str(metadata={"description": "Exactly the provider's word."})
+    tenant_id = Uuid(metadata=ONE_TENANT)
+    bp_subscription_id = Str(
+        metadata={"description": "Only the subscription with this id of the provider's."}
+    )
+    bp_customer_id = Str(
+        metadata={"description": "Only subscriptions of this customer of the provider's."}
+    )
+    bp_status = Str(metadata={"description": "Only subscriptions with exactly this status."})
     status_class = Choice(
         StatusClass,
         metadata={
-            "description": f"The class of the provider's word: {vocabulary_text()}. All other words"
-            " are `unknown`."
+            "description": "Only subscriptions whose `bp_status` is in this class: "
+            f"{vocabulary_text()}. All other words are `unknown`."
         },
     )
 
@@ -192,6 +236,7 @@ class PlanCandidateSchema(Schema):
     """One plan that the tenant could have."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     source = Choice(PlanSource, required=True)
     plan_name = Str(required=True)
@@ -214,6 +259,7 @@ class PlanDecisionSchema(Schema):
     """The plan of a tenant, and what decides it."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(required=True)
     plan_name = Str(required=True, metadata={"description": "The plan that the tenant has."})
@@ -272,6 +318,7 @@ class TrialSchema(PlanAssignmentSchema):
         "until": "2026-03-01T00:00:00Z",
         "next_plan_name": "free",
     }
+    descriptions = DESCRIPTIONS
 
     reason = Str(required=True)
     next_plan_name = Str(

@@ -57,6 +57,11 @@ class TenantLimitSchema(Schema):
     """A limit of the plan, and what the tenant uses of it in the current period."""
 
     examples = {"feature": "api-calls", "limit": 10_000, "used": 17, "policy": "hard"}
+    descriptions = {
+        "feature": "The key of the limit.",
+        "used": "What is used in the current period.",
+        "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
+    }
 
     feature = Str(required=True)
     limit = Int(required=True, attribute="most", metadata={"description": "-1: unlimited."})
@@ -88,7 +93,9 @@ def _limits(rows: Sequence[Any]) -> list[Any]:
     return [found[row.id] for row in rows]
 
 
-META_DATA = Include("meta_data", JsonObject(), _meta_data)
+META_DATA = Include(
+    "meta_data", JsonObject(metadata={"description": "The tenant's metadata."}), _meta_data
+)
 PLAN_SOURCE = Include(
     "plan_source",
     Str(

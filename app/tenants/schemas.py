@@ -29,12 +29,33 @@ EXAMPLES = {
     "meta_data": {"segment": "enterprise"},
     "patches": {"segment": "enterprise", "account_manager": None},
 }
+DESCRIPTIONS = {
+    "idp_org_id": "The identity provider's id of the organization; no two tenants have the same.",
+    "name": "The organization's name.",
+    "slug": "A short name for addresses; no two tenants have the same.",
+    "plan_name": "The plan that the tenant has.",
+    "primary_contact_name": "Name of the primary contact; empty without one.",
+    "primary_contact_email": "E-mail address of the primary contact; empty without one.",
+    "primary_contact_phone": "Telephone number of the primary contact; empty without one.",
+    "mailing_address_line_1": "Street and number of the mailing address.",
+    "mailing_address_line_2": "Second line of the mailing address.",
+    "mailing_city": "City of the mailing address.",
+    "mailing_state": "State or region of the mailing address.",
+    "mailing_zipcode": "Postal code of the mailing address.",
+    "mailing_country": "Country of the mailing address.",
+    "is_active": "False: the tenant is suspended.",
+    "meta_data": "Values of the tenant's custom fields, and any other values, by key.",
+    "tenant_id": "The tenant.",
+    "requested_at": "When the deletion was requested (UTC).",
+    "requested_by": "Who requested it.",
+}
 
 
 class TenantSchema(Schema):
     """A tenant."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -71,6 +92,7 @@ class TenantCreateSchema(Schema):
     """A new tenant. Without a slug, one is derived from the name."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     idp_org_id = Str(required=True, min_length=1, max_length=MAX_KEY)
     name = Str(required=True, min_length=1)
@@ -91,6 +113,7 @@ class TenantUpdateSchema(TenantCreateSchema):
     """The fields to change. Only a platform credential can change ``idp_org_id``."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     class Meta(TenantCreateSchema.Meta):
         exclude = ("meta_data",)  # it has an endpoint of its own
@@ -108,6 +131,7 @@ class TenantMetaDataSchema(Schema):
     """A tenant's metadata; its ETag is the tenant's."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(attribute="id", required=True)
     meta_data = JsonObject(required=True)
@@ -117,6 +141,7 @@ class TenantMetaDataPatchSchema(Schema):
     """A merge patch of a tenant's metadata."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     patches = JsonObject(
         required=True, metadata={"description": "A merge patch (RFC 7396): null removes a key."}
@@ -127,19 +152,23 @@ class TenantQuerySchema(MetaDataQuerySchema):
     """Filters of the list of tenants."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    is_active = Bool()
-    slug = Str()
-    idp_org_id = Str()
-    plan_name = Str()
+    is_active = Bool(metadata={"description": "Only active tenants, or only suspended ones."})
+    slug = Str(metadata={"description": "Only the tenant with this slug."})
+    idp_org_id = Str(
+        metadata={"description": "Only the tenant with this id of the identity provider's."}
+    )
+    plan_name = Str(metadata={"description": "Only tenants that have this plan."})
 
 
 class TenantDeletionRequestSchema(Schema):
     """The tenant's slug, as a confirmation."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    slug = Str(required=True)
+    slug = Str(required=True, metadata={"description": "The tenant's slug, as a confirmation."})
 
 
 class TenantDeletionSchema(Schema):
@@ -151,6 +180,7 @@ class TenantDeletionSchema(Schema):
         "deletes_at": "2026-02-28T12:00:00Z",
         "stage": DeletionStage.WAITING.value,
     }
+    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(required=True)
     slug = Str(required=True)
@@ -169,4 +199,9 @@ class TenantDeletionSchema(Schema):
 class ActiveQuerySchema(Schema):
     """The new state."""
 
-    is_active = Bool(required=True)
+    is_active = Bool(
+        required=True,
+        metadata={
+            "description": "True activates it; false suspends a tenant, or ends a membership."
+        },
+    )

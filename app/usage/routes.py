@@ -31,7 +31,10 @@ blp = Blueprint(
 BLUEPRINTS = (blp,)
 
 ONE = {"feature": "api-calls", "amount": 1, "idempotency_key": "order-42"}
-DECISION = {"anyOf": [DecisionSchema, {"type": "array", "items": DecisionSchema}]}
+DECISION = {
+    "anyOf": [DecisionSchema, {"type": "array", "items": DecisionSchema}],
+    "description": "What is decided, for one amount or for each of `entries`.",
+}
 DECIDED = {"type": "object", "required": ["data"], "properties": {"data": DECISION}}
 ERROR = {"$ref": "#/components/schemas/Error"}
 ANSWERS = {

@@ -30,6 +30,16 @@ EXAMPLES = {
     "idempotency_key": "order-42",
     "reason": "A faulty client counted twice.",
 }
+DESCRIPTIONS = {
+    "allowed": "Whether the amount fits.",
+    "feature": "The key of the limit.",
+    "limit": "The limit.",
+    "used": "What is used in the period.",
+    "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
+    "over_by": "How much more than the limit is used.",
+    "is_current": "Whether the period has not ended.",
+    "reason": "Why it is corrected; the audit trail shows it.",
+}
 LIMIT = {"description": "-1: unlimited."}
 REMAINING = {"description": "Null: unlimited."}
 GIVE_BACK = "Negative to give back, only where the period is `none`."
@@ -40,6 +50,7 @@ class EntrySchema(Schema):
     """An amount to count."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     feature = Str(required=True, metadata={"description": "The key of a limit of the plan."})
     amount = Int(
@@ -100,6 +111,7 @@ class DecisionSchema(Schema):
     """Whether the amount fits, and the limit's state."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     allowed = Bool(required=True)
     feature = Str(required=True)
@@ -120,6 +132,7 @@ class UsageSchema(Schema):
     """What is used of a limit in one period."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     feature = Str(required=True)
     limit = Int(
@@ -153,6 +166,7 @@ class LimitUseSchema(Schema):
     """How much of a limit is used."""
 
     examples = {**EXAMPLES, "percent": 80, "used": 800}
+    descriptions = DESCRIPTIONS
 
     feature = Str(required=True)
     used = Int(required=True)
@@ -166,6 +180,7 @@ class CorrectionSchema(Schema):
     """What is used in the current period."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     used = Int(required=True, ge=0, le=MAX_AMOUNT)
     reason = Str(required=True, min_length=1, max_length=MAX_REASON)
@@ -175,6 +190,7 @@ class UsageQuerySchema(TenantChoiceSchema):
     """The tenant, and which of its limits and periods are listed."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     feature = Str(metadata={"description": "Only of this limit."})
     since = AwareDateTime(

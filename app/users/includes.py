@@ -39,7 +39,10 @@ def _memberships(rows: Sequence[Any]) -> list[Any]:
 
 MEMBERSHIPS = Include(
     "memberships",
-    ListOf(Nested(TenantMembershipSchema)),
+    ListOf(
+        Nested(TenantMembershipSchema),
+        metadata={"description": "The user's membership; empty without one."},
+    ),
     _memberships,
     Permission.MEMBERSHIPS_READ,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.core.http.pagination import ONE_TENANT
 from app.core.validation.fields import AwareDateTime, Bool, Email, JsonObject, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
@@ -19,12 +20,21 @@ EXAMPLES = {
     "meta_data": {"cost_center": "R-12"},
     "patches": {"cost_center": "R-12", "desk": None},
 }
+DESCRIPTIONS = {
+    "idp_user_id": "The identity provider's id of the person.",
+    "email": "The person's e-mail address.",
+    "first_name": "The person's first name; empty if unknown.",
+    "last_name": "The person's last name; empty if unknown.",
+    "is_active": "False: the user is deactivated, and has no access.",
+    "meta_data": "Values of the user's custom fields, and any other values, by key.",
+}
 
 
 class UserSchema(Schema):
     """A user."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     tenant_id = Uuid(required=True)
@@ -45,6 +55,7 @@ class UserCreateSchema(Schema):
     """A new, active user."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     idp_user_id = Str(required=True, min_length=1, max_length=MAX_KEY)
     email = Email(required=True)
@@ -57,6 +68,7 @@ class UserUpdateSchema(Schema):
     """The fields to change. Only a platform credential can change ``idp_user_id``."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     idp_user_id = Str(min_length=1, max_length=MAX_KEY)
     email = Email()
@@ -69,6 +81,7 @@ class UserMetaDataPatchSchema(Schema):
     """A merge patch of a user's metadata."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     patches = JsonObject(
         required=True, metadata={"description": "A merge patch (RFC 7396): null removes a key."}
@@ -79,7 +92,8 @@ class UserQuerySchema(MetaDataQuerySchema):
     """Filters of the list of users."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    tenant_id = Uuid()
-    is_active = Bool()
-    email = Str(metadata={"description": "The address, in whatever case."})
+    tenant_id = Uuid(metadata=ONE_TENANT)
+    is_active = Bool(metadata={"description": "Only active users, or only deactivated ones."})
+    email = Str(metadata={"description": "Only users with this address, in whatever case."})

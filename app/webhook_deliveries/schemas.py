@@ -21,6 +21,14 @@ EXAMPLES = {
     "duration_ms": 84,
     "is_complete": True,
 }
+DESCRIPTIONS = {
+    "endpoint_id": "The webhook endpoint.",
+    "type": "The event's type.",
+    "attempts": "How many attempts there were.",
+    "next_attempt_at": "When the next attempt is due (UTC); null if none is.",
+    "response_code": "The HTTP status of the last answer; null without one.",
+    "duration_ms": "How many milliseconds the last attempt took; null before the first.",
+}
 
 
 class EventId(Str):
@@ -34,6 +42,7 @@ class WebhookDeliverySchema(Schema):
     """An event for an endpoint, and its last attempt."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -75,7 +84,7 @@ class WebhookDeliveryQuerySchema(PageQuerySchema):
     class Meta(PageQuerySchema.Meta):
         exclude = ("updated_after",)
 
-    status = Choice(DeliveryStatus)
+    status = Choice(DeliveryStatus, metadata={"description": "Only deliveries in this status."})
 
 
 class TestEventSchema(Schema):
@@ -84,6 +93,7 @@ class TestEventSchema(Schema):
     __test__ = False  # no class of tests
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     type = Literal(
         *sorted(ALL_TYPES),
@@ -104,6 +114,7 @@ class RecoveredSchema(Schema):
     """What will be delivered again."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     resent = Int(required=True, metadata={"description": "Failed deliveries."})
     missed = Int(required=True, metadata={"description": "Events that had no delivery."})

@@ -9,7 +9,7 @@ from typing import Any
 from app.audit.outbox import ALL_TYPES
 from app.audit.schemas import OwnerId
 from app.core.errors import Entry, Invalid, error, value_error
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import (
     AwareDateTime,
     Bool,
@@ -45,6 +45,15 @@ EXAMPLES = {
     "old_secret_until": None,
     "disabled_reason": None,
     "secret": "whsec_…",
+}
+DESCRIPTIONS = {
+    "url": "Where events are sent.",
+    "types": "Which events are delivered.",
+    "description": "What the endpoint is for; for people.",
+    "header_names": "The names of the headers that each delivery has besides the signature's.",
+    "rate_limit": "The most attempts in a second; null for no limit.",
+    "signing": "`v1`: HMAC-SHA256 with a secret; `v1a`: Ed25519.",
+    "is_active": "Whether events are delivered.",
 }
 
 
@@ -94,6 +103,7 @@ class WebhookEndpointSchema(Schema):
     """A webhook endpoint, without its secret and the values of its headers."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -137,6 +147,7 @@ class WebhookEndpointSecretSchema(WebhookEndpointSchema):
     """An endpoint with its new secret, which no other answer shows."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     secret = Str(
         nullable=True,
@@ -151,6 +162,7 @@ class WebhookEndpointUpdateSchema(Schema):
     """The fields to change. ``headers`` replaces all headers."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     url = Str(min_length=1, max_length=MAX_URL, metadata=ADDRESS)
     types = TypePatterns(TypePattern(), metadata=TYPES)
@@ -176,6 +188,7 @@ class WebhookEndpointCreateSchema(WebhookEndpointUpdateSchema):
     """A new endpoint."""
 
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     url = Str(required=True, min_length=1, max_length=MAX_URL, metadata=ADDRESS)
     types = TypePatterns(TypePattern(), required=True, metadata=TYPES)
@@ -189,7 +202,7 @@ class WebhookEndpointCreateSchema(WebhookEndpointUpdateSchema):
 class WebhookEndpointQuerySchema(PageQuerySchema):
     """Filters of the list of endpoints."""
 
-    tenant_id = Uuid()
+    tenant_id = Uuid(metadata=ONE_TENANT)
 
 
 class EndpointOwnerSchema(Schema):

@@ -21,6 +21,17 @@ EXAMPLES = {
     "headers": {"content-type": "application/json"},
     "payload": {"event": "user.updated"},
 }
+DESCRIPTIONS = {
+    "source": "The provider, such as `workos` or `sendgrid`.",
+    "external_id": "The provider's id of the event.",
+    "event_type": "The provider's name of the event type.",
+    "status": "What became of the event; only `pending` changes by itself.",
+    "detail": "Why it was ignored or waits, or the error of its last attempt; else empty.",
+    "attempts": "How often a worker has tried to apply it.",
+    "replays": "How often it was replayed.",
+    "next_attempt_at": "When the next attempt is due (UTC); null if none is.",
+    "processed_at": "When its processing ended (UTC); null until then.",
+}
 
 
 class Payload(AnyJson):
@@ -32,10 +43,15 @@ class Payload(AnyJson):
 
 
 class WebhookEventSchema(Schema):
+    """An event that a provider posted."""
+
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
+    created_at = AwareDateTime(
+        required=True, metadata={"description": "When it was received (UTC)."}
+    )
     updated_at = AwareDateTime(required=True)
     source = Str(required=True)
     external_id = Str(required=True)
@@ -51,7 +67,10 @@ class WebhookEventSchema(Schema):
 
 
 class WebhookEventDetailSchema(WebhookEventSchema):
+    """An event that a provider posted, with its headers and payload."""
+
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
     headers = JsonObject(required=True, metadata={"description": "Secrets are redacted."})
     payload = Payload(
@@ -64,7 +83,10 @@ class WebhookEventDetailSchema(WebhookEventSchema):
 
 class WebhookEventQuerySchema(PageQuerySchema):
     examples = EXAMPLES
+    descriptions = DESCRIPTIONS
 
-    source = Str(metadata={"description": "The provider, such as `workos` or `sendgrid`."})
-    type = Str(metadata={"description": "The provider's name of the event type."})
-    status = Choice(Status)
+    source = Str(
+        metadata={"description": "Only events of this provider, such as `workos` or `sendgrid`."}
+    )
+    type = Str(metadata={"description": "Only events with this name of the provider's."})
+    status = Choice(Status, metadata={"description": "Only events in this status."})

@@ -24,6 +24,7 @@ RUN_ELSEWHERE = {
     "pg_restore": "tests/running/test_backup.py",
 }
 """Beginnings of blocks, and what runs them instead."""
+CLIENTS = PROJECT / "docs" / "guides" / "clients.md"  # test_clients.py runs it
 
 
 def examples(page: Path) -> list[Block]:
@@ -75,7 +76,9 @@ def script(page: Path, work: Path, packages: Path | None) -> str:
     return "\n".join(parts)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=name_of)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if examples(page) and page != CLIENTS], ids=name_of
+)
 def test_the_examples_of_a_page_run(checkout, page, tmp_path, request):
     work, environ = checkout
     packages = None

@@ -9,7 +9,50 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-METHODS = {"get", "post", "patch", "delete"}
+METHODS = {"get", "post", "put", "patch", "delete"}
+VERB = re.compile(
+    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|find|get|lift|list"
+    "|patch|preview|receive|recover|reorder|replay|request|resend|restore|revoke|rotate|send|set"
+    "|update|validate|withdraw"
+)
+VERBS = {
+    ("get", False): "list",
+    ("post", False): "create",
+    ("get", True): "get",
+    ("patch", True): "update",
+    ("delete", True): "delete",
+}
+"""The verb of a collection's and of a row's operations, by method and whether it is a row's."""
+OTHER_VERBS = {
+    ("get", "/v1/search"),  # it finds
+    ("put", "/v1/usage/{feature}"),
+    ("delete", "/v1/api-keys/{key_id}"),  # a revoked key stays in the list
+    ("delete", "/v1/tenants/{tenant_id}"),  # these two ask for what happens later
+    ("delete", "/v1/users/{user_id}"),
+}
+FASTAPIS = {"HTTPValidationError", "ValidationError"}  # word for word
+
+
+def verb_of(operation):
+    return operation["operationId"].removeprefix(operation["tags"][0] + "_").partition("_")[0]
+
+
+def is_operation_id(name, tag):
+    """``<tag>_<verb>``, or ``<tag>_<verb>_<part>`` where the part is not the resource again."""
+    rest = name.removeprefix(f"{tag}_")
+    verb, _, part = rest.partition("_")
+    again = {tag, tag.removesuffix("s"), tag.rpartition("_")[2], tag.rpartition("_")[2].rstrip("s")}
+    return rest != name and VERB.fullmatch(verb) and part not in again
+
+
+def fields_of(name, schema):
+    """Each property of a schema, also of those inside it, and its path."""
+    for key, field in schema.get("properties", {}).items():
+        yield f"{name}.{key}", field
+        yield from fields_of(f"{name}.{key}", field)
+    for part in ("items", "additionalProperties"):
+        if isinstance(schema.get(part), dict):
+            yield from fields_of(f"{name}[]", schema[part])
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +79,29 @@ class TestDocument:
         names = [operation["operationId"] for _, _, operation in operations]
 
         assert len(set(names)) == len(names)
+
+    def test_operation_ids_are_a_tag_and_a_verb(self, operations):
+        wrong = [
+            operation["operationId"]
+            for _, _, operation in operations
+            if not is_operation_id(operation["operationId"], operation["tags"][0])
+        ]
+
+        assert wrong == []
+
+    def test_operations_on_collections_and_rows_have_their_verb(self, operations):
+        wrong = [
+            (method, path, operation["operationId"])
+            for method, path, operation in operations
+            if re.fullmatch(r"/v1/(billing/)?[a-z-]+(/{\w+})?", path)
+            and (method, path) not in OTHER_VERBS
+            and verb_of(operation) != VERBS[method, path.endswith("}")]
+        ]
+
+        assert wrong == []
+
+    def test_every_tag_is_described(self, document):
+        assert [tag["name"] for tag in document["tags"] if not tag.get("description")] == []
 
     def test_every_operation_has_a_tag_a_summary_and_a_described_answer(self, operations):
         for method, path, operation in operations:
@@ -114,3 +180,74 @@ class TestDocument:
         ]
         assert schemas["ValidationError"]["required"] == ["loc", "msg", "type"]
         assert "example" not in json.dumps(schemas["ValidationError"])
+
+
+class TestDescriptions:
+    def test_every_component_is_described_but_the_envelopes(self, document):
+        silent = [
+            name
+            for name, schema in document["components"]["schemas"].items()
+            if name not in FASTAPIS
+            and not schema.get("description")
+            and "data" not in schema.get("required", ())
+        ]
+
+        assert silent == []
+
+    def test_no_text_has_the_markup_of_docstrings(self, document):
+        assert re.findall(r"``|:\w+:`", json.dumps(document)) == []
+
+    def test_every_summary_is_a_sentence_in_the_imperative(self, operations):
+        summaries = [operation["summary"] for _, _, operation in operations]
+
+        wrong = [
+            one
+            for one in summaries
+            if not re.fullmatch(r"(?!\w+(s|ed|ing)\b)[A-Z][a-z-]+\b.*\.", one)
+        ]
+
+        assert wrong == []
+
+    def test_every_field_of_every_component_is_described(self, document):
+        silent = [
+            name
+            for schema, found in document["components"]["schemas"].items()
+            if schema not in FASTAPIS
+            for name, field in fields_of(schema, found)
+            if not field.get("description")
+        ]
+
+        assert silent == []
+
+    def test_every_field_of_every_body_is_described(self, document, operations):
+        silent = []
+        events = [("event", name, item["post"]) for name, item in document["webhooks"].items()]
+        for method, path, operation in [*operations, *events]:
+            bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+            for content in (c for body in bodies for c in body.get("content", {}).values()):
+                found = fields_of(f"{method} {path}", content.get("schema", {}))
+                silent += [name for name, field in found if not field.get("description")]
+
+        assert silent == []
+
+    def test_every_parameter_is_described(self, document):
+        silent = [
+            (path, parameter["name"])
+            for path, item in document["paths"].items()
+            for place in (item, *(item[method] for method in METHODS & item.keys()))
+            for parameter in place.get("parameters", ())
+            if not parameter.get("description")
+        ]
+
+        assert silent == []
+
+    def test_every_header_of_an_answer_is_described(self, operations):
+        silent = [
+            (method, path, name)
+            for method, path, operation in operations
+            for answer in operation["responses"].values()
+            for name, header in answer.get("headers", {}).items()
+            if not header.get("description")
+        ]
+
+        assert silent == []

@@ -23,7 +23,7 @@ from tests.factories import (
     save,
 )
 from tests.imports.files import as_file, finish, post
-from tests.scim.directory import Directory, create_connection
+from tests.scim.directory import Directory, create_connection, replace
 from tests.webhooks.sending import Sender
 
 CANARY = "canarybird"
@@ -208,6 +208,8 @@ def _by_directory(app: Any, tenant: Any) -> None:
     directory = Directory(app, create_connection(tenant, **actors)[1])
     email = {"value": word("email"), "type": word("type"), "display": word("name")}
     user = directory.add_user(word("User-Name"), externalId=SUBJECT, emails=[email])
+    for title in ("title", "next-title"):
+        directory.patch(f"/Users/{user['id']}", replace("title", word(title)))
     group = directory.add_group("All")
     member = {"value": user["id"], "display": word("display")}
     directory.patch(f"/Groups/{group['id']}", {"op": "add", "path": "members", "value": [member]})

@@ -10,7 +10,7 @@ from app.scim.models import ScimEmail, ScimMember, ScimUser
 from tests.concurrency import at_once
 from tests.database import execute, query, rows
 from tests.factories import create_limits, limit_flag
-from tests.scim.directory import GROUP, PATCH_OP, USER
+from tests.scim.directory import GROUP, PATCH_OP, USER, replace
 
 BULK = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 MAX_SECONDS = 5  # of a request on a busy machine
@@ -44,6 +44,120 @@ class TestFilters:
 
         assert answer.status_code in (200, 400), answer.text[:300]
         assert time.monotonic() - started < MAX_SECONDS
+
+
+class TestBodies:
+    """None takes longer to refuse than to read; each of these took from 3 s to minutes."""
+
+    @pytest.mark.parametrize(
+        ("method", "path", "name", "entry", "status"),
+        [
+            ("POST", "/Users", "emails", "{}", 400),
+            ("POST", "/Users", "phoneNumbers", "1", 400),
+            ("PUT", "/Users/{user}", "x509Certificates", "{}", 400),
+            ("POST", "/Groups", "members", "{}", 400),
+            ("POST", "/Groups", "members", "1", 400),
+            ("PATCH", "/Users/{user}", "Operations", "{}", 413),
+            ("PATCH", "/Users/{user}", "Operations", '{"op": "remove", "path": "title"}', 413),
+            ("POST", "/Bulk", "Operations", "{}", 413),
+            ("POST", "/Bulk", "operations", '{"method": "DELETE", "path": "/Users/x"}', 413),
+            ("POST", "/Users/.search", "attributes", '"userName"', 400),
+        ],
+    )
+    def test_with_long_lists_are_refused_soon(self, directory, method, path, name, entry, status):
+        user = directory.add_user("ada")["id"]
+        number = 15_000 if ":" in entry else 1_000_000 // (len(entry) + 1)
+        body = f'{{"{name}": [{",".join([entry] * number)}]}}'.encode()
+        started = time.monotonic()
+
+        answer = directory.request(method, path.format(user=user), body)
+
+        assert answer.status_code == status, answer.text[:300]
+        assert time.monotonic() - started < MAX_SECONDS
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            {f"name{number}": 1 for number in range(201)},
+            {"emails": [{"value": "a", "type": f"{number}"} for number in range(101)]},
+            {"x509Certificates": [[1] * 101]},
+        ],
+        ids=["names", "entries", "entries of a list"],
+    )
+    def test_with_many_values_are_refused(self, directory, value):
+        user = directory.add_user("ada")["id"]
+        data = {"schemas": [USER], "userName": "bob", **value}
+        bulk = {"method": "POST", "path": "/Users", "bulkId": "a", "data": data}
+
+        for answer in (
+            directory.post("/Users", data),
+            directory.patch(f"/Users/{user}", {"op": "add", "value": value}),
+            directory.post("/Bulk", {"schemas": [BULK], "Operations": [bulk]}),
+        ):
+            assert (answer.status_code, answer.get_json()["scimType"]) == (400, "invalidValue")
+
+    def test_of_the_largest_group_are_read(self, directory):
+        members = [
+            {"value": f"00000000-0000-7000-8000-{n:012x}", "type": "User"} for n in range(10_000)
+        ]
+        group = directory.add_group("All")["id"]
+
+        answers = [
+            directory.put(
+                f"/Groups/{group}", {"schemas": [GROUP], "displayName": "A", "members": members}
+            ),
+            directory.patch(f"/Groups/{group}", {"op": "add", "path": "members", "value": members}),
+        ]
+
+        assert [answer.status_code for answer in answers] == [200, 200]
+
+    def test_with_many_paths_are_refused(self, directory):
+        user = directory.add_user("ada")["id"]
+        value = {f'emails[type eq "{number}"].value': "a" for number in range(199)}
+
+        answer = directory.patch(f"/Users/{user}", *[{"op": "add", "value": value}] * 11)
+
+        assert answer.status_code == 400
+        assert answer.get_json()["detail"] == "A request has at most 2000 paths."
+
+    def test_of_a_user_are_stored_up_to_32_kib(self, directory):
+        user = directory.add_user("ada", title="x" * 30_000)["id"]
+
+        answers = [
+            directory.patch(f"/Users/{user}", {"op": "add", "path": "locale", "value": "x" * 5000}),
+            directory.post("/Users", {"schemas": [USER], "userName": "b", "title": "x" * 50_000}),
+        ]
+
+        assert [answer.get_json().get("scimType") for answer in answers] == ["invalidValue"] * 2
+        assert len(rows(ScimUser)) == 1
+
+
+class TestConditions:
+    @pytest.mark.parametrize("name", ["If-Match", "If-None-Match"])
+    def test_that_are_long_are_refused(self, directory, name):
+        user = directory.add_user("ada")["id"]
+
+        answer = directory.get(f"/Users/{user}", headers={name: "a" + " " * 30_000 + "a"})
+
+        assert (answer.status_code, answer.get_json()["scimType"]) == (400, "invalidValue")
+
+    def test_that_are_long_are_refused_in_a_bulk_request(self, directory):
+        version = "a" + " " * 500_000 + "a"
+        one = {"method": "DELETE", "path": "/Users/x", "version": version}
+
+        answer = directory.post("/Bulk", {"schemas": [BULK], "Operations": [one]})
+
+        assert (answer.status_code, answer.get_json()["scimType"]) == (400, "invalidValue")
+
+
+class TestParameters:
+    @pytest.mark.parametrize("name", ["attributes", "excludedAttributes"])
+    def test_have_at_most_a_hundred_attributes(self, directory, name):
+        texts = [",".join(["title"] * number) for number in (100, 101)]
+
+        answers = [directory.get("/Users", query_string={name: text}) for text in texts]
+
+        assert [answer.status_code for answer in answers] == [200, 400]
 
 
 class TestTexts:
@@ -113,6 +227,46 @@ class TestMembers:
         assert directory.patch(f"/Groups/{group}", left).status_code == 200
         assert time.monotonic() - started < 6 * MAX_SECONDS
         assert len(rows(ScimMember)) == 4_999
+
+    @pytest.fixture
+    def group(self, directory):
+        """A group of 700 members."""
+        ada = directory.add_user("ada")["id"]
+        for table, columns in (
+            ("users", "idp_user_id, email, email_key"),
+            ("scim_users", "user_name, user_name_key"),
+        ):
+            copy_rows(table, columns, ada, 699)
+        return directory.add_group("All", *(str(one.id) for one in rows(ScimUser)))["id"]
+
+    def test_of_a_large_group_are_changed_by_few_operations(self, directory, group):
+        before = rows(ScimMember)
+        operation = {"op": "remove", "path": 'members[display eq "x"]'}
+
+        few = directory.patch(f"/Groups/{group}", *[operation] * 10)
+        many = directory.patch(f"/Groups/{group}", *[operation] * 100)
+
+        assert (few.status_code, many.status_code) == (200, 413)
+        assert many.get_json()["detail"].startswith("The request goes through too many members")
+        assert rows(ScimMember) == before
+
+    def test_of_large_groups_are_bounded_in_a_bulk_request(self, directory, group):
+        patches = [
+            {"schemas": [PATCH_OP], "Operations": [replace("displayName", f"Name {number}")]}
+            for number in range(100)
+        ]
+        operations = [
+            {"method": "PATCH", "path": f"/Groups/{group}", "data": data} for data in patches
+        ]
+
+        answer = directory.post("/Bulk", {"schemas": [BULK], "Operations": operations})
+
+        statuses = [one["status"] for one in answer.get_json()["Operations"]]
+        changed = statuses.count("200")
+        assert 20 < changed < 100
+        assert statuses == ["200"] * changed + ["413"] * (100 - changed)
+        name = directory.get(f"/Groups/{group}").get_json()["displayName"]
+        assert name == f"Name {changed - 1}"
 
     def test_of_a_group_are_no_more(self, directory):
         members = [{"value": f"00000000-0000-7000-8000-{n:012x}"} for n in range(10_001)]

@@ -2,31 +2,131 @@
 
 import json
 
+import pytest
 
-def run(app, *words):
+from app.extensions import db
+from tests.database import execute, query
+from tests.factories import create_limits, limit_flag
+
+STEPS = 12
+
+
+def run(app, *words, code=0):
     result = app.test_cli_runner().invoke(args=["scim", *words])
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 or result.stdout else result.stderr
 
 
-def test_lists_connections_without_secrets(app, tenant, connection):
-    shown = run(app, "connections", "--tenant", tenant.slug, "--json")
+class TestConnections:
+    def test_are_listed_without_secrets(self, app, tenant, connection):
+        shown = run(app, "connections", "--tenant", tenant.slug, "--json")
 
-    (listed,) = json.loads(shown)
-    assert listed["id"] == str(connection[0].id)
-    assert connection[0].digest not in shown
+        (listed,) = json.loads(shown)
+        assert listed["id"] == str(connection[0].id)
+        assert connection[0].digest not in shown
+
+    def test_are_a_table_for_people(self, app, connection, directory):
+        directory.add_user("ada")
+
+        shown = run(app, "connections")
+
+        for text in (str(connection[0].id), "Directory", "generic", "active", "user_count"):
+            assert text in shown
+
+    def test_of_an_unknown_tenant_are_an_error(self, app):
+        assert "There is no tenant nobody." in run(app, "connections", "--tenant", "nobody", code=1)
 
 
-def test_shows_the_last_requests_without_values(app, connection, directory):
-    directory.add_user("ada@example.com")
-    directory.find('userName eq "ada@example.com"')
-    directory.post("/Users", {})
+class TestLog:
+    def test_shows_the_last_requests_without_values(self, app, connection, directory):
+        directory.add_user("ada@example.com")
+        directory.find('userName eq "ada@example.com"')
+        directory.post("/Users", {})
 
-    shown = json.loads(run(app, "log", str(connection[0].id), "--json"))
+        shown = json.loads(run(app, "log", str(connection[0].id), "--json"))
 
-    assert [(one["method"], one["path"], one["status"]) for one in shown] == [
-        ("POST", "/Users", 400),
-        ("GET", "/Users?filter=userName eq …", 200),
-        ("POST", "/Users", 201),
-    ]
-    assert shown[0]["detail"] == "invalidValue"
+        assert [(one["method"], one["path"], one["status"]) for one in shown] == [
+            ("POST", "/Users", 400),
+            ("GET", "/Users?filter=userName eq …", 200),
+            ("POST", "/Users", 201),
+        ]
+        assert shown[0]["detail"] == "invalidValue"
+
+    def test_shows_a_hundred_at_most(self, app, connection, directory):
+        for number in range(103):
+            directory.get("/Users", query_string={"startIndex": number + 1, "count": 0})
+
+        shown = json.loads(run(app, "log", str(connection[0].id), "--json"))
+
+        assert len(shown) == 100
+        assert shown[0]["path"] == "/Users?startIndex=103&count=0"
+        assert shown[-1]["path"] == "/Users?startIndex=4&count=0"
+
+    def test_is_a_table_for_people(self, app, connection, directory):
+        directory.get("/Users/nobody")
+
+        shown = run(app, "log", str(connection[0].id))
+
+        for text in ("sent_at", "GET", "/Users/nobody", "404"):
+            assert text in shown
+
+    @pytest.mark.parametrize("command", ["log", "test"])
+    def test_of_an_unknown_connection_is_an_error(self, app, tenant, command):
+        for unknown in ("x", str(tenant.id)):
+            shown = run(app, command, unknown, code=1)
+            assert shown == f"Error: There is no SCIM connection {unknown}.\n"
+
+
+def stored():
+    """How many rows each table has, and the connection's counters."""
+    tables = [name for name in db.metadata.tables if not name.startswith("alembic")]
+    counts = {name: query(f"SELECT count(*) FROM {name}") for name in tables}
+    return counts, query("SELECT request_count, version FROM scim_connections")
+
+
+class TestTest:
+    def steps(self, app, connection, **options):
+        return json.loads(run(app, "test", str(connection[0].id), "--json", **options))
+
+    def test_tries_each_step_and_leaves_nothing(self, app, connection, directory):
+        directory.add_user("ada")
+        before = stored()
+
+        steps = self.steps(app, connection)
+
+        assert [step["result"] for step in steps] == ["ok"] * STEPS, steps
+        assert stored() == before
+
+    def test_prints_a_table_for_people(self, app, connection):
+        shown = run(app, "test", str(connection[0].id))
+
+        assert shown.count(" ok ") == STEPS
+        assert "The user is deactivated" in shown
+
+    def test_tells_that_no_seat_is_free(self, app, connection):
+        create_limits("free", limit_flag("seats", 1))  # the owner has it
+        before = stored()
+
+        steps = self.steps(app, connection, code=1)
+
+        results = [step["result"] for step in steps]
+        assert results == ["ok"] * 3 + ["failed"] + ["skipped"] * (STEPS - 4)
+        assert steps[3]["detail"].startswith("POST answered 403, not 201. ")
+        assert "seat" in steps[3]["detail"]
+        assert stored() == before
+
+    @pytest.mark.parametrize(
+        ("change", "detail"),
+        [
+            ("UPDATE scim_connections SET status = 'disabled'", "This SCIM connection is disabled"),
+            ("UPDATE tenants SET is_active = false", "suspended"),
+        ],
+        ids=["disabled", "suspended"],
+    )
+    def test_tells_that_the_connection_is_not_served(self, app, connection, change, detail):
+        execute(change)
+
+        steps = self.steps(app, connection, code=1)
+
+        assert [step["result"] for step in steps] == ["failed"] + ["skipped"] * (STEPS - 1)
+        assert detail in steps[0]["detail"]

@@ -184,10 +184,17 @@ class TestErrors:
 
         refusal(answer, "invalid_request")
 
-    def test_another_method_has_oauths_body(self, app):
-        answer = app.test_client().get(PATH)
+    @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "PROPFIND"])
+    def test_another_method_is_405_with_oauths_body(self, app, method):
+        answer = app.test_client().open(PATH, method=method)
 
-        assert answer.status_code == 401
+        assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+        refusal(answer, "invalid_request")
+
+    def test_a_missing_grant_type_is_an_invalid_request(self, app):
+        answer = app.test_client().post(PATH, json={"grant_type": "client_credentials"})
+
+        assert answer.status_code == 400
         refusal(answer, "invalid_request")
 
     def test_a_large_body_has_oauths_body(self, app):

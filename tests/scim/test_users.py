@@ -82,6 +82,16 @@ class TestCreate:
         shown = directory.get(f"/Users/{made['id']}").get_json()
         assert {name: shown[name] for name in sent} == sent
 
+    @pytest.mark.parametrize("reference", ["http://[", "//[", "Users/", "a:b", ""])
+    def test_keeps_a_reference_that_is_no_url(self, directory, reference):
+        manager = {"value": "m-1", "$ref": reference}
+
+        made = directory.add_user("ada", **{ENTERPRISE: {"manager": manager}})
+
+        found = directory.get("/Users").get_json()["Resources"]
+        assert found == [made]
+        assert directory.get(f"/Users/{made['id']}").status_code == 200
+
     def test_stores_no_password(self, directory):
         directory.add_user("ada", password="Tr0ub4dor", emails=[])
 

@@ -61,7 +61,13 @@ class Blueprint(flask_smorest.Blueprint):
         offered = includes.offered_by(view_func)
         endpoint_func._apidoc = {
             **getattr(view_func, "_apidoc", {}),
-            "contract": (rule, access, raised, offered, f"{self.name}_{view_func.__name__}"),
+            "contract": (
+                rule,
+                access,
+                raised,
+                offered,
+                operation_id(self.name, view_func.__name__),
+            ),
             "answers_list": getattr(view_func, "answers_list", False),
         }
         endpoint_func.__doc__ = f"{view_func.__doc__}\n\n{getattr(access, 'description', '')}"
@@ -134,6 +140,17 @@ class Blueprint(flask_smorest.Blueprint):
     def _make_doc_response_schema(schema: ma.Schema | None) -> Any:
         """The envelope, for the OpenAPI document."""
         return None if schema is None else _envelope(type(schema), bool(schema.many))()
+
+
+def operation_id(resource: str, view: str) -> str:
+    """``<resource>_<verb>``, with what the verb is about where that is not the resource itself.
+
+    In ``custom_fields``, the view ``list_fields`` gives ``custom_fields_list``, and
+    ``get_json_schema`` gives ``custom_fields_get_json_schema``.
+    """
+    verb, _, about = view.partition("_")
+    is_resource = f"_{resource}".endswith((f"_{about}", f"_{about}s"))
+    return f"{resource}_{verb}" if is_resource else f"{resource}_{view}"
 
 
 def _endpoint(view: View) -> View:
@@ -226,9 +243,13 @@ def _documented(schema: Schema | None, offered: tuple[Include, ...]) -> Schema |
 def _envelope(schema: type[ma.Schema], many: bool) -> type[ma.Schema]:
     name = schema.__name__.removesuffix("Schema")
     if not many:
-        item = ma.fields.Nested(schema, required=True)
+        item = ma.fields.Nested(
+            schema, required=True, metadata={"description": "What is answered."}
+        )
         return ma.Schema.from_dict({"data": item}, name=f"{name}Answer")
-    items = ma.fields.List(ma.fields.Nested(schema), required=True)
+    items = ma.fields.List(
+        ma.fields.Nested(schema), required=True, metadata={"description": "The rows of the page."}
+    )
     if not getattr(schema, "has_pages", True):
         return ma.Schema.from_dict({"data": items}, name=f"{name}List")
     cursor = ma.fields.String(

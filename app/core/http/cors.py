@@ -31,6 +31,7 @@ RESPONSE_HEADERS = (
     "RateLimit-Remaining",
     "RateLimit-Reset",
     "Retry-After",
+    "X-API-Version",
     "X-Plan-Unknown",
     "X-Request-Id",
     "X-Update-Ignored",

@@ -12,6 +12,7 @@ from app.core.http.body_limits import body_limit
 from app.core.http.rate_limit import IS_COUNTED, RateLimits
 from app.core.observability import logs
 from app.core.observability.metrics import observe_request
+from app.core.version import HEADER, VERSION
 
 
 def register_hooks(app: Flask, limits: RateLimits) -> None:
@@ -42,6 +43,7 @@ def register_hooks(app: Flask, limits: RateLimits) -> None:
     @app.after_request
     def finish(response: Response) -> Response:
         response.headers["X-Request-Id"] = logs.current_request_id()
+        response.headers[HEADER] = VERSION
         limits.add_headers(response)
         observe_request(response.status_code, time.perf_counter() - g.started)
         return response

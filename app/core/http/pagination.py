@@ -9,6 +9,7 @@ from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT, ListOrder, Paging
 from app.core.validation.fields import AwareDateTime, Choice, Int, Str
 from app.core.validation.schemas import Schema
 
+ONE_TENANT = {"description": "Only one tenant's, for platform credentials."}
 PAGING = tuple(field.name for field in fields(Paging))
 
 

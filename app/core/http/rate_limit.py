@@ -8,7 +8,8 @@ webhooks in bursts. Responses to counted requests have the headers ``RateLimit-L
 ``Retry-After``.
 
 A request is counted before its credential is looked up, so a request beyond the limit does not use
-the database.
+the database. A SCIM connection has several tokens: its requests are also counted together, after the
+look-up.
 Whether a credential is a platform credential is known after its first authentication in a process;
 until then RATELIMIT_DEFAULT applies to it.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from uuid import UUID
 
 from flask import Response, current_app, g, request
 
@@ -64,6 +66,10 @@ class RateLimits:
         else:
             name = f"address:{request.remote_addr}"
         self._count(name, self._scim if is_scim else self._default, "Too Many Requests")
+
+    def count_scim_connection(self, connection_id: UUID) -> None:
+        """Count a request of a SCIM connection, whichever of its tokens it has."""
+        self._count(f"scim:{connection_id}", self._scim, "Too Many Requests")
 
     def count_failed_authentication(self) -> None:
         """Count one failure for the request's address; raises TooManyRequests beyond the limit."""

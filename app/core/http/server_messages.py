@@ -21,6 +21,7 @@ from app.core.errors import AppError
 from app.core.http.body_limits import TOO_LARGE, body_limit
 from app.core.http.error_handlers import error_body
 from app.core.observability import logs
+from app.core.version import HEADER, VERSION
 
 log = logging.getLogger(__name__)
 
@@ -194,6 +195,7 @@ class Refusal(ErrorTask):
         self.response_headers += [
             ("Content-Type", content_type),
             ("X-Request-Id", request_id),
+            (HEADER, VERSION),
         ]
         self.set_close_on_finish()
         self.write(body)

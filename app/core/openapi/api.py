@@ -11,9 +11,16 @@ from flask import Flask, Response, request
 
 from app.core import json_text
 from app.core.http.error_handlers import register_error_handlers
+from app.core.openapi.descriptions import (
+    SchemaDescriptions,
+    describe_paths,
+    summary,
+    with_description,
+)
 from app.core.openapi.examples import add_examples, example_of
 from app.core.openapi.responses import RESPONSES, SCHEMAS
 from app.core.validation.fields import Choice
+from app.core.version import HEADER, VERSION
 
 SECURITY_SCHEMES = {
     "user_token": {
@@ -30,14 +37,24 @@ SECURITY_SCHEMES = {
     },
 }
 
+DESCRIPTION = f"""Every answer with a body is `{{"data": …}}`. A refusal is `{{"detail": …}}`, with a `code`
+where the status alone is ambiguous. A 422 lists the errors and their places.
+
+- **Lists** are `{{"data": […], "next_cursor": …}}`: give `next_cursor` as `cursor` for the next page.
+- **Single resources** have an `ETag`: send it as `If-Match` to change that version only (else 412), or as
+  `If-None-Match` to get 304 while nothing has changed.
+- **Requests sent twice**: a POST or PATCH with an `Idempotency-Key` has one effect within 24 hours.
+- **Times** are RFC 3339 in UTC; **amounts** are integers in minor units of the currency.
+- **Versions**: each answer names the service's version in `{HEADER}`; `X-Request-Id` names the request.
+"""
+
 OPENAPI_SETTINGS = {
     "API_TITLE": "Tenant control plane",
-    "API_VERSION": "1.0.0",
+    "API_VERSION": VERSION,
     "API_SPEC_OPTIONS": {
         "info": {
-            "summary": "Tenants, users, subscriptions, custom fields and feature flags.",
-            "description": 'Every answer with a body is `{"data": …}`; a refusal is `{"detail": …}`. '
-            "Lists give `next_cursor`; single resources carry an `ETag`.",
+            "summary": "Tenants, users, subscriptions, plans, feature flags, usage and events.",
+            "description": DESCRIPTION,
         }
     },
     "OPENAPI_VERSION": "3.1.0",
@@ -53,7 +70,10 @@ def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[st
     name = field.enumeration.__name__
     values = [member.value for member in field.enumeration]
     if name not in converter.spec.components.schemas:
-        converter.spec.components.schema(name, {"type": "string", "enum": values, "title": name})
+        component = {"type": "string", "enum": values, "title": name}
+        converter.spec.components.schema(
+            name, {**component, "description": summary(field.enumeration)}
+        )
     del ret["type"], ret["enum"]
     reference = converter.spec.components.get_ref("schema", name)
     return {"anyOf": [reference, {"type": "null"}]} if field.allow_none else reference
@@ -97,8 +117,14 @@ class Api(flask_smorest.Api):
     def init_app(self, app: Flask, **options: Any) -> None:
         """Bind to ``app`` and describe how to authenticate."""
         app.config.from_mapping(OPENAPI_SETTINGS)
-        super().init_app(app, **options)
-        for describe in (with_example, choice2component, as_described, without_null_default):
+        super().init_app(app, spec_kwargs={"extra_plugins": [SchemaDescriptions()]}, **options)
+        for describe in (
+            with_example,
+            choice2component,
+            as_described,
+            with_description,
+            without_null_default,
+        ):
             self.ma_plugin.converter.add_attribute_function(describe)
         self.ma_plugin.converter.add_parameter_attribute_function(as_deep_object)
         for name, scheme in SECURITY_SCHEMES.items():
@@ -115,7 +141,12 @@ class Api(flask_smorest.Api):
     @cached_property
     def _written(self) -> bytes:
         """The OpenAPI document; made once, after all blueprints are registered."""
-        document = {**self.spec.to_dict(), "webhooks": self.webhooks}
+        document = {
+            **self.spec.to_dict(),
+            "servers": [{"url": self._app.config["PUBLIC_URL"].rstrip("/") or "/"}],
+            "webhooks": self.webhooks,
+        }
+        describe_paths(document)
         add_examples(document)
         return json_text.dumps(document)
 

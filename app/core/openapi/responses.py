@@ -12,17 +12,19 @@ from flask_smorest.utils import resolve_schema_instance
 from app.core.errors import AppError, DatabaseUnavailable, Entry, PreconditionFailed, error
 from app.core.http import idempotency
 
+CODE = "For programs, where the status alone is ambiguous."
 SCHEMAS: dict[str, dict[str, Any]] = {
     "Error": {
         "type": "object",
         "title": "Error",
+        "description": "Why a request was refused.",
         "required": ["detail"],
         "examples": [{"detail": "A sentence."}],
         "properties": {
             "detail": {"type": "string", "description": "One sentence for people."},
             "code": {
                 "type": "string",
-                "description": "For programs, where the status alone is ambiguous.",
+                "description": CODE,
             },
         },
     },
@@ -68,7 +70,10 @@ def _coded_answer(description: str, errors: Sequence[type[AppError]]) -> dict[st
     content = answer["content"]["application/json"]
     content["schema"] |= {
         "required": ["code"],
-        "properties": {"code": {"enum": [error.code for error in errors]}},
+        "properties": {
+            "code": {"enum": [error.code for error in errors], "description": CODE},
+            **{key: schema for error in errors for key, schema in error.keys.items()},
+        },
     }
     content["examples"] = {error.code: {"value": error().body()} for error in errors}
     return answer

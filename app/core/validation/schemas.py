@@ -25,6 +25,9 @@ class Schema(ma.Schema):
     examples: ClassVar[Mapping[str, Any]] = {}
     """For the OpenAPI document: a field's name -> a valid value."""
 
+    descriptions: ClassVar[Mapping[str, str]] = {}
+    """For the OpenAPI document: a field's name -> what it is, unless the field says it itself."""
+
     has_pages: ClassVar[bool] = True
     """Whether a list of them has a ``next_cursor``."""
 

@@ -1,0 +1,29 @@
+"""The command ``flask version``."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version as version_of
+
+import click
+
+from app.cli.base import json_option, print_json
+from app.core.version import VERSION
+
+PACKAGES = ("Flask", "flask-smorest", "SQLAlchemy", "psycopg2-binary", "rq", "gunicorn")
+
+
+@click.command("version")
+@json_option
+def version(as_json: bool) -> None:
+    """Show the versions of the service, of Python and of its main packages."""
+    versions = {
+        "service": VERSION,
+        "Python": platform.python_version(),
+        **{name: version_of(name) for name in PACKAGES},
+    }
+    if as_json:
+        print_json(versions)
+    else:
+        for name, number in versions.items():
+            click.echo(f"{name} {number}")

@@ -1,0 +1,90 @@
+"""What schemas and fields say of themselves in the OpenAPI document.
+
+A schema and an enumeration have the first paragraph of their docstring. A field has its own
+``description``, else that of its schema's ``descriptions``, else that of :data:`COMMON`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from apispec import BasePlugin
+from flask_smorest.utils import resolve_schema_instance
+
+ACTORS = (
+    "a user's id, `platform:<subject>`, `key:<API key's id>`, `scim:<connection's id>`, "
+    "`system:<part of the service>` or `cli:<user of the operating system>`"
+)
+
+COMMON: Mapping[str, str] = {
+    "action": "What was done, such as `user.updated`.",
+    "actor": f"Who did it: {ACTORS}.",
+    "created_at": "When it was created (UTC).",
+    "created_by_user_id": f"Who created it: {ACTORS}.",
+    "id": "Its id, a UUID that the service gives and that never changes.",
+    "idp_org_id": "The identity provider's id of the tenant's organization.",
+    "plan_name": "The name of the plan.",
+    "request_id": "The `X-Request-Id` of the request or job that did it; empty without one.",
+    "tenant_id": "The tenant that it belongs to.",
+    "updated_at": "When it was last changed (UTC).",
+    "updated_by_user_id": f"Who last changed it: {ACTORS}.",
+    "user_id": "The user.",
+    "version": "Grows by one with each change.",
+}
+"""Of the fields that many resources have with the same meaning."""
+
+PATH_PARAMETERS: Mapping[str, str] = {
+    "address": "The e-mail address.",
+    "connection_id": "The id of the SCIM connection.",
+    "delivery": "The id of the delivery.",
+    "endpoint_id": "The id of the webhook endpoint.",
+    "event_id": "The id of the webhook event.",
+    "evt_id": "The id of the event: `evt_…`.",
+    "feature": "The key of the limit.",
+    "field_id": "The id of the custom field.",
+    "import_id": "The id of the import.",
+    "key": "The key of the flag.",
+    "key_id": "The id of the API key.",
+    "membership_id": "The id of the membership.",
+    "override_id": "The id of the override.",
+    "preset_id": "The id of the plan preset.",
+    "subscription_id": "The id of the subscription.",
+    "tenant_id": "The id of the tenant.",
+    "user_id": "The id of the user.",
+}
+"""Of the parameters in paths."""
+
+
+class SchemaDescriptions(BasePlugin):
+    """Describes each schema by its docstring."""
+
+    def schema_helper(
+        self, name: str, definition: dict[str, Any], **options: Any
+    ) -> dict[str, str]:
+        schema = options.get("schema")
+        text = "" if schema is None else summary(type(resolve_schema_instance(schema)))
+        return {"description": text} if text else {}
+
+
+def summary(documented: Any) -> str:
+    """The first paragraph of a class's docstring, as Markdown; empty without one."""
+    paragraph = inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0]
+    return paragraph.replace("\n", " ").replace("``", "`")
+
+
+def with_description(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+    """The description of a field that has none of its own."""
+    of_schema = getattr(field.parent, "descriptions", None)
+    if "description" in ret or of_schema is None:
+        return {}
+    text = of_schema.get(field.name) or COMMON.get(field.name)
+    return {"description": text} if text else {}
+
+
+def describe_paths(document: dict[str, Any]) -> None:
+    """Describe the parameters in the paths of a document."""
+    for operations in document["paths"].values():
+        for parameter in operations.get("parameters", ()):
+            parameter["description"] = PATH_PARAMETERS.get(parameter["name"], "")

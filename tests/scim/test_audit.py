@@ -1,0 +1,117 @@
+"""The audit rows and events of what only a directory stores of a person."""
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.events.models import OutboxEvent
+from tests.database import row, rows
+from tests.factories import create_member
+from tests.scim.directory import ENTERPRISE, USER, replace
+
+ACTION = "user.directory_updated"
+ADA = {
+    "externalId": "okta-1",
+    "title": "Analyst",
+    "name": {"givenName": "Ada", "formatted": "Ada L."},
+    ENTERPRISE: {"department": "Sums", "manager": {"value": "m-1"}},
+}
+
+
+@pytest.fixture
+def ada(directory):
+    return directory.add_user("ada@example.com", **ADA)
+
+
+def changes(user):
+    """Before and after of each row about the user, the oldest first."""
+    found = rows(AuditEvent, action=ACTION, target_type="user", target_id=user["id"])
+    return [(one.before["directory"], one.after["directory"]) for one in found]
+
+
+def test_of_a_new_user_there_are_none(ada):
+    assert changes(ada) == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "before", "after"),
+    [
+        (replace("title", "Countess"), {"title": "Analyst"}, {"title": "Countess"}),
+        ({"op": "remove", "path": "title"}, {"title": "Analyst"}, {"title": None}),
+        (
+            replace(f"{ENTERPRISE}:department", "Engines"),
+            {f"{ENTERPRISE}:department": "Sums"},
+            {f"{ENTERPRISE}:department": "Engines"},
+        ),
+        (
+            replace(f"{ENTERPRISE}:manager", "m-2"),
+            {f"{ENTERPRISE}:manager": {"value": "m-1"}},
+            {f"{ENTERPRISE}:manager": {"value": "m-2"}},
+        ),
+        (
+            {"op": "add", "path": "phoneNumbers", "value": [{"value": "1"}]},
+            {"phoneNumbers": None},
+            {"phoneNumbers": [{"value": "1"}]},
+        ),
+        (replace("name.formatted", "A"), {"name.formatted": "Ada L."}, {"name.formatted": "A"}),
+        (
+            replace(None, {"userName": "Ada", "externalId": "okta-2"}),
+            {"externalId": "okta-1", "userName": "ada@example.com"},
+            {"externalId": "okta-2", "userName": "Ada"},
+        ),
+    ],
+    ids=["changed", "removed", "extension", "complex", "added", "part", "names"],
+)
+def test_tell_what_differs(directory, connection, ada, operation, before, after):
+    answer = directory.patch(f"/Users/{ada['id']}", operation)
+
+    assert answer.status_code == 200, answer.text
+    assert changes(ada) == [(before, after)]
+    event = row(AuditEvent, action=ACTION)
+    sent = row(OutboxEvent, type=ACTION)
+    assert event.actor == f"scim:{connection[0].id}"
+    assert (sent.before, sent.after) == (event.before, event.after)
+    assert sent.data["id"] == ada["id"]
+    assert "email_key" not in sent.data
+
+
+def test_of_the_same_values_there_are_none(directory, ada):
+    for _ in range(2):
+        directory.patch(f"/Users/{ada['id']}", replace("title", "Analyst"))
+        directory.put(
+            f"/Users/{ada['id']}", {"schemas": [USER], "userName": "ada@example.com", **ADA}
+        )
+
+    assert changes(ada) == []
+
+
+def test_of_what_the_user_has_are_the_users(directory, ada):
+    directory.patch(
+        f"/Users/{ada['id']}", replace("name.givenName", "Augusta"), replace("active", "False")
+    )
+
+    assert changes(ada) == []
+    assert row(AuditEvent, action="user.updated").after == {"first_name": "Augusta"}
+    assert row(AuditEvent, action="membership.deactivated").after == {"is_active": False}
+
+
+def test_of_a_refused_request_there_are_none(directory, ada):
+    directory.add_user("bob")
+
+    answer = directory.patch(
+        f"/Users/{ada['id']}", replace("title", "Countess"), replace("userName", "bob")
+    )
+
+    assert answer.status_code == 409
+    assert changes(ada) == []
+
+
+def test_tell_when_a_user_comes_under_the_directory_and_leaves_it(directory, tenant):
+    member, _, _ = create_member(tenant, email="eve@example.com")
+    eve = directory.add_user("eve@example.com", title="Countess")
+    directory.delete(f"/Users/{eve['id']}")
+
+    assert eve["id"] == str(member.id)
+    assert changes(eve) == [
+        ({"title": None, "userName": None}, {"title": "Countess", "userName": "eve@example.com"}),
+        ({"userName": "eve@example.com"}, {"userName": None}),
+    ]
