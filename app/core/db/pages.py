@@ -196,7 +196,7 @@ def _list(
     limit is part of the statement: PostgreSQL plans one with an unknown limit anew each time, which
     takes longer than to run it where the table has partitions.
     """
-    limit = DEFAULT_LIMIT + 1 if has_default_limit else bindparam("limit")
+    limit: Any = DEFAULT_LIMIT + 1 if has_default_limit else bindparam("limit")
     clause = select(*columns).order_by(*_sorted(model, order)).limit(limit)
     clause = clause.where(*(getattr(model, name) == bindparam(name) for name in equal), *clauses)
     if of_tenant:
