@@ -8,7 +8,7 @@ from collections.abc import Callable
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
 
-LEAST, FIRST, MOST = 10, 100, 5_000  # rows of a batch
+LEAST, FIRST, MOST = 10, 100, 1_000  # rows of a batch
 WANTED_SECONDS = 0.02  # of a batch; a disk that is busy for a moment still leaves it below 0.1
 
 
