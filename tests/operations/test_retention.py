@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -73,6 +74,31 @@ class Trail:
             cursor.execute("SELECT set_config('app.platform', 'on', false)")
         return session
 
+    @contextmanager
+    def writing(self, now: datetime) -> Iterator[list[int]]:
+        """Another session that adds rows by one prepared statement, before and after the block."""
+        written: list[int] = []
+        stopped = threading.Event()
+
+        def write() -> None:
+            with closing(self.connect()) as session, session.cursor() as cursor:
+                cursor.execute(f"PREPARE add (uuid, timestamptz) AS {INSERT}")
+                while not stopped.is_set():
+                    moment = now + timedelta(milliseconds=len(written) + 1)
+                    cursor.execute("EXECUTE add (%s, %s)", [str(first_id(moment)), moment])
+                    written.append(1)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            wait_until(lambda: len(written) > 10)
+            yield written
+            before = len(written)
+            wait_until(lambda: len(written) > before + 10)
+        finally:
+            stopped.set()
+            writer.join()
+
     def keep(self) -> None:
         with self.app.app_context():
             keep_partitions()
@@ -116,27 +142,8 @@ class TestMigration:
             flask_migrate.downgrade(revision="0027-1")
         for days in (0, 10, 1000):
             trail.add(now - timedelta(days=days))
-        written: list[int] = []
-        stopped = threading.Event()
-
-        def write() -> None:
-            """One statement, prepared before the tables are exchanged."""
-            with closing(trail.connect()) as session, session.cursor() as cursor:
-                cursor.execute(f"PREPARE add (uuid, timestamptz) AS {INSERT}")
-                while not stopped.is_set():
-                    moment = now + timedelta(milliseconds=len(written) + 1)
-                    cursor.execute("EXECUTE add (%s, %s)", [str(first_id(moment)), moment])
-                    written.append(1)
-
-        writer = threading.Thread(target=write)
-        writer.start()
-        wait_until(lambda: len(written) > 10)
-        with trail.app.app_context():
+        with trail.writing(now) as written, trail.app.app_context():
             flask_migrate.upgrade()
-        before = len(written)
-        wait_until(lambda: len(written) > before + 10)
-        stopped.set()
-        writer.join()
 
         expected = len(written) + 3
         assert trail.rows(PLACES) == [("partitions.audit_events_first", expected)]
@@ -213,6 +220,19 @@ class TestDropping:
         kept = trail.rows("SELECT actor, action, target_id, after FROM audit_events")
         dropped = ("system:job", "audit_events.dropped", "audit_events_first", {"audit_days": 40})
         assert kept == [dropped]
+
+    def test_loses_no_row_that_is_added_meanwhile(self, trail):
+        now = utcnow()
+        trail.end_first(now - timedelta(days=41))
+        trail.rows(f"DROP TABLE partitions.{trail.last_month()}")
+        before = trail.partitions()
+
+        with trail.writing(now) as written:
+            wait_until(lambda: trail.keep() or "audit_events_first" not in trail.partitions())
+
+        assert len(trail.partitions()) >= len(before)  # one is gone, others were added
+        changed = trail.rows("SELECT count(*) FROM audit_events WHERE action = 'user.updated'")
+        assert changed == [(len(written),)]
 
     def test_deletes_old_rows_of_the_partitions_that_are_no_months(self, trail, monkeypatch):
         monkeypatch.setattr(batches, "FIRST", 2)  # so that one batch is not enough
