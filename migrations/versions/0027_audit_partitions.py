@@ -118,7 +118,7 @@ BEGIN
     IF current_setting('app.platform', true) IS DISTINCT FROM 'on' THEN
         RAISE EXCEPTION 'only the platform adds partitions' USING ERRCODE = 'insufficient_privilege';
     END IF;
-    LOCK TABLE public.audit_events IN SHARE UPDATE EXCLUSIVE MODE;
+    LOCK TABLE ONLY public.audit_events IN SHARE UPDATE EXCLUSIVE MODE;
     FOR month IN
         SELECT generate_series(date_trunc('month', now()), now() + interval '3 months', '1 month')
     LOOP
@@ -159,7 +159,7 @@ BEGIN
     IF (kept_days BETWEEN 31 AND 36500) IS NOT TRUE THEN
         RAISE EXCEPTION 'rows are kept for 31 to 36500 days' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    LOCK TABLE public.audit_events IN SHARE UPDATE EXCLUSIVE MODE;
+    LOCK TABLE ONLY public.audit_events IN SHARE UPDATE EXCLUSIVE MODE;
     SELECT b.partition INTO oldest FROM partitions.bounds b
     WHERE b.whole = 'public.audit_events'::regclass
         AND b.below <= public.first_id_of(now() - kept_days * interval '1 day')
