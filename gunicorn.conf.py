@@ -75,12 +75,13 @@ def when_ready(server):
 
 
 def post_fork(server, worker):
-    """Give the process a new connection pool; the master keeps its own connections."""
+    """Give the process new connection pools; the master keeps its own connections."""
     from app.extensions import db
     from wsgi import app
 
     with app.app_context():
-        db.engine.dispose(close=False)
+        for engine in db.engines.values():
+            engine.dispose(close=False)
 
 
 def child_exit(server, worker):

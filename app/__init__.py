@@ -13,7 +13,7 @@ from app.auth.oidc import IdentityProvider
 from app.auth.tokens import TokenVerifier
 from app.config import load_config
 from app.console.routes import open_console
-from app.core.db.engine import configure_engine, engine_options
+from app.core.db.replicas import open_databases
 from app.core.http.cors import allow_origins
 from app.core.http.hooks import register_hooks
 from app.core.http.long_poll import configure_long_polls
@@ -93,11 +93,7 @@ def create_app(
         only_public=not config.webhook_allow_private, proxy=config.webhook_proxy
     )
     app.config["PUBLIC_URL"] = config.public_url
-    app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
-    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
-    db.init_app(app)
-    with app.app_context():
-        configure_engine(app, db.engine, config)
+    open_databases(app, config)
     for module in JOB_MODULES:
         import_module(module)  # registers its jobs
     _register_domains(app)

@@ -112,6 +112,10 @@ def _postgres(value: str) -> str:
     return url
 
 
+def _replicas(value: str) -> tuple[str, ...]:
+    return tuple(_postgres(url) for url in value.split())
+
+
 def _redis(value: str) -> str:
     if not value.strip().startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("must be a redis://, rediss:// or unix:// URL")
@@ -204,6 +208,17 @@ class Config:
         _postgres,
         "",
         "PostgreSQL as the owner of the tables, for `flask db` and `flask users erase`; DATABASE_URL if unset",
+    )
+    database_replica_urls: tuple[str, ...] = _setting(
+        _replicas,
+        (),
+        "white-space separated URLs of PostgreSQL's standbys, from which requests may read, as the"
+        " plain application role; none if unset",
+    )
+    replica_max_lag: float = _setting(
+        _number(0.5, 300, float),
+        2.0,
+        "seconds that an answer from a replica may be behind the primary",
     )
     redis_url: str = _setting(_redis, "", "Redis for job queues and rate limits", required=REQUIRED)
     instance_dir: str = _setting(_text, "instance", "folder of the private engines and keys")

@@ -155,6 +155,14 @@ def sizes(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def replicas(arguments: argparse.Namespace) -> None:
+    """Print what reads cost the primary, with no, one and two replicas."""
+    from benchmarks.replicas import report
+
+    with opened(arguments.folder, 1, 2) as ready:
+        print(report(ready))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -181,6 +189,7 @@ COMMANDS = {
     "events": events,
     "tables": tables,
     "sizes": sizes,
+    "replicas": replicas,
 }
 
 

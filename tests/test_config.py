@@ -56,6 +56,15 @@ class TestConfig:
             " JWT_AUDIENCE is not set; exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set."
         )
 
+    def test_reads_urls_of_replicas_with_white_space(self):
+        urls = "postgresql://app@db-2/x\n  postgres://app@db-3:5433/x "
+
+        assert loaded(DATABASE_REPLICA_URLS=urls).database_replica_urls == (
+            "postgresql+psycopg2://app@db-2/x",
+            "postgresql+psycopg2://app@db-3:5433/x",
+        )
+        assert loaded().database_replica_urls == ()
+
     def test_reads_origins_with_commas_or_white_space(self):
         origins = ("https://app.example.com", "http://localhost:5173", "http://[::1]:8080")
 
@@ -68,6 +77,8 @@ class TestConfig:
             ("DATABASE_URL", "mysql://db/x", "must be a postgresql:// URL"),
             ("DATABASE_URL", "db", "must be a postgresql:// URL"),
             ("DATABASE_URL", "postgresql://db:port/x", "is no URL that can be read"),
+            ("DATABASE_REPLICA_URLS", "postgresql://a/x b/x", "must be a postgresql:// URL"),
+            ("REPLICA_MAX_LAG", "0", "must be between 0.5 and 300"),
             ("REDIS_URL", "redis://cache:port", "is no URL that can be read"),
             ("JWT_JWKS_URL", "id.example.com/jwks", "must be an http:// or https:// URL"),
             *(

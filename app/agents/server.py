@@ -14,6 +14,7 @@ from mcp.server import Server, ServerRequestContext
 from werkzeug.test import Client
 
 from app.agents.tools import Operation, operations
+from app.core.http import consistency
 
 INSTRUCTIONS = (
     "Tools of a control plane for tenants, users, plans, flags and limits. A result is a JSON object"
@@ -33,6 +34,7 @@ class Agents:
     ) -> None:
         self.app = app
         self._token = token
+        self._last_change = ""  # of all callers; each reads what it has changed
         self._tools = {
             one.name: one
             for one in operations(app)
@@ -76,7 +78,10 @@ class Agents:
         return {} if found is None else {"Authorization": found}
 
     def _send(self, request: dict[str, Any]) -> types.CallToolResult:
+        if self._last_change:
+            request["headers"][consistency.HEADER] = self._last_change
         response = Client(self.app, use_cookies=False).open(**request)
+        self._last_change = response.headers.get(consistency.HEADER, self._last_change)
         found: dict[str, Any] = {"status": response.status_code}
         if tag := response.headers.get("ETag"):
             found["etag"] = tag

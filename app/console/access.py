@@ -21,6 +21,7 @@ from app.auth.principals import NoMembership, Principal, user_principal
 from app.auth.tokens import Claims
 from app.core.db import transactions
 from app.core.errors import AppError
+from app.core.http import consistency
 from app.core.http.rate_limit import rate_limits
 from app.core.observability.logs import add_facts
 
@@ -32,6 +33,7 @@ LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 OWN_PAGE = re.compile(
     r"/console(?:[/?][!-\[\]-~]{0,2000})?"
 )  # no backslash, space or control character
+CHANGE_SECONDS = 600  # more than the largest REPLICA_MAX_LAG
 ENDED = "Your session has ended, or you have no active membership here. Sign in again."
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none';"
@@ -199,6 +201,25 @@ def forget_notice(response: Response) -> Response:
     """Delete the notice that this page has shown."""
     if g.get("notice_is_shown"):
         _set_cookie(response, f"{cookie_name()}-notice", "", 0)
+    return response
+
+
+def note_change(token: str) -> None:
+    """Remember the API's token of a change, if it has one, for this page and the next ones."""
+    if token:
+        g.last_change = token
+
+
+def last_change() -> str:
+    """The token of this browser's last change; an empty text without one."""
+    token: str = g.get("last_change") or request.cookies.get(f"{cookie_name()}-change", "")
+    return token if consistency.is_token(token) else ""
+
+
+def remember_change(response: Response) -> Response:
+    """Store the token of a change in this browser until every replica has the change."""
+    if "last_change" in g:
+        _set_cookie(response, f"{cookie_name()}-change", g.last_change, CHANGE_SECONDS)
     return response
 
 

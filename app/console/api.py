@@ -12,10 +12,12 @@ from flask import current_app, g, request
 from werkzeug.test import Client
 
 from app.auth.guard import CLAIMS
-from app.core.http import idempotency
+from app.console.access import last_change, note_change
+from app.core.http import consistency, idempotency
 from app.core.http.rate_limit import IS_COUNTED
 from app.core.observability.logs import current_request_id
 
+MOST_OF_A_PAGE = 100  # rows that the API sends at once
 FORM_KEY = "form_key"  # the form's input
 KEY = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 TAG = re.compile(r'"[!#-~]{1,128}"')
@@ -28,6 +30,7 @@ class Answer:
     status: int
     body: Any  # the JSON, or None
     etag: str = ""
+    text: str = ""
 
     @property
     def is_ok(self) -> bool:
@@ -80,9 +83,12 @@ def call(
     """Send one request; values of the query that are None are left out.
 
     The key of the form that is posted makes the same form have one effect, sent once or twice.
-    It runs in an empty context: it has its own log facts, transaction and ``flask.g``.
+    What this browser has changed is in the answers of later reads. The request runs in an empty
+    context: it has its own log facts, transaction and ``flask.g``.
     """
     headers = {"X-Request-Id": current_request_id()}
+    if token := last_change():
+        headers[consistency.HEADER] = token
     if if_match:
         headers["If-Match"] = if_match if TAG.fullmatch(if_match) else '"unknown"'
     key = request.form.get(FORM_KEY, "")
@@ -99,8 +105,12 @@ def call(
         environ_overrides={CLAIMS: g.session.claims, IS_COUNTED: True},
         **({} if body is None else {"json": body}),
     )
+    note_change(response.headers.get(consistency.HEADER, ""))
     return Answer(
-        response.status_code, response.get_json(silent=True), response.headers.get("ETag", "")
+        response.status_code,
+        response.get_json(silent=True),
+        response.headers.get("ETag", ""),
+        response.text,
     )
 
 
@@ -113,6 +123,18 @@ def find(path: str, **query: Any) -> Answer | None:
     """The answer of a GET; None if there is no such thing, or the person may not read it."""
     answer = call("GET", path, query=query)
     return None if answer.status in (403, 404) else succeeded(answer)
+
+
+def get_all(path: str, **query: Any) -> list[Any]:
+    """The rows of all pages of a list that is known to be short; raises Refused."""
+    rows: list[Any] = []
+    cursor = None
+    while True:
+        answer = get(path, **{**query, "limit": MOST_OF_A_PAGE, "cursor": cursor})
+        rows += answer.data
+        cursor = answer.body.get("next_cursor")
+        if not cursor:
+            return rows
 
 
 def succeeded(answer: Answer) -> Answer:

@@ -24,6 +24,7 @@ from app.core.errors import AppError, DatabaseUnavailable
 console = Blueprint("console", __name__, url_prefix="/console", template_folder="templates")
 console.before_request(access.admit)
 console.after_request(access.forget_notice)
+console.after_request(access.remember_change)
 console.after_request(access.add_headers)
 
 MESSAGES = {

@@ -7,7 +7,7 @@ from typing import Any
 from app.core.errors import DatabaseUnavailable
 from app.core.http.body_limits import TOO_LARGE
 from app.core.http.idempotency import IdempotencyInProgress, reused
-from app.core.openapi.responses import DESCRIPTIONS, IDEMPOTENCY_KEY
+from app.core.openapi.responses import CONSISTENCY, DESCRIPTIONS, IDEMPOTENCY_KEY
 
 CONTEXT = {
     "type": "object",
@@ -161,6 +161,7 @@ ALL = {
     },
     "parameters": [
         IDEMPOTENCY_KEY,
+        CONSISTENCY,
         {
             "name": "If-None-Match",
             "in": "header",

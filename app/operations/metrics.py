@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
 from app.core.db import tenancy
+from app.core.db.replica_watch import State
 from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, live_workers, queue_named
 from app.core.observability.metrics import (
@@ -102,6 +103,7 @@ class _Live(Collector):
         yield GaugeMetricFamily(
             "workers_alive", "Workers that take jobs; 0 without Redis.", self._workers
         )
+        yield from _replicas()
         try:
             yield from _inbox()
             yield from _events()
@@ -110,6 +112,27 @@ class _Live(Collector):
             yield from _attention()
         except service.DATABASE_FAULTS:
             current_transaction().close()  # the commit at the request's end then sends nothing
+
+
+def _replicas() -> Iterator[Metric]:
+    """What the answering process knows; nothing where there are no replicas."""
+    found = service.replicas()
+    if found is None:
+        return
+    lag = GaugeMetricFamily(
+        "replica_lag_seconds", "Seconds that a replica is behind the primary.", labels=["replica"]
+    )
+    state = GaugeMetricFamily(
+        "replica_state",
+        "1 for the state of a replica; only one that is ok is read.",
+        labels=["replica", "state"],
+    )
+    for replica in found.all:
+        lag.add_metric([replica.name], replica.lag)
+        for name in State:
+            state.add_metric([replica.name, name.value], replica.state is name)
+    yield lag
+    yield state
 
 
 def _inbox() -> Iterator[Metric]:

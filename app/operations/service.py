@@ -15,6 +15,8 @@ from redis.exceptions import RedisError
 from sqlalchemy import ARRAY, Text, bindparam, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.core.db.replica_watch import State
+from app.core.db.replicas import EXTENSION, Replicas
 from app.core.db.statements import Statement
 from app.core.db.transactions import current_transaction
 from app.core.errors import Unauthenticated
@@ -181,9 +183,10 @@ SENDER_LAG = Statement(
 def readiness() -> dict[str, str]:
     """``ok`` or a short description of the fault, for each check.
 
-    Requests need the database and the migrations. Without Redis they are answered: ``degraded``.
+    Requests need the database and the migrations. Without Redis, or without some of the replicas,
+    they are answered: ``degraded``.
     """
-    return {**_database(), "redis": _redis()}
+    return {**_database(), **_replicas(), "redis": _redis()}
 
 
 def _database() -> dict[str, str]:
@@ -194,6 +197,21 @@ def _database() -> dict[str, str]:
         return {"database": "unavailable", "migrations": "unknown"}
     current = version == newest_migration()
     return {"database": "ok", "migrations": "ok" if current else f"at {version}"}
+
+
+def _replicas() -> dict[str, str]:
+    """Whether this process reads from all standbys; empty where there are no replicas."""
+    found = replicas()
+    if found is None:
+        return {}
+    found.watch.start()
+    is_degraded = any(each.state in (State.LAGGING, State.UNAVAILABLE) for each in found.all)
+    return {"replicas": "degraded" if is_degraded else "ok"}
+
+
+def replicas() -> Replicas | None:
+    """The replicas, as this process sees them; None where there are none."""
+    return current_app.extensions.get(EXTENSION)
 
 
 def _redis() -> str:

@@ -14,6 +14,7 @@ from app.core import json_text
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
+from app.core.openapi.responses import CONSISTENCY_ANSWER
 from app.usage import service
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
 from app.usage.schemas import (
@@ -40,6 +41,7 @@ ERROR = {"$ref": "#/components/schemas/Error"}
 ANSWERS = {
     "200": {
         "description": "One object, or a list of them in the order of `entries`.",
+        "headers": CONSISTENCY_ANSWER,
         "content": {"application/json": {"schema": DECIDED}},
     },
     "404": {

@@ -11,8 +11,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 VERB = re.compile(
-    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|find|get|lift|list"
-    "|patch|preview|receive|recover|reorder|replay|request|resend|restore|revoke|rotate|send|set"
+    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|export|find|get|lift|list"
+    "|patch|preview|receive|recover|reorder|replay|request|resend|restore|revoke|rotate|send|set|suspend"
     "|update|validate|withdraw"
 )
 VERBS = {
@@ -111,6 +111,21 @@ class TestDocument:
                 answer.get("description") or "$ref" in answer
                 for answer in operation["responses"].values()
             )
+
+    def test_reads_take_the_token_that_changes_answer(self, operations):
+        for method, path, operation in operations:
+            if "x-permission" not in operation:
+                continue
+            reads = method == "get" or path.startswith("/ofrep/")
+            taken = {parameter["name"] for parameter in operation.get("parameters", ())}
+            answered = {
+                name
+                for status, answer in operation["responses"].items()
+                if status.startswith("2")
+                for name in answer.get("headers", ())
+            }
+            assert ("X-Consistency" in taken) is reads, (method, path)
+            assert ("X-Consistency" in answered) is not reads, (method, path)
 
     def test_every_json_body_has_an_example_that_fits_its_schema(self, document, operations):
         wrong = []

@@ -1,18 +1,20 @@
-"""The settings of SQLAlchemy's engine, and the set-up of each new connection.
+"""The settings of SQLAlchemy's engines, and the set-up of each new connection.
 
-The engine owns the connection pool. Connections are in psycopg2's autocommit mode, because
-:mod:`app.core.db.transactions` sends BEGIN and COMMIT itself.
+There is one engine for the primary, and one for each replica. An engine owns a pool of connections.
+They are in psycopg2's autocommit mode, because :mod:`app.core.db.transactions` sends BEGIN and
+COMMIT itself.
 """
 
 from __future__ import annotations
 
 import select
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import psycopg2
-from flask import Flask
 from psycopg2.extensions import (
     POLL_OK,
     POLL_READ,
@@ -33,12 +35,34 @@ SLOW = 1.0  # seconds after which a failed connection attempt counts as "no answ
 PAUSE = 1.0  # seconds during which only one thread tries a server that did not answer
 
 
-def engine_options(config: Config) -> dict[str, Any]:
-    """Flask-SQLAlchemy's ``SQLALCHEMY_ENGINE_OPTIONS``."""
-    timeout = int(config.db_statement_timeout * 1000)
+class Limits(NamedTuple):
+    """How many seconds a server may take."""
+
+    connect: float
+    statement: float  # then the server cancels it
+    answer: float  # then the client closes the connection
+
+    @classmethod
+    def of_primary(cls, config: Config) -> Limits:
+        """The configured ones."""
+        timeout = config.db_statement_timeout
+        return cls(config.db_connect_timeout, timeout, timeout + GRACE)
+
+    @classmethod
+    def of_replicas(cls, config: Config) -> Limits:
+        """Short ones, because the primary then answers."""
+        return cls(1.0, min(2.0, config.db_statement_timeout), 2.5)
+
+
+def engine_options(config: Config, limits: Limits) -> dict[str, Any]:
+    """The options of one engine, as ``SQLALCHEMY_ENGINE_OPTIONS`` and ``SQLALCHEMY_BINDS`` have them.
+
+    Where there are replicas, a thread of each process watches each server; it needs a connection.
+    """
+    timeout = int(limits.statement * 1000)
     return {
         "isolation_level": "AUTOCOMMIT",
-        "pool_size": config.db_pool_size,
+        "pool_size": config.db_pool_size + bool(config.database_replica_urls),
         "max_overflow": 0,
         "pool_timeout": config.db_pool_timeout,
         "pool_reset_on_return": None,  # a transaction ends before its connection goes back
@@ -62,22 +86,21 @@ class PooledConnection(connection):
         super().__init__(dsn, *args, **options)
 
 
-def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
+def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
     """Set up each connection of the pool, and limit how long it waits for PostgreSQL.
 
     A frozen server cannot apply ``statement_timeout`` itself, so the client stops waiting
-    :data:`GRACE` seconds after it. Connections outside the pool, such as those of the migrations,
+    after ``limits.answer`` seconds. Connections outside the pool, such as those of the migrations,
     wait without a limit.
     """
     breaker = Breaker(PAUSE)
-    app.extensions["database_breaker"] = breaker
     set_wait_callback(_wait)  # psycopg2 has one for the whole process
 
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
         if not breaker.permits():
             raise psycopg2.OperationalError("PostgreSQL did not answer a moment ago.")
-        limited = partial(PooledConnection, seconds=config.db_connect_timeout, breaker=breaker)
+        limited = partial(PooledConnection, seconds=limits.connect, breaker=breaker)
         started = time.monotonic()
         try:
             opened = dialect.connect(*arguments, **options, connection_factory=limited)
@@ -86,7 +109,7 @@ def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
                 breaker.note_failure()
             raise
         breaker.note_success()
-        opened.seconds = config.db_statement_timeout + GRACE
+        opened.seconds = limits.answer
         return opened
 
     @event.listens_for(engine, "connect")
@@ -102,6 +125,17 @@ def configure_engine(app: Flask, engine: Engine, config: Config) -> None:
         """Replace a connection that was returned with an open transaction."""
         if opened.get_transaction_status() != TRANSACTION_STATUS_IDLE:
             raise DisconnectionError
+
+
+@contextmanager
+def waiting_at_most(seconds: float, opened: connection) -> Iterator[None]:
+    """Limit how long a pool's connection waits for each answer in the block."""
+    limited = cast("PooledConnection", opened)
+    usual, limited.seconds = limited.seconds, seconds
+    try:
+        yield
+    finally:
+        limited.seconds = usual
 
 
 def _wait(opened: connection) -> None:

@@ -22,7 +22,8 @@ from app.core.db.transactions import context, current_transaction
 PLATFORM_TENANT_ID = UUID(int=0)
 
 
-def _settings(tenant_id: Any, platform: Any) -> tuple[ColumnElement[Any], ...]:
+def settings(tenant_id: Any, platform: Any) -> tuple[ColumnElement[Any], ...]:
+    """Columns with which a statement sets the scope, and tells the server's process id."""
     return (
         func.set_config("app.tenant_id", tenant_id, True),
         func.set_config("app.platform", platform, True),
@@ -31,9 +32,9 @@ def _settings(tenant_id: Any, platform: Any) -> tuple[ColumnElement[Any], ...]:
 
 
 SET_SCOPE = Statement(
-    "tenancy.set_scope", select(*_settings(bindparam("tenant_id"), bindparam("platform")))
+    "tenancy.set_scope", select(*settings(bindparam("tenant_id"), bindparam("platform")))
 )
-ENTER_PLATFORM = _settings("", "on")
+ENTER_PLATFORM = settings("", "on")
 """Columns with which another statement enters the platform's scope; call :func:`note` after it."""
 
 
@@ -49,9 +50,14 @@ PLATFORM = Scope(None)
 
 def enter(scope: Scope) -> None:
     """Make ``scope`` hold for the rest of the current transaction."""
-    tenant_id = "" if scope.tenant_id is None else str(scope.tenant_id)
-    row = SET_SCOPE.first(tenant_id=tenant_id, platform="on" if scope.tenant_id is None else "")
-    note(scope, row.server_process_id)
+    note(scope, SET_SCOPE.first(**values_of(scope)).server_process_id)
+
+
+def values_of(scope: Scope) -> dict[str, str]:
+    """The values of :func:`settings` for ``scope``."""
+    if scope.tenant_id is None:
+        return {"tenant_id": "", "platform": "on"}
+    return {"tenant_id": str(scope.tenant_id), "platform": ""}
 
 
 def note(scope: Scope, server_process_id: int) -> None:

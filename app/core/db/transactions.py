@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 ATTEMPTS = 4
 IDLE = extensions.TRANSACTION_STATUS_IDLE
+# The end of what was written, as bytes since the beginning. It includes what is not flushed yet, so
+# it is right with any synchronous_commit.
+WAL_POSITION = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
 STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its columns changed
 # Serialization failure, deadlock, and a foreign key to a row that was deleted after it was read.
 RETRIED = {"40001", "40P01", "23503", *STALE_PREPARED}
@@ -42,8 +45,17 @@ class RowChanged(Exception):
 
 @dataclass
 class Transaction:
-    """One transaction. It takes a connection from the pool at its first statement."""
+    """One transaction. It takes a connection from the pool at its first statement.
 
+    ``bind`` names the replica it reads from; None is the primary. With an empty ``begin``, each
+    statement is a transaction of its own, which takes no further round trip. With
+    ``tells_position``, ``position`` is the primary's WAL position after the commit.
+    """
+
+    bind: str | None = None
+    begin: str = "BEGIN"
+    tells_position: bool = False
+    position: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
     is_committing: bool = False
@@ -54,7 +66,7 @@ class Transaction:
     @cached_property
     def connection(self) -> PoolProxiedConnection:
         """The connection from the pool, since the first statement."""
-        return db.engine.raw_connection()
+        return db.engines[self.bind].raw_connection()
 
     @cached_property
     def cursor(self) -> extensions.cursor:
@@ -75,9 +87,10 @@ class Transaction:
         ``name`` and the ``template``, which holds no values.
         """
         cursor = self.cursor
-        if not self.has_begun:
+        if self.begin and not self.has_begun:
             self.has_begun = True
-            text = b"BEGIN;" + text if isinstance(text, bytes) else f"BEGIN;{text}"
+            begin = f"{self.begin};"
+            text = begin.encode() + text if isinstance(text, bytes) else begin + text
         if not observers:
             cursor.execute(text, values)
             return cursor
@@ -99,7 +112,12 @@ class Transaction:
         if status in (IDLE, extensions.TRANSACTION_STATUS_INERROR):
             raise RuntimeError("a statement of this transaction failed, so it cannot commit")
         self.is_committing = True
-        self.execute("COMMIT", name="COMMIT")
+        if self.tells_position:
+            self.execute(f"COMMIT;SELECT {WAL_POSITION}", name="COMMIT")
+            row = self.cursor.fetchone()
+            self.position = row[0] if row else None
+        else:
+            self.execute("COMMIT", name="COMMIT")
         self.has_begun = False
 
     def close(self) -> None:
@@ -111,21 +129,26 @@ class Transaction:
             return
         try:
             if self.is_stale:
-                _discard(connection)
+                self._discard(connection)
             elif cursor and cursor.connection.get_transaction_status() != IDLE:
                 cursor.execute("ROLLBACK")
         except psycopg2.Error:
             self.is_lost = True
-            _discard(connection)
+            self._discard(connection)
         finally:
             connection.close()
+
+    def _discard(self, connection: PoolProxiedConnection) -> None:
+        """Close a connection and all idle ones of the pool, which have the same fault."""
+        connection.invalidate()
+        db.engines[self.bind].dispose()
 
 
 _current: ContextVar[Transaction | None] = ContextVar("current_transaction", default=None)
 
 
 @contextmanager
-def transaction() -> Iterator[Transaction]:
+def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
     """Run the block in one transaction: commit at its end, roll back on any error.
 
     Callbacks of :func:`on_commit` run after the commit, in order. One that fails is logged and
@@ -133,7 +156,7 @@ def transaction() -> Iterator[Transaction]:
     """
     if is_open():
         raise RuntimeError("transaction() does not nest")
-    current = Transaction()
+    current = current or Transaction()
     entered = _current.set(current)
     try:
         yield current
@@ -151,18 +174,18 @@ def transaction() -> Iterator[Transaction]:
             log.exception("on_commit_failed")
 
 
-def run(work: Callable[[], T]) -> T:
+def run(work: Callable[[], T], make: Callable[[], Transaction] = Transaction) -> T:
     """Run ``work`` in a transaction, and again after a conflict with another transaction.
 
-    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them. ``work``
-    also runs again if a prepared statement is no longer valid, and if the first attempt lost its
-    connection. It does not if the connection was lost during the commit, because then nobody knows
-    whether the changes are durable.
+    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them; ``make``
+    creates the transaction of each. ``work`` also runs again if a prepared statement is no longer
+    valid, and if the first attempt lost its connection. It does not if the connection was lost
+    during the commit, because then nobody knows whether the changes are durable.
     """
     current = Transaction()
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with transaction() as current:
+            with transaction(make()) as current:
                 return work()
         except (psycopg2.Error, RowChanged) as fault:
             is_lost = attempt == 1 and current.is_lost and not current.is_committing
@@ -210,12 +233,6 @@ def context() -> dict[str, Any]:
     """Facts that last as long as the open transaction (scope, precondition); empty without one."""
     current = _current.get()
     return {} if current is None else current.facts
-
-
-def _discard(connection: PoolProxiedConnection) -> None:
-    """Close a connection and all idle ones of the pool, which have the same fault."""
-    connection.invalidate()
-    db.engine.dispose()
 
 
 def _is_conflict(fault: Exception) -> bool:

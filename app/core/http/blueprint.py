@@ -26,7 +26,7 @@ from app.core import json_text
 from app.core.db import transactions
 from app.core.db.pages import MAX_BYTES, Page
 from app.core.errors import AppError
-from app.core.http import idempotency, includes, long_poll
+from app.core.http import consistency, idempotency, includes, long_poll
 from app.core.http.includes import Include
 from app.core.http.parser import RequestParser, check_has_no_query, query_values
 from app.core.openapi import responses
@@ -61,6 +61,7 @@ class Blueprint(flask_smorest.Blueprint):
         offered = includes.offered_by(view_func)
         endpoint_func._apidoc = {
             **getattr(view_func, "_apidoc", {}),
+            "reads_only": hasattr(view_func, "reads_only"),
             "contract": (
                 rule,
                 access,
@@ -85,6 +86,7 @@ class Blueprint(flask_smorest.Blueprint):
             doc,
             described,
             has_tag=not doc_info["answers_list"] if method == "get" else "_id>" in rule,
+            is_read=method == "get" or doc_info["reads_only"],
             rule=rule,
             method=method,
             access=access,
@@ -163,13 +165,15 @@ def _endpoint(view: View) -> View:
             includes.choose(view, request, query_values(request))
             return cast("Response", view(**path))
 
-        def work() -> Response:
+        def enter() -> None:
             view.access.enter(request)  # type: ignore[attr-defined]
             if "If-Match" in request.headers:
                 transactions.context()["if_match"] = request.if_match
+
+        def work() -> Response:
             return idempotency.answer_once(request, answer)
 
-        return long_poll.repeat(lambda: transactions.run(work))
+        return long_poll.repeat(lambda: consistency.run(view, request, enter, work))
 
     return endpoint
 

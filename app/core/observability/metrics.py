@@ -27,6 +27,11 @@ DURATION = Histogram(
     ["method", "route"],
     buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
+READS = Counter(
+    "database_reads_total",
+    "Requests that may read from a replica, by the server that answered.",
+    ["target"],
+)
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
 WEBHOOK_ATTEMPTS = "metrics:webhook_attempts"  # field "succeeded", "failed" or "disabled"
@@ -48,6 +53,11 @@ def observe_request(status: int, seconds: float) -> None:
 @cache
 def _of_request(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
     return REQUESTS.labels(method, route, status), DURATION.labels(method, route)
+
+
+def count_read(target: str) -> None:
+    """Count one request that may read from a replica; ``target`` is the server that answered."""
+    READS.labels(target).inc()
 
 
 def count_job(redis: Redis, job: str, *, succeeded: bool) -> None:

@@ -124,6 +124,21 @@ IDEMPOTENCY_KEY = _header(
     maxLength=255,
 )
 
+CONSISTENCY = _header(
+    "X-Consistency",
+    "16/B374D848",
+    "The `X-Consistency` of a change's answer. Where the service reads from replicas, the answer "
+    "then contains that change. Without it, it may be some seconds behind.",
+)
+CONSISTENCY_ANSWER = {
+    "X-Consistency": {
+        "schema": {"type": "string"},
+        "example": "16/B374D848",
+        "description": "Only where the service reads from replicas: send it with a read that has "
+        "to contain this change.",
+    }
+}
+
 DESCRIPTIONS = {
     401: "No credential, or one that is not valid.",
     403: "The credential may not do this; `code` names the reason.",
@@ -143,6 +158,7 @@ def complete(
     described: Collection[str],
     *,
     has_tag: bool,
+    is_read: bool,
     rule: str,
     method: str,
     access: Any,
@@ -151,13 +167,14 @@ def complete(
     """Add the common headers, error responses and security to an operation's documentation.
 
     ``described``: the statuses that the endpoint documents itself; ``raised``: its own errors;
-    ``has_tag``: whether the operation answers or changes something that has an ETag.
+    ``has_tag``: whether the operation answers or changes something that has an ETag; ``is_read``:
+    whether it only reads.
     """
     guarded = getattr(access, "permission", None) is not None
     doc["security"] = [{"user_token": []}, {"api_key": []}] if guarded else []
     if guarded:
         doc["x-permission"] = str(access.permission)
-        doc.setdefault("parameters", []).extend(_headers(has_tag, method))
+        doc.setdefault("parameters", []).extend(_headers(has_tag, is_read, method))
     responses = doc.setdefault("responses", {})
     if guarded and (doc.get("parameters") or "requestBody" in doc or "<" in rule):
         responses.setdefault(422, INVALID)
@@ -171,17 +188,23 @@ def complete(
         responses[str(status)] = _coded_answer(DESCRIPTIONS[status], list(of_status))
     if guarded and method == "get" and has_tag:
         responses.setdefault("304", {"description": "`If-None-Match` names the current version."})
+    if guarded and not is_read:
+        for status, answer in responses.items():
+            if str(status).startswith("2"):
+                answer.setdefault("headers", {}).update(CONSISTENCY_ANSWER)
     doc["responses"] = {
         status: answer for status, answer in responses.items() if str(status) not in described
     }
     return doc
 
 
-def _headers(has_tag: bool, method: str) -> Iterator[dict[str, Any]]:
+def _headers(has_tag: bool, is_read: bool, method: str) -> Iterator[dict[str, Any]]:
     if has_tag:
         yield IF_NONE_MATCH if method == "get" else IF_MATCH
     if method.upper() in idempotency.METHODS:
         yield IDEMPOTENCY_KEY
+    if is_read:
+        yield CONSISTENCY
 
 
 def _common_errors(has_tag: bool, method: str, access: Any) -> Iterator[type[AppError]]:

@@ -1,0 +1,16 @@
+"""The short form of ``python -m tests.faults replicas``."""
+
+from tests import factories
+from tests.faults import replicas
+
+
+class TestFailingReplicas:
+    def test_cost_no_request_and_show_nothing_stale(self, app, environment):
+        try:
+            report = replicas.prove(app, environment, reads=1500)
+        finally:
+            factories.bind(app)
+
+        assert report.reads > 1400
+        assert report.answered_by["replica"] > 0
+        assert report.faults.total() > 3
