@@ -139,7 +139,7 @@ class TestMigration:
     def test_keeps_the_rows_of_a_table_in_use_there_and_back(self, trail):
         now = utcnow()
         with trail.app.app_context():
-            flask_migrate.downgrade(revision="0027-1")
+            flask_migrate.downgrade(revision="0026-1")
         for days in (0, 10, 1000):
             trail.add(now - timedelta(days=days))
         with trail.writing(now) as written, trail.app.app_context():
@@ -148,7 +148,7 @@ class TestMigration:
         expected = len(written) + 3
         assert trail.rows(PLACES) == [("partitions.audit_events_first", expected)]
         with trail.app.app_context():
-            flask_migrate.downgrade(revision="0027-1")
+            flask_migrate.downgrade(revision="0026-1")
             assert trail.rows(PLACES) == [("audit_events", expected)]
             flask_migrate.upgrade()
         assert trail.rows(PLACES) == [("partitions.audit_events_first", expected)]

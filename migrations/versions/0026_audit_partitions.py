@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql
 
 from migrations.security import APPEND_ONLY, POLICY, grant_function, isolate
 
-revision = "0027"
+revision = "0026"
 down_revision = "0025"
 branch_labels = None
 depends_on = None
