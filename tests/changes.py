@@ -24,8 +24,9 @@ from app.emails.models import Suppression
 from app.imports.models import Import
 from app.scim import service as scim
 from app.users import service as users
+from app.webhook_deliveries.models import WebhookDelivery
 from app.webhooks.models import Status, WebhookEvent
-from tests.database import platform_transaction
+from tests.database import platform_transaction, rows
 from tests.document import Operation, find_row, operations
 from tests.factories import create_preset, create_tenant, create_webhook_endpoint, save
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
@@ -45,13 +46,8 @@ QUESTIONS = {
     "POST /ofrep/v1/evaluate/flags",
     "POST /ofrep/v1/evaluate/flags/{key}",
 }
-# They write no audit row, the first unless a threshold is crossed.
-COUNTERS = {
-    "POST /v1/usage/consume",
-    "POST /v1/webhook-deliveries/{delivery}/resend",
-    "POST /v1/webhook-endpoints/{endpoint_id}/recover",
-    "POST /v1/webhook-endpoints/{endpoint_id}/test",
-}
+# It writes no audit row unless a threshold is crossed.
+COUNTERS = {"POST /v1/usage/consume"}
 # They store what a provider sent; the jobs that apply it make the changes.
 RECEIVERS = {"POST /webhooks/idp", "POST /v1/app-communications/webhooks/emailprovider"}
 
@@ -196,6 +192,9 @@ VALUES = {
     "PATCH /v1/custom-fields/{field_id}": lambda api, world: {"json": {"label": "Renamed"}},
     "POST /v1/custom-fields/{field_id}/archive": lambda api, world: {
         "row_id": fields_of(api, world)[0]
+    },
+    "POST /v1/webhook-deliveries/{delivery}/resend": lambda api, world: {
+        "row_id": str(rows(WebhookDelivery)[0].id)
     },
     "POST /v1/custom-fields/{field_id}/restore": lambda api, world: {"row_id": world["field_id"]},
 }

@@ -26,6 +26,11 @@ IMPOSSIBLE = {
         "idp_org_id_taken",
         "idp_org_id_deleted",
     },
+    ("post", "/v1/tenants/{tenant_id}/suspend"): {
+        "slug_taken",
+        "idp_org_id_taken",
+        "idp_org_id_deleted",
+    },
     ("post", "/v1/users"): {"erasure_requested"},
     ("delete", "/v1/users/{user_id}"): {
         "idp_user_id_taken",

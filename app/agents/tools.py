@@ -73,9 +73,11 @@ def operations(app: Flask) -> list[Operation]:
 
 
 def _is_offered(operation: Mapping[str, Any]) -> bool:
-    """Whether it takes a credential of the service, and JSON or no body."""
-    content = operation.get("requestBody", {}).get("content", {"application/json": {}})
-    return "x-permission" in operation and "application/json" in content
+    """Whether it takes a credential of the service, and all its bodies are JSON."""
+    bodies = (operation.get("requestBody", {}), operation["responses"].get("200", {}))
+    return "x-permission" in operation and all(
+        "application/json" in body.get("content", {"application/json": {}}) for body in bodies
+    )
 
 
 def _operation(

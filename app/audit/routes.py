@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from flask import Response, request
 
 from app.audit import history, service
+from app.audit.csv_text import as_csv
+from app.audit.includes import ACTORS_NAME
 from app.audit.schemas import (
+    AuditCsvQuerySchema,
     AuditEventSchema,
     AuditQuerySchema,
     HistoryEntrySchema,
@@ -16,12 +22,23 @@ from app.auth.guard import requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.http.parser import query_values
 from app.includes import TENANT
 
 blp = Blueprint(
     "audit", __name__, url_prefix="/v1/audit-events", description="Who changed what, and when."
 )
-INCLUDES = (TENANT,)
+INCLUDES = (TENANT, ACTORS_NAME)
+CSV = {
+    "description": "One line for each change, below a line of the columns' names.",
+    "headers": {
+        "Link": {
+            "description": 'The next page, with `rel="next"`; absent on the last one.',
+            "schema": {"type": "string"},
+        }
+    },
+    "content": {"text/csv": {"schema": {"type": "string"}}},
+}
 
 
 @blp.get("")
@@ -32,6 +49,27 @@ def list_events(query: dict[str, Any]) -> Page:
     """List recorded changes."""
     paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
     return service.list_events(paging, tenant_id=tenant_id, filters=query)
+
+
+@blp.get("/csv")
+@requires(Permission.AUDIT_READ)
+@blp.arguments(AuditCsvQuerySchema, location="query")
+@blp.doc(responses={"200": CSV})
+def list_events_as_csv(query: dict[str, Any]) -> Response:
+    """List recorded changes as CSV, for spreadsheets.
+
+    A cell that a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
+    page = service.list_events(paging, tenant_id=tenant_id, filters=query)
+    schema = AuditEventSchema(many=True)
+    text = as_csv(schema.fields, schema.dump(page.items))
+    response = Response(text, content_type="text/csv; charset=utf-8")
+    if page.next_cursor is not None:
+        values = urlencode({**query_values(request), "cursor": page.next_cursor})
+        response.headers["Link"] = f'<{request.path}?{values}>; rel="next"'
+    response.add_etag()
+    return cast("Response", response.make_conditional(request))
 
 
 def add_history(

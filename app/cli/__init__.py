@@ -5,7 +5,7 @@ from app.cli.api_keys import api_keys
 from app.cli.audit import audit
 from app.cli.console import console
 from app.cli.custom_fields import custom_fields
-from app.cli.doctor.command import doctor
+from app.cli.doctor import doctor
 from app.cli.emails import emails
 from app.cli.events import events
 from app.cli.flags import flags

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, transaction
-from app.core.errors import AppError, Invalid
+from app.core.errors import AppError, Invalid, first_line
 from app.core.json_text import dumps_text, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,11 +62,6 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from None
 
     return run
-
-
-def first_line(fault: Exception) -> str:
-    """The first line of an error's message; for SQLAlchemy's errors, of the database's message."""
-    return str(getattr(fault, "orig", None) or fault).strip().partition("\n")[0]
 
 
 def print_json(value: Any) -> None:
@@ -119,6 +114,6 @@ def printable(text: str) -> str:
 
 
 __all__ = [
-    "AppGroup", "F", "first_line", "json_option", "one_line_errors", "operator", "print_json",
+    "AppGroup", "F", "json_option", "one_line_errors", "operator", "print_json",
     "print_rows", "printable", "progress_bar",
 ]  # fmt: skip

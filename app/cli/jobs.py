@@ -12,12 +12,14 @@ import click
 from flask import Flask, current_app
 from redis.exceptions import RedisError
 
-from app.cli.base import AppGroup, F, first_line, json_option, print_rows
-from app.core.jobs.queues import JOBS, Queue, connection, queue_named
+from app.cli.base import AppGroup, F, json_option, print_rows
+from app.core.errors import first_line
+from app.core.jobs.queues import JOBS, Queue, connection
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.core.observability import logs
 from app.events.sequencer import run_sequencer
+from app.operations.queues import read_queues
 from app.webhook_deliveries.sender import run_sender
 
 jobs = AppGroup("jobs", help="Run and inspect background work.")
@@ -97,19 +99,7 @@ def _logging_app() -> Flask:
 @uses_redis
 def stats(as_json: bool) -> None:
     """Count the waiting, delayed, running and failed jobs of each queue."""
-    redis = connection()
-    rows = []
-    for name in Queue:
-        queue = queue_named(name, redis)
-        rows.append(
-            {
-                "queue": name.value,
-                "waiting": queue.count,
-                "delayed": queue.scheduled_job_registry.count,
-                "running": queue.started_job_registry.count,
-                "failed": queue.failed_job_registry.count,
-            }
-        )
+    rows = [{**each._asdict(), "queue": each.name} for each in read_queues(connection()).queues]
     print_rows(rows, ["queue", "waiting", "delayed", "running", "failed"], as_json=as_json)
 
 

@@ -151,7 +151,7 @@ def send_test(endpoint_id: str, event_type: str, as_json: bool) -> None:
     """Send an example event; `deliveries` tells what came of it."""
     load(TestEventSchema, {"type": event_type})
     example = current_app.extensions["api"].webhook_example(event_type)
-    delivery = deliveries.send_test(endpoint_id, event_type, example)
+    delivery = deliveries.send_test(endpoint_id, event_type, example, actor=SYSTEM_CLI)
     print_one(delivery, WebhookDeliverySchema(), as_json=as_json)
 
 
@@ -176,7 +176,8 @@ def list_deliveries(endpoint_id: str, status: str | None, paging: Paging, as_jso
 @operator
 def resend(delivery_id: str, as_json: bool) -> None:
     """Deliver an event again."""
-    print_one(deliveries.resend(delivery_id), WebhookDeliverySchema(), as_json=as_json)
+    delivery = deliveries.resend(delivery_id, actor=SYSTEM_CLI)
+    print_one(delivery, WebhookDeliverySchema(), as_json=as_json)
 
 
 @webhook_endpoints.command("recover")
@@ -191,7 +192,7 @@ def resend(delivery_id: str, as_json: bool) -> None:
 @operator
 def recover(endpoint_id: str, since: datetime, as_json: bool) -> None:
     """Deliver what an endpoint has missed; repeat it while is_complete is false."""
-    found = deliveries.recover(endpoint_id, since.replace(tzinfo=UTC))
+    found = deliveries.recover(endpoint_id, since.replace(tzinfo=UTC), actor=SYSTEM_CLI)
     print_rows([found._asdict()], list(found._fields), as_json=as_json)
 
 

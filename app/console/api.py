@@ -17,6 +17,7 @@ from app.core.http import consistency, idempotency
 from app.core.http.rate_limit import IS_COUNTED
 from app.core.observability.logs import current_request_id
 
+MOST_OF_A_PAGE = 100  # rows that the API sends at once
 FORM_KEY = "form_key"  # the form's input
 KEY = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 TAG = re.compile(r'"[!#-~]{1,128}"')
@@ -29,6 +30,7 @@ class Answer:
     status: int
     body: Any  # the JSON, or None
     etag: str = ""
+    text: str = ""
 
     @property
     def is_ok(self) -> bool:
@@ -105,7 +107,10 @@ def call(
     )
     note_change(response.headers.get(consistency.HEADER, ""))
     return Answer(
-        response.status_code, response.get_json(silent=True), response.headers.get("ETag", "")
+        response.status_code,
+        response.get_json(silent=True),
+        response.headers.get("ETag", ""),
+        response.text,
     )
 
 
@@ -118,6 +123,18 @@ def find(path: str, **query: Any) -> Answer | None:
     """The answer of a GET; None if there is no such thing, or the person may not read it."""
     answer = call("GET", path, query=query)
     return None if answer.status in (403, 404) else succeeded(answer)
+
+
+def get_all(path: str, **query: Any) -> list[Any]:
+    """The rows of all pages of a list that is known to be short; raises Refused."""
+    rows: list[Any] = []
+    cursor = None
+    while True:
+        answer = get(path, **{**query, "limit": MOST_OF_A_PAGE, "cursor": cursor})
+        rows += answer.data
+        cursor = answer.body.get("next_cursor")
+        if not cursor:
+            return rows
 
 
 def succeeded(answer: Answer) -> Answer:

@@ -114,7 +114,7 @@ class Form:
         self,
         send: Callable[[dict[str, Any], str], Answer],
         *,
-        done: str,
+        done: str | Callable[[Answer], str],
         to: str | Callable[[Answer], str],
         changed_only: bool = False,
         show: Callable[[Answer], Any] | None = None,
@@ -149,7 +149,8 @@ class Form:
             if show is not None:
                 return show(answer)
             target = to if isinstance(to, str) else to(answer)
-            return set_notice(redirect(target, 303), done)
+            notice = done if isinstance(done, str) else done(answer)
+            return set_notice(redirect(target, 303), notice)
         if answer.status not in SHOWN_BESIDE_FIELDS:
             raise Refused(answer)
         self._explain(answer)

@@ -28,6 +28,7 @@ PLATFORM = (
     ("list_audit", "Audit", Permission.AUDIT_READ),
     ("list_api_keys", "API keys", Permission.API_KEYS_READ),
     ("list_webhooks", "Webhooks in", Permission.WEBHOOKS_READ),
+    ("list_endpoints", "Events out", Permission.EVENTS_READ),
     ("list_suppressions", "Suppressions", Permission.WEBHOOKS_READ),
     ("show_operations", "Operations", Permission.SUPERADMIN),
 )
@@ -44,20 +45,22 @@ TENANT = (
     ("list_connections", "SCIM", Permission.SCIM_READ),
     ("list_audit", "Audit", Permission.AUDIT_READ),
 )
-# Pages that are opened from a list, and the list they belong to.
+# A part of the name of a page -> the list it belongs to; the first part that fits counts.
 PARTS = {
+    "assign_plan": "show_tenant",
+    "withdraw_plan": "show_tenant",
     "member": "list_members",
     "user": "list_users",
     "connection": "list_connections",
     "delivery": "list_endpoints",
     "endpoint": "list_endpoints",
-    "event": "list_endpoints",
+    "test_event": "list_endpoints",
+    "plan": "list_plans",
     "override": "list_flags",
     "flag": "list_flags",
     "subscription": "list_subscriptions",
     "field": "list_fields",
     "api_key": "list_api_keys",
-    "plan": "list_plans",
     "webhook": "list_webhooks",
     "waiting": "list_webhooks",
     "suppression": "list_suppressions",
@@ -99,5 +102,4 @@ def _current() -> str:
     known = {each for each, _, _ in (*PLATFORM, *TENANT)}
     if name in known:
         return name
-    words = name.split("_", 1)[-1]
-    return next((part for suffix, part in PARTS.items() if words.endswith(suffix)), name)
+    return next((page for part, page in PARTS.items() if part in name), name)

@@ -160,3 +160,8 @@ def error(
 def value_error(loc: Location, reason: str, value: Any = None) -> Entry:
     """The entry of a value that violates our own rule, in pydantic's form of a ValueError."""
     return error(loc, "value_error", f"Value error, {reason}", value, {"error": {}})
+
+
+def first_line(fault: Exception) -> str:
+    """The first line of an error's message; for SQLAlchemy's errors, of the database's message."""
+    return str(getattr(fault, "orig", None) or fault).strip().partition("\n")[0]

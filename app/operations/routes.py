@@ -1,20 +1,33 @@
-"""/healthz, /readyz, /metrics and /docs, for the operators of the service."""
+"""/healthz, /readyz, /metrics, /docs and /v1/operations, for the operators of the service."""
 
 from __future__ import annotations
 
 from functools import partial, update_wrapper
 from typing import Any
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 from flask_swagger_ui import get_swaggerui_blueprint
 from prometheus_client import CONTENT_TYPE_LATEST
+from redis.exceptions import RedisError
 
-from app.auth.guard import bearer_of, public
+from app.auth.guard import bearer_of, public, requires
+from app.auth.permissions import Permission
 from app.core import json_text
+from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.jobs.queues import connection
 from app.operations import metrics, service
+from app.operations.checks.everything import check_quickly
+from app.operations.queues import Queues, QueuesUnavailable, read_queues
+from app.operations.schemas import FindingSchema, QueuesSchema
 
 blp = Blueprint("operations", __name__, description="Health and documentation.")
+state = Blueprint(
+    "operations_state",
+    __name__,
+    url_prefix="/v1/operations",
+    description="Queues, workers, and what the checks of the installation find.",
+)
 
 
 @blp.get("/healthz")
@@ -56,6 +69,30 @@ def get_metrics() -> Response:
     return Response(metrics.page(), content_type=CONTENT_TYPE_LATEST)
 
 
+@state.get("/queues")
+@requires(Permission.SUPERADMIN, platform_only=True)
+@state.response(200, QueuesSchema)
+@state.raises(QueuesUnavailable)
+def get_queues() -> Queues:
+    """Show the queues of jobs and the workers."""
+    try:
+        return read_queues(connection())
+    except RedisError:
+        raise QueuesUnavailable from None
+
+
+@state.get("/findings")
+@requires(Permission.SUPERADMIN, platform_only=True)
+@state.response(200, FindingSchema(many=True))
+def list_findings() -> Page:
+    """Check the installation as `flask doctor` does, and list what is found.
+
+    The configuration, PostgreSQL with the migrations, Redis and its queues, plans and limits. Each
+    check has a time-out.
+    """
+    return Page(check_quickly(current_app.extensions["config"]), None)
+
+
 def _answer(body: Any, status: int) -> Response:
     return Response(json_text.dumps(body), status=status, content_type="application/json")
 
@@ -76,4 +113,4 @@ def open_documentation(app: Flask) -> None:
             app.view_functions[endpoint] = opened
 
 
-BLUEPRINTS = (blp,)
+BLUEPRINTS = (blp, state)

@@ -1,4 +1,4 @@
-"""DELETE /v1/users/{user_id}."""
+"""Erasing and exporting people: DELETE /v1/users/{user_id}, POST /v1/users/{user_id}/export."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.http.blueprint import Blueprint
 from app.memberships.owners import LastOwner, OwnerOnly
-from app.privacy import erasure
-from app.privacy.schemas import UserErasureSchema
+from app.privacy import erasure, user_export
+from app.privacy.schemas import UserErasureSchema, UserExportSchema
+from app.privacy.user_export import UserExport
 from app.users.models import UserErasure
 
-blp = Blueprint("privacy", __name__, url_prefix="/v1/users", description="Erasing people.")
+blp = Blueprint(
+    "privacy", __name__, url_prefix="/v1/users", description="Erasing and exporting people."
+)
 
 
 @blp.delete("/<user_id>")
@@ -25,6 +28,20 @@ def request_erasure(user_id: str) -> UserErasure:
     is erased too if a platform credential asks for it and the person is in no other tenant.
     """
     return erasure.request(user_id, actor=current_actor())
+
+
+@blp.post("/<user_id>/export")
+@requires(Permission.USERS_WRITE)
+@blp.response(200, UserExportSchema, shown_once=("tables",))
+def export(user_id: str) -> UserExport:
+    """Export what is stored about a user, table by table.
+
+    The newest 1,000 rows of each table: the user, memberships, what a directory sent, where the
+    address is a contact, the changes of the user, and what the user did (`actions`, without
+    values). For a platform credential also the records of e-mail. `flask users export` also reads
+    what no index finds, such as received webhooks. The export is recorded in the audit trail.
+    """
+    return user_export.export_user(user_id, actor=current_actor())
 
 
 BLUEPRINTS = (blp,)

@@ -1,8 +1,8 @@
-"""Answers of the requests to erase a user."""
+"""Answers of the requests to erase and to export a user."""
 
 from __future__ import annotations
 
-from app.core.validation.fields import AwareDateTime, Bool, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Bool, JsonObject, ListOf, Str, Uuid
 from app.core.validation.schemas import Schema
 
 DESCRIPTIONS = {
@@ -28,4 +28,25 @@ class UserErasureSchema(Schema):
             "description": "Whether what the platform stores about the person is erased too, unless"
             " they are in another tenant: true if a platform credential asked for it."
         },
+    )
+
+
+class UserExportSchema(Schema):
+    """What is stored about a user."""
+
+    examples = {
+        "tables": {"users": [{"first_name": "Ada", "email": "ada@example.com"}]},
+        "incomplete": [],
+    }
+
+    tenant_id = Uuid(required=True, metadata={"description": "The user's tenant."})
+    user_id = Uuid(required=True, metadata={"description": "The user."})
+    tables = JsonObject(
+        metadata={
+            "description": "The rows of each table. Absent if the answer is replayed for an"
+            " Idempotency-Key."
+        }
+    )
+    incomplete = ListOf(
+        Str(), required=True, metadata={"description": "The tables that have further rows."}
     )

@@ -15,7 +15,7 @@ from app.scim.errors import ScimError, invalid_value
 
 MAX_EXPRESSION = 4096  # characters of a filter or a path
 MAX_TAGS = 256  # characters of If-Match, If-None-Match and ``version``; a long one is slow to parse
-MAX_VALUES = 50_000  # of a body; 10,000 members with four values each have fewer
+MAX_VALUES = 60_000  # of a body; 10,000 members with four values each have fewer
 MAX_NAMES = 200  # of an object
 MAX_ENTRIES = 100  # of a list, and of ``attributes``
 MAX_OPERATIONS = 1_000  # of a PATCH as it is sent, and of a bulk request before its own limit

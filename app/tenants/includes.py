@@ -93,6 +93,10 @@ def _limits(rows: Sequence[Any]) -> list[Any]:
     return [found[row.id] for row in rows]
 
 
+def _reasons(rows: Sequence[Any]) -> list[Any]:
+    return [row.suspension_reason for row in rows]
+
+
 META_DATA = Include(
     "meta_data", JsonObject(metadata={"description": "The tenant's metadata."}), _meta_data
 )
@@ -115,4 +119,9 @@ LIMITS = Include(
     ),
     _limits,
     Permission.USAGE_READ,
+)
+SUSPENSION_REASON = Include(
+    "suspension_reason",
+    Str(metadata={"description": "Empty if nobody gave one, and while the tenant is active."}),
+    _reasons,
 )

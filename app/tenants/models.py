@@ -21,6 +21,7 @@ class Tenant(Row):
     ``plan_name`` is that of the current subscription, or the default plan. No request sets it.
     ``meta_data`` is any JSON object, stored as it was sent.
     ``deletes_at``: from then on the tenant is deleted; None while no deletion is requested.
+    ``suspension_reason`` is empty if nobody gave one, and while the tenant is active.
     """
 
     __tablename__ = "tenants"
@@ -48,6 +49,7 @@ class Tenant(Row):
     is_active: Mapped[bool] = mapped_column(default=True)
     meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict, server_default="{}")
     deletes_at: Mapped[datetime | None] = mapped_column(Moment)
+    suspension_reason: Mapped[str] = mapped_column(Text, default="", server_default="")
 
 
 class DeletionStage(StrEnum):

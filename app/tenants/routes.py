@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, requires
+from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
@@ -13,12 +13,14 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.includes import HISTORY, TENANT
-from app.tenants import deletion, service
+from app.tenants import counts, deletion, service
 from app.tenants.deletion import Deletion, DeletionStarted, TenantActive
-from app.tenants.includes import LIMITS, META_DATA, PLAN_SOURCE
+from app.tenants.includes import LIMITS, META_DATA, PLAN_SOURCE, SUSPENSION_REASON
 from app.tenants.models import Tenant
 from app.tenants.schemas import (
     ActiveQuerySchema,
+    SuspensionSchema,
+    TenantCountsSchema,
     TenantCreateSchema,
     TenantDeletionRequestSchema,
     TenantDeletionSchema,
@@ -33,7 +35,7 @@ from app.tenants.service import IdpOrgIdDeleted, IdpOrgIdTaken, SlugTaken, Tenan
 blp = Blueprint(
     "tenants", __name__, url_prefix="/v1/tenants", description="Customer organizations."
 )
-INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, HISTORY)
+INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, SUSPENSION_REASON, HISTORY)
 
 
 @blp.get("")
@@ -101,6 +103,32 @@ def patch_meta_data(body: dict[str, Any], tenant_id: str) -> Tenant:
 def set_active(query: dict[str, Any], tenant_id: str) -> Tenant:
     """Activate or suspend a tenant."""
     return service.set_active(tenant_id, query["is_active"], actor=current_actor())
+
+
+@blp.post("/<tenant_id>/suspend")
+@requires(Permission.SUPERADMIN)
+@blp.arguments(SuspensionSchema)
+@blp.response(200, TenantSchema)
+def suspend(body: dict[str, Any], tenant_id: str) -> Tenant:
+    """Suspend a tenant and say why; of a suspended tenant only the reason is changed.
+
+    The reason is in the audit trail, and in reads with `include=suspension_reason`.
+    `PATCH …/active` activates the tenant again, and removes the reason.
+    """
+    return service.suspend(tenant_id, body["reason"], actor=current_actor())
+
+
+@blp.get("/<tenant_id>/counts")
+@requires(Permission.TENANTS_READ)
+@blp.response(200, TenantCountsSchema)
+def get_counts(tenant_id: str) -> Any:
+    """Count what a tenant has: users, members by role, API keys and more.
+
+    At most 10,000 rows of a kind are read.
+    """
+    found, principal = counts.get_counts(tenant_id), current_principal()
+    hidden = [name for name, needed in counts.NEEDED.items() if not principal.has(needed)]
+    return found._replace(**dict.fromkeys(hidden))
 
 
 @blp.delete("/<tenant_id>")

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.validation.fields import AwareDateTime, Bool, Choice, Email, JsonObject, Str, Uuid
+from app.core.validation.fields import (
+    AwareDateTime,
+    Bool,
+    Choice,
+    Email,
+    Int,
+    JsonObject,
+    Str,
+    Uuid,
+)
 from app.core.validation.schemas import Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
 from app.tenants import slugs
 from app.tenants.models import DeletionStage
 
-MAX_KEY = 255
+MAX_KEY, MAX_REASON = 255, 500
 
 EXAMPLES = {
     "idp_org_id": "org_01JZ4K",
@@ -26,6 +35,7 @@ EXAMPLES = {
     "mailing_state": "IL",
     "mailing_zipcode": "62701",
     "mailing_country": "US",
+    "reason": "The invoices of two months are unpaid.",
     "meta_data": {"segment": "enterprise"},
     "patches": {"segment": "enterprise", "account_manager": None},
 }
@@ -194,6 +204,55 @@ class TenantDeletionSchema(Schema):
         required=True,
         metadata={"description": "`waiting` until rows are deleted; then how far that is."},
     )
+
+
+class SuspensionSchema(Schema):
+    """Why the tenant is suspended."""
+
+    examples = EXAMPLES
+
+    reason = Str(
+        required=True,
+        min_length=1,
+        max_length=MAX_REASON,
+        metadata={"description": "The tenant's owners and admins can read it in the audit trail."},
+    )
+
+
+class TenantCountsSchema(Schema):
+    """What a tenant has. A number is null if the credential may not read what it counts."""
+
+    examples = {
+        **EXAMPLES,
+        "members_by_role": {"owner": 1, "admin": 2, "billing": 0, "member": 14, "viewer": 0},
+    }
+    descriptions = {
+        **DESCRIPTIONS,
+        "active_users": "Users who are active.",
+        "inactive_users": "Users who were deactivated.",
+        "active_members": "Memberships that are active.",
+        "ended_members": "Memberships that have ended.",
+        "members_by_role": "The active memberships of each role.",
+        "live_subscriptions": "Subscriptions of the class `live`.",
+        "overrides": "Feature overrides.",
+        "custom_fields": "Custom fields, without archived ones.",
+        "api_keys": "API keys, without revoked ones.",
+        "webhook_endpoints": "Webhook endpoints.",
+        "open_deliveries": "Deliveries to the endpoints that have further attempts.",
+    }
+
+    tenant_id = Uuid(required=True)
+    active_users = Int(required=True, nullable=True)
+    inactive_users = Int(required=True, nullable=True)
+    active_members = Int(required=True, nullable=True)
+    ended_members = Int(required=True, nullable=True)
+    members_by_role = JsonObject(required=True, nullable=True)
+    live_subscriptions = Int(required=True, nullable=True)
+    overrides = Int(required=True, nullable=True)
+    custom_fields = Int(required=True, nullable=True)
+    api_keys = Int(required=True, nullable=True)
+    webhook_endpoints = Int(required=True, nullable=True)
+    open_deliveries = Int(required=True, nullable=True)
 
 
 class ActiveQuerySchema(Schema):

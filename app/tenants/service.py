@@ -25,6 +25,7 @@ from app.tenants import slugs
 from app.tenants.models import Tenant
 
 FILTERS = ("is_active", "slug", "idp_org_id", "plan_name")
+STATE = ("is_active", "suspension_reason")
 
 
 class SlugTaken(Conflict):
@@ -136,7 +137,14 @@ def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenan
     tenant = queries.lock_row(Tenant, visible_id(tenant_id))
     if is_active and tenant.deletes_at is not None:
         raise TenantDeleting
-    return _change(tenant, {"is_active": is_active}, _state_action(is_active), actor)
+    return _change(tenant, _state(is_active), _state_action(is_active), actor)
+
+
+def suspend(tenant_id: UUID | str, reason: str, *, actor: Actor) -> Tenant:
+    """Suspend a tenant and store why; of a suspended tenant only the reason is changed."""
+    tenant = queries.lock_row(Tenant, visible_id(tenant_id))
+    action = _state_action(False) if tenant.is_active else "tenant.updated"
+    return _change(tenant, {**_state(False), "suspension_reason": reason}, action, actor)
 
 
 def patch_meta_data(tenant_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> Tenant:
@@ -154,16 +162,18 @@ def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> T
     """
     if tenant.deletes_at is not None:
         values = {**values, "is_active": False}
+    elif "is_active" in values:
+        values = {**values, **_state(values["is_active"])}
     tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is None:
         return tenant
-    fields = [name for name in change.after if name not in ("is_active", "meta_data")]
+    fields = [name for name in change.after if name not in (*STATE, "meta_data")]
     with inserts_in_one_statement():
         if fields:
             record("tenant.updated", tenant, change.part(fields), actor=actor)
         if "is_active" in change.after:
             action = _state_action(tenant.is_active)
-            record(action, tenant, change.part(["is_active"]), actor=actor)
+            record(action, tenant, change.part(STATE), actor=actor)
         if "meta_data" in change.after:
             record("tenant.meta_data_patched", tenant, change.part(["meta_data"]), actor=actor)
         terms.follow(EntityType.TENANT, tenant, change)
@@ -189,6 +199,11 @@ def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor
             record(action, tenant, change, actor=actor)
             terms.follow(EntityType.TENANT, tenant, change)
     return tenant
+
+
+def _state(is_active: bool) -> dict[str, Any]:
+    """The columns of a new state; an active tenant has no reason to be suspended."""
+    return {"is_active": True, "suspension_reason": ""} if is_active else {"is_active": False}
 
 
 def _state_action(is_active: bool) -> str:

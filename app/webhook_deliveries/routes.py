@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import current_app
 
-from app.auth.guard import requires
+from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
@@ -56,7 +56,7 @@ def send_test(body: dict[str, Any], endpoint_id: str) -> WebhookDelivery:
     Its `data` is the example of this document. The list of deliveries tells what came of it.
     """
     example = current_app.extensions["api"].webhook_example(body["type"])
-    return service.send_test(endpoint_id, body["type"], example)
+    return service.send_test(endpoint_id, body["type"], example, actor=current_actor())
 
 
 @of_endpoint.post("/<endpoint_id>/recover")
@@ -70,7 +70,7 @@ def recover(body: dict[str, Any], endpoint_id: str) -> Recovery:
     These are its failed deliveries, and events that came while it was not active. Events of an
     endpoint that was created later are delivered too.
     """
-    return service.recover(endpoint_id, body["since"])
+    return service.recover(endpoint_id, body["since"], actor=current_actor())
 
 
 @blp.post("/<delivery>/resend")
@@ -79,4 +79,4 @@ def recover(body: dict[str, Any], endpoint_id: str) -> Recovery:
 @blp.raises(EndpointInactive)
 def resend(delivery: str) -> WebhookDelivery:
     """Deliver an event again, whatever came of it before; its `webhook-id` stays the same."""
-    return service.resend(delivery)
+    return service.resend(delivery, actor=current_actor())

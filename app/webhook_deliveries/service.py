@@ -8,10 +8,13 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, select
 
+from app.audit.service import record
 from app.core import json_text
+from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
+from app.core.db.queries import Change
 from app.core.db.tenancy import current_scope, narrow
 from app.core.errors import Conflict, NotFound
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
@@ -71,19 +74,21 @@ def get_delivery(delivery_id: UUID | str) -> WebhookDelivery:
     return delivery
 
 
-def resend(delivery_id: UUID | str) -> WebhookDelivery:
+def resend(delivery_id: UUID | str, *, actor: Actor) -> WebhookDelivery:
     """Make a delivery due now, with all its attempts; one that is just being sent is unchanged.
 
     Raises NotFound and EndpointInactive.
     """
     delivery = get_delivery(delivery_id)
-    _active(get_endpoint(delivery.endpoint_id))
+    endpoint = _active(get_endpoint(delivery.endpoint_id))
+    change = Change({}, {"delivery_id": delivery.id, "type": delivery.type})
+    record("webhook_endpoint.delivery_resent", endpoint, change, actor=actor)
     RESEND.execute(tenant_id=str(delivery.tenant_id), id=str(delivery.id))
     wake_sender()
     return get_delivery(delivery.id)
 
 
-def recover(endpoint_id: UUID | str, since: datetime) -> Recovery:
+def recover(endpoint_id: UUID | str, since: datetime, *, actor: Actor) -> Recovery:
     """Make due what an endpoint has missed since a time: failed deliveries, and events without one.
 
     At most :data:`MAX_RECOVERED` of each. Raises NotFound and EndpointInactive.
@@ -97,12 +102,16 @@ def recover(endpoint_id: UUID | str, since: datetime) -> Recovery:
         first_id=str(_first_id(since)),
         most=MAX_RECOVERED,
     )
+    change = Change({}, {"since": since, "resent": found.resent, "missed": found.missed})
+    record("webhook_endpoint.recovered", endpoint, change, actor=actor)
     wake_sender()
     is_complete = max(found.resent, found.missed) < MAX_RECOVERED
     return Recovery(found.resent, found.missed, is_complete)
 
 
-def send_test(endpoint_id: UUID | str, event_type: str, event: dict[str, Any]) -> WebhookDelivery:
+def send_test(
+    endpoint_id: UUID | str, event_type: str, event: dict[str, Any], *, actor: Actor
+) -> WebhookDelivery:
     """Deliver an example event, by one attempt. Raises NotFound and EndpointInactive."""
     endpoint = _active(lock_endpoint(endpoint_id))
     event_id = uuid4()
@@ -115,6 +124,8 @@ def send_test(endpoint_id: UUID | str, event_type: str, event: dict[str, Any]) -
         "body": body,
     }
     delivery = queries.insert_row(WebhookDelivery, values)
+    change = Change({}, {"delivery_id": delivery.id, "type": event_type})
+    record("webhook_endpoint.tested", endpoint, change, actor=actor)
     wake_sender()
     return delivery
 

@@ -18,6 +18,8 @@ from app.webhooks import inbox, service, verification
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.schemas import (
+    ReplayQuerySchema,
+    ReplaySchema,
     WebhookEventDetailSchema,
     WebhookEventQuerySchema,
     WebhookEventSchema,
@@ -88,6 +90,19 @@ def list_webhook_events(query: dict[str, Any]) -> Page:
     columns = {"source": "source", "type": "event_type", "status": "status"}
     filters = {columns[name]: query.pop(name) for name in columns if name in query}
     return service.list_events(query["paging"], filters=filters)
+
+
+@events.post("/replay-failed")
+@requires(Permission.WEBHOOKS_WRITE, platform_only=True)
+@events.arguments(ReplayQuerySchema, location="query")
+@events.response(202, ReplaySchema)
+def replay_failed(query: dict[str, Any]) -> dict[str, Any]:
+    """Apply the oldest 1,000 failed events again, of one provider or of all.
+
+    A worker applies them. Events whose payload was deleted stay as they are.
+    """
+    replayed = service.replay_failed(query.get("source"), actor=current_actor())
+    return {"replayed": replayed, "has_more": replayed == service.REPLAYED_AT_ONCE}
 
 
 @events.get("/<event_id>")

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from app.core.http.pagination import PageQuerySchema
-from app.core.validation.fields import AnyJson, AwareDateTime, Choice, Int, JsonObject, Str, Uuid
+from app.core.validation.fields import (
+    AnyJson,
+    AwareDateTime,
+    Bool,
+    Choice,
+    Int,
+    JsonObject,
+    Str,
+    Uuid,
+)
 from app.core.validation.schemas import Schema
 from app.webhooks import service
 from app.webhooks.models import Status
@@ -78,6 +87,25 @@ class WebhookEventDetailSchema(WebhookEventSchema):
         required=True,
         nullable=True,
         metadata={"description": "The event's JSON; null once the payload was removed."},
+    )
+
+
+class ReplayQuerySchema(Schema):
+    """Which failed events to replay."""
+
+    examples = EXAMPLES
+
+    source = Str(metadata={"description": "Only events of this provider."})
+
+
+class ReplaySchema(Schema):
+    """How many failed events are applied again."""
+
+    examples = {"replayed": 17, "has_more": False}
+
+    replayed = Int(required=True, metadata={"description": "The number of these events."})
+    has_more = Bool(
+        required=True, metadata={"description": "Whether a further request may replay others."}
     )
 
 

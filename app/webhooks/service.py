@@ -12,6 +12,7 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
+from app.core.db.bulk import inserts_in_one_statement, update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
@@ -22,18 +23,28 @@ from app.webhooks.providers.payloads import Unreadable, parse
 
 REDACTED = "[redacted]"
 SECRETS = {"signature", "Signature", "Token", "SubscribeURL", "UnsubscribeURL"}
+LARGE = ("body", "headers")
+_CAN_BE_REPLAYED = (
+    WebhookEvent.status == Status.FAILED.value,
+    WebhookEvent.body.is_not(None),
+    or_(
+        bindparam("source", type_=Text).is_(None),
+        WebhookEvent.source == bindparam("source", type_=Text),
+    ),
+)
 FIND_FAILED = Statement(
     "webhook_events.find_failed",
-    select(WebhookEvent.id)
-    .where(
-        WebhookEvent.status == Status.FAILED.value,
-        WebhookEvent.body.is_not(None),
-        or_(
-            bindparam("source", type_=Text).is_(None),
-            WebhookEvent.source == bindparam("source", type_=Text),
-        ),
-    )
-    .order_by(WebhookEvent.created_at),
+    select(WebhookEvent.id).where(*_CAN_BE_REPLAYED).order_by(WebhookEvent.created_at),
+    prepare=False,
+)
+REPLAYED_AT_ONCE = 1_000
+LOCK_FAILED = Statement(
+    "webhook_events.lock_failed",
+    select(*(each for each in WebhookEvent.__table__.columns if each.name not in LARGE))
+    .where(*_CAN_BE_REPLAYED)
+    .order_by(WebhookEvent.created_at, WebhookEvent.id)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True),
     prepare=False,
 )
 COUNT = Statement(
@@ -89,7 +100,29 @@ def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
     event = queries.lock_row(WebhookEvent, event_id)
     if event.body is None:
         raise PayloadForgotten
-    values = {
+    event, change = queries.update_row(WebhookEvent, event, _pending_again(event))
+    notify_worker()
+    _record_replay(event, change, actor)
+    return event
+
+
+def replay_failed(source: str | None = None, *, actor: Actor) -> int:
+    """:func:`replay` the oldest failed events that can be, of one source or of all; their number.
+
+    There are at most :data:`REPLAYED_AT_ONCE`. Those that another transaction changes are left.
+    """
+    events = LOCK_FAILED.all(source=source, most=REPLAYED_AT_ONCE)
+    changed = update_rows(WebhookEvent, [(event, _pending_again(event)) for event in events])
+    with inserts_in_one_statement():
+        for event, change in changed:
+            _record_replay(event, change, actor)
+    if events:
+        notify_worker()
+    return len(events)
+
+
+def _pending_again(event: WebhookEvent) -> dict[str, Any]:
+    return {
         "status": Status.PENDING.value,
         "detail": "",
         "attempts": 0,
@@ -98,16 +131,12 @@ def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
         "next_attempt_at": utcnow(),
         "processed_at": None,
     }
-    event, change = queries.update_row(WebhookEvent, event, values)
-    notify_worker()
-    audited = ("status", "replays")
+
+
+def _record_replay(event: WebhookEvent, change: Change | None, actor: Actor) -> None:
     if change is not None:
-        before, after = (
-            {name: v for name, v in side.items() if name in audited}
-            for side in (change.before, change.after)
-        )
-        audit.record("webhook_event.replayed", event, Change(before, after), actor=actor)
-    return event
+        audited = change.part(("status", "replays"))
+        audit.record("webhook_event.replayed", event, audited, actor=actor)
 
 
 def failed_ids(source: str | None = None) -> list[UUID]:

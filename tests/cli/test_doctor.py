@@ -9,7 +9,6 @@ import psycopg2
 import pytest
 
 from app import create_app
-from app.cli.doctor.database import SHOWN, check_version
 from app.config import SETTINGS
 from app.core.clock import utcnow
 from app.core.db.transactions import transaction
@@ -19,6 +18,7 @@ from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Ins
 from app.dev.engines.postgres import SUPERUSER, connect
 from app.events.models import OutboxEvent
 from app.extensions import db
+from app.operations.checks.database import SHOWN, check_version
 from app.search import builder
 from app.search.models import EntityType
 from tests.custom_fields.fields import create_field

@@ -12,12 +12,17 @@ import pytest
 from app import create_app
 from app.auth import sessions
 from app.console.assets import FOLDER, NAMES, get_asset
+from app.console.scim_setup import SETUPS
+from app.core.actors import SYSTEM_CLI
+from app.scim.models import DirectoryProvider
+from app.webhook_endpoints import service as webhook_endpoints
 from tests import database
 from tests.console.conftest import Browser
-from tests.console.world import addresses, create_world
+from tests.console.world import ATTACK, addresses, create_world
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
+    PLATFORM_SUBJECT,
     create_api_key,
     create_limits,
     create_member,
@@ -28,8 +33,6 @@ from tests.factories import (
     preset_flag,
 )
 from tests.search import finding
-
-ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
 
 @pytest.fixture
@@ -314,6 +317,64 @@ class TestForms:
         assert "Type acme to confirm." in answer.text
         assert database.query("SELECT is_active FROM tenants") == [(True,)]
 
+    def test_a_tenant_is_suspended_with_a_reason_and_activated(self, signed_in, tenant):
+        browser = signed_in()
+        page = f"/console/tenants/{tenant.id}"
+
+        unexplained = browser.send(f"{page}/suspend", form_confirmation="acme")
+        browser.send(f"{page}/suspend", form_confirmation="acme", reason="Two unpaid invoices.")
+        suspended = browser.get(page).text
+        browser.send(f"{page}/activate")
+
+        assert 'id="field-reason-error"' in unexplained.text
+        assert "This tenant is suspended: Two unpaid invoices." in suspended
+        assert "This tenant is suspended" not in browser.get(page).text
+        found = database.query("SELECT action, actor FROM audit_events ORDER BY created_at")
+        assert found == [
+            (action, f"platform:{PLATFORM_SUBJECT}")
+            for action in ("tenant.suspended", "tenant.activated")
+        ]
+
+    def test_the_audit_trail_is_downloaded_as_filtered(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        page = f"/console/tenants/{tenant.id}"
+        for name in ("Second", "Third"):
+            browser.send(f"{page}/edit", name=name, slug="acme")
+        create_tenant()
+
+        link = re.search(r'href="([^"]+/audit\.csv[^"]*)"', browser.get(f"{page}/audit").text)[1]
+        answer = browser.get(link)
+        none = browser.get(f"{page}/audit.csv?action=user.updated")
+
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="audit.csv"'
+        assert re.findall(r'""name"":""(\w+)""}","', answer.text) == [
+            "Second", "Third", "Acme", "Second",
+        ]  # fmt: skip
+        assert len(none.text.splitlines()) == 1
+
+    def test_a_user_is_exported(self, signed_in, tenant):
+        user, _, _ = create_member(tenant, "owner", first_name="Ines")
+
+        answer = signed_in(user).send(f"/console/tenants/{tenant.id}/users/{user.id}/export")
+
+        assert answer.headers["Content-Disposition"].startswith("attachment")
+        assert answer.get_json()["tables"]["users"][0]["first_name"] == "Ines"
+        found = database.query("SELECT action, actor FROM audit_events")
+        assert found == [("user.exported", str(user.id))]
+
+    def test_failed_webhook_events_are_replayed(self, signed_in, world):
+        database.execute("UPDATE webhook_events SET status = 'failed'")
+        browser = signed_in()
+
+        answer = browser.send("/console/webhooks/replay-failed", source="standard_webhooks")
+
+        assert "Events that will be applied again: 1." in browser.get(answer.location).text
+        assert database.query("SELECT status FROM webhook_events") == [("pending",)]
+        actors = database.query(
+            "SELECT actor FROM audit_events WHERE action LIKE 'webhook_event.%'"
+        )
+        assert actors == [(f"platform:{PLATFORM_SUBJECT}",)]
+
     def test_a_role_that_may_not_is_refused(self, signed_in, tenant):
         browser = signed_in(create_member(tenant, "viewer")[0])
 
@@ -386,7 +447,7 @@ class TestForms:
         assert browser.send(f"{base}/ratio/override", flag_value="2").status_code == 303
         assert browser.send(f"{base}/limits/override", flag_value='{"a": [2]}').status_code == 303
         wrong = browser.send(f"{base}/limits/override", flag_value="{")
-        ended = browser.send(f"{base}/ratio/end")
+        ended = browser.send(f"{base}/ratio/end", form_confirmation="acme")
 
         assert (wrong.status_code, ended.status_code) == (422, 303)
         assert "This is no JSON" in wrong.text
@@ -449,7 +510,7 @@ class TestForms:
         )
         browser.send(f"{page}/plan", plan_name="scale", until="2099-01-01T00:00:00", reason="Pilot")
         assigned = browser.get(page).text
-        browser.send(f"{page}/plan/withdraw")
+        browser.send(f"{page}/plan/withdraw", form_confirmation="acme")
 
         assert past.status_code == 422
         assert 'id="field-until-error"' in past.text
@@ -491,6 +552,56 @@ class TestForms:
         assert [each.status_code for each in (*answers, removed)] == [303] * 3
         assert "user.created" in page
 
+    def test_an_endpoint_of_the_platform_is_created_changed_and_deleted(self, signed_in, tenant):
+        browser = signed_in()
+        url = "https://hooks.example.com/platform"
+
+        created = browser.send("/console/endpoints/new", url=url, types="*")
+        listed = browser.get("/console/endpoints").text
+        endpoint = re.search(r'href="(/console/endpoints/[0-9a-f-]{36})"', listed)[1]
+        answers = [
+            browser.send(f"{endpoint}/edit", url=url, types="plan.*", is_active="on"),
+            browser.send(f"{endpoint}/test", type="plan.updated"),
+        ]
+        rotated = browser.send(f"{endpoint}/rotate")
+        page = browser.get(endpoint).text
+        removed = browser.send(f"{endpoint}/delete", form_confirmation="platform")
+
+        assert [created.status_code, rotated.status_code] == [201, 200]
+        assert [each.status_code for each in (*answers, removed)] == [303] * 3
+        assert "plan.updated" in page
+        assert database.query("SELECT count(*) FROM webhook_endpoints") == [(0,)]
+        found = database.query(
+            "SELECT action, actor FROM audit_events WHERE target_type = 'webhook_endpoint'"
+            " ORDER BY created_at"
+        )
+        assert found == [
+            (f"webhook_endpoint.{action}", f"platform:{PLATFORM_SUBJECT}")
+            for action in ("created", "updated", "tested", "secret_rotated", "deleted")
+        ]
+
+    def test_an_endpoint_of_the_platform_needs_a_session_without_an_organization(
+        self, app, signed_in, tenant
+    ):
+        signed_in()
+        with platform_transaction():
+            browser = Browser(app, sessions.start(PLATFORM_SUBJECT, tenant.idp_org_id))
+
+        answer = browser.get("/console/endpoints/new")
+
+        assert answer.status_code == 409
+        assert "Sign in without an organization" in answer.text
+
+    def test_endpoints_of_the_platform_are_not_a_tenants(self, signed_in, tenant):
+        with platform_transaction():
+            endpoint, _ = webhook_endpoints.create(
+                url="https://hooks.example.com/", types=["*"], actor=SYSTEM_CLI
+            )
+        browser = signed_in(create_member(tenant, "owner")[0])
+
+        assert browser.get(f"/console/endpoints/{endpoint.id}").status_code == 404
+        assert "hooks.example.com" not in browser.get("/console/endpoints").text
+
     def test_a_scim_connection_is_created_with_instructions(self, signed_in, tenant):
         browser = signed_in(create_member(tenant, "owner")[0])
         base = f"/console/tenants/{tenant.id}/scim"
@@ -505,7 +616,7 @@ class TestForms:
         )
 
         assert created.status_code == 201
-        assert "In Okta, add a SCIM 2.0 application." in created.text
+        assert "SCIM connector base URL" in created.text
         assert "http://localhost/scim/v2" in created.text
         assert 'id="secret">scim_' in created.text
         assert changed.status_code == 303
@@ -513,20 +624,26 @@ class TestForms:
         assert browser.send(f"{connection}/rotate").status_code == 200
         assert browser.send(f"{connection}/delete", form_confirmation="acme").status_code == 303
 
-    def test_custom_fields_are_put_in_order(self, signed_in, tenant):
-        fields = [
-            create_field(tenant, field_key=key, field_type="text")
-            for key in ("one", "two", "three")
-        ]
-        browser = signed_in()
 
-        browser.post(
-            f"/console/tenants/{tenant.id}/custom-fields/order",
-            data={"entity_type": "user", "field_id": str(fields[2].id), "to": "up"},
-        )
+class TestSetup:
+    @pytest.mark.parametrize("provider", DirectoryProvider)
+    def test_of_each_directory_says_what_to_paste(self, signed_in, tenant, provider):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        base = f"/console/tenants/{tenant.id}/scim"
+        values = {"name": "D", "default_role": "viewer", "deactivate": "membership"}
 
-        found = database.query("SELECT field_key FROM custom_fields ORDER BY sort_order")
-        assert [key for (key,) in found] == ["one", "three", "two"]
+        created = browser.send(f"{base}/new", provider=provider.value, group_roles="{}", **values)
+        connection = re.search(rf'href="({base}/[0-9a-f-]+)"', browser.get(base).text)[1]
+        later = browser.get(connection).text
+
+        token = re.search(r'id="secret">(scim_[^<]+)<', created.text)[1]
+        pasted = re.findall(r'id="paste-\d">([^<]+)<', created.text)
+        assert {"http://localhost/scim/v2", token} <= set(pasted)
+        assert created.text.count("data-copy=") == len(pasted) + 1
+        assert "http://localhost/scim/v2" in later
+        assert token not in later
+        steps = created.text.partition('class="setup"')[2].partition("</ol>")[0].count("<li>")
+        assert steps == 2 + len(SETUPS[provider].then) > 3
 
 
 class TestLists:
@@ -620,3 +737,20 @@ class TestAssets:
     @pytest.mark.parametrize("name", ["../access.py", "console.py", "vendor", "pico.min.css.gz"])
     def test_nothing_else_is_sent(self, anonymous, name):
         assert anonymous.get(f"/console/assets/x/{name}").status_code in (303, 404)
+
+
+class TestNavigation:
+    @pytest.mark.parametrize("role", ["superadmin", "owner"])
+    def test_marks_the_part_that_each_page_belongs_to(self, app, signed_in, world, role):
+        browser = signed_in(None if role == "superadmin" else world["user"])
+        menu = "tabs" if role == "superadmin" else "side"
+
+        marked = {}
+        for path in addresses(app, world, of_tenant=True):
+            answer = browser.get(path)
+            if answer.status_code == 200:
+                nav = answer.text.partition(f'class="{menu}"')[2].partition("</nav>")[0]
+                marked[path] = nav.count("aria-current")
+
+        assert {path: each for path, each in marked.items() if each != 1} == {}
+        assert len(marked) > 30

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from uuid import uuid4
 
 from flask import Flask
+from werkzeug.routing import Rule
 
 from app.auth.permissions import Permission
-from app.core.actors import SYSTEM_CLI
-from app.webhook_endpoints import service as webhook_endpoints
+from app.webhook_deliveries.models import WebhookDelivery
 from app.webhooks.models import WebhookEvent
 from tests import database
 from tests.custom_fields.fields import create_field
-from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
     create_limits,
     create_member,
     create_override,
     create_subscription,
+    create_webhook_endpoint,
     limit_flag,
     preset_flag,
     save,
 )
 from tests.scim.directory import create_connection
 
+ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 # They need more than the ids of rows: a secret, an address, or a row in another state.
 LEFT_OUT = {
     "console.begin_oidc",
     "console.confirm_link",
+    "console.download_audit",
     "console.finish_oidc",
     "console.read_asset",
     "console.remove_suppression",
@@ -42,7 +43,8 @@ LEFT_OUT = {
 
 def create_world(tenant: Any) -> dict[str, Any]:
     """Rows of a tenant; the ids by the names that they have in the addresses."""
-    preset = create_limits("free", limit_flag(), preset_flag("theme", "plain"))
+    flags = (limit_flag(), preset_flag("theme", "plain"), preset_flag("beta", False))
+    preset = create_limits("free", *flags)
     user, membership, _ = create_member(tenant, "owner", first_name="Ines", last_name="Okafor")
     create_override(tenant, preset, "theme", "rich")
     create_api_key(tenant, [Permission.USERS_READ])
@@ -53,36 +55,52 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "user_id": user.id,
         "membership_id": membership.id,
         "subscription_id": create_subscription(tenant).id,
-        "field_id": create_field(tenant, field_key="department", label="Department").id,
+        "field_id": _fields(tenant)[0].id,
         "plan_id": preset.id,
         "key_id": key_id,
         "key": "theme",
         "event_id": _webhook_event().id,
         "connection_id": create_connection(tenant)[0].id,
-        "endpoint_id": _endpoint(tenant).id,
-        "delivery_id": uuid4(),  # its page does not read it
+        "endpoint_id": create_webhook_endpoint(tenant.id).id,
+        "delivery_id": database.row(WebhookDelivery).id,
         "user": user,
     }
+
+
+def pages_of(app: Flask, method: str, name: str = "") -> list[Rule]:
+    """The rules of the console that take ``method``, or those of one page."""
+    return [
+        rule
+        for rule in app.url_map.iter_rules()
+        if rule.endpoint.startswith("console.")
+        and method in (rule.methods or ())
+        and (not name or rule.endpoint == f"console.{name}")
+    ]
+
+
+def address_of(rule: Rule, world: dict[str, Any]) -> str:
+    """The address of a page, with the ids of the world."""
+    return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(world[found[1]]), rule.rule)
 
 
 def addresses(
     app: Flask, world: dict[str, Any], *, of_tenant: bool = False, method: str = "GET"
 ) -> list[str]:
     """The addresses of the pages that take ``method``, or only of those of the tenant."""
-    found = []
-    for rule in app.url_map.iter_rules():
-        is_page = rule.endpoint.startswith("console.") and method in (rule.methods or ())
-        is_wanted = "tenant_id" in rule.arguments or not of_tenant
-        if is_page and is_wanted and rule.endpoint not in LEFT_OUT:
-            values = {name: str(world[name]) for name in rule.arguments}
-            found.append(re.sub(r"<(?:\w+:)?(\w+)>", lambda m, v=values: v[m[1]], rule.rule))
-    return sorted(set(found))
+    found = {
+        address_of(rule, world)
+        for rule in pages_of(app, method)
+        if rule.endpoint not in LEFT_OUT and ("tenant_id" in rule.arguments or not of_tenant)
+    }
+    return sorted(found)
 
 
-def _endpoint(tenant: Any) -> Any:
-    values = {"url": "https://hooks.example.com/all", "types": ["*"]}
-    with platform_transaction():
-        return webhook_endpoints.create(**values, tenant_id=tenant.id, actor=SYSTEM_CLI)[0]
+def _fields(tenant: Any) -> list[Any]:
+    return [
+        create_field(tenant, field_key="department", label="Department"),
+        create_field(tenant, field_key="team", label="Team", is_searchable=True),
+        create_field(tenant, field_key="segment", label="Segment", entity_type="tenant"),
+    ]
 
 
 def _webhook_event() -> Any:

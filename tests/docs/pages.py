@@ -50,6 +50,14 @@ def links(page: Path) -> Iterator[str]:
                 yield str(target)
 
 
+def inline_code(page: Path) -> Iterator[str]:
+    """The code within the sentences and tables of a page."""
+    for token in MARKDOWN.parse(page.read_text()):
+        for child in token.children or ():
+            if child.type == "code_inline":
+                yield child.content
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors that repository hosts give a page's headings."""
     tokens = MARKDOWN.parse(page.read_text())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from tests.dev.running import READY_SECONDS, environment, running_dev
 from tests.docs.pages import PAGES, PROJECT, Block, blocks, name_of
 from tests.npm import install_packages
 from tests.ports import free_port
+from tests.running.serving import program
 
 RUN_ELSEWHERE = {
     "python3 -m venv": "this test runs `flask dev`",
@@ -40,6 +40,8 @@ def examples(page: Path) -> list[Block]:
 @pytest.fixture(scope="module")
 def checkout() -> Iterator[tuple[Path, dict[str, str]]]:
     """A folder like one in which `flask dev` runs, and the environment of a second terminal."""
+    for name in ("bash", "curl", "openssl"):
+        program(name)
     with temporary_folder() as folder:
         port = free_port()
         with running_dev(folder, port, "--quiet") as dev:
@@ -87,7 +89,7 @@ def test_the_examples_of_a_page_run(checkout, page, tmp_path, request):
         packages = tmp_path / "packages"
         packages.mkdir()
         packages.joinpath("node_modules").symlink_to(installed / "node_modules")
-    command = [shutil.which("bash"), "-euo", "pipefail", "-c", script(page, work, packages)]
+    command = ["bash", "-euo", "pipefail", "-c", script(page, work, packages)]
 
     done = subprocess.run(
         command, cwd=work, env=environ, capture_output=True, text=True, timeout=READY_SECONDS

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import configparser
 import json
+import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
 
+import click
 import pytest
 import yaml
 
 from app import create_app
 from app.config import SETTINGS
-from tests.docs.pages import PAGES, PROJECT, README, Block, anchors, blocks, links, name_of
+from tests.docs.pages import (
+    PAGES,
+    PROJECT,
+    README,
+    Block,
+    anchors,
+    blocks,
+    inline_code,
+    links,
+    name_of,
+)
 
 RUN = {"sh", "python", "ts"}
 """Languages whose blocks test_examples runs."""
@@ -69,6 +82,31 @@ class TestLinks:
         ]
 
         assert missing == []
+
+
+class TestInlineCommands:
+    @pytest.mark.parametrize("page", PAGES, ids=name_of)
+    def test_name_commands_and_tests_that_exist(self, app, page):
+        unknown = [
+            code
+            for code in inline_code(page)
+            if (code.startswith("flask ") and not is_command(app.cli, code.split()[1:]))
+            or not all((PROJECT / path).exists() for path in re.findall(r"tests/[\w/.-]+", code))
+            or not all(find_spec(name) for name in re.findall(r"-m (tests[\w.]*)", code))
+        ]
+
+        assert unknown == []
+
+
+def is_command(group: click.Group, words: list[str]) -> bool:
+    """Whether the words begin with a command; ``…`` and capitals stand for any, and ``a|b`` for both."""
+    if not words or words[0].startswith(("…", "-")) or words[0].isupper():
+        return True
+    found = [group.commands.get(name) for name in words[0].split("|")]
+    return all(
+        one is not None and (not isinstance(one, click.Group) or is_command(one, words[1:]))
+        for one in found
+    )
 
 
 class TestBlocks:

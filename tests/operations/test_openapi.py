@@ -11,8 +11,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 VERB = re.compile(
-    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|find|get|lift|list"
-    "|patch|preview|receive|recover|reorder|replay|request|resend|restore|revoke|rotate|send|set"
+    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|export|find|get|lift|list"
+    "|patch|preview|receive|recover|reorder|replay|request|resend|restore|revoke|rotate|send|set|suspend"
     "|update|validate|withdraw"
 )
 VERBS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.cli.doctor.limits import SHOWN
 from app.core.clock import utcnow
 from app.flags.models import FeatureOverride
 from app.operations import jobs
+from app.operations.checks.limits import SHOWN
 from app.subscriptions.models import PlanAssignment
 from app.usage.models import UsageCounter
 from tests import database

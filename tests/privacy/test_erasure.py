@@ -53,7 +53,7 @@ IMPERSONAL = {
     "tenant_deletions": "deleted_rows stage",
     "tenants": (
         "idp_org_id mailing_address_line_1 mailing_address_line_2 mailing_city mailing_country"
-        " mailing_state mailing_zipcode meta_data name plan_name slug"
+        " mailing_state mailing_zipcode meta_data name plan_name slug suspension_reason"
     ),
     "usage_counters": "feature",
     "users": "idp_org_id",

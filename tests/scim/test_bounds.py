@@ -13,7 +13,7 @@ from tests.factories import create_limits, limit_flag
 from tests.scim.directory import GROUP, PATCH_OP, USER, replace
 
 BULK = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
-MAX_SECONDS = 5  # of a request on a busy machine
+MAX_SECONDS = 5  # of the processor in a request
 RANDOM = random.Random(1)
 
 
@@ -38,16 +38,16 @@ class TestFilters:
     )
     def test_end_soon(self, directory, scim_filter):
         directory.get("/Users")  # the first request loads the library
-        started = time.monotonic()
+        started = time.thread_time()
 
         answer = directory.post("/Users/.search", {"filter": scim_filter})
 
         assert answer.status_code in (200, 400), answer.text[:300]
-        assert time.monotonic() - started < MAX_SECONDS
+        assert time.thread_time() - started < MAX_SECONDS
 
 
 class TestBodies:
-    """None takes longer to refuse than to read; each of these took from 3 s to minutes."""
+    """Without bounds each of these takes from 3 s to minutes."""
 
     @pytest.mark.parametrize(
         ("method", "path", "name", "entry", "status"),
@@ -68,12 +68,12 @@ class TestBodies:
         user = directory.add_user("ada")["id"]
         number = 15_000 if ":" in entry else 1_000_000 // (len(entry) + 1)
         body = f'{{"{name}": [{",".join([entry] * number)}]}}'.encode()
-        started = time.monotonic()
+        started = time.thread_time()
 
         answer = directory.request(method, path.format(user=user), body)
 
         assert answer.status_code == status, answer.text[:300]
-        assert time.monotonic() - started < MAX_SECONDS
+        assert time.thread_time() - started < MAX_SECONDS
 
     @pytest.mark.parametrize(
         "value",
@@ -97,9 +97,8 @@ class TestBodies:
             assert (answer.status_code, answer.get_json()["scimType"]) == (400, "invalidValue")
 
     def test_of_the_largest_group_are_read(self, directory):
-        members = [
-            {"value": f"00000000-0000-7000-8000-{n:012x}", "type": "User"} for n in range(10_000)
-        ]
+        rest = {"type": "User", "display": "", "$ref": ""}
+        members = [{"value": f"00000000-0000-7000-8000-{n:012x}", **rest} for n in range(10_000)]
         group = directory.add_group("All")["id"]
 
         answers = [
@@ -207,12 +206,12 @@ class TestMembers:
     def test_of_a_group_can_be_ten_thousand(self, directory, ids):
         group = directory.add_group("All")["id"]
         body = {"op": "add", "path": "members", "value": [{"value": one} for one in ids]}
-        started = time.monotonic()
+        started = time.thread_time()
 
         added = directory.patch(f"/Groups/{group}?excludedAttributes=members", body)
 
         assert added.status_code == 200, added.text[:300]
-        assert time.monotonic() - started < 6 * MAX_SECONDS
+        assert time.thread_time() - started < 6 * MAX_SECONDS
         assert len(rows(ScimMember)) == 10_000
 
         removed = directory.patch(
@@ -221,11 +220,11 @@ class TestMembers:
         assert removed.status_code == 200
         assert len(rows(ScimMember)) == 9_999
 
-        started = time.monotonic()
+        started = time.thread_time()
         many = [{"value": one} for one in ids[1:5001]]
         left = {"op": "remove", "path": "members", "value": many}
         assert directory.patch(f"/Groups/{group}", left).status_code == 200
-        assert time.monotonic() - started < 6 * MAX_SECONDS
+        assert time.thread_time() - started < 6 * MAX_SECONDS
         assert len(rows(ScimMember)) == 4_999
 
     @pytest.fixture
@@ -406,7 +405,7 @@ class TestPatch:
             "path": {"op": "add", "path": text, "value": "a"},
             "value": {"op": "add", "value": {text: "a"}},
         }.get(place, {"op": "add", "path": text, "value": "a"})
-        started = time.monotonic()
+        started = time.thread_time()
 
         if place == "filter":
             answer = directory.post("/Users/.search", {"filter": text})
@@ -418,4 +417,4 @@ class TestPatch:
             answer = directory.patch(f"/Users/{ids[0]}", operation)
 
         assert (answer.status_code, answer.get_json()["scimType"]) == (400, "invalidFilter")
-        assert time.monotonic() - started < MAX_SECONDS
+        assert time.thread_time() - started < MAX_SECONDS

@@ -58,6 +58,14 @@ class TestGroups:
 
         assert (answer.status_code, answer.get_json()["scimType"]) == (409, "uniqueness")
 
+    def test_of_one_name_that_come_at_once_make_one(self, directory, ada):
+        body = {"schemas": [GROUP], "displayName": "A", "members": [{"value": ada}]}
+
+        answers = at_once([lambda: directory.post("/Groups", body)] * 4)
+
+        assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
+        assert directory.get("/Groups").get_json()["totalResults"] == 1
+
     def test_leave_out_members_whom_the_directory_has_not_provisioned(
         self, app, directory, tenant, owner, ada
     ):

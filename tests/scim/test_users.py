@@ -253,6 +253,24 @@ class TestActive:
         assert (answer.status_code, answer.get_json()["status"]) == (409, "409")
         assert membership_of(user.id).is_active
 
+    def test_of_all_owners_at_once_leaves_one(self, directory, tenant, owner):
+        other = create_member(tenant, role="owner", email="other@example.com")[0]
+        ids = [
+            directory.add_user("first", externalId=owner[0].idp_user_id)["id"],
+            directory.add_user("other@example.com")["id"],
+        ]
+        assert ids == [str(owner[0].id), str(other.id)]
+
+        answers = at_once(
+            [
+                lambda one=one: directory.patch(f"/Users/{one}", replace("active", False))
+                for one in ids
+            ]
+        )
+
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+        assert [membership_of(one).is_active for one in ids].count(True) == 1
+
     def test_of_an_owner_needs_a_connection_that_acts_as_one(self, app, tenant, owner):
         second, _, _ = create_member(tenant, role="owner")
         directory = Directory(app, create_connection(tenant, acts_as="admin")[1])

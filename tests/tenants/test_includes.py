@@ -52,6 +52,21 @@ class TestPlanSource:
         assert answer.status_code == 403
 
 
+class TestSuspensionReason:
+    def test_is_empty_unless_somebody_gave_one(self, api):
+        active, suspended = create_tenant(), create_tenant(is_active=False)
+        explained = create_tenant()
+        path = f"/v1/tenants/{explained.id}/suspend"
+        api.post(path, token=platform_token(), json={"reason": "Unpaid."})
+
+        found = included(api, "suspension_reason")
+
+        reasons = [
+            found[str(one.id)]["suspension_reason"] for one in (active, suspended, explained)
+        ]
+        assert reasons == ["", "", "Unpaid."]
+
+
 class TestLimits:
     def test_show_what_is_used(self, api):
         create_limits("free", limit_flag(), limit_flag("api", -1, period="day", policy="soft"))

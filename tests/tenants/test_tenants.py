@@ -6,7 +6,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.concurrency import at_once
-from tests.factories import create_api_key, create_member, create_tenant, platform_token
+from tests.factories import (
+    PLATFORM_SUBJECT,
+    create_api_key,
+    create_member,
+    create_tenant,
+    platform_token,
+)
 
 READ = [
     "id",
@@ -335,6 +341,62 @@ class TestUpdateTenant:
         assert answer.status_code == 404
 
 
+class TestSuspend:
+    def test_records_the_reason(self, api, superadmin):
+        tenant = create_tenant()
+        _, _, owner = create_member(tenant, role="owner")
+        path = f"/v1/tenants/{tenant.id}"
+
+        answer = api.post(f"{path}/suspend", token=superadmin, json={"reason": "Unpaid."})
+
+        refused = api.get(path, token=owner)
+        (event,) = api.get("/v1/audit-events", token=superadmin).get_json()["data"]
+        assert (answer.status_code, answer.get_json()["data"]["is_active"]) == (200, False)
+        assert list(answer.get_json()["data"]) == READ
+        assert refused.get_json()["code"] == "tenant_suspended"
+        assert (event["action"], event["actor"]) == (
+            "tenant.suspended",
+            f"platform:{PLATFORM_SUBJECT}",
+        )
+        assert event["before"] == {"is_active": True, "suspension_reason": ""}
+        assert event["after"] == {"is_active": False, "suspension_reason": "Unpaid."}
+
+    def test_changes_only_the_reason_of_a_suspended_tenant(self, api, superadmin):
+        path = f"/v1/tenants/{create_tenant().id}/suspend"
+        for reason in ("Unpaid.", "Fraud.", "Fraud."):
+            api.post(path, token=superadmin, json={"reason": reason})
+
+        events = api.get("/v1/audit-events", token=superadmin).get_json()["data"]
+
+        assert [(one["action"], one["before"], one["after"]) for one in events[1:]] == [
+            ("tenant.updated", {"suspension_reason": "Unpaid."}, {"suspension_reason": "Fraud."})
+        ]
+
+    @pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "x" * 501}, {"reason": None}])
+    def test_needs_a_reason(self, api, superadmin, body):
+        tenant = create_tenant()
+
+        answer = api.post(f"/v1/tenants/{tenant.id}/suspend", token=superadmin, json=body)
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"] == ["body", "reason"]
+
+    def test_of_an_old_version_changes_nothing(self, api, superadmin):
+        path = f"/v1/tenants/{create_tenant().id}/suspend"
+
+        answer = api.post(path, token=superadmin, json={"reason": "x"}, headers={"If-Match": '"2"'})
+
+        assert answer.status_code == 412
+
+    def test_is_for_superadmins_only(self, api):
+        tenant = create_tenant()
+        _, _, owner = create_member(tenant, role="owner")
+
+        answer = api.post(f"/v1/tenants/{tenant.id}/suspend", token=owner, json={"reason": "x"})
+
+        assert answer.status_code == 403
+
+
 class TestSetActive:
     def test_suspends_and_activates(self, api, superadmin):
         tenant = create_tenant()
@@ -353,6 +415,17 @@ class TestSetActive:
         )
         assert active.get_json()["data"]["is_active"] is True
         assert afterwards.status_code == 200
+
+    def test_removes_the_reason_of_a_suspension(self, api, superadmin):
+        path = f"/v1/tenants/{create_tenant().id}"
+        api.post(f"{path}/suspend", token=superadmin, json={"reason": "Unpaid."})
+
+        api.patch(f"{path}/active?is_active=false", token=superadmin)
+        kept = api.get(f"{path}?include=suspension_reason", token=superadmin).get_json()["data"]
+        api.patch(f"{path}/active?is_active=true", token=superadmin)
+        gone = api.get(f"{path}?include=suspension_reason", token=superadmin).get_json()["data"]
+
+        assert (kept["suspension_reason"], gone["suspension_reason"]) == ("Unpaid.", "")
 
     def test_leaves_nothing_behind_where_the_state_is_the_same(self, api, superadmin):
         tenant = create_tenant()

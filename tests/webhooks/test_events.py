@@ -9,6 +9,7 @@ from app.auth.permissions import Permission, Role
 from app.core.clock import utcnow
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
+from app.webhooks import service
 from app.webhooks.providers import Receiver
 from tests import database, factories
 from tests.conformance.webhook_samples import document
@@ -148,6 +149,63 @@ class TestReplay:
 
         assert answer.status_code == 409
         assert answer.get_json()["code"] == "payload_forgotten"
+
+
+class TestReplayFailed:
+    @pytest.fixture
+    def failed(self, sender):
+        """Two failed events of one provider and one of another, the oldest first."""
+        events = [
+            sender.deliver_sample("workos", "organization.created"),
+            sender.deliver_sample("workos", "user.created"),
+            sender.deliver("standard_webhooks", {"type": "other"}, message_id="m"),
+        ]
+        for event in events:
+            change_event(event.id, status="failed", attempts=5)
+        return events
+
+    def test_applies_what_has_failed(self, app, api, failed, token):
+        forget_queue(app)
+
+        answer = api.post(f"{EVENTS}/replay-failed", token=token)
+
+        assert answer.status_code == 202
+        assert answer.get_json()["data"] == {"replayed": 3, "has_more": False}
+        assert queued(app) == 1
+        work_off(app)
+        assert [event_row(event.id).status for event in failed[:2]] == ["succeeded"] * 2
+        rows = all_rows(AuditEvent, action="webhook_event.replayed")
+        assert {(row.target_id, row.actor) for row in rows} == {
+            (str(event.id), "platform:platform-operator") for event in failed
+        }
+        assert {tuple(row.after.items()) for row in rows} == {
+            (("status", "pending"), ("replays", 1))
+        }
+
+    def test_takes_only_those_of_a_provider_that_have_a_payload(self, api, failed, token):
+        change_event(failed[0].id, body=None)
+
+        answer = api.post(f"{EVENTS}/replay-failed?source=workos", token=token)
+
+        assert answer.get_json()["data"]["replayed"] == 1
+        assert [event_row(event.id).status for event in failed] == ["failed", "pending", "failed"]
+
+    def test_takes_a_bounded_number_the_oldest_first(self, api, failed, token, monkeypatch):
+        monkeypatch.setattr(service, "REPLAYED_AT_ONCE", 2)
+
+        answer = api.post(f"{EVENTS}/replay-failed", token=token)
+
+        assert answer.get_json()["data"] == {"replayed": 2, "has_more": True}
+        assert [event_row(event.id).status for event in failed] == ["pending", "pending", "failed"]
+
+    def test_where_nothing_failed_changes_nothing(self, app, api, sender, token):
+        sender.deliver_sample("workos", "organization.created")
+        forget_queue(app)
+
+        answer = api.post(f"{EVENTS}/replay-failed", token=token)
+
+        assert answer.get_json()["data"] == {"replayed": 0, "has_more": False}
+        assert queued(app) == 0
 
 
 class TestPermission:

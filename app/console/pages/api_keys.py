@@ -13,7 +13,7 @@ from app.console.access import current_session, signed_in
 from app.console.blueprint import console
 from app.console.forms import Field, Form
 from app.console.lists import Filter, list_rows
-from app.console.pages.common import get_tenant
+from app.console.pages.common import get_row, get_tenant
 
 FILTERS = (Filter("is_active", "State", [("true", "valid"), ("false", "revoked or expired")]),)
 
@@ -88,7 +88,8 @@ def create_api_key(tenant_id: UUID | None = None) -> Any:
 @signed_in
 def revoke_api_key(key_id: UUID, tenant_id: UUID | None = None) -> Any:
     """Revoke an API key."""
-    found = api.get(f"/v1/api-keys/{key_id}")
+    path = f"/v1/api-keys/{key_id}"
+    found = api.get(path) if tenant_id is None else get_row(tenant_id, path)
     form = Form(
         f"Revoke the key {found.data['name']}",
         version=found.etag,
@@ -100,7 +101,7 @@ def revoke_api_key(key_id: UUID, tenant_id: UUID | None = None) -> Any:
         context={"tenant": get_tenant(tenant_id)},
     )
     return form.run(
-        lambda _, version: api.call("DELETE", f"/v1/api-keys/{key_id}", if_match=version),
+        lambda _, version: api.call("DELETE", path, if_match=version),
         done="The key was revoked.",
         to=_list(tenant_id),
     )

@@ -6,14 +6,14 @@ from typing import Any
 from uuid import UUID
 
 from flask import redirect, render_template, request, url_for
+from werkzeug.exceptions import BadRequest
 
 from app.console import api
 from app.console.access import set_notice, signed_in
-from app.console.api import succeeded
 from app.console.blueprint import console
 from app.console.forms import Field, Form, choices
-from app.console.lists import Filter, list_rows
-from app.console.pages.common import get_tenant, recent_history
+from app.console.lists import Filter, filter_values, list_all
+from app.console.pages.common import get_row, get_tenant, recent_history, row_form
 
 TYPES = choices(
     "text",
@@ -30,7 +30,7 @@ TYPES = choices(
     "multi_select",
 )
 FILTERS = (
-    Filter("entity_type", "Of"),
+    Filter("entity_type", "Applies to"),
     Filter("field_type", "Type", TYPES),
     Filter("is_active", "State", [("true", "active"), ("false", "archived")]),
 )
@@ -61,11 +61,16 @@ CHANGEABLE = (
 DEFINITION = (
     Field(
         "entity_type",
-        "Of",
+        "Applies to",
         help="user, tenant, or a type of your own.",
         is_required=True,
     ),
-    Field("field_key", "Key", help="The key in meta_data. It cannot be changed.", is_required=True),
+    Field(
+        "field_key",
+        "Key",
+        help="The key in meta_data: small letters, digits and _. It cannot be changed.",
+        is_required=True,
+    ),
     Field("field_type", "Type", "select", choices=TYPES, is_required=True),
     *CHANGEABLE,
 )
@@ -75,10 +80,8 @@ DEFINITION = (
 @signed_in
 def list_fields(tenant_id: UUID) -> str:
     """List a tenant's custom fields in their order."""
-    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="index", limit=100)
-    listing.rows = sorted(
-        listing.rows, key=lambda row: (row["entity_type"], row["sort_order"], row["created_at"])
-    )
+    listing = list_all(PATH, FILTERS, tenant_id=tenant_id, include="index")
+    listing.rows.sort(key=lambda row: (row["entity_type"], *_place(row)))
     return render_template(
         "console/custom_fields.html",
         title="Custom fields",
@@ -113,7 +116,7 @@ def show_field(tenant_id: UUID, field_id: UUID) -> str:
     path = f"{PATH}/{field_id}"
     return render_template(
         "console/custom_field.html",
-        title=(field := api.get(path).data)["label"],
+        title=(field := get_row(tenant_id, path).data)["label"],
         tenant=get_tenant(tenant_id),
         field=field,
         index=api.get(f"{path}/index").data,
@@ -127,15 +130,13 @@ def show_field(tenant_id: UUID, field_id: UUID) -> str:
 @signed_in
 def edit_field(tenant_id: UUID, field_id: UUID) -> Any:
     """Change a custom field."""
-    return _form(
-        tenant_id,
-        field_id,
-        "Edit the custom field",
+    form = _form(tenant_id, field_id, "Edit the custom field", fields=CHANGEABLE)
+    return form.run(
         lambda values, version: api.call(
             "PATCH", f"{PATH}/{field_id}", body=values, if_match=version
         ),
-        fields=CHANGEABLE,
         done="The custom field was changed.",
+        to=form.back,
         changed_only=True,
     )
 
@@ -146,15 +147,18 @@ def edit_field(tenant_id: UUID, field_id: UUID) -> Any:
 @signed_in
 def archive_field(tenant_id: UUID, field_id: UUID) -> Any:
     """Archive a custom field."""
-    return _form(
+    form = _form(
         tenant_id,
         field_id,
         "Archive the custom field",
-        lambda _, version: api.call("POST", f"{PATH}/{field_id}/archive", if_match=version),
         intro="Its values are not checked or searched any more. They remain stored.",
         submit="Archive",
         is_dangerous=True,
+    )
+    return form.run(
+        lambda _, version: api.call("POST", f"{PATH}/{field_id}/archive", if_match=version),
         done="The custom field is archived.",
+        to=form.back,
     )
 
 
@@ -164,60 +168,80 @@ def archive_field(tenant_id: UUID, field_id: UUID) -> Any:
 @signed_in
 def restore_field(tenant_id: UUID, field_id: UUID) -> Any:
     """Restore an archived custom field."""
-    return _form(
+    form = _form(
         tenant_id,
         field_id,
         "Restore the custom field",
+        intro="New values are checked again. Where the field is searchable, its index is built.",
+        submit="Restore",
+    )
+    return form.run(
         lambda _, version: api.call(
             "POST", f"{PATH}/{field_id}/restore", body={"confirm": True}, if_match=version
         ),
-        intro="New values are checked again. Where the field is searchable, its index is built.",
-        submit="Restore",
         done="The custom field is active again.",
+        to=form.back,
+    )
+
+
+@console.route(
+    "/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/delete", methods=["GET", "POST"]
+)
+@signed_in
+def delete_field(tenant_id: UUID, field_id: UUID) -> Any:
+    """Delete an archived custom field."""
+    form = _form(
+        tenant_id,
+        field_id,
+        "Delete the custom field",
+        intro="Its definition and its index are deleted. The values remain in meta_data, without"
+        " a label. This cannot be undone.",
+        submit="Delete",
+        is_dangerous=True,
+    )
+    form.confirmation = form.values["field_key"]
+    return form.run(
+        lambda _, version: api.call("DELETE", f"{PATH}/{field_id}", if_match=version),
+        done="The custom field was deleted.",
+        to=_list(tenant_id),
     )
 
 
 @console.post("/tenants/<uuid:tenant_id>/custom-fields/order")
 @signed_in
 def order_fields(tenant_id: UUID) -> Any:
-    """Move a field up or down among those of its entity type."""
-    entity_type, moved = request.form.get("entity_type", ""), request.form.get("field_id", "")
-    rows = api.get(PATH, tenant_id=tenant_id, entity_type=entity_type, limit=100).data
-    ids = [row["id"] for row in sorted(rows, key=lambda r: (r["sort_order"], r["created_at"]))]
-    if moved in ids:
-        place = ids.index(moved)
-        other = place + (-1 if request.form.get("to") == "up" else 1)
-        if 0 <= other < len(ids):
-            ids[place], ids[other] = ids[other], ids[place]
-            body = {"entity_type": entity_type, "field_ids": ids}
-            query = {"tenant_id": tenant_id}
-            succeeded(api.call("POST", f"{PATH}/reorder", query=query, body=body))
-            return set_notice(redirect(_list(tenant_id), 303), "The order was changed.")
-    return redirect(_list(tenant_id), 303)
+    """Move a field to the place before another one of its entity type, or to the end.
+
+    ``move`` has the ids of both; without the second one the field moves to the end.
+    """
+    moved, _, before = request.form.get("move", "").partition(" ")
+    try:
+        path = f"{PATH}/{UUID(moved)}"
+    except ValueError:
+        raise BadRequest from None
+    field = get_row(tenant_id, path).data
+    entity_type, field_id = field["entity_type"], field["id"]
+    rows = api.get_all(PATH, tenant_id=tenant_id, entity_type=entity_type)
+    ids = [row["id"] for row in sorted(rows, key=_place) if row["id"] != field_id]
+    page = redirect(_list(tenant_id, **filter_values(FILTERS)), 303)
+    if before and before not in ids:
+        return set_notice(page, "Somebody else has changed the fields meanwhile. Nothing moved.")
+    place = ids.index(before) if before else len(ids)
+    ids.insert(place, field_id)
+    body = {"entity_type": entity_type, "field_ids": ids}
+    api.succeeded(api.call("POST", f"{PATH}/reorder", query={"tenant_id": tenant_id}, body=body))
+    return set_notice(page, f"{field['label']} is number {place + 1} of {len(ids)} now.")
 
 
-def _form(
-    tenant_id: UUID,
-    field_id: UUID,
-    title: str,
-    send: Any,
-    *,
-    done: str,
-    changed_only: bool = False,
-    **options: Any,
-) -> Any:
-    found = api.get(f"{PATH}/{field_id}")
+def _place(field: Any) -> tuple[Any, ...]:
+    """What a field is sorted by, among those of its entity type."""
+    return field["sort_order"], field["created_at"], field["id"]
+
+
+def _form(tenant_id: UUID, field_id: UUID, title: str, **options: Any) -> Form:
     page = url_for("console.show_field", tenant_id=tenant_id, field_id=field_id)
-    form = Form(
-        title,
-        values=found.data,
-        version=found.etag,
-        back=page,
-        context={"tenant": get_tenant(tenant_id)},
-        **options,
-    )
-    return form.run(send, done=done, to=page, changed_only=changed_only)
+    return row_form(title, tenant_id, f"{PATH}/{field_id}", back=page, **options)
 
 
-def _list(tenant_id: UUID) -> str:
-    return url_for("console.list_fields", tenant_id=tenant_id)
+def _list(tenant_id: UUID, **filters: Any) -> str:
+    return url_for("console.list_fields", tenant_id=tenant_id, **filters)

@@ -1,4 +1,4 @@
-"""Events out: webhook endpoints, their deliveries, tests and repeated deliveries."""
+"""Events out: the endpoints of a tenant or of the platform, deliveries, tests, repetitions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from uuid import UUID
 from flask import make_response, render_template, url_for
 
 from app.console import api
-from app.console.access import signed_in
+from app.console.access import current_session, signed_in
 from app.console.blueprint import console
 from app.console.forms import Field, Form, choices
 from app.console.lists import Filter, list_rows
-from app.console.pages.common import get_tenant, recent_history
+from app.console.pages.common import delete, edit, get_tenant, recent_history, rotate
+from app.core.errors import Conflict
 
 PATH = "/v1/webhook-endpoints"
 DELIVERIES = (Filter("status", "State", choices("pending", "sending", "succeeded", "failed")),)
@@ -46,26 +47,32 @@ CHANGEABLE = (
 ACTIVE = Field("is_active", "Events are delivered", "boolean")
 
 
+@console.get("/endpoints")
 @console.get("/tenants/<uuid:tenant_id>/endpoints")
 @signed_in
-def list_endpoints(tenant_id: UUID) -> str:
-    """List the endpoints that a tenant's events are delivered to."""
+def list_endpoints(tenant_id: UUID | None = None) -> str:
+    """List the endpoints that a tenant's events are delivered to, or all endpoints."""
     return render_template(
         "console/endpoints.html",
         title="Events out",
         tenant=get_tenant(tenant_id),
-        listing=list_rows(PATH, tenant_id=tenant_id),
+        tenant_id=tenant_id,
+        listing=list_rows(PATH, tenant_id=tenant_id, include="tenant"),
     )
 
 
+@console.route("/endpoints/new", methods=["GET", "POST"])
 @console.route("/tenants/<uuid:tenant_id>/endpoints/new", methods=["GET", "POST"])
 @signed_in
-def create_endpoint(tenant_id: UUID) -> Any:
+def create_endpoint(tenant_id: UUID | None = None) -> Any:
     """Create an endpoint, and show its secret once."""
+    if tenant_id is None and current_session().claims.org_id is not None:
+        raise Conflict("Sign in without an organization to create an endpoint of the platform.")
     form = Form(
         "New endpoint",
         CHANGEABLE,
         values={"types": ["*"]},
+        intro="" if tenant_id else "It gets the events of all tenants and of the platform.",
         submit="Create",
         back=_list(tenant_id),
         context={"tenant": get_tenant(tenant_id)},
@@ -78,60 +85,53 @@ def create_endpoint(tenant_id: UUID) -> Any:
     )
 
 
+@console.get("/endpoints/<uuid:endpoint_id>")
 @console.get("/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>")
 @signed_in
-def show_endpoint(tenant_id: UUID, endpoint_id: UUID) -> str:
+def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> str:
     """Show an endpoint with its deliveries."""
     path = f"{PATH}/{endpoint_id}"
     return render_template(
         "console/endpoint.html",
         title="Endpoint",
         tenant=get_tenant(tenant_id),
+        tenant_id=tenant_id,
         endpoint=api.get(path).data,
         listing=list_rows(f"{path}/deliveries", DELIVERIES),
         history=recent_history(path),
     )
 
 
+@console.route("/endpoints/<uuid:endpoint_id>/edit", methods=["GET", "POST"])
 @console.route(
     "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/edit", methods=["GET", "POST"]
 )
 @signed_in
-def edit_endpoint(tenant_id: UUID, endpoint_id: UUID) -> Any:
+def edit_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Any:
     """Change an endpoint, or enable one that was disabled."""
-    found = api.get(f"{PATH}/{endpoint_id}")
-    form = _form(
-        tenant_id,
-        endpoint_id,
+    return edit(
+        f"{PATH}/{endpoint_id}",
         "Edit the endpoint",
-        fields=(*CHANGEABLE, ACTIVE),
-        values=found.data,
-        version=found.etag,
-    )
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"{PATH}/{endpoint_id}", body=values, if_match=version
-        ),
+        (*CHANGEABLE, ACTIVE),
         done="The endpoint was changed.",
-        to=form.back,
-        changed_only=True,
+        **_options(tenant_id, endpoint_id),
     )
 
 
+@console.route("/endpoints/<uuid:endpoint_id>/test", methods=["GET", "POST"])
 @console.route(
     "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/test", methods=["GET", "POST"]
 )
 @signed_in
-def send_test_event(tenant_id: UUID, endpoint_id: UUID) -> Any:
+def send_test_event(endpoint_id: UUID, tenant_id: UUID | None = None) -> Any:
     """Send an example event."""
-    form = _form(
-        tenant_id,
-        endpoint_id,
+    form = Form(
         "Send a test",
-        fields=(Field("type", "Event", is_required=True),),
+        (Field("type", "Event", is_required=True),),
         values={"type": "user.created"},
         intro="One attempt is made to deliver an example of this event.",
         submit="Send",
+        **_options(tenant_id, endpoint_id),
     )
     return form.run(
         lambda values, _: api.call("POST", f"{PATH}/{endpoint_id}/test", body=values),
@@ -140,65 +140,55 @@ def send_test_event(tenant_id: UUID, endpoint_id: UUID) -> Any:
     )
 
 
+@console.route("/endpoints/<uuid:endpoint_id>/rotate", methods=["GET", "POST"])
 @console.route(
     "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/rotate", methods=["GET", "POST"]
 )
 @signed_in
-def rotate_endpoint(tenant_id: UUID, endpoint_id: UUID) -> Any:
+def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Any:
     """Replace the secret, and show the new one once."""
-    form = _form(
-        tenant_id,
-        endpoint_id,
+    return rotate(
+        f"{PATH}/{endpoint_id}",
         "Replace the secret",
         intro="The old secret also signs for 24 hours.",
-        submit="Replace",
-    )
-    return form.run(
-        lambda *_: api.call("POST", f"{PATH}/{endpoint_id}/rotate"),
-        done="",
-        to=form.back,
         show=lambda answer: _secret(tenant_id, answer),
+        **_options(tenant_id, endpoint_id),
     )
 
 
+@console.route("/endpoints/<uuid:endpoint_id>/delete", methods=["GET", "POST"])
 @console.route(
     "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/delete", methods=["GET", "POST"]
 )
 @signed_in
-def delete_endpoint(tenant_id: UUID, endpoint_id: UUID) -> Any:
+def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Any:
     """Delete an endpoint."""
-    tenant = get_tenant(tenant_id)
-    found = api.get(f"{PATH}/{endpoint_id}")
-    form = _form(
-        tenant_id,
-        endpoint_id,
+    options = _options(tenant_id, endpoint_id)
+    tenant = options["context"]["tenant"]
+    return delete(
+        f"{PATH}/{endpoint_id}",
         "Delete the endpoint",
-        version=found.etag,
-        intro=f"Nothing is delivered to {found.data['url']} any more.",
-        submit="Delete",
-        is_dangerous=True,
-        confirmation=tenant["slug"],
-    )
-    return form.run(
-        lambda _, version: api.call("DELETE", f"{PATH}/{endpoint_id}", if_match=version),
+        intro="Nothing is delivered to this address any more.",
+        confirmation=tenant["slug"] if tenant else "platform",
         done="The endpoint was deleted.",
         to=_list(tenant_id),
+        **options,
     )
 
 
+@console.route("/endpoints/<uuid:endpoint_id>/resend/<uuid:delivery_id>", methods=["GET", "POST"])
 @console.route(
     "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/resend/<uuid:delivery_id>",
     methods=["GET", "POST"],
 )
 @signed_in
-def resend_delivery(tenant_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Any:
+def resend_delivery(endpoint_id: UUID, delivery_id: UUID, tenant_id: UUID | None = None) -> Any:
     """Deliver an event again."""
-    form = _form(
-        tenant_id,
-        endpoint_id,
+    form = Form(
         "Deliver again",
         intro="The event is delivered again with the same webhook-id.",
         submit="Deliver again",
+        **_options(tenant_id, endpoint_id),
     )
     return form.run(
         lambda *_: api.call(
@@ -209,12 +199,13 @@ def resend_delivery(tenant_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> An
     )
 
 
-def _form(tenant_id: UUID, endpoint_id: UUID, title: str, **options: Any) -> Form:
+def _options(tenant_id: UUID | None, endpoint_id: UUID) -> dict[str, Any]:
+    """The options of an endpoint's forms."""
     page = url_for("console.show_endpoint", tenant_id=tenant_id, endpoint_id=endpoint_id)
-    return Form(title, back=page, context={"tenant": get_tenant(tenant_id)}, **options)
+    return {"back": page, "context": {"tenant": get_tenant(tenant_id)}}
 
 
-def _secret(tenant_id: UUID, answer: api.Answer) -> Any:
+def _secret(tenant_id: UUID | None, answer: api.Answer) -> Any:
     page = render_template(
         "console/secret.html",
         title="The endpoint's secret",
@@ -226,5 +217,5 @@ def _secret(tenant_id: UUID, answer: api.Answer) -> Any:
     return make_response(page, answer.status)
 
 
-def _list(tenant_id: UUID) -> str:
+def _list(tenant_id: UUID | None) -> str:
     return url_for("console.list_endpoints", tenant_id=tenant_id)

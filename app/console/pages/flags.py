@@ -11,11 +11,11 @@ from flask import render_template, url_for
 from werkzeug.exceptions import NotFound
 
 from app.console import api
-from app.console.access import signed_in
+from app.console.access import current_session, signed_in
 from app.console.blueprint import console
 from app.console.charts import bars, meter
 from app.console.forms import Field, Form
-from app.console.pages.common import get_tenant, recent_history
+from app.console.pages.common import get_tenant, recent_history, row_form
 
 OVERRIDES = "/v1/billing/flags/overrides"
 EXPIRY = Field(
@@ -25,6 +25,13 @@ EXPIRY = Field(
     help="In UTC. Empty: it does not end by itself.",
     is_nullable=True,
 )
+CARRY_OVER = Field(
+    "carry_over",
+    "It goes along to the tenant's next plan",
+    "boolean",
+    help="If that plan has the flag with the same type. Otherwise it stays with this plan.",
+)
+PLATFORMS = (EXPIRY, CARRY_OVER)  # what only the platform sets
 PERIODS = 12
 
 
@@ -98,7 +105,7 @@ def show_flag(tenant_id: UUID, key: str) -> str:
     explained = api.find(f"/v1/billing/flags/{quote(key, safe='')}/explain", tenant_id=tenant_id)
     override = None
     if flag["override_id"]:
-        include = "expires_at,created_by,preset"
+        include = "expires_at,carry_over,created_by,preset"
         override = api.find(f"{OVERRIDES}/{flag['override_id']}", include=include)
     usage = None
     if flag["type"] == "limit":
@@ -121,20 +128,19 @@ def show_flag(tenant_id: UUID, key: str) -> str:
 @signed_in
 def change_override(tenant_id: UUID, key: str) -> Any:
     """Grant an override of a flag, or change the one there is."""
-    tenant = get_tenant(tenant_id)
     flag = _flag(tenant_id, key)
     page = _page(tenant_id, key)
-    value = value_field(flag["type"])
+    fields = (value_field(flag["type"]), *(PLATFORMS if current_session().is_platform else ()))
     override_id = flag["override_id"]
     if override_id is None:
         form = Form(
             f"Grant an override of {key}",
-            (value, EXPIRY),
+            fields,
             values={"flag_value": flag["value"]},
             intro="It replaces the plan's value for this tenant.",
             submit="Grant",
             back=page,
-            context={"tenant": tenant},
+            context={"tenant": get_tenant(tenant_id)},
         )
         return form.run(
             lambda values, _: api.call(
@@ -143,20 +149,11 @@ def change_override(tenant_id: UUID, key: str) -> Any:
             done="The override is in force.",
             to=page,
         )
-    found = api.get(f"{OVERRIDES}/{override_id}")
-    values = {"flag_value": found.data["flag_value"], "expires_at": flag["expires_at"]}
-    form = Form(
-        f"Change the override of {key}",
-        (value, EXPIRY),
-        values=values,
-        version=found.etag,
-        back=page,
-        context={"tenant": tenant},
-    )
+    path = f"{OVERRIDES}/{override_id}"
+    form = row_form(f"Change the override of {key}", tenant_id, path, back=page, fields=fields)
+    form.values = api.get(path, include="expires_at,carry_over").data
     return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"{OVERRIDES}/{override_id}", body=values, if_match=version
-        ),
+        lambda values, version: api.call("PATCH", path, body=values, if_match=version),
         done="The override was changed.",
         to=page,
     )
@@ -166,24 +163,24 @@ def change_override(tenant_id: UUID, key: str) -> Any:
 @signed_in
 def end_override(tenant_id: UUID, key: str) -> Any:
     """End an override; the plan's value applies again."""
-    tenant = get_tenant(tenant_id)
     flag = _flag(tenant_id, key)
     if flag["override_id"] is None:
         raise NotFound
     path = f"{OVERRIDES}/{flag['override_id']}"
-    form = Form(
+    form = row_form(
         f"End the override of {key}",
-        version=api.get(path).etag,
+        tenant_id,
+        path,
+        back=_page(tenant_id, key),
         intro=f"The plan's value applies again: {json.dumps(flag['preset_value'])}.",
         submit="End the override",
         is_dangerous=True,
-        back=_page(tenant_id, key),
-        context={"tenant": tenant},
     )
+    form.confirmation = form.context["tenant"]["slug"]
     return form.run(
         lambda _, version: api.call("DELETE", path, if_match=version),
         done="The override has ended.",
-        to=_page(tenant_id, key),
+        to=form.back,
     )
 
 

@@ -13,7 +13,7 @@ from app.console.access import signed_in
 from app.console.blueprint import console
 from app.console.forms import Field, Form, choices
 from app.console.lists import Filter, list_rows
-from app.console.pages.common import get_tenant, recent_history
+from app.console.pages.common import get_row, get_tenant, recent_history, row_form
 
 ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
 FILTERS = (
@@ -40,7 +40,7 @@ def list_members(tenant_id: UUID) -> str:
 def show_member(tenant_id: UUID, membership_id: UUID) -> str:
     """Show a membership, its history, and with ``permission`` why the person has it or not."""
     tenant = get_tenant(tenant_id)
-    member = api.get(f"{PATH}/{membership_id}", include="user").data
+    member = get_row(tenant_id, f"{PATH}/{membership_id}", include="user").data
     permission = request.args.get("permission", "")
     explanation = None
     if permission:
@@ -68,22 +68,15 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> str:
 @signed_in
 def change_member_role(tenant_id: UUID, membership_id: UUID) -> Any:
     """Give a member another role."""
-    found = api.get(f"{PATH}/{membership_id}")
-    form = Form(
-        "Change the role",
-        (ROLE,),
-        values=found.data,
-        version=found.etag,
-        submit="Change the role",
-        back=_page(tenant_id, membership_id),
-        context={"tenant": get_tenant(tenant_id)},
+    form = _form(
+        tenant_id, membership_id, "Change the role", fields=(ROLE,), submit="Change the role"
     )
     return form.run(
         lambda values, version: api.call(
             "PATCH", f"{PATH}/{membership_id}/role", query=values, if_match=version
         ),
         done="The role was changed.",
-        to=_page(tenant_id, membership_id),
+        to=form.back,
     )
 
 
@@ -125,6 +118,7 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Any:
 @signed_in
 def add_member(tenant_id: UUID, user_id: UUID) -> Any:
     """Make a user a member of the tenant."""
+    get_row(tenant_id, f"/v1/users/{user_id}")
     form = Form(
         "Make the user a member",
         (ROLE,),
@@ -145,14 +139,7 @@ def add_member(tenant_id: UUID, user_id: UUID) -> Any:
 def _set_active(
     tenant_id: UUID, membership_id: UUID, *, is_active: bool, done: str, **texts: Any
 ) -> Any:
-    found = api.get(f"{PATH}/{membership_id}")
-    form = Form(
-        version=found.etag,
-        is_dangerous=not is_active,
-        back=_page(tenant_id, membership_id),
-        context={"tenant": get_tenant(tenant_id)},
-        **texts,
-    )
+    form = _form(tenant_id, membership_id, is_dangerous=not is_active, **texts)
     return form.run(
         lambda _, version: api.call(
             "PATCH",
@@ -161,8 +148,13 @@ def _set_active(
             if_match=version,
         ),
         done=done,
-        to=_page(tenant_id, membership_id),
+        to=form.back,
     )
+
+
+def _form(tenant_id: UUID, membership_id: UUID, title: str, **options: Any) -> Form:
+    page = _page(tenant_id, membership_id)
+    return row_form(title, tenant_id, f"{PATH}/{membership_id}", back=page, **options)
 
 
 def _name(user: Any) -> str:

@@ -1,4 +1,4 @@
-"""Operations: whether the service can answer, and what it depends on."""
+"""Operations: whether the service can answer, its queues and workers, and what checks find."""
 
 from __future__ import annotations
 
@@ -13,8 +13,16 @@ from app.console.blueprint import console
 @console.get("/operations")
 @signed_in
 def show_operations() -> str:
-    """Show what /readyz checks."""
+    """Show what /readyz checks, the queues, the workers, and the findings, faults first."""
     if not current_session().is_platform:
         raise Forbidden
-    answer = api.call("GET", "/readyz")
-    return render_template("console/operations.html", title="Operations", ready=answer.body)
+    ready = api.call("GET", "/readyz")
+    queues = api.call("GET", "/v1/operations/queues")
+    findings = api.get("/v1/operations/findings").data
+    return render_template(
+        "console/operations.html",
+        title="Operations",
+        ready=ready.body,
+        queues=queues.data if queues.is_ok else None,
+        findings=sorted(findings, key=lambda one: (one["ok"], not one["fix"])),
+    )

@@ -13,24 +13,11 @@ from app.console.access import signed_in
 from app.console.blueprint import console
 from app.console.forms import Field, Form, choices
 from app.console.lists import list_rows
-from app.console.pages.common import get_tenant, recent_history
+from app.console.pages.common import delete, edit, get_tenant, recent_history, rotate
+from app.console.scim_setup import SETUPS
 
 PATH = "/v1/scim-connections"
-PROVIDERS = [
-    ("okta", "Okta"),
-    ("entra", "Entra ID"),
-    ("onelogin", "OneLogin"),
-    ("google", "Google Workspace"),
-    ("jumpcloud", "JumpCloud"),
-    ("generic", "another"),
-]
-SETUP = {
-    "okta": "In Okta, add a SCIM 2.0 application. Enter the base URL, userName as the unique"
-    " identifier, and HTTP Header with the token as the authentication.",
-    "entra": "In Entra ID, open the enterprise application's provisioning. Enter the base URL as"
-    " the Tenant URL and the token as the Secret Token. Map objectId to externalId.",
-}
-OTHERS = "In the directory's provisioning, enter the base URL, and the token as the bearer token."
+PROVIDERS = [(provider, setup.name) for provider, setup in SETUPS.items()]
 FIELDS = (
     Field("name", "Name", is_required=True),
     Field("provider", "Directory", "select", choices=PROVIDERS, is_required=True),
@@ -101,8 +88,7 @@ def show_connection(tenant_id: UUID, connection_id: UUID) -> str:
         title=connection["name"],
         tenant=get_tenant(tenant_id),
         connection=connection,
-        base_url=_base_url(),
-        instructions=SETUP.get(connection["provider"], OTHERS),
+        **_setup(connection),
         history=recent_history(path),
     )
 
@@ -111,22 +97,12 @@ def show_connection(tenant_id: UUID, connection_id: UUID) -> str:
 @signed_in
 def edit_connection(tenant_id: UUID, connection_id: UUID) -> Any:
     """Change a connection."""
-    found = api.get(f"{PATH}/{connection_id}")
-    form = _form(
-        tenant_id,
-        connection_id,
+    return edit(
+        f"{PATH}/{connection_id}",
         "Edit the connection",
-        fields=(*FIELDS, STATUS),
-        values=found.data,
-        version=found.etag,
-    )
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"{PATH}/{connection_id}", body=values, if_match=version
-        ),
+        (*FIELDS, STATUS),
         done="The connection was changed.",
-        to=form.back,
-        changed_only=True,
+        **_options(tenant_id, connection_id),
     )
 
 
@@ -136,18 +112,12 @@ def edit_connection(tenant_id: UUID, connection_id: UUID) -> Any:
 @signed_in
 def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Any:
     """Give a connection a new token, and show it once."""
-    form = _form(
-        tenant_id,
-        connection_id,
+    return rotate(
+        f"{PATH}/{connection_id}",
         "Replace the token",
         intro="The old token stays valid for 24 hours.",
-        submit="Replace",
-    )
-    return form.run(
-        lambda *_: api.call("POST", f"{PATH}/{connection_id}/rotate", body={}),
-        done="",
-        to=form.back,
         show=lambda answer: _token(tenant_id, answer),
+        **_options(tenant_id, connection_id),
     )
 
 
@@ -157,28 +127,22 @@ def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Any:
 @signed_in
 def delete_connection(tenant_id: UUID, connection_id: UUID) -> Any:
     """Delete a connection."""
-    tenant = get_tenant(tenant_id)
-    found = api.get(f"{PATH}/{connection_id}")
-    form = _form(
-        tenant_id,
-        connection_id,
+    options = _options(tenant_id, connection_id)
+    return delete(
+        f"{PATH}/{connection_id}",
         "Delete the connection",
-        version=found.etag,
         intro="The directory can change nothing any more. The people stay as they are.",
-        submit="Delete",
-        is_dangerous=True,
-        confirmation=tenant["slug"],
-    )
-    return form.run(
-        lambda _, version: api.call("DELETE", f"{PATH}/{connection_id}", if_match=version),
+        confirmation=options["context"]["tenant"]["slug"],
         done="The connection was deleted.",
         to=_list(tenant_id),
+        **options,
     )
 
 
-def _form(tenant_id: UUID, connection_id: UUID, title: str, **options: Any) -> Form:
+def _options(tenant_id: UUID, connection_id: UUID) -> dict[str, Any]:
+    """The options of a connection's forms."""
     page = url_for("console.show_connection", tenant_id=tenant_id, connection_id=connection_id)
-    return Form(title, back=page, context={"tenant": get_tenant(tenant_id)}, **options)
+    return {"back": page, "context": {"tenant": get_tenant(tenant_id)}}
 
 
 def _token(tenant_id: UUID, answer: api.Answer) -> Any:
@@ -188,16 +152,17 @@ def _token(tenant_id: UUID, answer: api.Answer) -> Any:
         tenant=get_tenant(tenant_id),
         secret=answer.data.get("token"),
         name=answer.data["name"],
-        instructions=SETUP.get(answer.data["provider"], OTHERS),
-        base_url=_base_url(),
+        **_setup(answer.data, answer.data.get("token") or ""),
         back=_list(tenant_id),
     )
     return make_response(page, answer.status)
 
 
-def _base_url() -> str:
+def _setup(connection: Any, token: str = "") -> dict[str, Any]:
+    """The instructions of the connection's directory, and what to paste there."""
     base: str = current_app.extensions["config"].public_url or request.host_url
-    return f"{base.rstrip('/')}/scim/v2"
+    setup = SETUPS[connection["provider"]]
+    return {"setup": setup, "pasted": setup.filled(f"{base.rstrip('/')}/scim/v2", token)}
 
 
 def _list(tenant_id: UUID) -> str:

@@ -11,6 +11,7 @@ from app.console.api import call, succeeded
 from app.console.blueprint import console
 
 LIMIT = 20
+SHORTEST = 2  # characters
 
 
 @console.get("")
@@ -18,7 +19,10 @@ LIMIT = 20
 def search() -> str:
     """Show what begins with the words of ``q``."""
     query = request.args.get("q", "").strip()
-    answer = call("GET", "/v1/search", query={"q": query, "limit": LIMIT}) if query else None
+    is_long_enough = len(query) >= SHORTEST
+    answer = (
+        call("GET", "/v1/search", query={"q": query, "limit": LIMIT}) if is_long_enough else None
+    )
     problem = ""
     found: list[Any] = []
     if answer is not None:
@@ -31,6 +35,7 @@ def search() -> str:
         title="Search",
         query=query,
         found=found,
+        is_too_short=bool(query) and not is_long_enough,
         problem=problem,
         is_search_page=True,
     )

@@ -10,9 +10,9 @@ from flask import render_template, url_for
 from app.console import api
 from app.console.access import signed_in
 from app.console.blueprint import console
-from app.console.forms import Field, Form, choices
+from app.console.forms import Field, choices
 from app.console.lists import Filter, list_rows
-from app.console.pages.common import get_tenant, recent_history
+from app.console.pages.common import get_row, get_tenant, recent_history, row_form
 
 CLASSES = choices("pending", "live", "past_due", "paused", "ended", "unknown")
 FILTERS = (
@@ -47,7 +47,7 @@ def show_subscription(tenant_id: UUID, subscription_id: UUID) -> str:
     """Show a subscription."""
     tenant = get_tenant(tenant_id)
     path = f"{PATH}/{subscription_id}"
-    subscription = api.get(path, include=INCLUDED).data
+    subscription = get_row(tenant_id, path, include=INCLUDED).data
     return render_template(
         "console/subscription.html",
         title=subscription["bp_subscription_id"],
@@ -64,23 +64,22 @@ def show_subscription(tenant_id: UUID, subscription_id: UUID) -> str:
 @signed_in
 def cancel_subscription(tenant_id: UUID, subscription_id: UUID) -> Any:
     """Record a cancellation."""
-    tenant = get_tenant(tenant_id)
     path = f"{PATH}/{subscription_id}"
     page = url_for(
         "console.show_subscription", tenant_id=tenant_id, subscription_id=subscription_id
     )
-    form = Form(
+    form = row_form(
         "Record a cancellation",
-        CANCELLATION,
+        tenant_id,
+        path,
+        back=page,
+        fields=CANCELLATION,
         values={"at_period_end": True},
-        version=api.get(path).etag,
         intro="The cancellation is recorded here. The billing provider is not called.",
         submit="Record the cancellation",
         is_dangerous=True,
-        confirmation=tenant["slug"],
-        back=page,
-        context={"tenant": tenant},
     )
+    form.confirmation = form.context["tenant"]["slug"]
     return form.run(
         lambda values, version: api.call("POST", f"{path}/cancel", body=values, if_match=version),
         done="The cancellation was recorded.",

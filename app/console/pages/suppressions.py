@@ -43,6 +43,7 @@ def remove_suppression() -> Any:
         intro=f"E-mail can be sent to {address} again.",
         submit="Remove",
         is_dangerous=True,
+        confirmation=address,
         back=back,
     )
     return form.run(

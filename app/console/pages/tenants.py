@@ -41,6 +41,12 @@ UNTIL = Field(
     help="In UTC. Empty: until it is withdrawn.",
     is_nullable=True,
 )
+SUSPENSION_REASON = Field(
+    "reason",
+    "Reason",
+    help="The tenant's owners and admins can read it in the audit trail.",
+    is_required=True,
+)
 REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is_required=True)
 NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
 
@@ -79,8 +85,8 @@ def create_tenant() -> Any:
 @signed_in
 def show_tenant(tenant_id: UUID) -> str:
     """Show a tenant: its plan and why, contacts, metadata, history."""
-    tenant = get_tenant(tenant_id)
     path = f"/v1/tenants/{tenant_id}"
+    tenant = api.get(path, include="suspension_reason").data
     plan = api.find(f"{path}/plan")
     deletion = api.find(f"{path}/deletion")
     values = api.find(f"{path}/meta_data")
@@ -91,6 +97,7 @@ def show_tenant(tenant_id: UUID) -> str:
         plan=plan and plan.data,
         deletion=deletion and deletion.data,
         meta_data=metadata_facts(tenant_id, "tenant", values.data["meta_data"]) if values else None,
+        counts=api.get(f"{path}/counts").data,
         history=recent_history(path),
     )
 
@@ -99,21 +106,13 @@ def show_tenant(tenant_id: UUID) -> str:
 @signed_in
 def edit_tenant(tenant_id: UUID) -> Any:
     """Change a tenant's name, slug, contact and address."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
-        "Edit the tenant",
-        (*NAMES, *CONTACT),
-        values=found.data,
-        version=found.etag,
-        back=_page(tenant_id),
-        context={"tenant": found.data},
-    )
+    form = _form(tenant_id, "Edit the tenant", fields=(*NAMES, *CONTACT))
     return form.run(
         lambda values, version: api.call(
             "PATCH", f"/v1/tenants/{tenant_id}", body=values, if_match=version
         ),
         done="The tenant was changed.",
-        to=_page(tenant_id),
+        to=form.back,
         changed_only=True,
     )
 
@@ -149,25 +148,22 @@ def edit_tenant_metadata(tenant_id: UUID) -> Any:
 @signed_in
 def assign_plan(tenant_id: UUID) -> Any:
     """Assign a plan to a tenant, until a moment or until it is withdrawn."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
     names = [each["name"] for each in api.get("/v1/billing/plans", limit=100).data]
     plan = Field("plan_name", "Plan", "select", choices=[(n, n) for n in names], is_required=True)
-    form = Form(
+    form = _form(
+        tenant_id,
         "Assign a plan",
-        (plan, UNTIL, REASON),
-        values={"plan_name": found.data["plan_name"]},
-        version=found.etag,
-        intro="It takes precedence over every subscription until it ends or is withdrawn.",
+        fields=(plan, UNTIL, REASON),
+        intro="It takes precedence over every subscription until it ends or is withdrawn."
+        + _carried_over(tenant_id),
         submit="Assign the plan",
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
     return form.run(
         lambda values, version: api.call(
             "PUT", f"/v1/tenants/{tenant_id}/plan", body=values, if_match=version
         ),
         done="The plan was assigned.",
-        to=_page(tenant_id),
+        to=form.back,
     )
 
 
@@ -175,34 +171,39 @@ def assign_plan(tenant_id: UUID) -> Any:
 @signed_in
 def withdraw_plan(tenant_id: UUID) -> Any:
     """Withdraw a tenant's assigned plan."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
+    form = _form(
+        tenant_id,
         "Withdraw the assigned plan",
-        version=found.etag,
-        intro="The tenant's subscription, or the default plan, decides again.",
+        intro="The tenant's subscription, or the default plan, decides again."
+        + _carried_over(tenant_id),
         submit="Withdraw",
         is_dangerous=True,
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
     return form.run(
         lambda _, version: api.call("DELETE", f"/v1/tenants/{tenant_id}/plan", if_match=version),
         done="The assigned plan was withdrawn.",
-        to=_page(tenant_id),
+        to=form.back,
     )
 
 
 @console.route("/tenants/<uuid:tenant_id>/suspend", methods=["GET", "POST"])
 @signed_in
 def suspend_tenant(tenant_id: UUID) -> Any:
-    """Suspend a tenant."""
-    return _set_active(
+    """Suspend a tenant, with a reason."""
+    form = _form(
         tenant_id,
-        is_active=False,
-        title="Suspend the tenant",
+        "Suspend the tenant",
+        fields=(SUSPENSION_REASON,),
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
+        is_dangerous=True,
+    )
+    return form.run(
+        lambda values, version: api.call(
+            "POST", f"/v1/tenants/{tenant_id}/suspend", body=values, if_match=version
+        ),
         done="The tenant is suspended.",
+        to=form.back,
     )
 
 
@@ -210,13 +211,21 @@ def suspend_tenant(tenant_id: UUID) -> Any:
 @signed_in
 def activate_tenant(tenant_id: UUID) -> Any:
     """Activate a suspended tenant."""
-    return _set_active(
+    form = _form(
         tenant_id,
-        is_active=True,
-        title="Activate the tenant",
+        "Activate the tenant",
         intro="The tenant's credentials are accepted again.",
         submit="Activate",
+    )
+    return form.run(
+        lambda _, version: api.call(
+            "PATCH",
+            f"/v1/tenants/{tenant_id}/active",
+            query={"is_active": True},
+            if_match=version,
+        ),
         done="The tenant is active.",
+        to=form.back,
     )
 
 
@@ -224,25 +233,21 @@ def activate_tenant(tenant_id: UUID) -> Any:
 @signed_in
 def delete_tenant(tenant_id: UUID) -> Any:
     """Request the deletion of a suspended tenant."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    slug = found.data["slug"]
-    form = Form(
+    form = _form(
+        tenant_id,
         "Delete the tenant",
-        version=found.etag,
         intro="All of its data is deleted when the time of grace is over. Until then the deletion"
         " can be withdrawn.",
         submit="Delete the tenant",
         is_dangerous=True,
-        confirmation=slug,
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
+    body = {"slug": form.confirmation}
     return form.run(
         lambda _, version: api.call(
-            "DELETE", f"/v1/tenants/{tenant_id}", body={"slug": slug}, if_match=version
+            "DELETE", f"/v1/tenants/{tenant_id}", body=body, if_match=version
         ),
         done="The tenant will be deleted.",
-        to=_page(tenant_id),
+        to=form.back,
     )
 
 
@@ -250,42 +255,42 @@ def delete_tenant(tenant_id: UUID) -> Any:
 @signed_in
 def restore_tenant(tenant_id: UUID) -> Any:
     """Withdraw the request to delete a tenant."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
+    form = _form(
+        tenant_id,
         "Keep the tenant",
-        version=found.etag,
         intro="The request to delete the tenant is withdrawn. It stays suspended.",
         submit="Keep the tenant",
-        back=_page(tenant_id),
-        context={"tenant": found.data},
     )
     return form.run(
         lambda _, version: api.call("POST", f"/v1/tenants/{tenant_id}/restore", if_match=version),
         done="The tenant will not be deleted.",
-        to=_page(tenant_id),
+        to=form.back,
     )
 
 
-def _set_active(tenant_id: UUID, *, is_active: bool, done: str, **texts: Any) -> Any:
+def _form(tenant_id: UUID, title: str, **options: Any) -> Form:
+    """A form about a tenant; a dangerous one asks for its slug."""
     found = api.get(f"/v1/tenants/{tenant_id}")
     form = Form(
+        title,
+        values=found.data,
         version=found.etag,
-        is_dangerous=not is_active,
-        confirmation="" if is_active else found.data["slug"],
         back=_page(tenant_id),
         context={"tenant": found.data},
-        **texts,
+        **options,
     )
-    return form.run(
-        lambda _, version: api.call(
-            "PATCH",
-            f"/v1/tenants/{tenant_id}/active",
-            query={"is_active": is_active},
-            if_match=version,
-        ),
-        done=done,
-        to=_page(tenant_id),
-    )
+    form.confirmation = found.data["slug"] if form.is_dangerous else ""
+    return form
+
+
+def _carried_over(tenant_id: UUID) -> str:
+    """A sentence about the overrides that go along to another plan, if there are any."""
+    query = {"tenant_id": tenant_id, "include": "carry_over"}
+    overrides = api.get_all("/v1/billing/flags/overrides", **query)
+    names = sorted({each["flag_key"] for each in overrides if each["carry_over"]})
+    if not names:
+        return " Overrides stay with the present plan." if overrides else ""
+    return f" Of the overrides, {', '.join(names)} go along to the new plan; others stay."
 
 
 def _page(tenant_id: object) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
-from flask import render_template, url_for
+from flask import Response, render_template, url_for
 
 from app.auth.permissions import Permission
 from app.console import api
@@ -14,7 +15,7 @@ from app.console.blueprint import console
 from app.console.forms import Field, Form
 from app.console.lists import STATE, Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_fields, metadata_patches
-from app.console.pages.common import get_tenant, recent_history
+from app.console.pages.common import get_row, get_tenant, recent_history, row_form
 
 FILTERS = (Filter("email", "E-mail address"), STATE)
 PROFILE = (
@@ -64,7 +65,7 @@ def show_user(tenant_id: UUID, user_id: UUID) -> str:
     """Show a user."""
     tenant = get_tenant(tenant_id)
     path = f"/v1/users/{user_id}"
-    user = api.get(path).data
+    user = get_row(tenant_id, path).data
     memberships = api.find("/v1/memberships/tenant", user_id=user_id, tenant_id=tenant_id)
     return render_template(
         "console/user.html",
@@ -82,25 +83,24 @@ def show_user(tenant_id: UUID, user_id: UUID) -> str:
 @signed_in
 def edit_user(tenant_id: UUID, user_id: UUID) -> Any:
     """Change a user's profile."""
-    return _change(tenant_id, user_id, "Edit the profile", PROFILE, done="The profile was changed.")
+    return _change(
+        tenant_id, user_id, "Edit the profile", fields=PROFILE, done="The profile was changed."
+    )
 
 
 @console.route("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/metadata", methods=["GET", "POST"])
 @signed_in
 def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Any:
     """Change a user's metadata, by a form of the tenant's custom fields."""
-    tenant = get_tenant(tenant_id)
-    found = api.get(f"/v1/users/{user_id}")
     fields = metadata_fields(tenant_id, "user")
-    form = Form(
+    form = _form(
+        tenant_id,
+        user_id,
         "Edit the metadata",
-        fields,
-        values=found.data["meta_data"],
-        version=found.etag,
-        back=_page(tenant_id, user_id),
+        fields=fields,
         intro="" if fields else "This tenant has no custom fields of the type user.",
-        context={"tenant": tenant},
     )
+    form.values = form.values["meta_data"]
     return form.run(
         lambda values, version: api.call(
             "PATCH",
@@ -109,7 +109,7 @@ def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Any:
             if_match=version,
         ),
         done="The metadata was changed.",
-        to=_page(tenant_id, user_id),
+        to=form.back,
         changed_only=True,
     )
 
@@ -145,27 +145,40 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Any:
     )
 
 
+@console.route("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/export", methods=["GET", "POST"])
+@signed_in
+def export_user(tenant_id: UUID, user_id: UUID) -> Any:
+    """Download what is stored about a user."""
+    form = _form(
+        tenant_id,
+        user_id,
+        "Export the user",
+        intro="A file with what this tenant has about the person, table by table. The audit trail"
+        " records the export.",
+        submit="Download",
+    )
+    return form.run(
+        lambda *_: api.call("POST", f"/v1/users/{user_id}/export"),
+        done="",
+        to=form.back,
+        show=lambda answer: _download(user_id, answer),
+    )
+
+
 @console.route("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/erase", methods=["GET", "POST"])
 @signed_in
 def erase_user(tenant_id: UUID, user_id: UUID) -> Any:
     """Erase a user's personal data in this tenant."""
-    tenant = get_tenant(tenant_id)
-    found = api.get(f"/v1/users/{user_id}")
-    form = Form(
-        "Erase the user",
-        version=found.etag,
-        intro=f"The personal data of {found.data['email']} in this tenant is deleted or redacted."
-        " This cannot be undone.",
-        submit="Erase the user",
-        is_dangerous=True,
-        confirmation=tenant["slug"],
-        back=_page(tenant_id, user_id),
-        context={"tenant": tenant},
+    form = _form(tenant_id, user_id, "Erase the user", submit="Erase the user", is_dangerous=True)
+    form.intro = (
+        f"The personal data of {form.values['email']} in this tenant is deleted or redacted."
+        " This cannot be undone."
     )
+    form.confirmation = form.context["tenant"]["slug"]
     return form.run(
         lambda _, version: api.call("DELETE", f"/v1/users/{user_id}", if_match=version),
         done="The user is deactivated, and is being erased.",
-        to=_page(tenant_id, user_id),
+        to=form.back,
     )
 
 
@@ -173,29 +186,32 @@ def _change(
     tenant_id: UUID,
     user_id: UUID,
     title: str,
-    fields: tuple[Field, ...] = (),
     *,
     done: str,
     also: dict[str, Any] | None = None,
     **options: Any,
 ) -> Any:
-    found = api.get(f"/v1/users/{user_id}")
-    form = Form(
-        title,
-        fields,
-        values=found.data,
-        version=found.etag,
-        back=_page(tenant_id, user_id),
-        context={"tenant": get_tenant(tenant_id)},
-        **options,
-    )
+    form = _form(tenant_id, user_id, title, **options)
     return form.run(
         lambda values, version: api.call(
             "PATCH", f"/v1/users/{user_id}", body={**values, **(also or {})}, if_match=version
         ),
         done=done,
-        to=_page(tenant_id, user_id),
+        to=form.back,
         changed_only=True,
+    )
+
+
+def _form(tenant_id: UUID, user_id: UUID, title: str, **options: Any) -> Form:
+    page = _page(tenant_id, user_id)
+    return row_form(title, tenant_id, f"/v1/users/{user_id}", back=page, **options)
+
+
+def _download(user_id: UUID, answer: api.Answer) -> Response:
+    return Response(
+        json.dumps(answer.data, ensure_ascii=False, indent=2),
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="user-{user_id}.json"'},
     )
 
 

@@ -10,7 +10,7 @@ from flask import render_template, url_for
 from app.console import api
 from app.console.access import signed_in
 from app.console.blueprint import console
-from app.console.forms import Form, choices
+from app.console.forms import Field, Form, choices
 from app.console.lists import Filter, list_rows
 
 FILTERS = (
@@ -56,6 +56,32 @@ def replay_webhook(event_id: UUID) -> Any:
         done="The event will be applied again.",
         to=page,
     )
+
+
+@console.route("/webhooks/replay-failed", methods=["GET", "POST"])
+@signed_in
+def replay_failed_webhooks() -> Any:
+    """Apply the failed events again."""
+    page = url_for("console.list_webhooks", status="failed")
+    form = Form(
+        "Replay the failed events",
+        (Field("source", "Source", help="Only events of this provider. Empty: of all."),),
+        intro="The oldest 1,000 failed events are applied again.",
+        submit="Replay",
+        back=page,
+    )
+    return form.run(
+        lambda values, _: api.call(
+            "POST", f"{PATH}/replay-failed", query={"source": values["source"] or None}
+        ),
+        done=_replayed,
+        to=page,
+    )
+
+
+def _replayed(answer: api.Answer) -> str:
+    more = " There may be more: replay again." if answer.data["has_more"] else ""
+    return f"Events that will be applied again: {answer.data['replayed']}.{more}"
 
 
 @console.get("/webhooks/waiting")

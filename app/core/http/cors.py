@@ -27,6 +27,7 @@ REQUEST_HEADERS = (
 RESPONSE_HEADERS = (
     "ETag",
     "Idempotent-Replayed",
+    "Link",
     "Location",
     "RateLimit-Limit",
     "RateLimit-Remaining",

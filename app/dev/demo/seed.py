@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from app.cli.tokens import issue_token
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.models import Row
-from app.core.db.queries import find_row
+from app.core.db.queries import find_row, insert_row
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.core.errors import NotFound
@@ -29,6 +29,8 @@ from app.subscriptions import service as subscriptions
 from app.subscriptions.models import Subscription
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
+from app.usage import service as usage
+from app.usage.models import UsageCounter
 from app.users import service as users
 from app.users.models import User
 
@@ -74,6 +76,7 @@ def _create_tenant(values: dict[str, Any]) -> None:
     for role, person in DATA["people"].items():
         _create_member(tenant, role, person)
     _create_overrides(tenant)
+    _create_usage(tenant)
 
 
 def _create_subscription(tenant: Tenant) -> None:
@@ -104,6 +107,36 @@ def _create_overrides(tenant: Tenant) -> None:
         if find_row(FeatureOverride, tenant_id=tenant.id, flag_key=values["flag_key"]) is None:
             named = {**values, "plan_preset_id": preset.id}
             overrides.create_override(tenant.id, **named, actor=SYSTEM_CLI)
+
+
+def _create_usage(tenant: Tenant) -> None:
+    """Count what the tenant uses in the current period, and in the months before it."""
+    values = DATA["usage"][tenant.idp_org_id]
+    feature = values["feature"]
+    periods = usage.list_usage(tenant.id, feature=feature).items
+    if len(periods) != 1 or periods[0].used or not tenant.is_active:
+        return
+    request = usage.Request(feature=feature, amount=values["current"])
+    usage.consume(tenant.id, request, actor=SYSTEM_CLI)
+    start = periods[0].period_start
+    for used in reversed(values["past"]):
+        end, start = start, _month_before(start)
+        insert_row(
+            UsageCounter,
+            {
+                "tenant_id": tenant.id,
+                "feature": feature,
+                "period_start": start,
+                "period_end": end,
+                "used": used,
+                "announced": 0,
+            },
+        )
+
+
+def _month_before(moment: datetime) -> datetime:
+    """The same day of the month before; the day is at most the 28th."""
+    return (moment.replace(day=1) - timedelta(days=1)).replace(day=moment.day)
 
 
 def _read_tenant(idp_org_id: str) -> dict[str, Any]:

@@ -429,7 +429,7 @@ class TestReplica:
         name = calm.replica(gone).name
         assert shown["replica_state", ("replica", name), ("state", "unavailable")] == 1
         assert shown["replica_state", ("replica", name), ("state", "ok")] == 0
-        assert shown["replica_lag_seconds", ("replica", calm.replica(other).name)] == 0
+        assert shown["replica_lag_seconds", ("replica", calm.replica(other).name)] < 60
         assert any(key[0] == "database_reads_total" for key in shown)
 
     def test_is_watched_by_a_forked_process_too(self, calm):

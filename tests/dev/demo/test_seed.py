@@ -75,6 +75,18 @@ class TestSeed:
         assert len(member.json["data"]) == 5
         assert [tenant["slug"] for tenant in superadmin.json["data"]] == ["acme", "globex"]
 
+    def test_each_tenant_uses_its_limits_now_and_before(self, api, demo):
+        for tenant, months in zip(demo["tenants"], (7, 4), strict=True):
+            query = {"tenant_id": tenant["tenant_id"], "feature": "api-calls"}
+            periods = api.get(
+                "/v1/usage", token=demo["platform_token"], query_string=query
+            ).get_json()["data"]
+
+            assert len(periods) == months
+            assert all(period["used"] > 0 for period in periods)
+            ends = [period["resets_at"] for period in periods[1:]]
+            assert ends == [period["period_start"] for period in periods[:-1]]
+
     def test_each_tenants_plan_is_a_preset(self, api, demo):
         tenants = api.get("/v1/tenants", token=demo["platform_token"]).json["data"]
         presets = api.get("/v1/billing/plans", token=demo["platform_token"]).json["data"]

@@ -1,4 +1,4 @@
-"""What ``flask doctor`` checks of the replicas from which requests may read."""
+"""What the doctor checks of the replicas from which requests may read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import psycopg2
 from flask import current_app
 
-from app.cli.base import first_line
-from app.cli.doctor.database import check_role
-from app.cli.doctor.finding import Finding
 from app.core.db.replica_watch import Replica, State
 from app.core.db.replicas import EXTENSION, Replicas
 from app.core.db.transactions import Transaction, transaction
+from app.core.errors import first_line
+from app.operations.checks.database import check_role
+from app.operations.checks.finding import Finding
 
 FIXES = {
     State.LAGGING: "Until it has caught up, the primary answers. See the standby's log.",
@@ -29,13 +29,22 @@ def check_replicas() -> Iterator[Finding]:
     replicas.watch.look_at_primary()
     for replica in replicas.all:
         replicas.watch.look_at(replica)
-        check = f"replica {replica.name}"
-        if replica.state is not State.OK:
-            ok = replica.state is State.PRIMARY
-            yield Finding(check, ok, replica.state.value, FIXES[replica.state])
-            continue
-        yield Finding(check, True, f"{replica.lag:.1f} s behind")
-        yield _role(replica)
+        yield _state(replica)
+        if replica.state is State.OK:
+            yield _role(replica)
+
+
+def check_watched_replicas() -> Iterator[Finding]:
+    """The findings on each replica as this web process has last seen it."""
+    replicas: Replicas | None = current_app.extensions.get(EXTENSION)
+    yield from map(_state, replicas.all if replicas else ())
+
+
+def _state(replica: Replica) -> Finding:
+    check = f"replica {replica.name}"
+    if replica.state is State.OK:
+        return Finding(check, True, f"{replica.lag:.1f} s behind")
+    return Finding(check, replica.state is State.PRIMARY, replica.state.value, FIXES[replica.state])
 
 
 def _role(replica: Replica) -> Finding:

@@ -1,22 +1,15 @@
-"""Checks of tenants over their limits, and of trials that have ended."""
+"""The checks of tenants over their limits, and of trials that have ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from app.cli.doctor.finding import Finding
 from app.operations import service
+from app.operations.checks.finding import Finding
 
 SHOWN = 10  # tenants
 
 
-def check_limits() -> Iterator[Finding]:
-    """A hint at the tenants over their limits, and a fault where trials are not ended."""
-    yield _limits()
-    yield _trials()
-
-
-def _limits() -> Finding:
+def check_limits() -> Finding:
+    """Hint at the tenants that use more than their limits."""
     tenants = service.list_over_limits(SHOWN + 1)
     if not tenants:
         return Finding("limits", True, "no tenant uses more than its plan allows")
@@ -26,7 +19,8 @@ def _limits() -> Finding:
     return Finding("limits", True, f"exceeded by {'; '.join([*listed, *more])}", fix)
 
 
-def _trials() -> Finding:
+def check_trials() -> Finding:
+    """Check that trials are ended when they are over."""
     overdue = service.overdue_trials()
     if not overdue:
         return Finding("trials", True, "each that is over has been ended")

@@ -9,11 +9,8 @@ from flask import current_app
 from flask.cli import with_appcontext
 
 from app.cli.base import json_option, print_json, print_rows
-from app.cli.doctor.configuration import REQUIRED_SETTINGS, check_configuration
-from app.cli.doctor.database import check_database, check_migration_role
-from app.cli.doctor.queues import check_redis
-from app.cli.doctor.replicas import check_replicas
-from app.config import Config
+from app.operations.checks.configuration import REQUIRED_SETTINGS
+from app.operations.checks.everything import check_all
 
 
 @click.command("doctor", epilog=f"Required variables: {', '.join(REQUIRED_SETTINGS)}.")
@@ -24,14 +21,7 @@ def doctor(as_json: bool) -> None:
 
     A hint is no fault.
     """
-    config: Config = current_app.extensions["config"]
-    findings = [
-        *check_configuration(config),
-        *check_database(),
-        *check_migration_role(config),
-        *check_replicas(),
-        *check_redis(),
-    ]
+    findings = check_all(current_app.extensions["config"])
     faults = [finding for finding in findings if not finding.ok]
     if as_json:
         print_json([asdict(finding) for finding in findings])

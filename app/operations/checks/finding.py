@@ -1,4 +1,4 @@
-"""What one check of ``flask doctor`` has found."""
+"""What one check has found."""
 
 from __future__ import annotations
 

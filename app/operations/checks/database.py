@@ -1,21 +1,22 @@
-"""What ``flask doctor`` checks of PostgreSQL, and of what is stored there."""
+"""The checks of PostgreSQL, and of what is stored there."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import psycopg2
+from psycopg2.errors import QueryCanceled
 from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.cli.base import first_line
-from app.cli.doctor import limits
-from app.cli.doctor.finding import Finding
 from app.config import Config
 from app.core.db import tenancy
 from app.core.db.statements import Statement
-from app.core.db.transactions import transaction
+from app.core.db.transactions import savepoint, transaction
+from app.core.errors import first_line
+from app.operations.checks import limits
+from app.operations.checks.finding import Finding
 from app.operations.service import (
     FIND_MIGRATION,
     delivery_backlog,
@@ -84,7 +85,9 @@ LIST_SEARCH_BUILDS = Statement(
 HAS_MIGRATIONS = Statement(
     "doctor.has_migrations", text("SELECT to_regclass('alembic_version') IS NOT NULL")
 )
-STATEMENT_TIMEOUT = Statement("doctor.statement_timeout", text("SHOW statement_timeout"))
+STATEMENT_TIMEOUT = Statement(
+    "doctor.statement_timeout", text("SELECT current_setting('statement_timeout')")
+)
 STATEMENT_LOG = {  # PostgreSQL's settings, with the values that keep statements out of its log
     "log_min_error_statement": {"panic"},
     "log_error_verbosity": {"terse"},
@@ -104,6 +107,10 @@ STATEMENT_LOG_SETTINGS = Statement(
     ).bindparams(bindparam("names", type_=ARRAY(Text))),
 )
 CLOCK = Statement("doctor.clock", text("SELECT extract(epoch FROM clock_timestamp())::float"))
+LIMIT_TIME = Statement(
+    "operations.limit_time", text("SELECT set_config('statement_timeout', :limit, true)")
+)
+QUICKLY = "500ms"  # the most that one check of the stored rows may take within a request
 MAY_CREATE_TABLES = text("SELECT current_user, has_schema_privilege('public', 'CREATE')")
 
 
@@ -111,23 +118,42 @@ def check_database() -> Iterator[Finding]:
     """The findings on PostgreSQL, and on the stored rows where the migrations are applied."""
     try:
         with transaction():
-            yield check_version(*SERVER_VERSION.first())
-            for check in (
-                check_role,
-                _row_level_security,
-                _migration_state,
-                _time_outs,
-                _statement_log,
-                _clock,
-            ):
-                yield check()
+            yield from _check_server()
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
-                yield from (_plans(), _empty_selects(), _search(), _sequencer(), _sender())
-                yield from limits.check_limits()
+                yield from (check() for check in ROW_CHECKS.values())
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
+
+
+def check_database_quickly() -> Iterator[Finding]:
+    """The same in the current transaction, which has the platform's scope.
+
+    A check of the stored rows that takes longer than :data:`QUICKLY` is a hint to run the doctor.
+    """
+    yield from _check_server()
+    LIMIT_TIME.first(limit=QUICKLY)
+    for name, check in ROW_CHECKS.items():
+        try:
+            with savepoint():
+                finding = check()
+        except QueryCanceled:
+            finding = Finding(name, True, f"not checked within {QUICKLY}", "Run flask doctor.")
+        yield finding
+
+
+def _check_server() -> Iterator[Finding]:
+    yield check_version(*SERVER_VERSION.first())
+    for check in (
+        check_role,
+        _row_level_security,
+        _migration_state,
+        _time_outs,
+        _statement_log,
+        _clock,
+    ):
+        yield check()
 
 
 def check_version(shown: str, major: int) -> Finding:
@@ -244,6 +270,17 @@ def _sender() -> Finding:
         found = f"{lag} events and {waiting} deliveries wait, up to {seconds:.0f} s"
         return Finding("sender", False, found, "Run flask jobs sender.")
     return Finding("sender", True, f"{waiting} deliveries wait")
+
+
+ROW_CHECKS: dict[str, Callable[[], Finding]] = {
+    "plans": _plans,
+    "select fields": _empty_selects,
+    "search": _search,
+    "sequencer": _sequencer,
+    "sender": _sender,
+    "limits": limits.check_limits,
+    "trials": limits.check_trials,
+}
 
 
 def _shortened(texts: Sequence[str], separator: str) -> str:

@@ -1,17 +1,16 @@
-"""What ``flask doctor`` checks of the configuration."""
+"""The checks of the configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-import click
 from flask import current_app
 
 from app.auth.tokens import KeySet
-from app.cli.doctor.finding import Finding
 from app.config import REQUIRED, SETTINGS, Config
 from app.core.errors import Unavailable
+from app.operations.checks.finding import Finding
 
 REQUIRED_SETTINGS = [
     name for name, setting in SETTINGS.items() if setting.metadata["required"] == REQUIRED
@@ -47,7 +46,11 @@ def _secrets_key(config: Config) -> Finding:
 
 
 def _metrics(config: Config) -> Finding:
-    address = listening_beyond_loopback()
+    try:
+        address = listening_beyond_loopback()
+    except ValueError as fault:
+        fix = "Correct WEB_CONCURRENCY and GUNICORN_CMD_ARGS."
+        return Finding("metrics", False, str(fault), fix)
     if config.metrics_token or address is None:
         return Finding("metrics", True, "token set" if config.metrics_token else "loopback only")
     fix = "Set METRICS_TOKEN, or let the proxy refuse /metrics. Until then everybody can read it."
@@ -55,11 +58,14 @@ def _metrics(config: Config) -> Finding:
 
 
 def listening_beyond_loopback() -> str | None:
-    """The first address beyond loopback that gunicorn listens on with this environment, or None."""
+    """The first address beyond loopback that gunicorn listens on with this environment, or None.
+
+    Raises ValueError if gunicorn could not start with it.
+    """
     try:
         from gunicorn.config import Config as GunicornConfig
     except ValueError as fault:  # it reads WEB_CONCURRENCY when it is imported
-        raise click.ClickException(f"gunicorn cannot start: {fault}") from None
+        raise ValueError(f"gunicorn cannot start: {fault}") from None
 
     gunicorn = GunicornConfig()
     options = gunicorn.parser().parse_args(gunicorn.get_cmd_args_from_env())
@@ -68,7 +74,7 @@ def listening_beyond_loopback() -> str | None:
     try:
         addresses = gunicorn.address
     except RuntimeError as fault:
-        raise click.ClickException(f"gunicorn cannot listen: {fault}") from None
+        raise ValueError(f"gunicorn cannot listen: {fault}") from None
     for address in addresses:
         if isinstance(address, tuple) and not _is_loopback(address[0]):
             return f"{address[0]}:{address[1]}"

@@ -1,0 +1,39 @@
+"""Audit rows as CSV (RFC 4180), for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from io import StringIO
+from typing import Any
+
+from app.core.json_text import dumps_text, plain
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
+def as_csv(names: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """A line of ``names``, then one for each row, with all cells in quotation marks.
+
+    Objects are written as JSON, times in RFC 3339. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    columns = list(names)
+    file = StringIO(newline="")
+    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+    writer.writerow(columns)
+    writer.writerows([_cell(row[name]) for name in columns] for row in rows)
+    return file.getvalue()
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            text = value
+        case dict():
+            text = dumps_text(value)
+        case _:
+            text = plain(value)
+    return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,1 +1,0 @@
-"""``flask doctor``: one file for what is checked of the configuration, the database and Redis."""

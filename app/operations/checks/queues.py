@@ -1,0 +1,37 @@
+"""The checks of Redis and the job queues in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from redis.exceptions import RedisError
+
+from app.core.errors import first_line
+from app.core.jobs.queues import connection
+from app.operations.checks.finding import Finding
+from app.operations.queues import QueueState, read_queues
+
+LONGEST_WAIT = 60  # seconds; a job that waits longer in its queue is a fault
+
+
+def check_redis() -> Iterator[Finding]:
+    """The findings on Redis and on each queue."""
+    redis = connection()
+    try:
+        redis.ping()
+        yield Finding("redis", True, "answers")
+        yield from map(_queue, read_queues(redis).queues)
+    except RedisError as fault:
+        fix = "Check that Redis runs and that REDIS_URL is right."
+        yield Finding("redis", False, first_line(fault), fix)
+
+
+def _queue(queue: QueueState) -> Finding:
+    check, found = f"queue {queue.name}", f"{queue.waiting} waiting"
+    if not queue.workers:
+        return Finding(check, False, f"{found}, no worker", "Run flask jobs worker.")
+    if queue.waiting_seconds > LONGEST_WAIT:
+        fix = "Run more workers; flask jobs stats shows the queues."
+        waits = f"{found}, the first for {queue.waiting_seconds} s"
+        return Finding(check, False, waits, fix)
+    return Finding(check, True, f"{found}, served")

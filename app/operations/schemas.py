@@ -1,0 +1,83 @@
+"""Answers of /v1/operations."""
+
+from __future__ import annotations
+
+from app.core.validation.fields import AwareDateTime, Bool, Int, ListOf, Nested, Str
+from app.core.validation.schemas import Schema
+
+
+class QueueSchema(Schema):
+    """A queue of jobs."""
+
+    examples = {
+        "name": "webhooks",
+        "workers": 2,
+        "waiting": 3,
+        "waiting_seconds": 1,
+        "delayed": 0,
+        "running": 1,
+        "failed": 0,
+    }
+
+    name = Str(required=True, metadata={"description": "The name of the queue."})
+    workers = Int(required=True, metadata={"description": "The workers that serve it."})
+    waiting = Int(required=True, metadata={"description": "Jobs that wait for a worker."})
+    waiting_seconds = Int(
+        required=True, metadata={"description": "Seconds that the first of them has waited."}
+    )
+    delayed = Int(required=True, metadata={"description": "Jobs that are to run later."})
+    running = Int(required=True, metadata={"description": "Jobs that a worker runs."})
+    failed = Int(required=True, metadata={"description": "Jobs that failed in the last day."})
+
+
+class WorkerSchema(Schema):
+    """A worker. One that was killed is shown for up to 90 seconds."""
+
+    examples = {
+        "name": "8f14e45fceea4d1b",
+        "queues": ["webhooks"],
+        "state": "idle",
+        "job": None,
+    }
+
+    name = Str(required=True, metadata={"description": "The name of the worker."})
+    queues = ListOf(
+        Str(), required=True, metadata={"description": "The queues that it serves, in this order."}
+    )
+    state = Str(required=True, metadata={"description": "Such as `idle` or `busy`."})
+    job = Str(required=True, nullable=True, metadata={"description": "What it works on."})
+    started_at = AwareDateTime(
+        required=True, nullable=True, metadata={"description": "When it started (UTC)."}
+    )
+    last_seen_at = AwareDateTime(
+        required=True, nullable=True, metadata={"description": "When it last was alive (UTC)."}
+    )
+
+
+class QueuesSchema(Schema):
+    """The queues, in the order in which a worker serves them, and the workers."""
+
+    queues = ListOf(Nested(QueueSchema), required=True, metadata={"description": "All queues."})
+    workers = ListOf(
+        Nested(WorkerSchema), required=True, metadata={"description": "The workers that are alive."}
+    )
+
+
+class FindingSchema(Schema):
+    """What one check of the installation has found."""
+
+    examples = {
+        "check": "migrations",
+        "ok": False,
+        "found": "at 0023",
+        "fix": "Run flask db upgrade.",
+    }
+    has_pages = False
+
+    check = Str(required=True, metadata={"description": "What was checked."})
+    ok = Bool(required=True, metadata={"description": "False: this is a fault."})
+    found = Str(required=True, metadata={"description": "What was found."})
+    fix = Str(
+        required=True,
+        metadata={"description": "How to correct a fault, or a hint; empty where all is well."},
+    )

@@ -1,0 +1,105 @@
+"""Export of one user of one tenant, as clients request it.
+
+It reads by indexes, in the request's transaction. Events, deliveries, the webhook inbox, stored
+answers and files of imports are read from one end to the other by ``flask users export`` only.
+What the platform stores about the address is in the export of a platform credential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Table, Uuid, bindparam, func, select
+
+from app.audit.models import AuditEvent
+from app.audit.service import record
+from app.core.actors import Actor
+from app.core.db.pages import ListOrder, Page, Paging, paginate
+from app.core.db.queries import Change, check_precondition
+from app.core.db.statements import Statement
+from app.emails.models import EmailEventRecord, EmailMessage, Suppression
+from app.emails.suppressions import normalized
+from app.memberships.models import Membership
+from app.privacy.export import as_json
+from app.privacy.person import CONTACTS, tenant_column
+from app.scim.models import ScimEmail, ScimMember, ScimUser
+from app.users import service as users
+from app.users.models import User
+
+MOST = 1_000  # rows of a table
+NEWEST = Paging(limit=MOST, order=ListOrder.NEWEST_FIRST)
+
+
+class UserExport(NamedTuple):
+    """The rows of each table, and the names of the tables of which there are further rows."""
+
+    tenant_id: UUID
+    user_id: UUID
+    tables: dict[str, list[dict[str, Any]]]
+    incomplete: list[str]
+
+
+def _of_user(table: Table, column: str) -> Statement:
+    is_theirs = (table.c.tenant_id == bindparam("tenant_id", type_=Uuid)) & (
+        table.c[column] == bindparam("user_id", type_=Uuid)
+    )
+    return Statement(f"{table.name}.export", select(table).where(is_theirs).limit(MOST + 1))
+
+
+def _of_contact(model: Any, names: Sequence[str]) -> Statement:
+    columns = model.__table__.c
+    is_theirs = (columns[tenant_column(model)] == bindparam("tenant_id", type_=Uuid)) & (
+        func.lower(columns[names[0]]) == bindparam("address")
+    )
+    clause = select(*(columns[name] for name in ("id", *names))).where(is_theirs)
+    return Statement(f"{model.__tablename__}.export", clause.limit(MOST + 1))
+
+
+OF_USER = {
+    model.__tablename__: _of_user(model.__table__, column)
+    for model, column in (
+        (Membership, "user_id"),
+        (ScimUser, "id"),
+        (ScimEmail, "user_id"),
+        (ScimMember, "user_id"),
+    )
+}
+OF_CONTACT = {model.__tablename__: _of_contact(model, names) for model, names in CONTACTS.items()}
+OF_PLATFORM: tuple[Any, ...] = (EmailEventRecord, EmailMessage, Suppression)
+
+
+def export_user(user_id: UUID | str, *, actor: Actor) -> UserExport:
+    """The newest rows about a user, at most :data:`MOST` of a table.
+
+    Raises NotFound and PreconditionFailed.
+    """
+    user = users.get_user(user_id)
+    check_precondition(user)
+    found = dict(_pages(user, is_platform=actor.is_platform))
+    record("user.exported", user, Change({}, {"is_everywhere": actor.is_platform}), actor=actor)
+    tables = {
+        name: [as_json(row._asdict()) for row in page.items[:MOST]] for name, page in found.items()
+    }
+    incomplete = [
+        name for name, page in found.items() if page.next_cursor or len(page.items) > MOST
+    ]
+    return UserExport(user.tenant_id, user.id, tables, incomplete)
+
+
+def _pages(user: User, *, is_platform: bool) -> Iterator[tuple[str, Page]]:
+    """The name of each table, and its rows; ``actions`` are the audit rows of what the user did."""
+    tenant_id, address = user.tenant_id, normalized(user.email)
+    yield "users", Page([user], None)
+    for name, statement in OF_USER.items():
+        yield name, Page(statement.all(tenant_id=tenant_id, user_id=user.id), None)
+    for name, statement in OF_CONTACT.items() if address else ():
+        yield name, Page(statement.all(tenant_id=tenant_id, address=address), None)
+    target = {"target_type": "user", "target_id": str(user.id)}
+    yield "audit_events", paginate(AuditEvent, NEWEST, equal=target, tenant_id=tenant_id)
+    actor, values = {"actor": str(user.id)}, ("before", "after")
+    actions = paginate(AuditEvent, NEWEST, equal=actor, tenant_id=tenant_id, without=values)
+    yield "actions", actions
+    for model in OF_PLATFORM if is_platform and address else ():
+        yield model.__tablename__, paginate(model, NEWEST, equal={"address": address})

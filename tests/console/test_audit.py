@@ -1,0 +1,176 @@
+"""Every action of the console leaves an audit row that names the person who acted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from app.core.clock import utcnow
+from app.emails.models import Suppression
+from tests import database
+from tests.console.world import address_of, create_world, pages_of
+from tests.factories import PLATFORM_SUBJECT, create_member, create_preset, create_tenant, save
+
+SLUG = {"form_confirmation": "acme"}
+# They change a session, and nothing that the service stores about its tenants.
+WITHOUT_AUDIT_ROW = {"choose_tenant", "sign_out", "use_link"}
+
+
+@dataclass(frozen=True)
+class Action:
+    """A form that is sent. ``after`` are the actions that make it possible."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    after: tuple[str, ...] = ()
+    query: str = ""
+    is_platforms: bool = False  # nobody of the tenant may do it
+    prepare: Callable[[dict[str, Any]], None] = lambda world: None
+
+
+def suppress(world: dict[str, Any]) -> None:
+    save(
+        Suppression,
+        address="ada@example.com",
+        cause="bounced",
+        scope="",
+        source="resend",
+        suppressed_at=utcnow(),
+        is_active=True,
+    )
+
+
+def fail_event(world: dict[str, Any]) -> None:
+    database.execute("UPDATE webhook_events SET status = 'failed'")
+
+
+def unused_plan(world: dict[str, Any]) -> None:
+    world["plan_id"] = create_preset("unused").id
+
+
+def named_key(world: dict[str, Any]) -> None:
+    database.execute("UPDATE api_keys SET prefix = 'sk_0123456789'")
+
+
+def newcomer(world: dict[str, Any]) -> None:
+    database.execute("DELETE FROM memberships WHERE id = :id", id=world["membership_id"])
+
+
+def order(world: dict[str, Any]) -> dict[str, Any]:
+    return {"move": f"{world['field_id']} "}
+
+
+FIELD = {"entity_type": "user", "field_key": "floor", "field_type": "text", "label": "Floor"}
+LIMIT = {"flag_key": "calls2", "default_value": "5", "period": "day", "policy": "soft"}
+URL = "https://hooks.example.com/all"
+CONNECTION = {
+    "name": "Okta",
+    "provider": "okta",
+    "default_role": "viewer",
+    "deactivate": "membership",
+    "group_roles": "{}",
+}
+
+ACTIONS: dict[str, Action] = {
+    "activate_member": Action(after=("end_member",)),
+    "activate_tenant": Action(after=("suspend_tenant",), is_platforms=True),
+    "activate_user": Action(after=("deactivate_user",)),
+    "add_member": Action({"role": "viewer"}, prepare=newcomer),
+    "archive_field": Action(),
+    "assign_plan": Action({"plan_name": "free", "reason": "Pilot"}, is_platforms=True),
+    "cancel_subscription": Action({"at_period_end": "on", **SLUG}),
+    "change_member_role": Action({"role": "billing"}),
+    "change_override": Action({"flag_value": "dark"}),
+    "create_api_key": Action({"name": "sync", "permissions": ["users:read"]}),
+    "create_connection": Action(CONNECTION),
+    "create_endpoint": Action({"url": URL, "types": "*"}),
+    "create_field": Action(FIELD),
+    "create_plan": Action({"name": "scale"}, is_platforms=True),
+    "create_plan_flag": Action(LIMIT, query="?type=limit", is_platforms=True),
+    "create_tenant": Action({"name": "Other", "idp_org_id": "org_other"}, is_platforms=True),
+    "create_user": Action({"idp_user_id": "user_new", "email": "new@example.com"}),
+    "deactivate_user": Action(),
+    "delete_connection": Action(SLUG),
+    "delete_endpoint": Action(SLUG),
+    "delete_field": Action({"form_confirmation": "department"}, after=("archive_field",)),
+    "delete_plan": Action({"form_confirmation": "unused"}, is_platforms=True, prepare=unused_plan),
+    "delete_tenant": Action(SLUG, after=("suspend_tenant",), is_platforms=True),
+    "edit_connection": Action({**CONNECTION, "status": "disabled"}),
+    "edit_endpoint": Action({"url": URL, "types": "user.*", "is_active": "on"}),
+    "edit_field": Action({"label": "Renamed"}),
+    "edit_plan": Action({"name": "free", "display_name": "Renamed"}, is_platforms=True),
+    "edit_plan_flag": Action({"default_value": "dark"}, is_platforms=True),
+    "edit_tenant": Action({"name": "Renamed", "slug": "acme"}),
+    "edit_tenant_metadata": Action({"segment": "large"}),
+    "edit_user": Action({"first_name": "Renamed", "email": "new@example.com"}),
+    "edit_user_metadata": Action({"department": "Sales"}),
+    "end_member": Action(),
+    "end_override": Action(SLUG, is_platforms=True),
+    "erase_user": Action(SLUG),
+    "export_user": Action(),
+    "order_fields": Action(),
+    "remove_plan_flag": Action({"form_confirmation": "theme"}, is_platforms=True),
+    "remove_suppression": Action(
+        {"form_confirmation": "ada@example.com"},
+        query="?address=ada@example.com",
+        is_platforms=True,
+        prepare=suppress,
+    ),
+    "replay_failed_webhooks": Action(is_platforms=True, prepare=fail_event),
+    "replay_webhook": Action(is_platforms=True, prepare=fail_event),
+    "resend_delivery": Action(),
+    "restore_field": Action(after=("archive_field",)),
+    "restore_tenant": Action(after=("suspend_tenant", "delete_tenant"), is_platforms=True),
+    "revoke_api_key": Action(prepare=named_key, values={"form_confirmation": "sk_0123456789"}),
+    "rotate_connection": Action(),
+    "rotate_endpoint": Action(),
+    "send_test_event": Action({"type": "user.created"}),
+    "suspend_tenant": Action({"reason": "Unpaid", **SLUG}, is_platforms=True),
+    "withdraw_plan": Action(SLUG, after=("assign_plan",), is_platforms=True),
+}
+
+
+@pytest.fixture
+def world(app):
+    """The world, whose user and membership are those of a member and not of the owner."""
+    tenant = create_tenant(name="Acme", slug="acme")
+    world = create_world(tenant)
+    user, membership, _ = create_member(tenant, "member")
+    return world | {"user_id": user.id, "membership_id": membership.id}
+
+
+class TestEveryAction:
+    def test_has_its_case_here(self, app):
+        posted = {rule.endpoint.partition(".")[2] for rule in pages_of(app, "POST")}
+
+        assert posted == ACTIONS.keys() | WITHOUT_AUDIT_ROW
+
+    @pytest.mark.parametrize("name", ACTIONS)
+    def test_leaves_a_row_that_names_the_person(self, app, signed_in, world, name):
+        action = ACTIONS[name]
+        browser = signed_in(None if action.is_platforms else world["user"])
+        person = f"platform:{PLATFORM_SUBJECT}" if action.is_platforms else str(world["user"].id)
+        for earlier in action.after:
+            assert send(app, browser, world, earlier) < 400
+        action.prepare(world)
+        known = {row.id for row in database.query("SELECT id FROM audit_events")}
+
+        status = send(app, browser, world, name)
+
+        assert status < 400
+        rows = database.query("SELECT id, actor, action FROM audit_events")
+        new = [row for row in rows if row.id not in known]
+        assert new != []
+        assert {row.actor for row in new} == {person}
+
+
+def send(app: Any, browser: Any, world: dict[str, Any], name: str) -> int:
+    """Send the form of an action; the status of the answer."""
+    action = ACTIONS[name]
+    path = max((address_of(rule, world) for rule in pages_of(app, "POST", name)), key=len)
+    address = f"{path}{action.query}"
+    if name == "order_fields":
+        return browser.post(address, data=order(world)).status_code
+    return browser.send(address, **action.values).status_code

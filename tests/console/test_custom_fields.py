@@ -1,0 +1,154 @@
+"""Custom fields in the console: their order, their indexes, archiving and deleting."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests import database
+from tests.custom_fields.fields import build_index, create_field, create_fields, create_users
+from tests.factories import create_member, create_tenant
+
+
+@pytest.fixture
+def tenant():
+    return create_tenant(name="Acme", slug="acme")
+
+
+@pytest.fixture
+def base(tenant):
+    return f"/console/tenants/{tenant.id}/custom-fields"
+
+
+def shown(page):
+    """The labels of a list, in their order."""
+    return re.findall(r'<td class="main"><a[^>]*>([^<]+)<', page.text)
+
+
+def moves(page, label):
+    """What the buttons of a row send."""
+    return {
+        name: value
+        for value, name in re.findall(
+            rf'name="move" value="([^"]+)" aria-label="Move {label} (up|down)"', page.text
+        )
+    }
+
+
+class TestOrder:
+    @pytest.fixture
+    def fields(self, tenant):
+        found = [create_field(tenant, field_key=key, label=key) for key in ("one", "two", "three")]
+        create_field(tenant, field_key="size", label="size", entity_type="tenant")
+        return found
+
+    @pytest.mark.parametrize(
+        ("label", "way", "after"),
+        [
+            ("three", "up", ["one", "three", "two"]),
+            ("one", "down", ["two", "one", "three"]),
+            ("two", "down", ["one", "three", "two"]),
+        ],
+    )
+    def test_is_changed_by_buttons(self, signed_in, base, fields, label, way, after):
+        browser = signed_in()
+        move = moves(browser.get(base), label)[way]
+
+        answer = browser.post(f"{base}/order", data={"move": move})
+        page = browser.get(answer.location)
+
+        assert shown(page) == ["size", *after]
+        assert f"{label} is number {after.index(label) + 1} of 3 now." in page.text
+
+    def test_has_no_button_beyond_either_end(self, signed_in, base, fields):
+        page = signed_in().get(base)
+
+        assert [sorted(moves(page, each)) for each in ("one", "two", "three", "size")] == [
+            ["down"],
+            ["down", "up"],
+            ["up"],
+            [],
+        ]
+
+    def test_moves_a_field_before_any_other_one(self, signed_in, base, fields):
+        browser = signed_in()
+
+        browser.post(f"{base}/order", data={"move": f"{fields[2].id} {fields[0].id}"})
+
+        assert shown(browser.get(base)) == ["size", "three", "one", "two"]
+
+    def test_of_more_fields_than_the_api_lists_at_once_stays(self, signed_in, tenant, base):
+        create_fields(tenant, [f"k{number:03}" for number in range(103)], label="A")
+        ids = [row.id for row in database.query("SELECT id FROM custom_fields ORDER BY field_key")]
+
+        signed_in().post(f"{base}/order", data={"move": f"{ids[102]} {ids[1]}"})
+
+        found = database.query("SELECT id FROM custom_fields ORDER BY sort_order")
+        assert [row.id for row in found] == [ids[0], ids[102], *ids[1:102]]
+
+    def test_keeps_the_filters(self, signed_in, base, fields):
+        browser = signed_in()
+        page = browser.get(f"{base}?entity_type=user")
+        action = re.search(r'id="order" method="post" action="([^"]+)"', page.text)[1]
+
+        answer = browser.post(action, data={"move": moves(page, "three")["up"]})
+
+        assert answer.location == f"{base}?entity_type=user"
+
+    def test_says_when_the_other_field_is_gone(self, signed_in, base, fields):
+        browser = signed_in()
+        move = moves(browser.get(base), "three")["up"]
+        database.execute("DELETE FROM custom_fields WHERE field_key = 'two'")
+
+        page = browser.get(browser.post(f"{base}/order", data={"move": move}).location)
+
+        assert "Somebody else has changed the fields meanwhile." in page.text
+        assert shown(page) == ["size", "one", "three"]
+
+    @pytest.mark.parametrize("move", ["", "x", "../users y", "x" * 5000])
+    def test_of_what_is_no_field_is_refused(self, signed_in, base, fields, move):
+        assert signed_in().post(f"{base}/order", data={"move": move}).status_code == 400
+
+    def test_is_not_for_those_who_only_read(self, signed_in, tenant, base, fields):
+        browser = signed_in(create_member(tenant, "viewer")[0])
+
+        assert moves(browser.get(base), "two") == {}
+        refused = browser.post(f"{base}/order", data={"move": f"{fields[2].id} "})
+        assert refused.status_code == 403
+
+
+class TestIndex:
+    def test_is_asked_for_again_until_it_is_built(self, app, signed_in, tenant, base):
+        create_users(tenant, 3)
+        field = create_field(tenant, field_key="note", is_searchable=True)
+        create_field(tenant, field_key="other")
+        browser = signed_in()
+
+        building = [browser.get(path).text for path in (base, f"{base}/{field.id}")]
+        build_index(app, field)
+        built = [browser.get(path).text for path in (base, f"{base}/{field.id}")]
+
+        assert all("<progress" in text and 'hx-trigger="every 2s"' in text for text in building)
+        assert all("<progress" not in text and "every 2s" not in text for text in built)
+        assert all(">ready<" in text for text in built)
+
+
+class TestLifeCycle:
+    def test_a_field_is_archived_restored_and_deleted(self, signed_in, tenant, base):
+        field = create_field(tenant, field_key="department")
+        path = f"{base}/{field.id}"
+        browser = signed_in(create_member(tenant, "owner")[0])
+
+        early = browser.send(f"{path}/delete", form_confirmation="department")
+        steps = [browser.send(f"{path}/{name}") for name in ("archive", "restore", "archive")]
+        unconfirmed = browser.send(f"{path}/delete", form_confirmation="other")
+        deleted = browser.send(f"{path}/delete", form_confirmation="department")
+
+        assert early.status_code == 409
+        assert "archive it first" in early.text
+        assert [each.status_code for each in steps] == [303] * 3
+        assert unconfirmed.status_code == 422
+        assert (deleted.status_code, deleted.location) == (303, base)
+        assert database.query("SELECT count(*) FROM custom_fields") == [(0,)]
+        assert browser.get(path).status_code == 404
