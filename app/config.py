@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 import click
 from cryptography.fernet import Fernet
+from psycopg2 import ProgrammingError
+from psycopg2.extensions import parse_dsn
 from redis import ConnectionPool
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 RATE = re.compile(
@@ -100,16 +102,33 @@ def _pairs(value: str) -> dict[str, str]:
 
 
 def _postgres(value: str) -> str:
-    """The URL with psycopg2 as its driver."""
+    """The URL with psycopg2 as its driver.
+
+    Of several hosts, listed as libpq does or as SQLAlchemy does, the service uses the one that
+    accepts writes, unless ``target_session_attrs`` says otherwise.
+    """
     scheme, separator, rest = value.strip().partition("://")
     if not separator or scheme not in {"postgres", "postgresql", "postgresql+psycopg2"}:
         raise ValueError("must be a postgresql:// URL")
-    url = f"postgresql+psycopg2://{rest}"
+    text = f"postgresql+psycopg2://{rest}"
     try:
-        make_url(url)
-    except (ArgumentError, ValueError):
+        is_libpq_list = "," in urlsplit(text).netloc
+        url = _from_libpq(f"postgresql://{rest}") if is_libpq_list else make_url(text)
+        _, options = url.get_dialect()().create_connect_args(url)
+    except (ArgumentError, ValueError, ProgrammingError):
         raise ValueError("is no URL that can be read") from None
-    return url
+    if "," not in str(options.get("host", "")):
+        return text
+    url = url.update_query_dict({"target_session_attrs": "read-write", **url.query})
+    return url.render_as_string(hide_password=False)
+
+
+def _from_libpq(text: str) -> URL:
+    """SQLAlchemy's form of a URL that only libpq can read."""
+    parts = parse_dsn(text)
+    names = ("user", "password", "dbname")
+    user, password, database = (parts.pop(name, None) for name in names)
+    return URL.create("postgresql+psycopg2", user, password, database=database, query=parts)
 
 
 def _replicas(value: str) -> tuple[str, ...]:
@@ -202,7 +221,11 @@ class Config:
     """All settings. The environment variable has the field's name in capitals."""
 
     database_url: str = _setting(
-        _postgres, "", "PostgreSQL as the plain application role", required=REQUIRED
+        _postgres,
+        "",
+        "PostgreSQL as the plain application role; a list of hosts (`host1:5432,host2:5432`) if"
+        " another one can become the primary",
+        required=REQUIRED,
     )
     migration_database_url: str = _setting(
         _postgres,

@@ -7,6 +7,7 @@ from sqlalchemy import create_engine, pool, text
 from sqlalchemy.exc import DBAPIError
 
 from app.cli.base import first_line
+from app.core.db.engine import limit_connecting
 from app.extensions import db
 
 context.config.set_main_option("version_locations", "migrations/versions")
@@ -41,6 +42,7 @@ def run_online():
     """Migrate the database. A migration that exceeds one of the limits has no effect."""
     config = current_app.extensions["config"]
     engine = create_engine(config.migration_database_url, poolclass=pool.NullPool)
+    limit_connecting(engine, config)
     try:
         with engine.connect() as connection:
             for limit in LIMITS:

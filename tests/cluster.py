@@ -21,7 +21,8 @@ from psycopg2.extensions import connection
 from app.dev.engines.account import server_account
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, DevError, Instance
 from app.dev.engines.postgres import SUPERUSER, Postgres, program
-from tests.running.serving import HOST, READY_SECONDS, free_port, wait_until
+from tests.ports import free_port
+from tests.running.serving import HOST, READY_SECONDS, wait_until
 
 SETTINGS = {
     "listen_addresses": HOST,
@@ -110,7 +111,7 @@ class Node(Postgres):
 
     def kill(self) -> None:
         """End all its processes at once, without a chance to say or write anything."""
-        for process in self._suspended():
+        for process in reversed(self._suspended()):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         super().stop()

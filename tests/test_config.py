@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from sqlalchemy.engine import make_url
 
 from app.auth.tokens import TokenVerifier
 from app.config import SETTINGS, Config, ConfigError, load_config, parse_rate
@@ -79,6 +80,12 @@ class TestConfig:
             ("DATABASE_URL", "postgresql://db:port/x", "is no URL that can be read"),
             ("DATABASE_REPLICA_URLS", "postgresql://a/x b/x", "must be a postgresql:// URL"),
             ("REPLICA_MAX_LAG", "0", "must be between 0.5 and 300"),
+            ("DATABASE_URL", "postgresql://one:1,two:port/x", "is no URL that can be read"),
+            (
+                "DATABASE_URL",
+                "postgresql:///x?host=one,two&port=1,2,3",
+                "is no URL that can be read",
+            ),
             ("REDIS_URL", "redis://cache:port", "is no URL that can be read"),
             ("JWT_JWKS_URL", "id.example.com/jwks", "must be an http:// or https:// URL"),
             *(
@@ -145,6 +152,26 @@ class TestConfig:
     )
     def test_understands(self, name, value, meaning):
         assert getattr(loaded(**{name: value}), name.lower()) == meaning
+
+    @pytest.mark.parametrize(
+        ("url", "listed"),
+        [
+            ("postgresql://a:p%40ss@one:5433,two/db", "host=one%2Ctwo&port=5433%2C"),
+            ("postgres://a:p%40ss@one,two/db", "host=one%2Ctwo&port=%2C"),
+            ("postgresql://a:p%40ss@[::1]:1,[::2]:2/db", "host=%3A%3A1%2C%3A%3A2&port=1%2C2"),
+            ("postgresql://a:p%40ss@/db?host=one:1&host=two:2", "host=one%3A1&host=two%3A2"),
+            ("postgresql://a:p%40ss@/db?host=one,two&port=1,2", "host=one%2Ctwo&port=1%2C2"),
+        ],
+    )
+    def test_uses_the_one_of_several_hosts_that_accepts_writes(self, url, listed):
+        given = loaded(DATABASE_URL=url)
+        attributes = loaded(
+            DATABASE_URL=f"{url}{'&' if '?' in url else '?'}target_session_attrs=any"
+        )
+
+        expected = f"postgresql+psycopg2://a:p%40ss@/db?{listed}&target_session_attrs=read-write"
+        assert given.database_url == expected
+        assert make_url(attributes.database_url).query["target_session_attrs"] == "any"
 
     def test_reads_a_key_from_a_file(self, tmp_path):
         path = tmp_path / "key.pem"

@@ -10,6 +10,7 @@ from flask import current_app
 from sqlalchemy import Connection, create_engine, pool, text
 
 from app.config import Config
+from app.core.db.engine import limit_connecting
 from app.core.db.tenancy import SET_SCOPE
 from app.core.errors import AppError
 from app.core.json_text import dumps_text
@@ -26,7 +27,7 @@ class NotOwner(AppError):
 def snapshot() -> Iterator[Connection]:
     """A read-only transaction that sees all rows as they are at one moment."""
     config: Config = current_app.extensions["config"]
-    with _connection(config.database_url, isolation_level="REPEATABLE READ") as connection:
+    with _connection(config, config.database_url, isolation_level="REPEATABLE READ") as connection:
         connection.execute(text("SET TRANSACTION READ ONLY"))
         yield connection
 
@@ -35,7 +36,7 @@ def snapshot() -> Iterator[Connection]:
 def application() -> Iterator[Connection]:
     """A transaction of the application's role. It waits at most ten seconds for a lock."""
     config: Config = current_app.extensions["config"]
-    with _connection(config.database_url) as connection:
+    with _connection(config, config.database_url) as connection:
         connection.execute(LIMIT_LOCKS)
         yield connection
 
@@ -47,7 +48,7 @@ def owner() -> Iterator[Connection]:
     It waits at most ten seconds for a lock. Raises :class:`NotOwner`.
     """
     config: Config = current_app.extensions["config"]
-    with _connection(config.migration_database_url) as connection:
+    with _connection(config, config.migration_database_url) as connection:
         if not connection.scalar(MAY_UPDATE_AUDIT):
             raise NotOwner("Name the owner of the tables in MIGRATION_DATABASE_URL.")
         connection.execute(LIMIT_LOCKS)
@@ -55,8 +56,9 @@ def owner() -> Iterator[Connection]:
 
 
 @contextmanager
-def _connection(url: str, **options: Any) -> Iterator[Connection]:
+def _connection(config: Config, url: str, **options: Any) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=pool.NullPool, json_serializer=dumps_text, **options)
+    limit_connecting(engine, config)
     with engine.begin() as connection:
         connection.execute(SET_SCOPE.clause, {"tenant_id": "", "platform": "on"})
         yield connection

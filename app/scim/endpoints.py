@@ -42,6 +42,8 @@ def answer(path: str) -> Response:
         raise NotFound(f"The base of SCIM is {PREFIX}/{VERSION}.")
     from app.scim import protocol
 
+    if request.method != "GET" and not rest.endswith(".search"):
+        transactions.confirm()
     return protocol.serve(request, f"/{rest}")
 
 

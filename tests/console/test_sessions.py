@@ -273,7 +273,9 @@ class TestForgery:
         tenant = create_tenant()
         path = f"/console/tenants/{tenant.id}/suspend"
 
-        answer = signed_in().post(path, headers=headers, data={"form_confirmation": tenant.slug})
+        answer = signed_in().post(
+            path, headers=headers, data={"reason": "Unpaid", "form_confirmation": tenant.slug}
+        )
 
         assert answer.status_code == 403
         assert database.query("SELECT is_active FROM tenants") == [(True,)]
@@ -291,7 +293,9 @@ class TestForgery:
         tenant = create_tenant()
         path = f"/console/tenants/{tenant.id}/suspend"
 
-        answer = signed_in().post(path, headers=headers, data={"form_confirmation": tenant.slug})
+        answer = signed_in().post(
+            path, headers=headers, data={"reason": "Unpaid", "form_confirmation": tenant.slug}
+        )
 
         assert answer.status_code == 303
         assert database.query("SELECT is_active FROM tenants") == [(False,)]
@@ -300,7 +304,7 @@ class TestForgery:
         tenant = create_tenant()
         browser, other = signed_in(), signed_in()
         path = f"/console/tenants/{tenant.id}/suspend"
-        data = {"form_confirmation": tenant.slug}
+        data = {"reason": "Unpaid", "form_confirmation": tenant.slug}
         own, foreign = (
             re.findall(r'name="csrf_token" value="([^"]+)"', each.get(path).text)
             for each in (browser, other)
@@ -319,7 +323,9 @@ class TestForgery:
     def test_a_get_changes_nothing(self, signed_in):
         tenant = create_tenant()
 
-        signed_in().get(f"/console/tenants/{tenant.id}/suspend?form_confirmation={tenant.slug}")
+        signed_in().get(
+            f"/console/tenants/{tenant.id}/suspend?reason=x&form_confirmation={tenant.slug}"
+        )
 
         assert database.query("SELECT is_active FROM tenants") == [(True,)]
 

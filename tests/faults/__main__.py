@@ -26,7 +26,12 @@ PROOFS = [
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("proof", choices=[name for name in PROOFS if not name.startswith("test_")])
-    proof = import_module(f"tests.faults.{parser.parse_args().proof}")
+    parser.add_argument("--seconds", type=float, help="how long `processes` kills; 120 if unset")
+    chosen = parser.parse_args()
+    if chosen.seconds is not None and chosen.proof != "processes":
+        parser.error("--seconds is an option of `processes` alone")
+    options = {} if chosen.seconds is None else {"seconds": chosen.seconds}
+    proof = import_module(f"tests.faults.{chosen.proof}")
     folder = Path(tempfile.mkdtemp(prefix="controlplane-faults-"))
     folder.chmod(0o755)  # the engines' account must get in where root runs this
     with engines(folder):
@@ -38,7 +43,7 @@ def main() -> None:
         factories.bind(app)
         with app.app_context():
             flask_migrate.upgrade()
-        print(proof.prove(app, environment))  # noqa: T201 - its result
+        print(proof.prove(app, environment, **options))  # noqa: T201 - its result
     shutil.rmtree(folder)
 
 

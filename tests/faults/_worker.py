@@ -1,4 +1,4 @@
-"""A worker, a sequencer or a sender in a process of its own, started in no time by a fork server.
+"""A worker, a scheduler, a sequencer or a sender in a process of its own, started in no time by a fork server.
 
 The same as those of ``flask jobs``; only the imports are done beforehand.
 """
@@ -12,6 +12,7 @@ from multiprocessing.context import ForkServerProcess
 
 from app import DOMAINS, JOB_MODULES, create_app
 from app.core.jobs.queues import Queue
+from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
 from app.webhook_deliveries import work
@@ -33,6 +34,13 @@ def start(
     return process
 
 
+def start_scheduler(environment: Mapping[str, str]) -> ForkServerProcess:
+    """Start a scheduler."""
+    process = context.Process(target=_schedule, args=(dict(environment),))
+    process.start()
+    return process
+
+
 def start_sequencer(environment: Mapping[str, str]) -> ForkServerProcess:
     """Start a sequencer."""
     process = context.Process(target=_sequence, args=(dict(environment),))
@@ -50,6 +58,10 @@ def start_sender(environment: Mapping[str, str], *, lease: int) -> ForkServerPro
 def _send(environment: Mapping[str, str], lease: int) -> None:
     work.LEASE = lease
     run_sender(create_app(environment), stop=lambda: False)
+
+
+def _schedule(environment: Mapping[str, str]) -> None:
+    run_scheduler(create_app(environment), stop=lambda: False)
 
 
 def _sequence(environment: Mapping[str, str]) -> None:

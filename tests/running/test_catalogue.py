@@ -1,4 +1,4 @@
-"""What Citus asks of tables that it distributes by tenant, looked up in the database's catalogue."""
+"""Keys of tenant-owned tables, looked up in the database's catalogue: none leads to another tenant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JOIN pg_class t ON t.oid = indrelid
 JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
 WHERE relforcerowsecurity AND indisunique
 """
-GLOBAL = {"plan_presets"}  # would be a reference table, which any table may point to
+GLOBAL = {"plan_presets"}  # any table may point to it
 
 
 class TestCatalogue:

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -15,44 +14,11 @@ import pytest
 
 from app.core.http.rate_counts import INTERVAL
 from tests.factories import create_member, create_tenant
-from tests.ports import free_port
-from tests.running import documented
-from tests.running.serving import HOST, answers, program, running, wait_until, web_server
+from tests.running.proxies import nginx
+from tests.running.serving import HOST, answers, program, web_server
 
 SLOW = 400
 QUICK = 200
-WHOLE = """
-daemon off;
-pid {folder}/nginx.pid;
-error_log {folder}/nginx.log;
-{user}
-worker_processes 1;
-worker_rlimit_nofile 8192;
-events {{ worker_connections 4096; }}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    {site}
-}}
-"""
-
-
-@contextmanager
-def nginx(web_port: int, folder: Path) -> Iterator[int]:
-    """The documented site before ``web_port``, on the port it gives."""
-    port = free_port()
-    site = documented.file("nginx.conf").replace("127.0.0.1:8000", f"{HOST}:{web_port}")
-    site = site.replace("listen 80;", f"listen {HOST}:{port};")
-    settings = folder / "nginx.conf"
-    settings.write_text(WHOLE.format(folder=folder, user="", site=site))
-    command = [program("nginx"), "-c", str(settings), "-e", str(folder / "nginx.log")]
-    with running(command, log=folder / "nginx.out"):
-        wait_until(lambda: answers(port, "/healthz") == 200)
-        yield port
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pwd
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,12 +12,12 @@ import psycopg2
 import pytest
 
 from app import create_app
-from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, Instance
+from app.dev.engines.instance import APPLICATION_ROLE, Instance
 from app.extensions import db
 from tests.factories import create_member, create_tenant
-from tests.ports import free_port
 from tests.running import documented
-from tests.running.serving import HOST, program, running, wait_until, web_server
+from tests.running.proxies import pgbouncer
+from tests.running.serving import HOST, web_server
 
 SERVER_CONNECTIONS = 3
 
@@ -26,27 +25,9 @@ SERVER_CONNECTIONS = 3
 @pytest.fixture
 def pooled(app, instance: Instance, environment, tmp_path: Path) -> Iterator[dict[str, str]]:
     """The service's environment, with PgBouncer before the database."""
-    bouncer, port = program("pgbouncer"), free_port()
-    settings = documented.file("pgbouncer.ini").replace(
-        "host=127.0.0.1", f"host={instance.sockets}"
-    )
-    settings = settings.replace("listen_port = 6432", f"listen_port = {port}")
-    settings = settings.replace(
-        "default_pool_size = 20", f"default_pool_size = {SERVER_CONNECTIONS}"
-    )
-    settings = settings.replace("/etc/pgbouncer/userlist.txt", str(tmp_path / "users"))
-    settings = settings.replace("auth_type = scram-sha-256", "auth_type = trust")
-    (tmp_path / "users").write_text(f'"{APPLICATION_ROLE}" ""\n')
-    (tmp_path / "pgbouncer.ini").write_text(settings + "unix_socket_dir =\n")
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
-    owner = pwd.getpwuid(instance.sockets.stat().st_uid).pw_name
-    command = [bouncer, "--user", owner, str(tmp_path / "pgbouncer.ini")]
-    url = f"postgresql://{APPLICATION_ROLE}@{HOST}:{port}/{DATABASE}"
-    log = tmp_path / "pgbouncer.log"
-    with documented.role_settings(instance), running(command, log=log) as process:
-        wait_until(lambda: "process up" in log.read_text() or process.poll() is not None)
-        assert process.poll() is None, log.read_text()
+    with pgbouncer(instance, tmp_path, connections=SERVER_CONNECTIONS) as url:
         yield {**environment, "DATABASE_URL": url}
 
 

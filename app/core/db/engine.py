@@ -33,6 +33,14 @@ from app.core.db.prepared import PREPARED, PreparedStatements
 GRACE = 2.0  # seconds beyond statement_timeout after which a server counts as frozen
 SLOW = 1.0  # seconds after which a failed connection attempt counts as "no answer"
 PAUSE = 1.0  # seconds during which only one thread tries a server that did not answer
+LISTED = ("host", "hostaddr", "port")  # libpq's parameters with a value for each host
+# A machine that is gone does not close its connections; this notices it after about five seconds.
+DEAD_MACHINE = {
+    "tcp_user_timeout": 5_000,  # milliseconds
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+}
 
 
 class Limits(NamedTuple):
@@ -69,7 +77,7 @@ def engine_options(config: Config, limits: Limits) -> dict[str, Any]:
         "json_serializer": json_text.dumps_text,
         "json_deserializer": json_text.loads,
         "connect_args": {
-            "tcp_user_timeout": timeout,
+            **DEAD_MACHINE,
             "application_name": "controlplane",
             "options": f"-c statement_timeout={timeout} -c lock_timeout={timeout}"
             f" -c idle_in_transaction_session_timeout={2 * timeout} -c timezone=UTC",
@@ -78,11 +86,10 @@ def engine_options(config: Config, limits: Limits) -> dict[str, Any]:
 
 
 class PooledConnection(connection):
-    """psycopg2's connection, with a limit on how long it waits for the server."""
+    """psycopg2's connection, with a limit on how long it waits for the server, or with None."""
 
-    def __init__(self, dsn: str, *args: Any, seconds: float, breaker: Breaker, **options: Any):
-        self.seconds = seconds
-        self.breaker = breaker
+    def __init__(self, dsn: str, *args: Any, seconds: float, **options: Any):
+        self.seconds: float | None = seconds
         super().__init__(dsn, *args, **options)
 
 
@@ -90,20 +97,19 @@ def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
     """Set up each connection of the pool, and limit how long it waits for PostgreSQL.
 
     A frozen server cannot apply ``statement_timeout`` itself, so the client stops waiting
-    after ``limits.answer`` seconds. Connections outside the pool, such as those of the migrations,
-    wait without a limit.
+    after ``limits.answer`` seconds.
     """
     breaker = Breaker(PAUSE)
     set_wait_callback(_wait)  # psycopg2 has one for the whole process
+    hosts = Hosts(limits.connect)
 
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
         if not breaker.permits():
             raise psycopg2.OperationalError("PostgreSQL did not answer a moment ago.")
-        limited = partial(PooledConnection, seconds=limits.connect, breaker=breaker)
         started = time.monotonic()
         try:
-            opened = dialect.connect(*arguments, **options, connection_factory=limited)
+            opened = hosts.connect(dialect, arguments, options)
         except psycopg2.OperationalError:
             if time.monotonic() - started > SLOW:
                 breaker.note_failure()
@@ -138,6 +144,58 @@ def waiting_at_most(seconds: float, opened: connection) -> Iterator[None]:
         limited.seconds = usual
 
 
+def limit_connecting(engine: Engine, config: Config) -> None:
+    """Let an engine outside the pool try each host of its URL for ``DB_CONNECT_TIMEOUT``.
+
+    Its statements, such as those of the migrations, are not limited.
+    """
+    hosts = Hosts(config.db_connect_timeout)
+
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
+        opened = hosts.connect(dialect, arguments, options)
+        opened.seconds = None
+        return opened
+
+
+class Hosts:
+    """The hosts of a URL, which are tried one after the other, each for so many seconds.
+
+    libpq itself would wait for a host that does not answer, because psycopg2 has a wait callback.
+    The host that accepted the last connection is tried first.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._limited = partial(PooledConnection, seconds=seconds)
+        self._first = 0
+
+    def connect(self, dialect: Any, arguments: Any, options: dict[str, Any]) -> PooledConnection:
+        """A connection to the first host that accepts one; OperationalError with all faults."""
+        hosts = _each_host(options)
+        faults = []
+        for place in (*range(self._first, len(hosts)), *range(self._first)):
+            try:
+                opened = dialect.connect(
+                    *arguments, **hosts[place], connection_factory=self._limited
+                )
+            except psycopg2.OperationalError as fault:
+                faults.append(str(fault).strip())
+                continue
+            self._first = place
+            return cast("PooledConnection", opened)
+        raise psycopg2.OperationalError("; ".join(faults))
+
+
+def _each_host(options: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parameters of a connection to each of the hosts that they list."""
+    listed = {name: str(options[name]).split(",") for name in LISTED if name in options}
+    number = max(map(len, listed.values()), default=1)
+    return [
+        {**options, **{name: values[place % len(values)] for name, values in listed.items()}}
+        for place in range(number)
+    ]
+
+
 def _wait(opened: connection) -> None:
     """Wait as psycopg2's ``wait_select`` does, but raise OperationalError after the time limit.
 
@@ -149,5 +207,4 @@ def _wait(opened: connection) -> None:
         socket = select.poll()
         socket.register(opened.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
         if not socket.poll(None if seconds is None else seconds * 1000):
-            opened.breaker.note_failure()  # type: ignore[attr-defined]
             raise psycopg2.OperationalError(f"PostgreSQL did not answer within {seconds} s.")

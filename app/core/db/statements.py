@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg2
 from psycopg2.extensions import cursor
-from sqlalchemy import ARRAY, Executable
+from sqlalchemy import ARRAY, Executable, UpdateBase
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine
 
@@ -44,6 +44,7 @@ class Statement:
         self.name = name
         self.clause = clause
         self.prepare = prepare
+        self.writes = isinstance(clause, UpdateBase)
         self._read: Callable[[Sequence[Any]], Any] | None = None
 
     def all(self, **values: Any) -> list[Any]:
@@ -125,11 +126,14 @@ class Statement:
         message = prepared.message(current.cursor, self, values) if prepared else None
         text, parameters = message or (self.text, {**self.constants, **values})
         try:
-            return current.execute(text, parameters, name=self.name, template=self.text)
+            result = current.execute(text, parameters, name=self.name, template=self.text)
         except psycopg2.Error:
             if prepared is not None and isinstance(text, bytes):  # it prepares the statement
                 prepared.note_failure(self)
             raise
+        if self.writes and result.rowcount > 0:
+            current.has_written = True
+        return result
 
     def _reader(self, result: cursor) -> Callable[[Sequence[Any]], Any]:
         """The function that turns psycopg2's tuple into a row; built from the first result."""

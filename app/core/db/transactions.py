@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 
 import psycopg2
 from psycopg2 import extensions
+from psycopg2.errors import ReadOnlySqlTransaction
 from sqlalchemy import PoolProxiedConnection
 
 from app.core.db.prepared import PREPARED, PreparedStatements
@@ -32,11 +33,23 @@ IDLE = extensions.TRANSACTION_STATUS_IDLE
 # it is right with any synchronous_commit.
 WAL_POSITION = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
 STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its columns changed
+# A commit waits for standbys only if its transaction has written something.
+WRITE = (
+    "SELECT pg_logical_emit_message(true, 'controlplane', '')"
+    " WHERE current_setting('synchronous_standby_names') <> ''"
+)
 # Serialization failure, deadlock, and a foreign key to a row that was deleted after it was read.
 RETRIED = {"40001", "40P01", "23503", *STALE_PREPARED}
 
 observers: list[Callable[[str, str], AbstractContextManager[Any]]] = []
 """Each gets a message's name and template; the message is sent inside the context it returns."""
+
+
+class NotReplicated(psycopg2.OperationalError):
+    """The commit is on the primary alone, because its wait for a standby was cancelled.
+
+    PostgreSQL only warns of it. The changes are visible, and lost if the primary is.
+    """
 
 
 class RowChanged(Exception):
@@ -59,9 +72,11 @@ class Transaction:
     facts: dict[str, Any] = field(default_factory=dict)
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
     is_committing: bool = False
-    is_lost: bool = False  # its connection to PostgreSQL broke
-    is_stale: bool = False  # its connection's prepared statements are no longer valid
+    is_lost: bool = False  # its connection to PostgreSQL broke, or is to a standby
+    is_stale: bool = False  # its connection must not be used again
     has_begun: bool = False
+    has_written: bool = False
+    is_confirming: bool = False  # see confirm()
 
     @cached_property
     def connection(self) -> PoolProxiedConnection:
@@ -104,7 +119,8 @@ class Transaction:
         """Send COMMIT if any statement was sent.
 
         RuntimeError if a statement failed and its error was swallowed: PostgreSQL would answer
-        COMMIT with a silent rollback.
+        COMMIT with a silent rollback. :class:`NotReplicated` if PostgreSQL warns; it warns of
+        nothing else here.
         """
         if not self.has_begun:
             return
@@ -112,13 +128,19 @@ class Transaction:
         if status in (IDLE, extensions.TRANSACTION_STATUS_INERROR):
             raise RuntimeError("a statement of this transaction failed, so it cannot commit")
         self.is_committing = True
+        notices = self.cursor.connection.notices
+        notices.clear()
+        must_write = self.is_confirming and not self.has_written
+        text = f"{WRITE};COMMIT" if must_write else "COMMIT"
         if self.tells_position:
-            self.execute(f"COMMIT;SELECT {WAL_POSITION}", name="COMMIT")
+            self.execute(f"{text};SELECT {WAL_POSITION}", name="COMMIT")
             row = self.cursor.fetchone()
             self.position = row[0] if row else None
         else:
-            self.execute("COMMIT", name="COMMIT")
+            self.execute(text, name="COMMIT")
         self.has_begun = False
+        if notices:
+            raise NotReplicated(notices[-1].strip())
 
     def close(self) -> None:
         """Return the connection to the pool; changes that were not committed are rolled back."""
@@ -161,6 +183,11 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
     try:
         yield current
         current.commit()
+    except ReadOnlySqlTransaction as fault:
+        if current.bind is not None:  # a replica stays one
+            raise
+        current.is_stale = current.is_lost = True
+        raise psycopg2.OperationalError("PostgreSQL is not the primary any more.") from fault
     except psycopg2.Error as fault:
         current.is_stale = fault.pgcode in STALE_PREPARED
         raise
@@ -214,6 +241,15 @@ def savepoint() -> Iterator[None]:
 def on_commit(callback: Callable[[], Any]) -> None:
     """Call ``callback`` after the current transaction has committed; never if it rolls back."""
     current_transaction().callbacks.append(callback)
+
+
+def confirm() -> None:
+    """Commit only when what the current transaction has read is replicated, as far as changes are.
+
+    For requests that change something. One that finds its change made already may have found it
+    by a commit that has waited for a standby in vain, and has been answered 503.
+    """
+    current_transaction().is_confirming = True
 
 
 def is_open() -> bool:

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import flask_smorest
 import marshmallow as ma
-from flask import Response, request
+from flask import Request, Response, request
 from flask_smorest.utils import resolve_schema_instance, unpack_tuple_response
 
 from app.core import json_text
@@ -167,6 +167,8 @@ def _endpoint(view: View) -> View:
 
         def enter() -> None:
             view.access.enter(request)  # type: ignore[attr-defined]
+            if _may_change(request, view):
+                transactions.confirm()
             if "If-Match" in request.headers:
                 transactions.context()["if_match"] = request.if_match
 
@@ -176,6 +178,12 @@ def _endpoint(view: View) -> View:
         return long_poll.repeat(lambda: consistency.run(view, request, enter, work))
 
     return endpoint
+
+
+def _may_change(request: Request, view: View) -> bool:
+    """Whether the request asks for a change; a POST with a permission to read does not."""
+    permission = getattr(view.access, "permission", "")  # type: ignore[attr-defined]
+    return request.method not in ("GET", "HEAD") and not permission.endswith(":read")
 
 
 def _response(

@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.config import Config
 from app.core.db import tenancy
+from app.core.db.engine import limit_connecting
 from app.core.db.statements import Statement
 from app.core.db.transactions import savepoint, transaction
 from app.core.errors import first_line
@@ -294,11 +295,8 @@ def check_migration_role(config: Config) -> Iterator[Finding]:
         found = "not set apart; only the release and flask users erase need it"
         yield Finding("migration role", True, found)
         return
-    engine = create_engine(
-        config.migration_database_url,
-        poolclass=pool.NullPool,
-        connect_args={"connect_timeout": config.db_connect_timeout},
-    )
+    engine = create_engine(config.migration_database_url, poolclass=pool.NullPool)
+    limit_connecting(engine, config)
     try:
         with engine.connect() as session:
             name, may = session.execute(MAY_CREATE_TABLES).one()

@@ -8,10 +8,16 @@ from contextlib import closing
 
 import psycopg2
 import pytest
+from sqlalchemy import NullPool, create_engine, text
 
 from app import create_app
+from app.config import load_config
+from app.core.db.engine import limit_connecting
 from app.core.db.transactions import transaction
+from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE
+from app.dev.engines.postgres import connect
 from app.extensions import db
+from tests.ports import free_port
 
 
 @pytest.fixture
@@ -42,6 +48,55 @@ class TestWaiting:
             with closing(own), own.cursor() as cursor:
                 cursor.execute("SELECT pg_sleep(3.5), 1")
                 assert cursor.fetchone()[1] == 1
+
+
+class TestHosts:
+    """Of the hosts that the URL lists."""
+
+    def test_one_that_does_not_answer_delays_only_the_first_connection(
+        self, environment, instance, silent
+    ):
+        url = f"postgresql:///{DATABASE}?user={APPLICATION_ROLE}"
+        listed = f"{url}&host=127.0.0.1,{instance.sockets}&port={silent},5432"
+        app = create_app({**environment, "DATABASE_URL": listed, "DB_CONNECT_TIMEOUT": "3"})
+
+        with app.app_context():
+            seconds = []
+            for _ in range(2):
+                started = time.monotonic()
+                with transaction() as opened:
+                    opened.execute("SELECT 1")
+                seconds.append(time.monotonic() - started)
+                db.engine.dispose()
+
+        assert seconds[0] >= 3 > seconds[1]
+
+    def test_the_owner_uses_the_first_that_answers(self, environment, instance, silent):
+        url = f"postgresql:///{DATABASE}?user={OWNER_ROLE}"
+        listed = f"{url}&host=127.0.0.1,{instance.sockets}&port={silent},5432"
+        settings = {"MIGRATION_DATABASE_URL": listed, "DB_CONNECT_TIMEOUT": "1"}
+        config = load_config({**environment, **settings})
+        engine = create_engine(config.migration_database_url, poolclass=NullPool)
+        limit_connecting(engine, config)
+
+        with engine.connect() as connected:
+            assert connected.scalar(text("SELECT current_user FROM pg_sleep(2)")) == OWNER_ROLE
+
+    def test_none_is_used_that_accepts_no_writes(self, environment, instance):
+        session = connect(instance, "postgres")
+        database = "standby"
+        with closing(session), session.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {database}")
+            cursor.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+        listed = f"postgresql:///{database}?user={APPLICATION_ROLE}&host=127.0.0.1,"
+        closed = free_port()
+        app = create_app(
+            {**environment, "DATABASE_URL": f"{listed}{instance.sockets}&port={closed},5432"}
+        )
+
+        refused = pytest.raises(psycopg2.OperationalError, match=r"refused[^;]*; .*read-only")
+        with app.app_context(), transaction() as opened, refused:
+            opened.execute("SELECT 1")
 
 
 class TestCheckout:

@@ -134,3 +134,28 @@ class TestRun:
             transactions.run(work)
 
         assert len(attempts) == 2
+
+    def test_tries_again_elsewhere_if_its_server_is_not_the_primary_any_more(self, app):
+        tenant = create_tenant()
+        servers = []
+
+        def work():
+            tenancy.enter(tenancy.PLATFORM)
+            servers.append(transactions.current_transaction().cursor.connection)
+            if len(servers) == 1:
+                transactions.current_transaction().execute("SET transaction_read_only = on")
+            insert_row(TenantDeletion, {"tenant_id": tenant.id, "requested_by": "x"})
+
+        with app.app_context():
+            transactions.run(work)
+
+        assert [bool(server.closed) for server in servers] == [True, False]
+
+    def test_is_unavailable_if_it_finds_no_primary(self, app):
+        def work():
+            current = transactions.current_transaction()
+            current.execute("SET transaction_read_only = on")
+            current.execute("DELETE FROM tenants")
+
+        with app.app_context(), pytest.raises(psycopg2.OperationalError, match="not the primary"):
+            transactions.run(work)
