@@ -298,6 +298,15 @@ class Config:
         {},
         "the provider's role names and ours: `org:admin=admin org:member=member`",
     )
+    audit_days: int = _setting(
+        _number(31, 36_500), 36_500, "days for which an audit row is kept, and up to a month more"
+    )
+    webhook_event_days: int = _setting(
+        _number(31, 36_500), 400, "days until a received webhook is deleted, with its digest"
+    )
+    email_event_days: int = _setting(
+        _number(31, 36_500), 400, "days until an e-mail event is deleted; the message's state stays"
+    )
     webhook_payload_days: int = _setting(
         _number(0, 3650),
         30,

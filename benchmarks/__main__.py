@@ -32,6 +32,8 @@ def parse() -> argparse.Namespace:
         default=1_000_000,
         help="of the search, of the imported file, of the tenant to delete",
     )
+    parser.add_argument("--audit-rows", type=int, default=20_000_000, help="of the large tables")
+    parser.add_argument("--webhook-events", type=int, default=10_000_000, help="the same")
     parser.add_argument("--folder", type=Path, help="keep the engines' data here, to use it again")
     parser.add_argument("--publish", action="store_true", help="put the tables into README.md")
     return parser.parse_args()
@@ -133,6 +135,26 @@ def usage(arguments: argparse.Namespace) -> None:
             print(report(ready, connections=connections, seconds=arguments.seconds))
 
 
+def tables(arguments: argparse.Namespace) -> None:
+    """Print what requests cost on large tables, and how long retention locks them."""
+    from benchmarks.tables import report
+
+    rows = {"audit_rows": arguments.audit_rows, "webhook_events": arguments.webhook_events}
+    with (
+        opened(None, arguments.tenants, 20) as empty,
+        opened(arguments.folder, arguments.tenants, 20) as full,
+    ):
+        print(report(empty, full, **rows))
+
+
+def sizes(arguments: argparse.Namespace) -> None:
+    """Print the bytes that a tenant, a user, a change and the like take."""
+    from benchmarks.sizes import report
+
+    with opened(arguments.folder, arguments.tenants, 100) as ready:
+        print(report(ready))
+
+
 def replicas(arguments: argparse.Namespace) -> None:
     """Print what reads cost the primary, with no, one and two replicas."""
     from benchmarks.replicas import report
@@ -165,6 +187,8 @@ COMMANDS = {
     "scim": scim,
     "usage": usage,
     "events": events,
+    "tables": tables,
+    "sizes": sizes,
     "replicas": replicas,
 }
 

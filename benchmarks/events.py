@@ -70,13 +70,14 @@ def _round(stage: Stage, client: FlaskClient, requests: int = REQUESTS) -> float
     """Seconds of processor time for each request, of this process and of PostgreSQL's sessions."""
     _, subject, field, _ = CASES[0]
     headers = credential(stage, subject)
-    before = _spent(stage)
+    before = spent(stage)
     for _ in range(requests):
         patch(client, headers, {field: f"City {time.monotonic_ns()}"})
-    return (_spent(stage) - before) / requests
+    return (spent(stage) - before) / requests
 
 
-def _spent(stage: Stage) -> float:
+def spent(stage: Stage) -> float:
+    """Seconds of processor time of this process and of PostgreSQL's sessions until now."""
     sessions = psutil.Process(stage.postmaster()).children()
     names = [(one, " ".join(one.cmdline())) for one in sessions]
     ours = [one.pid for one, name in names if "controlplane_app" in name]

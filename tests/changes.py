@@ -26,7 +26,7 @@ from app.scim import service as scim
 from app.users import service as users
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhooks.models import Status, WebhookEvent
-from tests.database import platform_transaction, rows
+from tests.database import platform_transaction, row
 from tests.document import Operation, find_row, operations
 from tests.factories import create_preset, create_tenant, create_webhook_endpoint, save
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
@@ -129,6 +129,11 @@ def archived_field(api: Any, world: dict[str, Any]) -> str:
     return field_id
 
 
+def failed_delivery(world: dict[str, Any]) -> str:
+    endpoint = create_webhook_endpoint(UUID(world["tenant_id"]))
+    return str(row(WebhookDelivery, endpoint_id=endpoint.id).id)
+
+
 VALUES = {
     "DELETE /v1/tenants/{tenant_id}": ended_tenant,
     "POST /v1/tenants/{tenant_id}/restore": lambda api, world: {
@@ -194,7 +199,7 @@ VALUES = {
         "row_id": fields_of(api, world)[0]
     },
     "POST /v1/webhook-deliveries/{delivery}/resend": lambda api, world: {
-        "row_id": str(rows(WebhookDelivery)[0].id)
+        "row_id": failed_delivery(world)
     },
     "POST /v1/custom-fields/{field_id}/restore": lambda api, world: {"row_id": world["field_id"]},
 }

@@ -368,7 +368,7 @@ class TestDatabase:
         rows = database.query(
             "SELECT relname, relrowsecurity, relforcerowsecurity FROM pg_class c "
             "JOIN pg_namespace n ON n.oid = relnamespace AND nspname = 'public' "
-            "WHERE relkind = 'r'"
+            "WHERE relkind IN ('r', 'p')"
         )
         secured = {name for name, enabled, forced in rows if enabled and forced}
 

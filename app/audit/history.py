@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnExpressionArgument,
     Text,
     Uuid,
+    bindparam,
     case,
     cast,
     func,
@@ -19,7 +20,7 @@ from sqlalchemy import (
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
-from app.core.db.pages import Page, Paging, paginate
+from app.core.db.pages import Condition, Page, Paging, paginate
 from app.core.db.queries import parse_id
 from app.core.db.tenancy import narrow
 from app.users.models import User
@@ -52,15 +53,16 @@ ACTOR_NAME = func.coalesce(
 ).label("actor_name")
 
 
+OF_ROW = AuditEvent.target_id == bindparam("row_id")
+
+
 def list_history(target_type: str, row_id: str, paging: Paging) -> Page:
     """One page of the audit rows of one row, each with ``actor_name``; empty for an unknown id.
 
     Raises NotFound for an id that is no UUID.
     """
-    return paginate(
-        AuditEvent,
-        paging,
-        equal={"target_type": target_type, "target_id": str(parse_id(row_id))},
-        tenant_id=narrow(None),
-        further=(ACTOR_NAME,),
-    )
+    equal: dict[str, Any] = {"target_type": target_type}
+    if (own := narrow(None)) is not None:
+        equal["tenant_id"] = own
+    of_row = Condition(OF_ROW, {"row_id": str(parse_id(row_id))}, finds_ids=True)
+    return paginate(AuditEvent, paging, of_row, equal=equal, further=(ACTOR_NAME,))

@@ -18,7 +18,8 @@ from app.extensions import db
 class AuditEvent(db.Model):  # type: ignore[name-defined]
     """Who changed which row, and the values of the changed fields before and after.
 
-    The application's role may only read and insert. ``tenant_id`` is
+    The application's role may only read and insert. There is a partition for each month;
+    :mod:`app.operations.retention` adds and drops them. ``tenant_id`` is
     :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for events of no tenant, so it is no foreign key.
     """
 
@@ -30,6 +31,7 @@ class AuditEvent(db.Model):  # type: ignore[name-defined]
         Index(None, "target_id", "created_at", "id"),
         Index(None, "actor", "created_at", "id"),
         Index(None, "action", "created_at", "id"),
+        {"postgresql_partition_by": "RANGE (id)"},
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -77,6 +77,7 @@ ANNOUNCED = ("email.bounced", "email.complained")
 ALL_TYPES = frozenset({*EVENT_TYPES.values(), *ANNOUNCED})
 
 INTERNAL = {
+    "audit_events.dropped": "The trail became shorter; no resource has changed.",
     "import.completed": "What an import changes has events of its own.",
     "import.created": "The same.",
     "import.failed": "The same.",

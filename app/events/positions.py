@@ -13,6 +13,7 @@ from sqlalchemy import bindparam, func, select, text
 
 from app.core.clock import utcnow
 from app.core.db import tenancy
+from app.core.db.batches import delete_in_batches
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
@@ -69,12 +70,12 @@ REMOVE_OLD = Statement(
         "  FROM (SELECT position, created_at FROM events ORDER BY position LIMIT :batch) AS oldest"
         "  WHERE created_at < :before"
         "), removed AS ("
-        "  DELETE FROM events USING last WHERE events.position <= last.position"
+        "  DELETE FROM events USING last WHERE events.position <= last.position RETURNING 1"
         "), feed AS ("
         "  UPDATE event_feed SET removed_position = last.position FROM last"
         "  WHERE last.position > removed_position"
         ") "
-        "SELECT position IS NOT NULL FROM last"
+        "SELECT count(*) FROM removed"
     ).bindparams(bindparam("before", type_=Moment)),
     prepare=False,
 )
@@ -94,10 +95,9 @@ def sequence(limit: int | None = None) -> int:
 
 
 def remove_old() -> None:
-    """Remove the events that are older than ``EVENT_DAYS``, each batch in its own transaction."""
+    """Remove the events that are older than ``EVENT_DAYS``.
+
+    A batch locks the row of the feed, for which the sequencer waits, so it has to be short.
+    """
     before = utcnow() - timedelta(days=current_app.extensions["config"].event_days)
-    has_more = True
-    while has_more:
-        with transaction():
-            tenancy.enter(tenancy.PLATFORM)
-            has_more = REMOVE_OLD.scalar(batch=BATCH, before=before)
+    delete_in_batches(lambda limit: REMOVE_OLD.scalar(batch=limit, before=before))

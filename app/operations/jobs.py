@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from app.auth import sessions
 from app.core.db import tenancy
+from app.core.db.batches import delete_in_batches
 from app.core.db.transactions import transaction
 from app.core.http import idempotency
 from app.core.jobs.queues import Queue, connection, job
 from app.core.observability.metrics import note_over_limits
-from app.operations import service
+from app.operations import retention, service
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)
 def forget_idempotency_keys() -> None:
     """Delete the expired idempotency keys."""
-    with transaction():
-        idempotency.forget_expired()
+    delete_in_batches(idempotency.forget_expired)
+
+
+@job(queue=Queue.MAINTENANCE, every=3600)
+def keep_partitions() -> None:
+    """Add the partitions of the next months; drop those of the audit rows that are too old."""
+    retention.keep_partitions()
+
+
+@job(queue=Queue.MAINTENANCE, every=3600)
+def remove_old_email_events() -> None:
+    """Delete the e-mail events that were stored ``EMAIL_EVENT_DAYS`` ago."""
+    retention.delete_old_email_events()
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

@@ -15,6 +15,7 @@ from app.auth.permissions import Permission
 from app.core import json_text
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.http.consistency import reads_primary
 from app.core.jobs.queues import connection
 from app.operations import metrics, service
 from app.operations.checks.everything import check_quickly
@@ -84,6 +85,7 @@ def get_queues() -> Queues:
 @state.get("/findings")
 @requires(Permission.SUPERADMIN, platform_only=True)
 @state.response(200, FindingSchema(many=True))
+@reads_primary
 def list_findings() -> Page:
     """Check the installation as `flask doctor` does, and list what is found.
 

@@ -72,7 +72,6 @@ class FindingSchema(Schema):
         "found": "at 0023",
         "fix": "Run flask db upgrade.",
     }
-    has_pages = False
 
     check = Str(required=True, metadata={"description": "What was checked."})
     ok = Bool(required=True, metadata={"description": "False: this is a fault."})

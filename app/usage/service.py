@@ -30,7 +30,6 @@ from app.usage.models import EPOCH
 from app.usage.statements import CONSUME, DELETE_OLD_KEYS, DELETE_OLD_PERIODS, LIST, LOCK, SET
 
 EARLIEST, LATEST = EPOCH, datetime(9999, 1, 1, tzinfo=UTC)
-OLD_ROWS = 10_000  # deleted by one statement
 
 SUSPENDED = "suspended"
 FAULTS = {
@@ -155,15 +154,15 @@ def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Act
     return _usage(row._replace(used=used))
 
 
-def forget_old_keys() -> bool:
-    """Delete some idempotency keys that count no more; returns whether there are others."""
-    return DELETE_OLD_KEYS.execute(count=OLD_ROWS) == OLD_ROWS
+def forget_old_keys(limit: int) -> int:
+    """Delete idempotency keys that count no more, at most ``limit``; returns their number."""
+    return DELETE_OLD_KEYS.execute(count=limit)
 
 
-def forget_old_periods() -> bool:
-    """Delete some counts of periods that ended ``USAGE_HISTORY_DAYS`` ago; as forget_old_keys."""
+def forget_old_periods(limit: int) -> int:
+    """Delete counts of periods that ended ``USAGE_HISTORY_DAYS`` ago; as forget_old_keys."""
     days = current_app.extensions["config"].usage_history_days
-    return DELETE_OLD_PERIODS.execute(days=days, count=OLD_ROWS) == OLD_ROWS
+    return DELETE_OLD_PERIODS.execute(days=days, count=limit)
 
 
 def _decide(tenant_id: UUID, requests: Sequence[Request], *, is_counted: bool) -> list[Any]:

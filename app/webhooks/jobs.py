@@ -8,6 +8,7 @@ from functools import partial
 from flask import current_app
 
 from app.core.db import transactions
+from app.core.db.batches import delete_in_batches
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
 from app.identity_sync import sync
@@ -49,5 +50,10 @@ def apply_waiting_memberships() -> None:
 @job(queue=Queue.MAINTENANCE, every=3600)
 def remove_payloads() -> None:
     """Remove the payloads of events that were processed, or failed, long ago; their digests stay."""
-    with transaction():
-        processing.remove_payloads()
+    delete_in_batches(processing.remove_payloads)
+
+
+@job(queue=Queue.MAINTENANCE, every=3600)
+def remove_old_webhook_events() -> None:
+    """Delete the events that were received ``WEBHOOK_EVENT_DAYS`` ago."""
+    delete_in_batches(processing.delete_old)

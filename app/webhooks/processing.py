@@ -21,7 +21,7 @@ from uuid import UUID
 import psycopg2
 from flask import current_app
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import Column, ColumnElement, and_, bindparam, delete, func, not_, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.clock import utcnow
@@ -109,11 +109,28 @@ COUNT_OVERDUE = Statement(
     .select_from(EVENTS)
     .where(IS_PENDING, EVENTS.c.next_attempt_at < bindparam("before")),
 )
+
+
+def _oldest(moment: Column[Any], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The first events that were there ``before``, and for which the conditions hold.
+
+    They have to hold outside the sub-select too, because an operator may replay an event meanwhile.
+    """
+    old = (moment < bindparam("before"), *conditions)
+    found = select(EVENTS.c.id).where(*old).order_by(moment).limit(bindparam("limit"))
+    return and_(*old, EVENTS.c.id.in_(found))
+
+
 REMOVE_PAYLOADS = Statement(
     "webhook_events.remove_payloads",
     update(EVENTS)
-    .where(EVENTS.c.body.is_not(None), EVENTS.c.processed_at < bindparam("before"))
+    .where(_oldest(EVENTS.c.processed_at, EVENTS.c.body.is_not(None)))
     .values(body=None, headers={}),
+    prepare=False,
+)
+DELETE_OLD = Statement(
+    "webhook_events.delete_old",
+    delete(EVENTS).where(_oldest(EVENTS.c.created_at, not_(IS_PENDING))),
     prepare=False,
 )
 
@@ -162,13 +179,22 @@ def sweep() -> int:
     return overdue
 
 
-def remove_payloads() -> int:
-    """Remove the payloads of events processed ``WEBHOOK_PAYLOAD_DAYS`` ago; their number.
+def remove_payloads(limit: int) -> int:
+    """Remove payloads of events processed ``WEBHOOK_PAYLOAD_DAYS`` ago; at most ``limit``.
 
-    An event that has failed, or could never be read, counts as processed.
+    Returns their number. An event that has failed, or could never be read, counts as processed.
     """
     days = current_app.extensions["config"].webhook_payload_days
-    return REMOVE_PAYLOADS.execute(before=utcnow() - timedelta(days=days))
+    return REMOVE_PAYLOADS.execute(before=utcnow() - timedelta(days=days), limit=limit)
+
+
+def delete_old(limit: int) -> int:
+    """Delete events received ``WEBHOOK_EVENT_DAYS`` ago, at most ``limit``; returns their number.
+
+    Those that are still to be applied stay.
+    """
+    days = current_app.extensions["config"].webhook_event_days
+    return DELETE_OLD.execute(before=utcnow() - timedelta(days=days), limit=limit)
 
 
 def _apply(event: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.actors import SYSTEM_IDP
+from app.core.db import batches
 from app.events import positions
 from app.users import service as users
 from tests import database
@@ -302,7 +303,7 @@ class TestRetention:
             [second],
         )
 
-        monkeypatch.setattr(positions, "BATCH", 1)
+        monkeypatch.setattr(batches, "FIRST", 1)
         with app.app_context():
             positions.remove_old()
 

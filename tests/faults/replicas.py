@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import count, cycle
 from typing import Any
 
 from flask import Flask
@@ -58,14 +58,15 @@ class Report:
 def prove(
     _app: Flask, environment: Mapping[str, str], *, reads: int = 50_000, readers: int = 4
 ) -> Report:
-    """Read ``reads`` times; AssertionError where a request fails or a read is stale."""
+    """Read at least ``reads`` times, and until each fault has occurred.
+
+    AssertionError where a request fails or a read is stale.
+    """
     report, started = Report(), time.monotonic()
     with replicated(environment, standbys=3) as world, messages() as sent:
-        with _faults(world, report):
-            share = reads // readers
-            threads = [
-                threading.Thread(target=_read, args=(world, share, report)) for _ in range(readers)
-            ]
+        with _faults(world, report) as occurred:
+            arguments = (world, reads // readers, occurred, report)
+            threads = [threading.Thread(target=_read, args=arguments) for _ in range(readers)]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -78,7 +79,7 @@ def prove(
     return report
 
 
-def _read(world: Replicated, reads: int, report: Report) -> None:
+def _read(world: Replicated, reads: int, occurred: threading.Event, report: Report) -> None:
     """Change one user and read it, in turn with a token and without."""
     tenant = factories.create_tenant()
     user, (_, _, token) = factories.create_user(tenant), factories.create_member(tenant)
@@ -86,7 +87,9 @@ def _read(world: Replicated, reads: int, report: Report) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     written: list[tuple[float, int]] = []  # when the answer came, and the number
     position = ""
-    for turn in range(reads):
+    for turn in count():
+        if turn >= reads and occurred.is_set():
+            return
         if turn % READS_PER_CHANGE == 0:
             body = {"patches": {"n": turn}}
             answer = client.patch(f"{path}/meta_data", json=body, headers=headers)
@@ -113,14 +116,17 @@ def _read(world: Replicated, reads: int, report: Report) -> None:
 
 
 @contextmanager
-def _faults(world: Replicated, report: Report) -> Iterator[None]:
-    """One fault after the other while the block runs; the last standby is promoted in its middle."""
-    stop = threading.Event()
+def _faults(world: Replicated, report: Report) -> Iterator[threading.Event]:
+    """One fault after the other while the block runs; after the first three a standby is promoted.
+
+    The event is set once each fault has occurred.
+    """
+    stop, occurred = threading.Event(), threading.Event()
     *nodes, promoted = world.cluster.standbys
     kinds = {"frozen": _frozen, "lagging": _lagging, "stopped": _stopped}
 
     def run() -> None:
-        dice, is_promoted = random.Random(1), False
+        dice = random.Random(1)
         for kind in cycle(kinds):
             if stop.wait(dice.uniform(0.2, 1)):
                 return
@@ -128,16 +134,22 @@ def _faults(world: Replicated, report: Report) -> Iterator[None]:
             with kinds[kind](victims):
                 report.faults[kind] += len(victims)
                 stop.wait(dice.uniform(0.5, 4))
-            if not is_promoted and kind == "stopped":
-                is_promoted = True
+            if not occurred.is_set() and kind == "stopped":
                 promoted.execute("SELECT pg_promote(wait_seconds => 60)")
                 promoted.execute(SPOIL, database=DATABASE)
                 report.faults["promoted"] += 1
+                occurred.set()
 
-    thread = threading.Thread(target=run)
+    def run_to_the_end() -> None:
+        try:
+            run()
+        finally:
+            occurred.set()  # the readers must not wait for what has failed
+
+    thread = threading.Thread(target=run_to_the_end)
     thread.start()
     try:
-        yield
+        yield occurred
     finally:
         stop.set()
         thread.join()

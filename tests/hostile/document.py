@@ -106,11 +106,15 @@ class Operation:
             return [f"{status}"]
         if status not in self.statuses:
             return [f"{status} is not documented: {answer.data[:200]!r}"]
-        validator = self._validator(status)
-        if validator is None:
+        described = self.document.resolved(self.definition["responses"][str(status)])
+        forms = described.get("content", {})
+        if not forms:
             return [f"{status} has a body"] if answer.data else []
-        if answer.mimetype != JSON:
+        if answer.mimetype not in forms:
             return [f"{status} is {answer.mimetype}"]
+        validator = self._validator(status)
+        if validator is None:  # it is no JSON
+            return []
         try:
             body = answer.json
         except ValueError as fault:

@@ -192,7 +192,7 @@ def _is_rule(entry: Mapping[str, Any]) -> bool:
     loc = entry["loc"]
     if (entry["type"], entry["loc"]) == ("string_pattern_mismatch", ["body", "slug"]):
         return True  # a stored slug of another form passes unchanged, so PATCH has no pattern
-    if loc == ["header", "X-Source-Timestamp"]:
+    if loc == ["header", "x-source-timestamp"]:
         return True  # it is documented as text, which generated clients can send
     if entry["type"] in ("value_error", "idempotency_key_reused"):
         return True

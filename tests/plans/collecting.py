@@ -161,9 +161,14 @@ class Statement:
         return list(_nodes(self.plan))
 
     @property
+    def read(self) -> set[str]:
+        """The tables that were read, or written."""
+        return {_table(node) for node in self.nodes if "Relation Name" in node}
+
+    @property
     def scanned(self) -> set[str]:
         """The tables that were read from one end to the other."""
-        return {node["Relation Name"] for node in self.nodes if node["Node Type"] == "Seq Scan"}
+        return {_table(node) for node in self.nodes if node["Node Type"] == "Seq Scan"}
 
     @property
     def shape(self) -> str:
@@ -272,6 +277,12 @@ def _read(log: str) -> Iterator[Statement]:
         if (text, statement.shape) not in seen:
             seen.add((text, statement.shape))
             yield statement
+
+
+def _table(node: Mapping[str, Any]) -> str:
+    """The first partition of a table has its rows; others are empty, and may be scanned."""
+    name: str = node["Relation Name"]
+    return name.removesuffix("_first")
 
 
 def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -48,7 +48,7 @@ class TestPlans:
     def test_every_tenant_owned_table_is_read(self, statements):
         owned = {table.name for table in db.metadata.tables.values() if "tenant_id" in table.c}
 
-        read = {node.get("Relation Name") for one in statements for node in one.nodes}
+        read = set().union(*(one.read for one in statements))
 
         assert owned <= read
         assert len(statements) > 150

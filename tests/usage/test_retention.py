@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.actors import SYSTEM_CLI
+from app.core.db import batches
 from app.usage import jobs, service
 from app.usage.models import UsageCounter, UsageKey
 from app.usage.service import Request
@@ -32,7 +33,7 @@ def consume(tenant):
 
 @pytest.fixture
 def forget(app, monkeypatch):
-    monkeypatch.setattr(service, "OLD_ROWS", 2)  # so that one batch is not enough
+    monkeypatch.setattr(batches, "FIRST", 2)  # so that one batch is not enough
 
     def run():
         with app.app_context():

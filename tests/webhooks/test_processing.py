@@ -539,12 +539,26 @@ class TestPayloads:
 
         assert event_row(event_id).body is not None
 
+    @pytest.mark.parametrize("status", ["succeeded", "ignored", "failed"])
+    def test_go_with_their_events_when_these_are_old(self, app, sender, status):
+        old, recent, pending = (post_opened(sender, number) for number in range(3))
+        work_off(app)
+        long_ago = utcnow() - timedelta(days=401)
+        change_event(old, created_at=long_ago, status=status)
+        change_event(pending, created_at=long_ago, status="pending")
+
+        with app.app_context():
+            jobs.remove_old_webhook_events()
+
+        left = {str(row.id) for row in database.query("SELECT id FROM webhook_events")}
+        assert left == {recent, pending}
+
     def test_that_are_gone_still_tell_duplicates(self, app, sender):
         event_id = post_opened(sender)
         work_off(app)
         change_event(event_id, processed_at=utcnow() - timedelta(days=31))
         with app.app_context(), transaction():
-            processing.remove_payloads()
+            processing.remove_payloads(10)
 
         answer = sender.post("standard_webhooks", SENT, receiver=Receiver.EMAIL, message_id="msg_1")
 

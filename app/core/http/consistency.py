@@ -35,6 +35,15 @@ def reads_only(view: View) -> View:
     return view
 
 
+def reads_primary(view: View) -> View:
+    """Let a GET view read from the primary, because that is what it is about.
+
+    It is the innermost decorator.
+    """
+    view.reads_primary = True  # type: ignore[attr-defined]
+    return view
+
+
 def run(
     view: Callable[..., Any],
     request: Request,
@@ -48,7 +57,8 @@ def run(
     read.
     """
     replicas: Replicas | None = current_app.extensions.get(EXTENSION)
-    if replicas is None or getattr(view.access, "permission", None) is None:  # type: ignore[attr-defined]
+    is_guarded = getattr(view.access, "permission", None) is not None  # type: ignore[attr-defined]
+    if replicas is None or not is_guarded or hasattr(view, "reads_primary"):
         return transactions.run(partial(_both, enter, work))
     if not _only_reads(view, request):
         return _change(partial(_both, enter, work))

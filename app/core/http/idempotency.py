@@ -15,7 +15,18 @@ from datetime import datetime, timedelta
 
 from flask import Request, Response
 from psycopg2.errors import LockNotAvailable
-from sqlalchemy import JSON, BigInteger, LargeBinary, Text, bindparam, delete, func, select, update
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    LargeBinary,
+    Text,
+    bindparam,
+    delete,
+    func,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -88,9 +99,21 @@ STORE = Statement(
     .values(status=bindparam("status"), headers=bindparam("headers"), body=bindparam("body")),
 )
 RELEASE = Statement("idempotency_keys.release", delete(IdempotencyKey).where(*_place))
+IS_EXPIRED = IdempotencyKey.created_at < bindparam("before")
+_key = tuple_(IdempotencyKey.scope, IdempotencyKey.key)
+# The condition is repeated, because a request may use an expired key again meanwhile.
 DELETE_EXPIRED = Statement(
     "idempotency_keys.delete_expired",
-    delete(IdempotencyKey).where(IdempotencyKey.created_at < bindparam("before")),
+    delete(IdempotencyKey).where(
+        IS_EXPIRED,
+        _key.in_(
+            select(IdempotencyKey.scope, IdempotencyKey.key)
+            .where(IS_EXPIRED)
+            .order_by(IdempotencyKey.created_at)
+            .limit(bindparam("limit"))
+        ),
+    ),
+    prepare=False,
 )
 
 
@@ -175,6 +198,6 @@ def _store(place: dict[str, str], response: Response) -> None:
     STORE.execute(**place, status=response.status_code, headers=headers, body=body)
 
 
-def forget_expired() -> int:
-    """Delete the keys that are older than :data:`LIFETIME`; returns their number."""
-    return DELETE_EXPIRED.execute(before=utcnow() - LIFETIME)
+def forget_expired(limit: int) -> int:
+    """Delete keys that are older than :data:`LIFETIME`, at most ``limit``; returns their number."""
+    return DELETE_EXPIRED.execute(before=utcnow() - LIFETIME, limit=limit)

@@ -23,7 +23,7 @@ from tests.changes import make_world
 from tests.conftest import Api
 from tests.console.conftest import Browser
 from tests.database import platform_transaction
-from tests.document import MAY_BE_MISSING, find_row, operations
+from tests.document import MAY_BE_MISSING, find_row, operations, view_of
 from tests.factories import (
     PLATFORM_SUBJECT,
     create_api_key,
@@ -160,7 +160,9 @@ class TestRead:
                 answer = api.get(path, token=data["token"], query_string=query)
             assert answer.status_code == 200 or one.name in MAY_BE_MISSING, (one.name, answer.text)
             servers = [server for server, _ in sent]
-            if answer.status_code == 200 and servers.count("primary") != 1:
+            is_about_primary = hasattr(view_of(calm.app, one), "reads_primary")
+            from_replica = servers.count("primary") == 1 and set(servers) != {"primary"}
+            if answer.status_code == 200 and from_replica is is_about_primary:
                 wrong.append((one.name, sent))
             count += 1
 
@@ -429,7 +431,7 @@ class TestReplica:
         name = calm.replica(gone).name
         assert shown["replica_state", ("replica", name), ("state", "unavailable")] == 1
         assert shown["replica_state", ("replica", name), ("state", "ok")] == 0
-        assert shown["replica_lag_seconds", ("replica", calm.replica(other).name)] == 0
+        assert shown["replica_lag_seconds", ("replica", calm.replica(other).name)] < 60
         assert any(key[0] == "database_reads_total" for key in shown)
 
     def test_is_watched_by_a_forked_process_too(self, calm):

@@ -168,4 +168,4 @@ class TestKey:
         )
 
         with platform_transaction():
-            assert forget_expired() == 1
+            assert forget_expired(10) == 1

@@ -1,0 +1,82 @@
+"""Retention of tables from which the application's role may not delete.
+
+Functions in the database, which belong to the owner of the tables, do it for the role. They refuse
+to remove what is younger than 31 days.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from flask import current_app
+from psycopg2.errors import LockNotAvailable
+from sqlalchemy import bindparam, func, select
+
+from app.audit.service import add_event
+from app.core.actors import SYSTEM_JOB
+from app.core.db import tenancy
+from app.core.db.batches import delete_in_batches
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.db.transactions import transaction
+
+log = logging.getLogger(__name__)
+
+ADD_PARTITIONS = Statement("audit_events.add_partitions", select(func.add_audit_partitions()))
+DROP_PARTITION = Statement(
+    "audit_events.drop_partition",
+    select(func.drop_audit_partition(bindparam("days"))),
+    prepare=False,
+)
+DELETE_OLD_ROWS = Statement(
+    "operations.delete_old_rows",
+    select(func.delete_old_rows(bindparam("wanted_table"), bindparam("days"), bindparam("limit"))),
+    prepare=False,
+)
+
+
+def keep_partitions() -> None:
+    """Add the audit trail's partitions of this month and the next three; drop the old ones.
+
+    A partition is dropped when all its rows are older than ``AUDIT_DAYS``, and an audit row says
+    so. Where a lock is not free within 0.2 s, the rest is left to the next run. Old rows that are in
+    no partition of a month are deleted.
+    """
+    days = current_app.extensions["config"].audit_days
+    _delete("audit_events", days)
+    try:
+        with transaction():
+            tenancy.enter(tenancy.PLATFORM)
+            ADD_PARTITIONS.execute()
+        while _drop_partition(days):
+            pass
+    except LockNotAvailable:
+        log.warning("partitions_not_changed")
+
+
+def delete_old_email_events() -> int:
+    """Delete the e-mail events that are older than ``EMAIL_EVENT_DAYS``; returns their number."""
+    return _delete("email_events", current_app.extensions["config"].email_event_days)
+
+
+def _drop_partition(days: int) -> str | None:
+    """Drop the oldest partition if all its rows are older than so many days; its name."""
+    with transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        name: str | None = DROP_PARTITION.scalar(days=days)
+        if name is not None:
+            add_event(
+                "audit_events.dropped",
+                target_type="audit_events",
+                target_id=name,
+                tenant_id=None,
+                change=Change({}, {"audit_days": days}),
+                actor=SYSTEM_JOB,
+            )
+    return name
+
+
+def _delete(table: str, days: int) -> int:
+    return delete_in_batches(
+        lambda limit: DELETE_OLD_ROWS.scalar(wanted_table=table, days=days, limit=limit)
+    )

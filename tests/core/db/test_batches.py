@@ -1,0 +1,55 @@
+"""Deleting many rows: small batches, each with its own commit."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.db import batches
+from app.core.http import idempotency
+from tests import database
+
+ADD_KEYS = """
+INSERT INTO idempotency_keys (scope, key, fingerprint, created_at)
+SELECT 'scope', n::text, '', now() - interval '25 hours' FROM generate_series(1, 25) n
+"""
+
+
+@pytest.fixture
+def keys(app, monkeypatch):
+    monkeypatch.setattr(batches, "FIRST", 10)
+    monkeypatch.setattr(batches, "_next_size", lambda size, _: size)
+    database.execute(ADD_KEYS)
+
+
+def left():
+    return len(database.query("SELECT FROM idempotency_keys"))
+
+
+class TestDeleteInBatches:
+    def test_deletes_all_and_counts_them(self, app, keys):
+        with app.app_context():
+            assert batches.delete_in_batches(idempotency.forget_expired) == 25
+
+        assert left() == 0
+
+    def test_keeps_what_earlier_batches_did(self, app, keys):
+        found = []
+
+        def delete(limit):
+            found.append(left())
+            if len(found) == 3:
+                raise ZeroDivisionError
+            return idempotency.forget_expired(limit)
+
+        with app.app_context(), pytest.raises(ZeroDivisionError):
+            batches.delete_in_batches(delete)
+
+        assert found == [25, 15, 5]
+        assert left() == 5
+
+    @pytest.mark.parametrize(
+        ("size", "seconds", "expected"),
+        [(100, 0.02, 100), (100, 0.04, 50), (100, 0.001, 200), (100, 9.0, 10), (900, 0.001, 1000)],
+    )
+    def test_has_as_many_rows_as_take_20_milliseconds(self, size, seconds, expected):
+        assert batches._next_size(size, seconds) == expected
