@@ -31,6 +31,7 @@ from app.extensions import db
 from tests import factories
 from tests.document import operation_of
 
+IN_A_BROWSER = "tests/console/test_browser.py"
 prepared.THRESHOLD = 2  # each statement is tested both ways: in full, and prepared
 # Races need more connections than a server process has.
 TEST_SETTINGS = {"RATELIMIT_ENABLED": "0", "LOG_LEVEL": "WARNING", "DB_POOL_SIZE": "8"}
@@ -160,3 +161,17 @@ def base_url(app: Flask) -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests of the console ran in a browser."""
+    counts = {
+        outcome: sum(
+            IN_A_BROWSER in report.nodeid and report.when in ("setup", "call")
+            for report in terminalreporter.getreports(outcome)
+        )
+        for outcome in ("passed", "failed", "skipped")
+    }
+    if any(counts.values()):
+        said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+        terminalreporter.write_line(f"The console in Chromium: {said}")
