@@ -19,6 +19,7 @@ from app.core.db import transactions
 from app.core.db.replicas import EXTENSION, PRIMARY, Replicas
 from app.core.db.transactions import Transaction
 from app.core.errors import Invalid, value_error
+from app.core.http import long_poll
 from app.core.observability.metrics import count_read
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -53,7 +54,8 @@ def run(
     """``enter()``, which authenticates, and then ``work()``, the answer.
 
     All runs in one transaction on the primary, except a read from a replica: there only ``enter()``
-    runs on the primary, in one round trip. Raises Invalid for a malformed ``X-Consistency`` of a
+    runs on the primary, in one round trip. A long poll that has waited reads from the primary, which
+    has what it waited for. Raises Invalid for a malformed ``X-Consistency`` of a
     read.
     """
     replicas: Replicas | None = current_app.extensions.get(EXTENSION)
@@ -93,7 +95,8 @@ def _read(
             raise Invalid(value_error(LOCATION, "this is no token that an answer had", token))
         return transactions.context()
 
-    replica = None if after is None else replicas.choose(after)
+    must_be_primary = after is None or long_poll.has_waited()
+    replica = None if must_be_primary else replicas.choose(after or 0)
     if replica is None:
         response = transactions.run(partial(_both, entered, work))
         count_read(PRIMARY)

@@ -52,6 +52,11 @@ def wait_for(has_more: Callable[[], bool], *, seconds: float) -> dict[str, str]:
     raise NotYet(has_more)
 
 
+def has_waited() -> bool:
+    """Whether the current request has waited, or has begun to."""
+    return "poll_ends_at" in g
+
+
 def repeat(work: Callable[[], T]) -> T:
     """``work()``, again after each :class:`NotYet`."""
     try:

@@ -28,7 +28,8 @@ from app.dev.engines.sharing import engines
 from app.dev.processes import PROJECT
 
 USER = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from app.dev.engines.sharing import engines
 with engines(sys.argv[1], durable=False):
     print("ready", flush=True)
