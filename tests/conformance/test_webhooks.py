@@ -172,9 +172,10 @@ class TestEmailSamples:
             return
         assert {event.status for event in all_events()} <= {"succeeded", "ignored"}
         assert len(stored) == len(expected)
-        for row, judged in zip(stored, expected, strict=True):
-            assert row.recipient == judged["recipient"]
-            assert row.kind in ANYMAIL_KINDS.get(judged["event_type"], {judged["event_type"]})
+        for judged in expected:
+            kinds = ANYMAIL_KINDS.get(judged["event_type"], {judged["event_type"]})
+            found = [row for row in stored if row.recipient == judged["recipient"]]
+            stored.remove(next(row for row in found if row.kind in kinds))
 
     @pytest.mark.parametrize("provider", EMAIL)
     def test_leave_the_highest_state_and_the_suppressions(self, sender, provider):

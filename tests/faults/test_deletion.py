@@ -5,7 +5,7 @@ from tests.faults import deletion
 
 class TestKilledDeletions:
     def test_leave_nothing_of_the_tenant_and_count_each_row_once(self, app, environment):
-        report = deletion.prove(app, environment, kills=3, users=5000)
+        report = deletion.prove(app, environment, kills=3, users=3000)
 
         assert report.kills > 0
-        assert report.rows > 30_000
+        assert report.rows > 18_000

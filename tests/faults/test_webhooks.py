@@ -8,7 +8,7 @@ class TestEventsAmidFaults:
         report = webhooks.prove(
             app,
             environment,
-            events=300,
+            events=150,
             per_second=40,
             redis_away=2,
             postgres_restarts=1,

@@ -41,7 +41,7 @@ class TestEveryOperation:
             document,
             fuzzed.credentials[caller],
             fuzzed.ids,
-            examples=4,
+            examples=3,
             seed=7,
             phases=("examples", "fuzzing"),
             operation_ids=share(document, caller),
