@@ -63,7 +63,7 @@ class Channel(HTTPChannel):
             return LINGER
         if self.total_outbufs_len:
             return float(self.worker.cfg.timeout)
-        if self.requests:
+        if self.requests or self.is_running:
             return math.inf
         if self.request is not None:
             return float(self.worker.cfg.timeout)
@@ -103,9 +103,15 @@ class Channel(HTTPChannel):
             self.server.pull_trigger()
             raise
         finally:
-            self.is_running = False
-        self.since = time.monotonic()
+            self.since = time.monotonic()
+            self.is_running = False  # last: from here on the time limit of the next request holds
         self.worker.count_request()
+
+    def write_soon(self, data: Any) -> int:
+        """Add a part of an answer; the time limit for reading counts from the first one."""
+        if not self.total_outbufs_len:
+            self.since = time.monotonic()
+        return int(super().write_soon(data))
 
     def handle_write(self) -> None:
         """Send as much as the client accepts."""

@@ -25,7 +25,8 @@ SETTINGS = {"threads": 2, "keepalive": 5, "timeout": 30, "graceful_timeout": 20}
 class Program:
     """A WSGI application.
 
-    ``/wait`` answers when it is released, ``/large`` with 3 MB, ``/echo`` with the body it got.
+    ``/wait`` answers when it is released, ``/large`` with 3 MB, ``/wait-large`` does both,
+    ``/echo`` answers with the body it got.
     """
 
     def __init__(self) -> None:
@@ -39,17 +40,17 @@ class Program:
         self.paths.append(path)
         self.environ = environ
         body = path.encode()
-        if path == "/wait":
+        if path.startswith("/wait"):
             self.waiting.release()
             self.released.acquire(timeout=60)
-        elif path == "/exit":
+        if path == "/exit":
             raise SystemExit
-        elif path == "/fail":
+        if path == "/fail":
             raise LookupError
-        elif path == "/nothing":
+        if path == "/nothing":
             start_response("204 No Content", [])
             return []
-        elif path == "/large":
+        if path.endswith("large"):
             body = b"x" * LARGE
         elif path == "/echo":
             body = environ["wsgi.input"].read()

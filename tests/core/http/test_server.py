@@ -169,6 +169,32 @@ class TestDeadlines:
 
         assert answer(client)[1] == b"/b"
 
+    def test_of_a_further_request_count_from_the_end_of_a_long_one(self, start, monkeypatch):
+        process = start(keepalive=1)
+        (client,) = process.busy()
+        delay_threads(process, monkeypatch)  # the loop comes between the answer and the end
+        time.sleep(1.1)
+
+        process.program.released.release()
+
+        assert answer(client)[1] == b"/wait"
+        time.sleep(SHORT)
+        client.sendall(get("/b"))
+        assert answer(client)[1] == b"/b"
+
+    def test_of_an_answer_count_from_its_first_byte(self, start, monkeypatch):
+        process = start(timeout=1)
+        client = slow_reader(process)
+        client.sendall(get("/wait-large"))
+        assert process.program.waiting.acquire(timeout=20)
+        delay_threads(process, monkeypatch)
+        time.sleep(1.5)
+
+        process.program.released.release()
+        time.sleep(SHORT)
+
+        assert len(answer(client)[1]) == LARGE
+
     def test_of_a_connection_that_sends_nothing(self, start):
         started = time.monotonic()
 
@@ -390,6 +416,18 @@ def slow_reader(process: WebProcess) -> socket.socket:
     client.connect(process.address)
     process.clients.append(client)
     return client
+
+
+def delay_threads(process: WebProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each thread sleep where it wakes the loop."""
+    for server in process.worker.servers:
+        wake = server.pull_trigger
+
+        def wake_late(wake=wake):
+            time.sleep(SHORT)
+            wake()
+
+        monkeypatch.setattr(server, "pull_trigger", wake_late)
 
 
 def accept(process: WebProcess) -> tuple[socket.socket, object]:
