@@ -40,6 +40,11 @@ REQUIRED = {
     "JWT_JWKS_URL": "https://id.example.com/jwks.json",
     "JWT_PUBLIC_KEY": "",
 }
+WEB_UNITS = {
+    "controlplane-web.service": "[Service]\nExecStart=/usr/bin/env true\n",
+    "controlplane-web.socket": "[Socket]\nListenStream=127.0.0.1:8000\n",
+}
+"""The two units that name each other, in short."""
 ALL = [block for page in PAGES for block in blocks(page)]
 
 
@@ -154,15 +159,20 @@ def check_unit(text: str, folder: Path) -> None:
     parser = configparser.ConfigParser(strict=False, interpolation=None)
     parser.optionxform = str
     parser.read_string(text)
-    command = parser["Service"]["ExecStart"].split()
-    assert (Path(command[0]).parent, parser["Service"]["User"]) == (
-        Path("/opt/controlplane/.venv/bin"),
-        "controlplane",
-    )
+    for name, short in WEB_UNITS.items():
+        (folder / name).write_text(short)
+    if "Socket" in parser:
+        unit = folder / "controlplane-web.socket"
+    else:
+        unit = folder / "unit@.service"
+        command = parser["Service"]["ExecStart"].split()
+        assert (Path(command[0]).parent, parser["Service"]["User"]) == (
+            Path("/opt/controlplane/.venv/bin"),
+            "controlplane",
+        )
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("the unit was parsed, but systemd-analyze is not installed")
-    unit = folder / "unit@.service"
     unit.write_text(text.replace("/opt/controlplane/.venv/bin/", f"{shutil.which('env')} "))
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

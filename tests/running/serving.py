@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -33,9 +34,16 @@ def program(name: str, *packages: str) -> str:
 
 @contextmanager
 def running(
-    command: Sequence[str], *, environ: Mapping[str, str] | None = None, log: Path
+    command: Sequence[str],
+    *,
+    environ: Mapping[str, str] | None = None,
+    log: Path,
+    inherited: Sequence[int] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in the project's folder; ended with SIGTERM, and what it said is in ``log``."""
+    """A process in the project's folder; ended with SIGTERM, and what it said is in ``log``.
+
+    It keeps the ``inherited`` file descriptors.
+    """
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -44,6 +52,7 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
+            pass_fds=inherited,
         )
     try:
         yield process
@@ -58,14 +67,26 @@ def running(
 
 @contextmanager
 def web_server(
-    environment: Mapping[str, str], folder: Path, *options: str, workers: int = 2
+    environment: Mapping[str, str],
+    folder: Path,
+    *options: str,
+    workers: int = 2,
+    listener: socket.socket | None = None,
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """``gunicorn wsgi:app`` with further ``options``, ready, and its port."""
-    port = free_port()
+    """``gunicorn wsgi:app`` with further ``options``, ready, and its port.
+
+    It serves the connections of ``listener`` where there is one, as with a systemd socket.
+    """
+    if listener is None:
+        port, inherited = free_port(), []
+        bind = f"{HOST}:{port}"
+    else:
+        port, inherited = listener.getsockname()[1], [listener.fileno()]
+        bind = f"fd://{listener.fileno()}"
+    command = [sys.executable, "-m", "gunicorn", "wsgi:app", f"--bind={bind}", *options]
     environ = {**environment, "WEB_PROCESSES": str(workers), "PORT": str(port)}
-    command = [sys.executable, "-m", "gunicorn", "wsgi:app", f"--bind={HOST}:{port}", *options]
     log = folder / f"web-{port}.log"
-    with running(command, environ=environ, log=log) as process:
+    with running(command, environ=environ, log=log, inherited=inherited) as process:
         wait_until(lambda: answers(port, "/readyz") == 200 or process.poll() is not None)
         assert process.poll() is None, log.read_text()
         yield port, process
