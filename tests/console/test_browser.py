@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from app.auth import sessions
 from app.core.clock import utcnow
@@ -281,9 +281,9 @@ class TestScripts:
         browser.open("/console/tenants")
 
         browser.page.locator("#more a").click()
-        browser.page.wait_for_function("document.querySelectorAll('#rows tr').length === 52")
 
-        assert browser.page.locator("#more a").count() == 0
+        expect(browser.page.locator("#rows tr")).to_have_count(52)
+        expect(browser.page.locator("#more a")).to_have_count(0)
 
     def test_times_are_the_readers_with_utc_as_the_tool_tip(self, chromium, visit):
         create_tenant()
