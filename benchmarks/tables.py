@@ -58,7 +58,7 @@ INSERT INTO partitions.audit_events_{month} (tenant_id, id, created_at, actor, a
 SELECT p.tenant_id, pg_temp.v7(m.moment, n), m.moment, 'system:idp', 'user.updated', 'user',
     p.id::text, json_build_object('first_name', 'First' || n),
     json_build_object('first_name', 'First' || n + 1, 'updated_at', m.moment), 'request-' || n
-FROM generate_series(0, {rows} - 1) n
+FROM generate_series(0::bigint, {rows} - 1) n
 CROSS JOIN LATERAL (SELECT pg_temp.month(-{month}) + n
     * ((least(now(), pg_temp.month(1 - {month})) - pg_temp.month(-{month})) / {rows}) AS moment) m
 JOIN people p ON p.number = n * 7919 % (SELECT count(*) FROM people);
