@@ -35,7 +35,10 @@ def explain(
     tenant: str | None,
     as_json: bool,
 ) -> None:
-    """Explain whether a person or an API key has PERMISSION, such as users:read."""
+    """Explain whether a person or an API key has a permission.
+
+    PERMISSION is its name, such as users:read.
+    """
     given = {
         "permission": permission,
         "subject": subject,

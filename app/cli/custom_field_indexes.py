@@ -57,9 +57,10 @@ def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
 @json_option
 @with_appcontext
 def check_index(tenant: str | None, field_id: str | None, repair: bool, as_json: bool) -> None:
-    """Compare the search indexes with the data, row by row; exit 1 if an index is wrong.
+    """Compare the search indexes with the data, row by row.
 
-    An index that is being built or deleted is listed but not compared.
+    The exit code is 1 if an index is wrong. An index that is being built or deleted is listed but
+    not compared.
     """
     shown = []
     with progress_bar() as bar:

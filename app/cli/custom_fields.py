@@ -129,7 +129,10 @@ def update(
 @json_option
 @operator
 def archive(field_id: str, as_json: bool) -> None:
-    """Archive a custom field: its values are not checked or searched, but remain stored."""
+    """Archive a custom field.
+
+    Its values are not checked or searched, but remain stored.
+    """
     print_one(service.archive(field_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)
 
 
@@ -138,7 +141,10 @@ def archive(field_id: str, as_json: bool) -> None:
 @click.confirmation_option(prompt="Delete this custom field?", help="Do not ask.")
 @operator
 def delete(field_id: str) -> None:
-    """Delete an archived custom field and its index; stored values remain in the metadata."""
+    """Delete an archived custom field and its index.
+
+    Stored values remain in the metadata.
+    """
     service.delete(field_id, actor=SYSTEM_CLI)
 
 

@@ -60,7 +60,10 @@ def show(event_id: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
 @with_appcontext
 def tail(after: int | None, as_json: bool, **query: Any) -> None:
-    """Print events as they come, from now on or after a position, until Ctrl-C."""
+    """Print events as they come, until Ctrl-C.
+
+    It begins now, or after the position of --after.
+    """
     read, last_position = operator(_read), operator(service.last_position)
     position = str(last_position() if after is None else after)
     while True:

@@ -47,7 +47,10 @@ class ExplanationSchema(FlagExplanationSchema):
 @json_option
 @operator
 def explain(tenant: str, key: str, as_json: bool) -> None:
-    """Show a tenant's flag and what decided its value: preset, override or suspension."""
+    """Show a tenant's flag and what decided its value.
+
+    That is the preset, an override or the suspension.
+    """
     row = find_tenant(tenant)
     found = evaluation.evaluate(row.id, key)
     told = explanation_of(row.id, found, _flag(found, key))
@@ -79,7 +82,10 @@ def list_presets(paging: Paging, as_json: bool) -> None:
 @json_option
 @operator
 def show_preset(name: str, as_json: bool) -> None:
-    """Show the flags of a plan's preset. set-preset accepts the JSON output."""
+    """Show the flags of a plan's preset.
+
+    set-preset accepts the JSON output.
+    """
     found = _preset(name).flags
     if as_json:
         print_json(found)
@@ -94,7 +100,10 @@ def show_preset(name: str, as_json: bool) -> None:
 @json_option
 @operator
 def set_preset(name: str, file: IO[str], force: bool, as_json: bool) -> None:
-    """Create a plan's preset or replace its flags by the JSON list in FILE (- is standard input)."""
+    """Create a plan's preset or replace its flags.
+
+    The flags are the JSON list in FILE (- is standard input).
+    """
     given = {"name": name, "flags": _json(file.read())}
     values = load(PlanPresetCreateSchema, given)
     known = presets.find_preset(name)
@@ -112,7 +121,10 @@ def set_preset(name: str, file: IO[str], force: bool, as_json: bool) -> None:
 @click.confirmation_option(prompt="Delete this plan's preset?", help="Do not ask.")
 @operator
 def delete_preset(name: str) -> None:
-    """Delete the preset of a plan that no tenant, subscription or override uses."""
+    """Delete the preset of a plan that nothing uses.
+
+    No tenant, subscription or override may use it.
+    """
     presets.delete_preset(_preset(name).id, actor=SYSTEM_CLI)
 
 

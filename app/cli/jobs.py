@@ -69,13 +69,19 @@ def scheduler() -> None:
 
 @jobs.command("sequencer")
 def sequencer() -> None:
-    """Give events their positions, until SIGTERM; several sequencers take turns."""
+    """Give events their positions, until SIGTERM.
+
+    Several sequencers take turns.
+    """
     run_sequencer(_logging_app(), stop=_on_signal())
 
 
 @jobs.command("sender")
 def sender() -> None:
-    """Deliver events to webhook endpoints, until SIGTERM; deliveries that have begun are finished."""
+    """Deliver events to webhook endpoints, until SIGTERM.
+
+    Deliveries that have begun are finished.
+    """
     run_sender(_logging_app(), stop=_on_signal())
 
 
@@ -98,7 +104,10 @@ def _logging_app() -> Flask:
 @json_option
 @uses_redis
 def stats(as_json: bool) -> None:
-    """Count the waiting, delayed, running and failed jobs of each queue."""
+    """Count the jobs of each queue.
+
+    They are counted by state: waiting, delayed, running and failed.
+    """
     rows = [{**each._asdict(), "queue": each.name} for each in read_queues(connection()).queues]
     print_rows(rows, ["queue", "waiting", "delayed", "running", "failed"], as_json=as_json)
 

@@ -75,7 +75,7 @@ def create(tenant: str, user: str, role: str, idp_membership_id: str | None, as_
 @json_option
 @operator
 def list_waiting(paging: Paging, as_json: bool) -> None:
-    """List what the identity provider sent whose counterpart has not come.
+    """List what the identity provider sent without its counterpart.
 
     These are memberships without their organization or user, and people without a membership.
     """

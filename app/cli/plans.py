@@ -35,10 +35,11 @@ class _RolledBack(Exception):
 @json_option
 @operator
 def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
-    """Create and change plan presets as FILE says (YAML, - is standard input).
+    """Create and change plan presets as FILE says.
 
-    All is applied in one transaction, or nothing. FILE has the form that flask plans export prints.
-    Presets that it lacks are left as they are; flags that a preset in it lacks are removed.
+    All is applied in one transaction, or nothing. FILE is YAML of the form that flask plans export
+    prints (- is standard input). Presets that it lacks are left as they are; flags that a preset in
+    it lacks are removed.
     """
     wanted = _read(file.read())
     found: list[Difference] = []

@@ -30,7 +30,10 @@ def list_admins(as_json: bool) -> None:
 @json_option
 @operator
 def add(subject: str, as_json: bool) -> None:
-    """Make a subject (`sub` of the identity provider) a platform superadmin."""
+    """Make a subject a platform superadmin.
+
+    SUBJECT is the identity provider's `sub`.
+    """
     admin = service.add(subject, actor=SYSTEM_CLI)
     print_rows(
         [{"subject": admin.subject, "created_at": admin.created_at}], COLUMNS, as_json=as_json
@@ -42,5 +45,8 @@ def add(subject: str, as_json: bool) -> None:
 @click.confirmation_option(prompt="Remove all platform rights of this subject?", help="Do not ask.")
 @operator
 def remove(subject: str) -> None:
-    """Remove a subject's platform rights; it has effect on the next request."""
+    """Remove a subject's platform rights.
+
+    It has effect on the next request.
+    """
     service.remove(subject, actor=SYSTEM_CLI)

@@ -57,9 +57,10 @@ def print_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 @with_appcontext
 @print_errors
 def export_user(user: str, tenant: str | None, output: str) -> None:
-    """Write all stored data about a person in all tenants, as JSON by table.
+    """Write all stored data about a person as JSON, by table.
 
-    USER is an id, an e-mail address or an idp_user_id. The counts go to standard error.
+    The data are those of all tenants. USER is an id, an e-mail address or an idp_user_id. The
+    counts go to standard error.
     """
     of = _tenant(tenant)
     with snapshot() as connection, _bar() as progress:
@@ -73,9 +74,9 @@ def export_user(user: str, tenant: str | None, output: str) -> None:
 @with_appcontext
 @print_errors
 def export_tenant(tenant: str, output: str) -> None:
-    """Write all stored data of a tenant and its people, as JSON by table.
+    """Write all stored data of a tenant and its people as JSON.
 
-    TENANT is a slug or an id. The counts go to standard error.
+    The data are grouped by table. TENANT is a slug or an id. The counts go to standard error.
     """
     of = _tenant(tenant)
     with snapshot() as connection, _bar() as progress:
@@ -95,12 +96,12 @@ def export_tenant(tenant: str, output: str) -> None:
 def erase_user(
     user: str, tenant: str | None, allow_ownerless: bool, yes: bool, as_json: bool
 ) -> None:
-    """Erase a person permanently, in all tables, tenants, the inbox and the audit trail.
+    """Erase a person permanently, in all tables and tenants.
 
-    USER is an id, an e-mail address or an idp_user_id. Anonymous rows and the structure of the
-    audit trail remain. First delete the person at the identity provider. Otherwise its next event
-    about the person stores the data again. Backups are not changed. The files of failed imports
-    are removed, whoever they are about.
+    That includes the inbox and the audit trail. USER is an id, an e-mail address or an
+    idp_user_id. Anonymous rows and the structure of the audit trail remain. First delete the
+    person at the identity provider. Otherwise its next event about the person stores the data
+    again. Backups are not changed. The files of failed imports are removed, whoever they are about.
 
     Addresses are found in encoded texts too. Webhook bodies that are no JSON are removed, whoever
     they are about. Metadata and texts that others have in their own rows are not searched.

@@ -41,7 +41,10 @@ def _named(connection_id: str) -> Iterator[None]:
 @json_option
 @operator
 def list_connections(tenant: str | None, paging: Paging, as_json: bool) -> None:
-    """List the connections of a tenant, or of all tenants, without their tokens."""
+    """List the connections of one tenant or of all tenants.
+
+    Their tokens are not shown.
+    """
     page = service.list_connections(paging, tenant_id=find_tenant(tenant).id if tenant else None)
     print_list(page.items, ScimConnectionSchema(), COLUMNS, as_json=as_json)
 
@@ -51,7 +54,10 @@ def list_connections(tenant: str | None, paging: Paging, as_json: bool) -> None:
 @json_option
 @operator
 def show_log(connection_id: str, as_json: bool) -> None:
-    """Show the last 100 requests of a connection, the newest first, without the values sent."""
+    """Show the last 100 requests of a connection, newest first.
+
+    The values sent are not shown.
+    """
     with _named(connection_id):
         found = service.list_requests(connection_id)
     print_list(found, ScimRequestSchema(), REQUEST_COLUMNS, as_json=as_json)

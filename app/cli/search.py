@@ -49,9 +49,10 @@ search = SearchGroup(
 def find(
     query: tuple[str, ...], types: str | None, tenant: str | None, limit: int, as_json: bool
 ) -> None:
-    """Find by the beginnings of words of a name, slug or e-mail address, or of an id.
+    """Find by the beginnings of words, or of an id.
 
-    The word "for" may be left out: flask search ada lovelace.
+    The words are those of a name, slug or e-mail address. The word "for" may be left out: flask
+    search ada lovelace.
     """
     wanted = load(SearchQuerySchema, {"q": " ".join(query), "types": types, "limit": limit})
     results = service.search(

@@ -89,7 +89,10 @@ def create(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
 def update(
     subscription_id: str, fields: tuple[str, ...], source_timestamp: str | None, as_json: bool
 ) -> None:
-    """Change fields, such as --set bp_status=active; the tenant's plan follows."""
+    """Change fields, such as --set bp_status=active.
+
+    The tenant's plan follows.
+    """
     values = load(SubscriptionUpdateSchema, assignments(fields))
     source = load(SourceHeadersSchema, {"X-Source-Timestamp": source_timestamp})
     updated = service.update_subscription(subscription_id, values, **source, actor=SYSTEM_CLI)
@@ -134,10 +137,10 @@ def _tenant_ids(named: str | None) -> Sequence[UUID]:
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @json_option
 def reconcile(tenant: str | None, as_json: bool) -> None:
-    """Classify every subscription's state and set every tenant's plan again.
+    """Classify all subscriptions and set all tenants' plans again.
 
-    Run it after an upgrade with new states, or after a change of DEFAULT_PLAN. Each tenant has its
-    own transaction.
+    A subscription is classified by its state. Run it after an upgrade with new states, or after a
+    change of DEFAULT_PLAN. Each tenant has its own transaction.
     """
     tenant_ids = _tenant_ids(tenant)
     changed = 0

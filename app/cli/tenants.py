@@ -111,7 +111,10 @@ def show_meta_data(tenant: str, as_json: bool) -> None:
 @json_option
 @operator
 def patch_meta_data(tenant: str, patch: str, as_json: bool) -> None:
-    """Merge-patch a tenant's metadata (RFC 7396): null removes a key."""
+    """Merge-patch a tenant's metadata: null removes a key.
+
+    JSON is a merge patch (RFC 7396).
+    """
     body = load(TenantMetaDataPatchSchema, {"patches": from_json(patch)})
     row = service.patch_meta_data(find_tenant(tenant).id, body["patches"], actor=SYSTEM_CLI)
     print_one(row, META_DATA_SHAPE, as_json=as_json)
@@ -123,7 +126,7 @@ def patch_meta_data(tenant: str, patch: str, as_json: bool) -> None:
 @json_option
 @operator
 def suspend(tenant: str, as_json: bool) -> None:
-    """Suspend a tenant: the next request with its credentials is refused."""
+    """Suspend a tenant. The next request with its credentials is refused."""
     row = service.set_active(find_tenant(tenant).id, False, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 
@@ -145,9 +148,10 @@ def activate(tenant: str, as_json: bool) -> None:
 @json_option
 @operator
 def delete(slug: str, at_once: bool, yes: bool, as_json: bool) -> None:
-    """Delete a suspended tenant with all its data, after TENANT_GRACE_DAYS.
+    """Delete a suspended tenant with all its data.
 
-    Until then it can be restored. First run: flask tenants export SLUG.
+    It is deleted after TENANT_GRACE_DAYS. Until then it can be restored. First run: flask tenants
+    export SLUG.
     """
     tenant = find_tenant(slug)
     if not yes:
@@ -162,7 +166,7 @@ def delete(slug: str, at_once: bool, yes: bool, as_json: bool) -> None:
 @json_option
 @operator
 def restore(tenant: str, as_json: bool) -> None:
-    """Withdraw the request to delete a tenant; it stays suspended."""
+    """Withdraw the deletion of a tenant; it stays suspended."""
     row = deletion.restore(find_tenant(tenant).id, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 
@@ -171,7 +175,7 @@ def restore(tenant: str, as_json: bool) -> None:
 @json_option
 @operator
 def list_deletions(as_json: bool) -> None:
-    """List the tenants that will be deleted, in the order of their dates."""
+    """List the tenants that will be deleted, by their dates."""
     print_list(deletion.list_deletions(), DELETION, DELETION_COLUMNS, as_json=as_json)
 
 
@@ -179,7 +183,7 @@ def list_deletions(as_json: bool) -> None:
 @click.argument("idp_org_id")
 @operator
 def free_idp_org_id(idp_org_id: str) -> None:
-    """Let a tenant have the idp_org_id of a deleted tenant again."""
+    """Let a tenant have the idp_org_id of a deleted one again."""
     deletion.free_idp_org_id(idp_org_id, actor=SYSTEM_CLI)
 
 
@@ -193,7 +197,10 @@ def plan() -> None:
 @json_option
 @operator
 def show_plan(tenant: str, as_json: bool) -> None:
-    """Show a tenant's plan, what decides it, and why not the other candidates."""
+    """Show a tenant's plan and what decides it.
+
+    Each other candidate is shown with the reason why it does not decide.
+    """
     _print_plan(find_tenant(tenant), as_json=as_json)
 
 
@@ -207,7 +214,10 @@ def show_plan(tenant: str, as_json: bool) -> None:
 def set_plan(
     tenant: str, plan_name: str, until: str | None, reason: str | None, as_json: bool
 ) -> None:
-    """Assign PLAN to a tenant, before every subscription; again to change or extend it."""
+    """Assign PLAN to a tenant, before every subscription.
+
+    Run it again to change or extend the assignment.
+    """
     row = find_tenant(tenant)
     given = {"plan_name": plan_name, "until": until}
     if reason is not None:
@@ -223,7 +233,10 @@ def set_plan(
 @json_option
 @operator
 def clear_plan(tenant: str, as_json: bool) -> None:
-    """Delete a tenant's assigned plan; its subscription or the default plan decides again."""
+    """Delete a tenant's assigned plan.
+
+    The tenant's subscription or the default plan decides again.
+    """
     row = find_tenant(tenant)
     try:
         plan_assignments.withdraw(row.id, actor=SYSTEM_CLI)

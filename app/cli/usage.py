@@ -32,7 +32,7 @@ SHAPE = UsageSchema()
 @json_option
 @operator
 def show(tenant: str, feature: str | None, limit: int, as_json: bool) -> None:
-    """Show a tenant's current and past periods, by limit, the newest first."""
+    """Show a tenant's current and past periods by limit, newest first."""
     page = service.list_usage(find_tenant(tenant).id, feature=feature, limit=limit)
     print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
 

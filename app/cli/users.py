@@ -102,7 +102,7 @@ def update(user: str, tenant: str | None, fields: tuple[str, ...], as_json: bool
 @json_option
 @operator
 def deactivate(user: str, tenant: str | None, as_json: bool) -> None:
-    """Deactivate a user: the next request with the user's token is refused."""
+    """Deactivate a user. The next request with the user's token is refused."""
     row = service.update(find_user(user, tenant).id, {"is_active": False}, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 
@@ -125,9 +125,10 @@ def activate(user: str, tenant: str | None, as_json: bool) -> None:
 @json_option
 @operator
 def delete(user: str, tenant: str | None, as_json: bool) -> None:
-    """Erase one user of one tenant in the background, as DELETE /v1/users/{id} does.
+    """Erase one user of one tenant in the background.
 
-    What the platform stores about the person is erased too, unless they are in another tenant.
+    DELETE /v1/users/{id} does the same. What the platform stores about the person is erased too,
+    unless they are in another tenant.
     """
     row = erasure.request(find_user(user, tenant).id, actor=SYSTEM_CLI)
     print_one(row, UserErasureSchema(), as_json=as_json)
@@ -140,7 +141,10 @@ def delete(user: str, tenant: str | None, as_json: bool) -> None:
 @json_option
 @operator
 def patch_meta_data(user: str, patch: str, tenant: str | None, as_json: bool) -> None:
-    """Merge-patch a user's metadata (RFC 7396): null removes a key."""
+    """Merge-patch a user's metadata: null removes a key.
+
+    JSON is a merge patch (RFC 7396).
+    """
     body = load(UserMetaDataPatchSchema, {"patches": from_json(patch)})
     row = service.patch_meta_data(find_user(user, tenant).id, body["patches"], actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)

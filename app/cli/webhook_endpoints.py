@@ -70,7 +70,10 @@ def create(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Create an endpoint and show its secret, which no other command shows."""
+    """Create an endpoint and show its secret.
+
+    No other command shows it.
+    """
     values = {**given, "types": list(types) or ["*"], "headers": assignments(headers) or None}
     created = service.create(
         **load(WebhookEndpointCreateSchema, values),
@@ -137,7 +140,10 @@ def delete(endpoint_id: str, as_json: bool) -> None:
 @json_option
 @operator
 def rotate(endpoint_id: str, as_json: bool) -> None:
-    """Replace the secret and show the new one; the old one also signs for 24 hours."""
+    """Replace the secret and show the new one.
+
+    The old one also signs for 24 hours.
+    """
     rotated = service.rotate(endpoint_id, actor=SYSTEM_CLI)
     print_one(service.with_secret(*rotated), WebhookEndpointSecretSchema(), as_json=as_json)
 
@@ -194,7 +200,10 @@ def resend(delivery_id: str, as_json: bool) -> None:
 @json_option
 @operator
 def recover(endpoint_id: str, since: datetime, as_json: bool) -> None:
-    """Deliver what an endpoint has missed; repeat it while is_complete is false."""
+    """Deliver what an endpoint has missed.
+
+    Repeat it while is_complete is false.
+    """
     found = deliveries.recover(endpoint_id, since.replace(tzinfo=UTC), actor=SYSTEM_CLI)
     print_rows([found._asdict()], list(found._fields), as_json=as_json)
 
@@ -210,7 +219,10 @@ def new_key(as_json: bool) -> None:
 @json_option
 @operator
 def reencrypt(as_json: bool) -> None:
-    """Encrypt all secrets with the first key of SECRETS_KEY, after which others can be removed."""
+    """Encrypt all secrets with the first key of SECRETS_KEY.
+
+    After that the other keys can be removed.
+    """
     try:
         count = service.reencrypt()
     except Undecryptable as fault:

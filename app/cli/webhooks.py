@@ -133,10 +133,11 @@ def send_test(
     clean: bool,
     as_json: bool,
 ) -> None:
-    """Sign an event as a provider would and post it to the running service.
+    """Sign an event as a provider would and post it.
 
-    PRESET is standard_webhooks, svix, clerk, stytch, resend, workos, stripe, github, logto,
-    sendgrid, mailgun, ses, postmark, auth0, auth0_basic or auth0_header.
+    It is posted to the running service. PRESET is standard_webhooks, svix, clerk, stytch, resend,
+    workos, stripe, github, logto, sendgrid, mailgun, ses, postmark, auth0, auth0_basic or
+    auth0_header.
 
     The harmless event of an identity provider creates a tenant named Sample, whose idp_org_id
     begins with sample_. With --clean nothing is sent: these tenants are deleted at once, with the

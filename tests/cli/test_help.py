@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 import pytest
@@ -41,6 +41,14 @@ def named(command: click.Command) -> Iterator[tuple[str, click.Command]]:
         yield from ((f"{command.name} {words}", found) for words, found in named(one))
 
 
+def groups(commands: Iterable[click.Command], *above: str) -> Iterator[tuple[str, ...]]:
+    """The words of every group among the commands and below them."""
+    for one in commands:
+        if isinstance(one, click.Group):
+            yield (*above, one.name)
+            yield from groups(one.commands.values(), *above, one.name)
+
+
 def options(command: click.Command) -> set[str]:
     return {name for parameter in command.params for name in parameter.opts}
 
@@ -52,10 +60,15 @@ class TestEveryCommand:
 
         assert silent == []
 
-    def test_has_a_line_in_the_list_that_is_not_cut(self, app):
-        listed = app.test_cli_runner().invoke(args=["--help"]).stdout.partition("Commands:")[2]
+    @pytest.mark.parametrize(
+        "words", [(), *groups(TOP)], ids=lambda words: " ".join(words) or "all"
+    )
+    def test_has_a_summary_that_is_not_cut(self, app, words):
+        ended = app.test_cli_runner().invoke(args=[*words, "--help"], env={"COLUMNS": "80"})
 
-        assert [line for line in listed.splitlines() if line.endswith("...")] == []
+        listed = ended.stdout.partition("Commands:")[2].splitlines()
+        assert len(listed) > 1
+        assert [line for line in listed if line.endswith("...")] == []
 
     @pytest.mark.parametrize("words", sorted(commands()))
     def test_has_a_help_page_that_fits_a_terminal(self, app, words):
