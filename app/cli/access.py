@@ -39,6 +39,10 @@ def explain(
 
     PERMISSION is its name, such as users:read.
     """
+    if [subject, user, key_id].count(None) != 2:
+        raise click.UsageError("Give exactly one of --subject, --user and --key.")
+    if org_id is not None and tenant is not None:
+        raise click.UsageError("Give either --org-id or --tenant.")
     given = {
         "permission": permission,
         "subject": subject,

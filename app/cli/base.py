@@ -21,7 +21,7 @@ from rich.text import Text
 
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, transaction
-from app.core.errors import AppError, Entry, Invalid, NotFound, first_line
+from app.core.errors import AppError, Entry, Invalid, Location, NotFound, first_line
 from app.core.json_text import dumps_text, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,7 +56,8 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(*args, **kwargs)
         except Invalid as refusal:
-            faults = [f"{fault['loc'][-1]}: {reason(fault)}" for fault in refusal.errors]
+            # The first part of ``loc`` is that of the request, such as ``body``.
+            faults = [f"{written(fault['loc'][1:])}: {reason(fault)}" for fault in refusal.errors]
             raise click.ClickException("; ".join(faults)) from None
         except NotFound as refusal:
             raise click.ClickException(_missing_row(refusal)) from None
@@ -75,6 +76,21 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 def reason(fault: Entry) -> str:
     """What is wrong with a value, for people: without the words that FastAPI's clients expect."""
     return str(fault["msg"]).removeprefix("Value error, ")
+
+
+def written(loc: Location) -> str:
+    """The place of a fault in the words of the command: ``--email``, or ``JSON.team``.
+
+    A parameter of the command whose ``name`` is the API's replaces it; other names stay as they
+    are, such as those of ``--set``.
+    """
+    field, *inner = map(str, loc)
+    for parameter in click.get_current_context().command.params:
+        if parameter.name == field:
+            is_option = isinstance(parameter, click.Option)
+            field = parameter.opts[0] if is_option else parameter.human_readable_name
+            break
+    return ".".join([field, *inner])
 
 
 def _missing_row(refusal: NotFound) -> str:
@@ -138,5 +154,5 @@ def printable(text: str) -> str:
 
 __all__ = [
     "AppGroup", "F", "json_option", "one_line_errors", "operator", "print_json",
-    "print_rows", "printable", "progress_bar", "reason",
+    "print_rows", "printable", "progress_bar", "reason", "written",
 ]  # fmt: skip

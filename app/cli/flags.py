@@ -95,16 +95,16 @@ def show_preset(name: str, as_json: bool) -> None:
 
 @flags.command("set-preset")
 @click.argument("name")
-@click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.argument("flags", metavar="FILE", type=click.File("r", encoding="utf-8"))
 @click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
 @json_option
 @operator
-def set_preset(name: str, file: IO[str], force: bool, as_json: bool) -> None:
+def set_preset(name: str, flags: IO[str], force: bool, as_json: bool) -> None:
     """Create a plan's preset or replace its flags.
 
     The flags are the JSON list in FILE (- is standard input).
     """
-    given = {"name": name, "flags": _json(file.read())}
+    given = {"name": name, "flags": _json(flags.read())}
     values = load(PlanPresetCreateSchema, given)
     known = presets.find_preset(name)
     if known is None:
@@ -142,8 +142,8 @@ def list_overrides(tenant: str | None, paging: Paging, as_json: bool) -> None:
 
 @flags.command("override")
 @click.argument("tenant")
-@click.argument("key")
-@click.argument("value", metavar="JSON")
+@click.argument("flag_key", metavar="KEY")
+@click.argument("flag_value", metavar="JSON")
 @click.option("--expires-at", help="From then on the preset's value applies again (RFC 3339).")
 @click.option(
     "--carry-over/--no-carry-over",
@@ -154,20 +154,20 @@ def list_overrides(tenant: str | None, paging: Paging, as_json: bool) -> None:
 @operator
 def set_override(
     tenant: str,
-    key: str,
-    value: str,
+    flag_key: str,
+    flag_value: str,
     expires_at: str | None,
     carry_over: bool | None,
     as_json: bool,
 ) -> None:
     """Give a tenant its own value of a flag of its plan. A string needs quotes: '"dark"'."""
     row = find_tenant(tenant)
-    given = {"flag_value": _json(value)} | ({"expires_at": expires_at} if expires_at else {})
+    given = {"flag_value": _json(flag_value)} | ({"expires_at": expires_at} if expires_at else {})
     if carry_over is not None:
         given["carry_over"] = carry_over
-    known = _flag(evaluation.evaluate(row.id, key), key).override_id
+    known = _flag(evaluation.evaluate(row.id, flag_key), flag_key).override_id
     if known is None:
-        values = checked(OverrideCreateSchema, {"flag_key": key, **given})
+        values = checked(OverrideCreateSchema, {"flag_key": flag_key, **given})
         override = overrides.create_override(row.id, **values, actor=SYSTEM_CLI)
     else:
         values = {"expires_at": None, **checked(OverrideUpdateSchema, given)}

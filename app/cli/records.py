@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from app.cli.base import print_json, print_rows, reason
+from app.cli.base import print_json, print_rows, reason, written
 from app.core.db.pages import ListOrder, Paging
 from app.core.errors import Invalid
 from app.core.validation.schemas import Schema
@@ -61,9 +61,7 @@ def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         values: dict[str, Any] = schema().load(dict(given))
     except Invalid as refusal:
-        faults = [
-            f"{'.'.join(map(str, entry['loc']))}: {reason(entry)}" for entry in refusal.errors
-        ]
+        faults = [f"{written(entry['loc'])}: {reason(entry)}" for entry in refusal.errors]
         raise click.UsageError("; ".join(faults)) from None
     errors = list(schema().rules(values))
     if errors:

@@ -34,7 +34,7 @@ search = SearchGroup(
 
 
 @search.command(FIND)
-@click.argument("query", nargs=-1, required=True)
+@click.argument("q", metavar="QUERY...", nargs=-1, required=True)
 @click.option("--types", help=f"Only these, separated by commas: {', '.join(EntityType)}.")
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @click.option(
@@ -47,14 +47,14 @@ search = SearchGroup(
 @json_option
 @operator
 def find(
-    query: tuple[str, ...], types: str | None, tenant: str | None, limit: int, as_json: bool
+    q: tuple[str, ...], types: str | None, tenant: str | None, limit: int, as_json: bool
 ) -> None:
     """Find by the beginnings of words, or of an id.
 
     The words are those of a name, slug or e-mail address. The word "for" may be left out: flask
     search ada lovelace.
     """
-    wanted = load(SearchQuerySchema, {"q": " ".join(query), "types": types, "limit": limit})
+    wanted = load(SearchQuerySchema, {"q": " ".join(q), "types": types, "limit": limit})
     results = service.search(
         wanted["q"],
         entity_types=wanted.get("types", tuple(EntityType)),

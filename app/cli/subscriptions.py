@@ -16,10 +16,11 @@ from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.pages import Paging
 from app.core.db.transactions import transaction
+from app.core.validation.fields import AwareDateTime
+from app.core.validation.schemas import Schema
 from app.subscriptions import plans, service
 from app.subscriptions.models import Subscription
 from app.subscriptions.schemas import (
-    SourceHeadersSchema,
     SubscriptionCancelSchema,
     SubscriptionCreateSchema,
     SubscriptionSchema,
@@ -31,6 +32,12 @@ COLUMNS = ("id", "bp_subscription_id", "bp_status", "plan_name", "start_date", "
 
 subscriptions = AppGroup("subscriptions", help="List, create, change and cancel subscriptions.")
 SHAPE = SubscriptionSchema()
+
+
+class SourceSchema(Schema):
+    """The header of the API, as an option."""
+
+    source_timestamp = AwareDateTime()
 
 
 @subscriptions.command("list")
@@ -94,7 +101,7 @@ def update(
     The tenant's plan follows.
     """
     values = load(SubscriptionUpdateSchema, assignments(fields))
-    source = load(SourceHeadersSchema, {"X-Source-Timestamp": source_timestamp})
+    source = load(SourceSchema, {"source_timestamp": source_timestamp})
     updated = service.update_subscription(subscription_id, values, **source, actor=SYSTEM_CLI)
     if not updated.is_applied:
         click.echo("Ignored: a newer update has been applied.", err=True)

@@ -107,15 +107,15 @@ def show_meta_data(tenant: str, as_json: bool) -> None:
 
 @tenants.command("patch-meta-data")
 @click.argument("tenant")
-@click.argument("patch", metavar="JSON")
+@click.argument("patches", metavar="JSON")
 @json_option
 @operator
-def patch_meta_data(tenant: str, patch: str, as_json: bool) -> None:
+def patch_meta_data(tenant: str, patches: str, as_json: bool) -> None:
     """Merge-patch a tenant's metadata: null removes a key.
 
     JSON is a merge patch (RFC 7396).
     """
-    body = load(TenantMetaDataPatchSchema, {"patches": from_json(patch)})
+    body = load(TenantMetaDataPatchSchema, {"patches": from_json(patches)})
     row = service.patch_meta_data(find_tenant(tenant).id, body["patches"], actor=SYSTEM_CLI)
     print_one(row, META_DATA_SHAPE, as_json=as_json)
 

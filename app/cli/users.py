@@ -136,15 +136,15 @@ def delete(user: str, tenant: str | None, as_json: bool) -> None:
 
 @users.command("patch-meta-data")
 @click.argument("user")
-@click.argument("patch", metavar="JSON")
+@click.argument("patches", metavar="JSON")
 @tenant_option
 @json_option
 @operator
-def patch_meta_data(user: str, patch: str, tenant: str | None, as_json: bool) -> None:
+def patch_meta_data(user: str, patches: str, tenant: str | None, as_json: bool) -> None:
     """Merge-patch a user's metadata: null removes a key.
 
     JSON is a merge patch (RFC 7396).
     """
-    body = load(UserMetaDataPatchSchema, {"patches": from_json(patch)})
+    body = load(UserMetaDataPatchSchema, {"patches": from_json(patches)})
     row = service.patch_meta_data(find_user(user, tenant).id, body["patches"], actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)

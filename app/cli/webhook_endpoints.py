@@ -150,12 +150,12 @@ def rotate(endpoint_id: str, as_json: bool) -> None:
 
 @webhook_endpoints.command("test")
 @click.argument("endpoint_id")
-@click.option("--type", "event_type", default="tenant.updated", show_default=True, help="Its type.")
+@click.option("--type", default="tenant.updated", show_default=True, help="Its type.")
 @json_option
 @operator
-def send_test(endpoint_id: str, event_type: str, as_json: bool) -> None:
+def send_test(endpoint_id: str, as_json: bool, **given: str) -> None:
     """Send an example event; `deliveries` tells what came of it."""
-    load(TestEventSchema, {"type": event_type})
+    event_type = load(TestEventSchema, given)["type"]
     example = current_app.extensions["api"].webhook_example(event_type)
     delivery = deliveries.send_test(endpoint_id, event_type, example, actor=SYSTEM_CLI)
     print_one(delivery, WebhookDeliverySchema(), as_json=as_json)

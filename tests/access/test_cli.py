@@ -42,5 +42,7 @@ class TestExplain:
 
     def test_refuses_an_unclear_question(self, app):
         assert "exactly one" in run(app, "users:read").stderr
-        assert "key_id" in run(app, "users:read", "--key", "x").stderr
+        assert "--key: " in run(app, "users:read", "--key", "x").stderr
+        both = ("--org-id", "o", "--tenant", "t")
+        assert "either" in run(app, "users:read", "--subject", "s", *both).stderr
         assert run(app, "users:eat").exit_code == 2

@@ -78,7 +78,7 @@ class TestSubscriptionsCommands:
         wrong = run("cancel", "x", "--canceled-at", "yesterday", ok=False)
 
         assert "There is no subscription 0198a8f0-0000-7000-8000-000000000000." in unknown.stderr
-        assert "canceled_at: " in wrong.stderr
+        assert "--canceled-at: " in wrong.stderr
 
     def test_reconciles_plans_and_classes(self, run):
         stray, tenant = create_tenant(plan_name="gone"), create_tenant(plan_name="gone")

@@ -73,7 +73,7 @@ class TestTenants:
         for words, said in (
             (["show", "nobody"], "There is no tenant nobody."),
             (["create", "--idp-org-id", "o", "--name", "n", "--slug", "taken"], "slug is taken"),
-            (["create", "--idp-org-id", "", "--name", "n"], "idp_org_id: String should have"),
+            (["create", "--idp-org-id", "", "--name", "n"], "--idp-org-id: String should have"),
             (["update", "taken", "--set", "plan_name=gold"], "plan_name: Extra inputs"),
             (["update", "taken", "--set", "name"], "write FIELD=VALUE"),
         ):

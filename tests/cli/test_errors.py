@@ -1,0 +1,41 @@
+"""An error names what its user has written: the option, the argument, or a field of ``--set``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories import create_tenant
+
+ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (["access", "explain", "users:read", "--key", "x"], "--key"),
+        (["audit", "list", "--before", "x"], "--before"),
+        (["custom-fields", "create", "--tenant", "acme", "--field-key", "", "--label", "l",
+          "--field-type", "text"], "--field-key"),
+        (["events", "list", "--types", "x"], "--types"),
+        (["events", "list", "--after", str(2**63)], "--after"),
+        (["platform-admins", "add", ""], "SUBJECT"),
+        (["search", ""], "QUERY..."),
+        (["subscriptions", "update", ID, "--source-timestamp", "x"], "--source-timestamp"),
+        (["tenants", "plan", "set", "acme", "free", "--until", "x"], "--until"),
+        (["tenants", "update", "acme", "--set", "name="], "name"),
+        (["usage", "set", "acme", "seats", "x", "--reason", "r"], "USED"),
+        (["usage", "reset", "acme", "seats"], "FEATURE"),
+        (["users", "patch-meta-data", "x", "[]"], "JSON"),
+        (["webhook-endpoints", "create", "x"], "URL"),
+        (["webhook-endpoints", "create", "https://a.example", "--type", "x"], "--type.0"),
+        (["webhook-endpoints", "test", ID, "--type", "x"], "--type"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else value,
+)  # fmt: skip
+def test_names_what_was_written(app, words, place):
+    create_tenant(slug="acme")
+
+    ended = app.test_cli_runner().invoke(args=words)
+
+    assert ended.exit_code in (1, 2)
+    assert f"Error: {place}: " in ended.stderr
