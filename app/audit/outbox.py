@@ -105,6 +105,11 @@ INTERNAL = {
 }
 """An action that is no event -> the reason."""
 
+ACTIONS = frozenset({*EVENT_TYPES, *INTERNAL})
+
+TARGET_TYPES = sorted({action.partition(".")[0] for action in ACTIONS} - {"trial"})
+"""What is changed: the first word of an action. A trial is changed with its tenant."""
+
 CHANNEL = "events:outbox"  # of Redis; a message says that the outbox has new rows
 PAUSE = 0.05  # seconds between two messages of one process
 IS_NOTIFIED = "sequencer_is_notified"

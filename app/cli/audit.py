@@ -12,6 +12,7 @@ from uuid import UUID
 import click
 
 from app.audit import history, service
+from app.audit.outbox import ACTIONS, TARGET_TYPES
 from app.audit.schemas import AuditEventSchema, AuditQuerySchema, HistoryEntrySchema
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows, printable
 from app.cli.lookup import find_tenant
@@ -29,49 +30,57 @@ INTERVAL = 1.0  # seconds between two readings
 
 audit = AppGroup("audit", help="Show who changed what, and follow the changes.")
 tenant_option = click.option("--tenant", help="Only of this tenant (slug or id).")
-action_option = click.option("--action", help="Only this action, such as user.updated.")
+action_option = click.option(
+    "--action",
+    type=click.Choice(sorted(ACTIONS)),
+    metavar="ACTION",
+    help="Only this action, such as user.updated.",
+)
 
 
 @audit.command("list")
 @tenant_option
-@click.option("--target-type", help="Only of this type, such as user.")
+@click.option(
+    "--target-type",
+    type=click.Choice(TARGET_TYPES),
+    metavar="TYPE",
+    help=f"Only of this type: {', '.join(TARGET_TYPES)}.",
+)
 @click.option("--target-id", help="Only of this row.")
 @click.option("--actor", help="Only by this actor: a user's id, platform:…, key:… or system:….")
 @action_option
-@click.option("--after", help="Only at this time or later (RFC 3339).")
-@click.option("--before", help="Only before this time (RFC 3339).")
+@click.option("--after", "created_after", help="Only at this time or later (RFC 3339).")
+@click.option("--before", "created_before", help="Only before this time (RFC 3339).")
 @paging_options(ListOrder.NEWEST_FIRST)
 @json_option
 @operator
 def list_events(
     tenant: str | None,
-    after: str | None,
-    before: str | None,
+    created_after: str | None,
+    created_before: str | None,
     paging: Paging,
     as_json: bool,
-    **given: str | None,
+    **equal: str | None,
 ) -> None:
     """List changes."""
-    times = load(AuditQuerySchema, {"created_after": after, "created_before": before})["paging"]
+    given = {"created_after": created_after, "created_before": created_before}
+    times = load(AuditQuerySchema, given)["paging"]
     page = service.list_events(
         replace(paging, created_after=times.created_after, created_before=times.created_before),
         tenant_id=find_tenant(tenant).id if tenant else None,
-        filters=_given(given),
+        filters=_given(equal),
     )
     _print(page, AuditEventSchema(), COLUMNS, as_json=as_json)
 
 
-@audit.command("history")
-@click.argument("target_type", metavar="TYPE")
+@audit.command("history", epilog=f"TYPE is one of {', '.join(TARGET_TYPES)}.")
+@click.argument("target_type", type=click.Choice(TARGET_TYPES), metavar="TYPE")
 @click.argument("row_id", metavar="ID")
 @paging_options(ListOrder.NEWEST_FIRST)
 @json_option
 @operator
 def show_history(target_type: str, row_id: str, paging: Paging, as_json: bool) -> None:
-    """List the changes of one row, also after its deletion.
-
-    TYPE is tenant, user, membership, subscription, plan_preset, override, custom_field or api_key.
-    """
+    """List the changes of one row, also after its deletion."""
     page = history.list_history(target_type, row_id, paging)
     if not page.items:
         raise click.ClickException(f"No change of {target_type} {row_id} is recorded.")

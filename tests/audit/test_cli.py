@@ -47,7 +47,16 @@ class TestList:
         assert "system:3" in run("list").stdout
 
     def test_refuses_what_is_no_time(self, run):
-        assert "created_after" in run("list", "--after", "yesterday", ok=False).stderr
+        assert "Error: --after: " in run("list", "--after", "yesterday", ok=False).stderr
+
+    @pytest.mark.parametrize(
+        ("option", "known"), [("--target-type", "'user'"), ("--action", "'user.updated'")]
+    )
+    def test_names_what_can_be_asked_for(self, run, option, known):
+        refused = run("list", option, "nothing", ok=False)
+
+        assert refused.exit_code == 2
+        assert known in refused.stderr
 
 
 class TestHistory:
@@ -70,6 +79,9 @@ class TestHistory:
         unknown = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
 
         assert "No change" in run("history", "user", unknown, ok=False).stderr
+
+    def test_names_the_known_types(self, run):
+        assert "'user'" in run("history", "usr", "x", ok=False).stderr
 
 
 class TestTail:
