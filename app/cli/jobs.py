@@ -56,7 +56,7 @@ def worker(queues: tuple[str, ...], burst: bool) -> None:
     chosen = [Queue(name) for name in queues] or list(Queue)
     for known in JOBS.values():
         if known.every and known.queue in chosen:
-            known.push()
+            known.push_periodically()
     app = _logging_app()
     make_worker(app, chosen).work(burst=burst, with_scheduler=True, logging_level="WARNING")
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
-from app.core.jobs.queues import JOBS, Queue
+from app.core.jobs import queues
+from app.core.jobs.queues import JOBS, Queue, connection, queue_named
+from app.core.jobs.scheduler import run_scheduler
 
 BUILD = "app.custom_fields.jobs.sync_search_index"
 
@@ -37,6 +40,17 @@ class TestStats:
 
         assert worked.exit_code == 0
         assert {row["queue"]: row["failed"] for row in rows}["indexes"] == 1
+
+
+class TestPeriodicJobs:
+    def test_are_queued_once_by_processes_that_start_together(self, app, monkeypatch):
+        monkeypatch.setattr(queues, "PAUSE", 3600)  # however slow this machine is
+        for _ in range(2):
+            run_scheduler(app, stop=iter([False, True]).__next__)
+
+        with app.app_context():
+            waiting = {name: queue_named(name, connection()).count for name in Queue}
+        assert waiting == Counter(job.queue for job in JOBS.values() if job.every)
 
 
 class TestList:

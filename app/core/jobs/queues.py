@@ -27,6 +27,8 @@ from app.core.redis_clients import request_client
 
 log = logging.getLogger(__name__)
 
+PAUSE = 5  # seconds, fewer than the shortest period
+
 
 class Queue(StrEnum):
     """All queues, in the order in which a worker serves them."""
@@ -64,6 +66,19 @@ class Job:
             transactions.on_commit(lambda: _push(self, ids, delay, meta))
         else:
             _push(self, ids, delay, meta)
+
+    def push_periodically(self) -> None:
+        """Queue the job unless another process has done so within :data:`PAUSE` seconds.
+
+        So workers and schedulers that start together queue each periodic job once.
+        """
+        try:
+            is_first = connection().set(f"jobs:pushed:{self.name}", b"1", nx=True, ex=PAUSE)
+        except RedisError as fault:
+            log.warning("job_push_failed", extra={"job": self.name, "reason": str(fault)})
+            return
+        if is_first:
+            self.push()
 
 
 JOBS: dict[str, Job] = {}

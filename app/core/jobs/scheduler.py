@@ -22,7 +22,7 @@ def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
         with app.app_context():
             queued = [name for name, moment in due.items() if moment <= now]
             for name in queued:
-                JOBS[name].push()
+                JOBS[name].push_periodically()
                 due[name] = now + (JOBS[name].every or 0)
             if queued:
                 note_scheduler_run(connection())
