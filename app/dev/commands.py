@@ -18,21 +18,18 @@ from app.cli.tokens import require_signing_key
 from app.console.sign_in import LINK, link_url
 from app.core.db.transactions import transaction
 from app.dev.demo.seed import DATA, seed_demo
+from app.dev.engines.instance import Instance
 from app.dev.engines.sharing import exit_on
-from app.dev.processes import address, check_port, serve
+from app.dev.processes import DEFAULT_PORT, address, check_port, last_port, serve
 from app.extensions import db
 
-port_option = click.option(
-    "--port",
-    default=8000,
-    show_default=True,
-    type=click.IntRange(1, 65535),
-    help="The port of `flask dev`.",
-)
+PORT = click.IntRange(1, 65535)
 
 
 @click.command("dev")
-@port_option
+@click.option(
+    "--port", default=DEFAULT_PORT, show_default=True, type=PORT, help="The port to listen on."
+)
 @click.option("--quiet", is_flag=True, help="Print only faults; the rest is in logs/service.log.")
 @pass_script_info
 @with_appcontext
@@ -73,7 +70,7 @@ def welcome(port: int, link: str, *, seconds: float) -> str:
         "": f"another link: {_link_command(port)}",
         "API": f"{url}/v1",
         "Documentation": f"{url}/docs",
-        "Tokens": f'eval "$({_with_port("flask seed --env", port)})" in another terminal',
+        "Tokens": 'eval "$(flask seed --env)" in another terminal',
         "First request": 'curl -s "$API/v1/users" -H "Authorization: Bearer $OWNER_TOKEN"',
         "Stop": "Ctrl-C",
     }
@@ -82,19 +79,20 @@ def welcome(port: int, link: str, *, seconds: float) -> str:
 
 def _link_command(port: int) -> str:
     command = "flask console link --superadmin"
-    return command if port == 8000 else f"PUBLIC_URL={address(port)} {command}"
-
-
-def _with_port(command: str, port: int) -> str:
-    return command if port == 8000 else f"{command} --port {port}"
+    return command if port == DEFAULT_PORT else f"PUBLIC_URL={address(port)} {command}"
 
 
 @click.command("seed")
 @json_option
 @click.option("--env", "as_env", is_flag=True, help="Print `export` lines, for eval in a shell.")
-@port_option
+@click.option(
+    "--port",
+    type=PORT,
+    show_default="that of the last `flask dev`",
+    help="The port of `flask dev`.",
+)
 @with_appcontext
-def seed(as_json: bool, as_env: bool, port: int) -> None:
+def seed(as_json: bool, as_env: bool, port: int | None) -> None:
     """Create missing demo data; print its ids and tokens.
 
     The tokens are valid for seven days."""
@@ -105,6 +103,7 @@ def seed(as_json: bool, as_env: bool, port: int) -> None:
         print_json(demo)
         return
     if as_env:
+        port = port or last_port(Instance.at(current_app.extensions["config"].instance_dir))
         for name, value in variables(demo, port).items():
             click.echo(f"export {name}={shlex.quote(value or '')}")
         return

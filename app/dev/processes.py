@@ -21,8 +21,16 @@ from app.dev.engines.server import START_SECONDS, wait_until
 from app.dev.environment import development_environment
 
 HOST = "127.0.0.1"
+DEFAULT_PORT = 8000
 PORT_SECONDS = 8  # for the web server of a killed `flask dev` to end
 PROJECT = Path(__file__).parents[2]
+
+
+def last_port(instance: Instance) -> int:
+    """The port of the last ``flask dev`` of this instance; 8000 if there was none."""
+    with suppress(OSError, ValueError):
+        return int(instance.port_file.read_text())
+    return DEFAULT_PORT
 
 
 def address(port: int) -> str:
@@ -40,7 +48,10 @@ def serve(app: Flask, *, port: int, ready: Callable[[], None], quiet: bool = Fal
     if servers:
         environ = development_environment(environ)
         environ.setdefault("PROMETHEUS_MULTIPROC_DIR", f"{environ['INSTANCE_DIR']}/metrics")
-    log = Instance.at(app.extensions["config"].instance_dir).log("service") if quiet else None
+    instance = Instance.at(app.extensions["config"].instance_dir)
+    log = instance.log("service") if quiet else None
+    with suppress(OSError):
+        instance.port_file.write_text(str(port))
     with running(environ, port=port, log=log) as honcho:
 
         def has_ended() -> bool:

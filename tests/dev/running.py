@@ -45,7 +45,6 @@ class Dev:
 
     def __init__(self, folder: Path, port: int, *options: str) -> None:
         self.folder = folder
-        self.port = port
         self.url = address(port)
         self.log = folder.parent / "dev.log"
         self._log = self.log.open("wb")
@@ -75,7 +74,7 @@ class Dev:
     @cached_property
     def variables(self) -> dict[str, str]:
         """What `flask seed --env` sets."""
-        printed = flask(self.folder, "seed", "--env", "--port", str(self.port)).stdout
+        printed = flask(self.folder, "seed", "--env").stdout
         return dict(shlex.split(line)[1].split("=", 1) for line in printed.splitlines())
 
     def service(self) -> list[psutil.Process]:

@@ -70,6 +70,11 @@ class Instance:
         """PostgreSQL as ``role``, for SQLAlchemy."""
         return f"postgresql+psycopg2://{role}@/{database}?host={quote(str(self.sockets), safe='')}"
 
+    @property
+    def port_file(self) -> Path:
+        """Where ``flask dev`` writes its port."""
+        return self.folder / "port"
+
     def log(self, name: str) -> Path:
         """The log file of one server."""
         return self.folder / "logs" / f"{name}.log"
