@@ -105,6 +105,9 @@ INTERNAL = {
 }
 """An action that is no event -> the reason."""
 
+ACTIONS = (*EVENT_TYPES, *INTERNAL)
+TARGET_TYPES = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
+
 CHANNEL = "events:outbox"  # of Redis; a message says that the outbox has new rows
 PAUSE = 0.05  # seconds between two messages of one process
 IS_NOTIFIED = "sequencer_is_notified"
