@@ -40,7 +40,6 @@ def announce(
     }
     add_event(
         event,
-        target_type="limit",
         target_id=feature,
         tenant_id=tenant_id,
         change=Change({}, state),

@@ -105,10 +105,8 @@ INTERNAL = {
 }
 """An action that is no event -> the reason."""
 
-ACTIONS = frozenset({*EVENT_TYPES, *INTERNAL})
-
-TARGET_TYPES = sorted({action.partition(".")[0] for action in ACTIONS} - {"trial"})
-"""What is changed: the first word of an action. A trial is changed with its tenant."""
+ACTIONS = (*EVENT_TYPES, *INTERNAL)
+TARGET_TYPES = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
 
 CHANNEL = "events:outbox"  # of Redis; a message says that the outbox has new rows
 PAUSE = 0.05  # seconds between two messages of one process

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.outbox import ACTIONS, TARGET_TYPES
 from app.core.db.pages import ListOrder
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, Literal, Str, Uuid
 from app.core.validation.schemas import Schema
 
 DEFAULT_LINES, MAX_LINES = 1_000, 10_000
@@ -72,10 +73,12 @@ class AuditQuerySchema(PageQuerySchema):
     descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(metadata=ONE_TENANT)
-    target_type = Str(metadata={"description": "Only changes of this type of row, such as `user`."})
+    target_type = Literal(
+        *TARGET_TYPES, metadata={"description": "Only changes of this type of row."}
+    )
     target_id = Str(metadata={"description": "Only changes of the row with this id."})
     actor = Str(metadata={"description": "Only changes by this actor, named as in the answer."})
-    action = Str(metadata={"description": "Only this action, such as `user.meta_data_patched`."})
+    action = Literal(*ACTIONS, metadata={"description": "Only this action."})
 
 
 class AuditCsvQuerySchema(AuditQuerySchema):

@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import ARRAY, Text, any_, bindparam
+
 from app.audit.models import AuditEvent
-from app.audit.outbox import EVENT_TYPES, notify_sequencer
+from app.audit.outbox import ACTIONS, EVENT_TYPES, notify_sequencer
 from app.core.actors import Actor
-from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
+from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
 from app.core.db.queries import Change, insert_into, insert_row
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
 from app.core.observability import telemetry
 from app.core.observability.logs import current_request_id
 from app.events.models import OutboxEvent
+
+HAS_ACTION = AuditEvent.action == any_(bindparam("actions", type_=ARRAY(Text)))
 
 
 def record(
@@ -44,7 +48,6 @@ def record_creation(
 def add_event(
     action: str,
     *,
-    target_type: str,
     target_id: str,
     tenant_id: UUID | None,
     change: Change,
@@ -60,7 +63,7 @@ def add_event(
         "tenant_id": tenant_id or PLATFORM_TENANT_ID,
         "actor": actor.id,
         "action": action,
-        "target_type": target_type,
+        "target_type": action.partition(".")[0],
         "target_id": target_id,
         "before": change.before,
         "after": change.after,
@@ -99,7 +102,6 @@ def _record(
     resource = action.partition(".")[0]
     add_event(
         action,
-        target_type=resource,
         target_id=str(target.id),
         tenant_id=target.id if resource == "tenant" else getattr(target, "tenant_id", None),
         change=change,
@@ -121,6 +123,12 @@ def list_events(
 ) -> Page:
     """One page of a tenant's audit trail (of all, for the platform).
 
-    ``filters`` are values of columns.
+    ``filters`` are values of columns. A ``target_type`` is found by its actions, which have an index.
     """
-    return paginate(AuditEvent, paging, equal=filters, tenant_id=narrow(tenant_id))
+    equal = dict(filters or {})
+    target_type = equal.pop("target_type", None)
+    conditions = []
+    if target_type is not None:
+        actions = [action for action in ACTIONS if action.startswith(f"{target_type}.")]
+        conditions.append(Condition(HAS_ACTION, {"actions": actions}))
+    return paginate(AuditEvent, paging, *conditions, equal=equal, tenant_id=narrow(tenant_id))

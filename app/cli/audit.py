@@ -30,6 +30,7 @@ INTERVAL = 1.0  # seconds between two readings
 
 audit = AppGroup("audit", help="Show who changed what, and follow the changes.")
 tenant_option = click.option("--tenant", help="Only of this tenant (slug or id).")
+TYPES = click.Choice(sorted(TARGET_TYPES))
 action_option = click.option(
     "--action",
     type=click.Choice(sorted(ACTIONS)),
@@ -42,9 +43,9 @@ action_option = click.option(
 @tenant_option
 @click.option(
     "--target-type",
-    type=click.Choice(TARGET_TYPES),
+    type=TYPES,
     metavar="TYPE",
-    help=f"Only of this type: {', '.join(TARGET_TYPES)}.",
+    help=f"Only of this type: {', '.join(TYPES.choices)}.",
 )
 @click.option("--target-id", help="Only of this row.")
 @click.option("--actor", help="Only by this actor: a user's id, platform:…, key:… or system:….")
@@ -73,8 +74,8 @@ def list_events(
     _print(page, AuditEventSchema(), COLUMNS, as_json=as_json)
 
 
-@audit.command("history", epilog=f"TYPE is one of {', '.join(TARGET_TYPES)}.")
-@click.argument("target_type", type=click.Choice(TARGET_TYPES), metavar="TYPE")
+@audit.command("history", epilog=f"TYPE is one of {', '.join(TYPES.choices)}.")
+@click.argument("target_type", type=TYPES, metavar="TYPE")
 @click.argument("row_id", metavar="ID")
 @paging_options(ListOrder.NEWEST_FIRST)
 @json_option

@@ -101,7 +101,6 @@ def check_one_remains(
     log.warning("tenant_ownerless", extra={"tenant_id": str(tenant_id)})
     add_event(
         "tenant.ownerless",
-        target_type="tenant",
         target_id=str(tenant_id),
         tenant_id=tenant_id,
         change=Change({"owners": [str(leaving)]}, {"owners": []}),

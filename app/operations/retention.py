@@ -67,7 +67,6 @@ def _drop_partition(days: int) -> str | None:
         if name is not None:
             add_event(
                 "audit_events.dropped",
-                target_type="audit_events",
                 target_id=name,
                 tenant_id=None,
                 change=Change({}, {"audit_days": days}),

@@ -60,7 +60,6 @@ def remove(subject: str, *, actor: Actor) -> None:
 def _record(action: str, subject: str, change: Change, actor: Actor) -> None:
     add_event(
         action,
-        target_type="platform_admin",
         target_id=subject,
         tenant_id=None,
         change=change,

@@ -207,7 +207,6 @@ def _delete_rows(deletion: Any, idp_org_id: str) -> Any:
     queries.delete_row(Tenant, tenant)
     add_event(
         "tenant.deleted",
-        target_type="tenant",
         target_id=str(tenant.id),
         tenant_id=None,
         change=Change(

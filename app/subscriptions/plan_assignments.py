@@ -174,7 +174,6 @@ def _delete(assignment: Any, action: str, actor: Actor) -> None:
 def _record(action: str, assignment: Any, change: Change, actor: Actor) -> None:
     audit.add_event(
         action,
-        target_type="tenant",
         target_id=str(assignment.tenant_id),
         tenant_id=assignment.tenant_id,
         change=change,

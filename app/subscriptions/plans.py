@@ -127,7 +127,6 @@ def _record_carried(override: dict[str, Any], old_preset_id: str, actor: Actor) 
     moments = {name: override[name] for name in MOMENTS if override[name] is not None}
     audit.add_event(
         "override.carried_over",
-        target_type="override",
         target_id=override["id"],
         tenant_id=UUID(override["tenant_id"]),
         change=Change(

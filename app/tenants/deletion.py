@@ -134,7 +134,6 @@ def free_idp_org_id(idp_org_id: str, *, actor: Actor) -> None:
         raise NotFound("No deleted tenant had this idp_org_id.")
     add_event(
         "tenant.idp_org_id_freed",
-        target_type="tenant",
         target_id=idp_org_id,
         tenant_id=None,
         change=Change({}, {}),

@@ -145,7 +145,6 @@ def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Act
         SET.execute(of_tenant_id=tenant_id, of_feature=feature, of_start=row.starts, new_used=used)
         audit.add_event(
             "usage.corrected",
-            target_type="usage",
             target_id=feature,
             tenant_id=tenant_id,
             change=Change({"used": row.used}, {"used": used, "reason": reason}),

@@ -24,7 +24,6 @@ def write_event(tenant=None, *, action="user.updated", target_id="u", actor="sys
     with platform_transaction():
         add_event(
             action,
-            target_type=action.partition(".")[0],
             target_id=target_id,
             tenant_id=tenant and tenant.id,
             change=Change({"a": 1}, {"a": 2}),
@@ -76,6 +75,13 @@ class TestListEvents:
         events = api.get(f"{PATH}?{query}", token=token).get_json()["data"]
 
         assert [event["target_id"] for event in events] == ["t"]
+
+    @pytest.mark.parametrize("name", ["target_type", "action"])
+    def test_refuses_a_filter_that_no_change_can_have(self, api, name):
+        answer = api.get(PATH, token=platform_token(), query_string={name: "users"})
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"] == ["query", name]
 
     def test_narrows_by_time(self, api):
         tenant = create_tenant()

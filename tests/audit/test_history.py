@@ -30,7 +30,6 @@ def add_row(tenant: Any, target_id: Any, *, actor: str = "system:idp", action="u
     with platform_transaction():
         add_event(
             action,
-            target_type=action.partition(".")[0],
             target_id=str(target_id),
             tenant_id=tenant and tenant.id,
             change=Change({"a": 1}, {"a": 2}),

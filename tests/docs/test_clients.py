@@ -104,7 +104,8 @@ def service(app, environment, tmp_path) -> Iterator[Reached]:
 
 class TestTypeScript:
     @pytest.fixture(scope="class")
-    def folder(self, request, document, tmp_path_factory) -> Path:
+    @classmethod
+    def folder(cls, request, document, tmp_path_factory) -> Path:
         """Where the types are generated and the packages can be imported."""
         folder: Path = tmp_path_factory.mktemp("typescript")
         _, packages = install_packages(PACKAGES, request.config.cache)
@@ -139,7 +140,8 @@ class TestTypeScript:
 
 class TestPython:
     @pytest.fixture(scope="class")
-    def folder(self, document, tmp_path_factory) -> Path:
+    @classmethod
+    def folder(cls, document, tmp_path_factory) -> Path:
         """Where the package is generated."""
         folder: Path = tmp_path_factory.mktemp("python")
         (folder / "settings.yaml").write_text("\n".join(code("yaml")))
