@@ -105,8 +105,12 @@ INTERNAL = {
 }
 """An action that is no event -> the reason."""
 
-ACTIONS = (*EVENT_TYPES, *INTERNAL)
-TARGET_TYPES = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
+TARGET_TYPE_OF = {
+    action: "tenant" if action.startswith("trial.") else action.partition(".")[0]
+    for action in (*EVENT_TYPES, *INTERNAL)
+}
+"""An action -> the type of the row that it changes."""
+TARGET_TYPES = sorted({*TARGET_TYPE_OF.values()})
 
 CHANNEL = "events:outbox"  # of Redis; a message says that the outbox has new rows
 PAUSE = 0.05  # seconds between two messages of one process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.audit.outbox import ACTIONS, TARGET_TYPES
+from app.audit.outbox import TARGET_TYPE_OF, TARGET_TYPES
 from app.core.db.pages import ListOrder
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
@@ -78,7 +78,7 @@ class AuditQuerySchema(PageQuerySchema):
     )
     target_id = Str(metadata={"description": "Only changes of the row with this id."})
     actor = Str(metadata={"description": "Only changes by this actor, named as in the answer."})
-    action = Literal(*ACTIONS, metadata={"description": "Only this action."})
+    action = Literal(*TARGET_TYPE_OF, metadata={"description": "Only this action."})
 
 
 class AuditCsvQuerySchema(AuditQuerySchema):

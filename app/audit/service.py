@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, any_, bindparam
 
 from app.audit.models import AuditEvent
-from app.audit.outbox import ACTIONS, EVENT_TYPES, notify_sequencer
+from app.audit.outbox import EVENT_TYPES, TARGET_TYPE_OF, notify_sequencer
 from app.core.actors import Actor
 from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
 from app.core.db.queries import Change, insert_into, insert_row
@@ -63,7 +63,7 @@ def add_event(
         "tenant_id": tenant_id or PLATFORM_TENANT_ID,
         "actor": actor.id,
         "action": action,
-        "target_type": action.partition(".")[0],
+        "target_type": TARGET_TYPE_OF[action],
         "target_id": target_id,
         "before": change.before,
         "after": change.after,
@@ -129,6 +129,6 @@ def list_events(
     target_type = equal.pop("target_type", None)
     conditions = []
     if target_type is not None:
-        actions = [action for action in ACTIONS if action.startswith(f"{target_type}.")]
+        actions = [action for action, of in TARGET_TYPE_OF.items() if of == target_type]
         conditions.append(Condition(HAS_ACTION, {"actions": actions}))
     return paginate(AuditEvent, paging, *conditions, equal=equal, tenant_id=narrow(tenant_id))

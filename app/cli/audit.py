@@ -12,7 +12,7 @@ from uuid import UUID
 import click
 
 from app.audit import history, service
-from app.audit.outbox import ACTIONS, TARGET_TYPES
+from app.audit.outbox import TARGET_TYPE_OF, TARGET_TYPES
 from app.audit.schemas import AuditEventSchema, AuditQuerySchema, HistoryEntrySchema
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows, printable
 from app.cli.lookup import find_tenant
@@ -30,10 +30,10 @@ INTERVAL = 1.0  # seconds between two readings
 
 audit = AppGroup("audit", help="Show who changed what, and follow the changes.")
 tenant_option = click.option("--tenant", help="Only of this tenant (slug or id).")
-TYPES = click.Choice(sorted(TARGET_TYPES))
+TYPES = click.Choice(TARGET_TYPES)
 action_option = click.option(
     "--action",
-    type=click.Choice(sorted(ACTIONS)),
+    type=click.Choice(sorted(TARGET_TYPE_OF)),
     metavar="ACTION",
     help="Only this action, such as user.updated.",
 )

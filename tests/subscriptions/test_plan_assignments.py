@@ -274,6 +274,7 @@ class TestEnd:
         ended = audit_events(tenant)[-1]
         assert audit_actions(tenant)[2:] == ["tenant.plan_changed", "trial.ended"]
         assert (ended.actor, ended.before["plan_name"]) == ("system:job", "scale")
+        assert (ended.target_type, ended.target_id) == ("tenant", str(tenant.id))
 
     def test_one_that_fails_delays_no_other(self, api, tenant, run_job, monkeypatch):
         monkeypatch.setattr(jobs, "BATCH", 1)
