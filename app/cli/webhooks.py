@@ -7,7 +7,6 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ def show(event_id: str, as_json: bool) -> None:
 
 @webhooks.command("replay")
 @click.argument("event_ids", nargs=-1)
-@click.option("--failed", is_flag=True, help="Replay all failed events.")
+@click.option("--failed", is_flag=True, help="Replay the oldest 1,000 failed events.")
 @source_option
 @json_option
 @operator
@@ -75,8 +74,11 @@ def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json
     """Queue events for the worker to apply them again."""
     if bool(event_ids) == failed:
         raise click.UsageError("Name the events, or give --failed.")
-    chosen: Sequence[Any] = event_ids or service.failed_ids(source)
-    events = [_replay(event_id) for event_id in chosen]
+    if failed:
+        count = service.replay_failed(source, actor=SYSTEM_CLI)
+        print_rows([{"replayed": count}], ["replayed"], as_json=as_json)
+        return
+    events = [_replay(event_id) for event_id in event_ids]
     print_list(events, WebhookEventSchema(), COLUMNS, as_json=as_json)
 
 

@@ -24,24 +24,18 @@ from app.webhooks.providers.payloads import Unreadable, parse
 REDACTED = "[redacted]"
 SECRETS = {"signature", "Signature", "Token", "SubscribeURL", "UnsubscribeURL"}
 LARGE = ("body", "headers")
-_CAN_BE_REPLAYED = (
-    WebhookEvent.status == Status.FAILED.value,
-    WebhookEvent.body.is_not(None),
-    or_(
-        bindparam("source", type_=Text).is_(None),
-        WebhookEvent.source == bindparam("source", type_=Text),
-    ),
-)
-FIND_FAILED = Statement(
-    "webhook_events.find_failed",
-    select(WebhookEvent.id).where(*_CAN_BE_REPLAYED).order_by(WebhookEvent.created_at),
-    prepare=False,
-)
 REPLAYED_AT_ONCE = 1_000
 LOCK_FAILED = Statement(
     "webhook_events.lock_failed",
     select(*(each for each in WebhookEvent.__table__.columns if each.name not in LARGE))
-    .where(*_CAN_BE_REPLAYED)
+    .where(
+        WebhookEvent.status == Status.FAILED.value,
+        WebhookEvent.body.is_not(None),
+        or_(
+            bindparam("source", type_=Text).is_(None),
+            WebhookEvent.source == bindparam("source", type_=Text),
+        ),
+    )
     .order_by(WebhookEvent.created_at, WebhookEvent.id)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True),
@@ -137,11 +131,6 @@ def _record_replay(event: WebhookEvent, change: Change | None, actor: Actor) -> 
     if change is not None:
         audited = change.part(("status", "replays"))
         audit.record("webhook_event.replayed", event, audited, actor=actor)
-
-
-def failed_ids(source: str | None = None) -> list[UUID]:
-    """The failed events that can be replayed, of one source or of all."""
-    return FIND_FAILED.scalars(source=source)
 
 
 def statistics() -> list[dict[str, Any]]:
