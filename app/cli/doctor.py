@@ -24,7 +24,7 @@ def doctor(as_json: bool) -> None:
     findings = check_all(current_app.extensions["config"])
     faults = [finding for finding in findings if not finding.ok]
     if as_json:
-        print_json([asdict(finding) for finding in findings])
+        print_json([{**asdict(one), "level": one.level.value} for one in findings])
     else:
         rows = [{**asdict(one), "result": one.result} for one in findings]
         print_rows(rows, ["check", "result", "found"], as_json=False)

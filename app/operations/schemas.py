@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from app.core.validation.fields import AwareDateTime, Bool, Int, ListOf, Nested, Str
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str
 from app.core.validation.schemas import Schema
+from app.operations.checks.finding import Level
 
 
 class QueueSchema(Schema):
@@ -69,12 +70,21 @@ class FindingSchema(Schema):
     examples = {
         "check": "migrations",
         "ok": False,
+        "level": "fault",
         "found": "at 0023",
         "fix": "Run flask db upgrade.",
     }
 
     check = Str(required=True, metadata={"description": "What was checked."})
     ok = Bool(required=True, metadata={"description": "False: this is a fault."})
+    level = Choice(
+        Level,
+        required=True,
+        metadata={
+            "description": "`ok`: all is well; `hint`: no fault, but something to look at;"
+            " `fault`: the service does not work as it should."
+        },
+    )
     found = Str(required=True, metadata={"description": "What was found."})
     fix = Str(
         required=True,

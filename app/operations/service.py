@@ -170,6 +170,18 @@ DELIVERY_BACKLOG = Statement(
     ),
     prepare=False,
 )
+FAILING_ENDPOINTS = Statement(  # of the backlog's class `failing`
+    "operations.failing_endpoints",
+    text(
+        "SELECT p.id, t.slug, s.failing_since FROM queued_webhook_endpoints() q"
+        " JOIN webhook_endpoints p ON p.tenant_id = q.tenant_id AND p.id = q.endpoint_id"
+        " JOIN webhook_endpoint_states s ON s.tenant_id = p.tenant_id AND s.endpoint_id = p.id"
+        " LEFT JOIN tenants t ON t.id = q.tenant_id"
+        " WHERE s.failing_since IS NOT NULL AND p.is_active AND coalesce(t.is_active, true)"
+        " ORDER BY s.failing_since, p.id LIMIT :limit"
+    ),
+    prepare=False,
+)
 SENDER_LAG = Statement(
     "operations.sender_lag",
     text(
@@ -195,8 +207,7 @@ def _database() -> dict[str, str]:
     except DATABASE_FAULTS:
         current_transaction().close()  # the commit at the request's end then sends nothing
         return {"database": "unavailable", "migrations": "unknown"}
-    current = version == newest_migration()
-    return {"database": "ok", "migrations": "ok" if current else f"at {version}"}
+    return {"database": "ok", "migrations": "ok" if is_migrated(version) else f"at {version}"}
 
 
 def _replicas() -> dict[str, str]:
@@ -255,6 +266,15 @@ def delivery_backlog() -> dict[str, tuple[int, float]]:
     return {name: found.get(name, (0, 0.0)) for name in ("healthy", "failing", "paused")}
 
 
+def failing_endpoints(limit: int) -> Sequence[Any]:
+    """``id``, tenant's ``slug`` (None: the platform's) and ``failing_since`` of webhook endpoints.
+
+    In the scope of the platform: the endpoints that :func:`delivery_backlog` counts as failing,
+    those that have failed longest first.
+    """
+    return FAILING_ENDPOINTS.all(limit=limit)
+
+
 def sender_lag() -> int:
     """How many events have positions and no deliveries yet; 0 where there are no endpoints."""
     return SENDER_LAG.scalar() or 0
@@ -300,6 +320,16 @@ def overdue_trials() -> int:
     """How many assigned plans ended :data:`OVERDUE_SECONDS` ago and no job has ended."""
     count: int = OVERDUE_TRIALS.scalar(seconds=OVERDUE_SECONDS)
     return count
+
+
+def is_migrated(version: str | None) -> bool:
+    """Whether a database at ``version`` has all migrations of this release.
+
+    Migrations only add, so those of a later release do no harm: this one still runs while the
+    next is started, and again if the next is taken back.
+    """
+    newest = newest_migration()
+    return version is not None and newest is not None and version >= newest  # they are numbered
 
 
 @cache

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from app.operations import service
+
 READY = {"database": "ok", "migrations": "ok", "redis": "ok"}
 
 
@@ -22,3 +26,12 @@ class TestReadiness:
 
         assert answer.status_code == 200
         assert answer.get_json() == {"status": "ok", "checks": {**READY, "redis": "degraded"}}
+
+    @pytest.mark.parametrize(("newest", "status"), [("0001", 200), ("9999", 503)])
+    def test_needs_the_migrations_of_this_release_at_least(self, api, monkeypatch, newest, status):
+        monkeypatch.setattr(service, "newest_migration", lambda: newest)
+
+        answer = api.get("/readyz")
+
+        assert answer.status_code == status
+        assert (answer.get_json()["checks"]["migrations"] == "ok") is (status == 200)

@@ -13,7 +13,13 @@ from app.core.jobs.queues import JOBS, Queue, connection, queue_named
 from app.core.jobs.worker import make_worker
 from app.extensions import db
 from app.operations.checks import database as checks
-from tests.factories import create_member, create_tenant, platform_token
+from tests import database
+from tests.factories import (
+    create_member,
+    create_tenant,
+    create_webhook_endpoint,
+    platform_token,
+)
 from tests.messages import sent_messages
 
 QUEUES, FINDINGS = "/v1/operations/queues", "/v1/operations/findings"
@@ -101,6 +107,41 @@ class TestFindings:
         assert found["migrations"]["ok"]
         assert found["queue webhooks"]["fix"] == "Run flask jobs worker."
 
+    def test_tell_a_hint_from_what_is_well_and_from_a_fault(self, app, api, token):
+        create_tenant(plan_name="gone")
+
+        found = findings(app.test_client(), token)
+
+        levels = {name: found[name]["level"] for name in ("plans", "migrations", "queue webhooks")}
+        assert levels == {"plans": "hint", "migrations": "ok", "queue webhooks": "fault"}
+
+    def test_hint_at_webhook_endpoints_that_fail(self, app, api, token):
+        tenant = create_tenant()
+        failing, waiting, given_up, paused = (
+            create_webhook_endpoint(one.id)
+            for one in (tenant, *(create_tenant() for _ in range(3)))
+        )
+        assert findings(app.test_client(), token)["webhook endpoints"]["level"] == "ok"
+        database.execute(
+            "UPDATE webhook_deliveries SET status = 'pending', next_attempt_at = now()"
+            " WHERE endpoint_id <> :id",
+            id=str(given_up.id),
+        )
+        database.execute(
+            "UPDATE webhook_endpoint_states SET failing_since = '2026-01-05 09:45:30Z'"
+            " WHERE endpoint_id <> :id",
+            id=str(waiting.id),
+        )
+        database.execute(
+            "UPDATE webhook_endpoints SET is_active = false WHERE id = :id", id=str(paused.id)
+        )
+
+        found = findings(app.test_client(), token)["webhook endpoints"]
+
+        assert (found["ok"], found["level"]) == (True, "hint")
+        assert found["found"] == f"failing: {tenant.slug}: {failing.id} since 2026-01-05 09:45"
+        assert "flask webhook-endpoints deliveries" in found["fix"]
+
     def test_say_that_redis_is_away(self, without_redis, token):
         assert findings(without_redis, token)["redis"]["ok"] is False
 
@@ -116,6 +157,7 @@ class TestFindings:
         assert found["plans"] == {
             "check": "plans",
             "ok": True,
+            "level": "hint",
             "found": "not checked within 50ms",
             "fix": "Run flask doctor.",
         }

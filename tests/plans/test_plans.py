@@ -17,6 +17,7 @@ MAY_SCAN = {
     "doctor.empty_selects": "It looks at all fields for an operator, for half a second at most.",
     "operations.count_over_limits": "It counts over all tenants, every ten minutes.",
     "operations.delivery_backlog": "There are as few endpoints as queued ones here.",
+    "operations.failing_endpoints": "There are as few endpoints as queued ones here.",
     "operations.list_over_limits": "It looks at all tenants, for half a second at most.",
     "operations.sender_lag": "It reads one row, any one.",
     "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",

@@ -22,7 +22,8 @@ from app.operations.service import (
     FIND_MIGRATION,
     delivery_backlog,
     event_backlog,
-    newest_migration,
+    failing_endpoints,
+    is_migrated,
     sender_lag,
     unknown_plans,
 )
@@ -191,7 +192,7 @@ def _migration_state() -> Finding:
     if not HAS_MIGRATIONS.scalar():
         return Finding("migrations", False, "none applied", MIGRATE)
     version = FIND_MIGRATION.scalar()
-    current = version == newest_migration()
+    current = is_migrated(version)
     return Finding("migrations", current, f"at {version}", "" if current else MIGRATE)
 
 
@@ -273,12 +274,29 @@ def _sender() -> Finding:
     return Finding("sender", True, f"{waiting} deliveries wait")
 
 
+def _webhook_endpoints() -> Finding:
+    """Hint at the webhook endpoints that fail while deliveries to them wait."""
+    failing = failing_endpoints(SHOWN + 1)
+    if not failing:
+        return Finding("webhook endpoints", True, "none is failing")
+    listed = _shortened(
+        [f"{one.slug or 'platform'}: {one.id} since {one.failing_since:%F %R}" for one in failing],
+        "; ",
+    )
+    fix = (
+        "flask webhook-endpoints deliveries ENDPOINT_ID shows what these receivers answer. Tell"
+        " their owners. An endpoint that fails for 120 hours is disabled."
+    )
+    return Finding("webhook endpoints", True, f"failing: {listed}", fix)
+
+
 ROW_CHECKS: dict[str, Callable[[], Finding]] = {
     "plans": _plans,
     "select fields": _empty_selects,
     "search": _search,
     "sequencer": _sequencer,
     "sender": _sender,
+    "webhook endpoints": _webhook_endpoints,
     "limits": limits.check_limits,
     "trials": limits.check_trials,
 }

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How serious a finding is."""
+
+    OK = "ok"
+    HINT = "hint"
+    FAULT = "fault"
 
 
 @dataclass(frozen=True)
@@ -15,8 +24,13 @@ class Finding:
     fix: str = ""
 
     @property
-    def result(self) -> str:
-        """``ok``, ``hint`` or ``FAULT``."""
+    def level(self) -> Level:
+        """How serious the finding is."""
         if not self.ok:
-            return "FAULT"
-        return "hint" if self.fix else "ok"
+            return Level.FAULT
+        return Level.HINT if self.fix else Level.OK
+
+    @property
+    def result(self) -> str:
+        """The level as the doctor prints it: ``ok``, ``hint`` or ``FAULT``."""
+        return "FAULT" if self.level is Level.FAULT else self.level.value
