@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 import psycopg2
+from flask import current_app
 from flask.cli import AppGroup
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -71,6 +72,12 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from None
 
     return run
+
+
+def local_address() -> str:
+    """The URL of the service on this machine: that of the last ``flask dev``."""
+    address: Callable[[], str] = current_app.extensions["local_address"]
+    return address()
 
 
 def reason(fault: Entry) -> str:
@@ -153,6 +160,6 @@ def printable(text: str) -> str:
 
 
 __all__ = [
-    "AppGroup", "F", "json_option", "one_line_errors", "operator", "print_json",
-    "print_rows", "printable", "progress_bar", "reason", "written",
+    "AppGroup", "F", "json_option", "local_address", "one_line_errors", "operator",
+    "print_json", "print_rows", "printable", "progress_bar", "reason", "written",
 ]  # fmt: skip
