@@ -1,4 +1,4 @@
-"""Find the tenant or user that an operator names."""
+"""Find the tenant, user, plan preset or subscription that an operator names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from sqlalchemy import Uuid, bindparam, or_, select
 
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
+from app.flags import presets
+from app.flags.models import PlanPreset
 from app.tenants.models import Tenant
 from app.users.lookup import find_users
 from app.users.models import User
@@ -52,3 +54,11 @@ def find_user(named: str, tenant: str | None = None) -> User:
             f"Several users are called {named}{where}: name one by id, or add --tenant SLUG."
         )
     return found[0]
+
+
+def find_preset(name: str) -> PlanPreset:
+    """The plan preset of this name; ClickException if there is none."""
+    preset = presets.find_preset(name)
+    if preset is None:
+        raise click.ClickException(f"There is no preset {name}.")
+    return preset
