@@ -81,8 +81,14 @@ def local_address() -> str:
 
 
 def reason(fault: Entry) -> str:
-    """What is wrong with a value, for people: without the words that FastAPI's clients expect."""
-    return str(fault["msg"]).removeprefix("Value error, ")
+    """What is wrong with a value, for people: without the words that FastAPI's clients expect.
+
+    A value that violates our own rule is named, because it may be one of several in an option.
+    """
+    told, value = str(fault["msg"]).removeprefix("Value error, "), fault["input"]
+    if fault["type"] == "value_error" and value and isinstance(value, str):
+        return f"{told}: {printable(value[:100])}"
+    return told
 
 
 def written(loc: Location) -> str:
