@@ -76,12 +76,14 @@ def _told(fault: Entry, schema: type[Schema]) -> str:
     return reason(fault)
 
 
-def assignments(fields: Iterable[str]) -> dict[str, str]:
-    """The fields of ``--set FIELD=VALUE``."""
+def assignments(
+    fields: Iterable[str], *, option: str = "--set", form: str = "FIELD=VALUE"
+) -> dict[str, str]:
+    """The names and values of an option, such as ``--set FIELD=VALUE``."""
     pairs = [field.partition("=") for field in fields]
     for name, separator, _ in pairs:
         if not separator:
-            raise click.UsageError(f"--set {name}: write FIELD=VALUE.")
+            raise click.UsageError(f"{option} {name}: write {form}.")
     return {name: value for name, _, value in pairs}
 
 

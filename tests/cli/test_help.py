@@ -22,7 +22,7 @@ WITHOUT_JSON = {
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
     "api-keys revoke", "custom-fields delete", "flags delete-override", "plans delete",
-    "platform-admins remove", "tenants delete", "tenants plan clear", "tenants suspend",
+    "platform-admins remove", "scim delete", "tenants delete", "tenants plan clear", "tenants suspend",
     "users delete", "users erase", "webhook-endpoints delete",
 }  # fmt: skip
 
