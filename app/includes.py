@@ -131,6 +131,11 @@ TENANT = Include(
     _tenants,
     Permission.TENANTS_READ,
 )
+TENANT_ID = Include(
+    "tenant_id",
+    Uuid(metadata={"description": "The id of the row's tenant."}),
+    lambda rows: [row.tenant_id for row in rows],
+)
 HISTORY = Include(
     "history",
     ListOf(

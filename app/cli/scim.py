@@ -33,7 +33,7 @@ REQUEST_COLUMNS = ("sent_at", "method", "path", "status", "detail")
 
 STEP_COLUMNS = ("step", "result", "detail")
 
-scim = AppGroup("scim", help="Create, test and delete the SCIM connections of directories.")
+scim = AppGroup("scim", help="Create, show, test and delete SCIM connections.")
 
 
 @contextmanager

@@ -40,7 +40,7 @@ from app.custom_fields.service import (
 )
 from app.custom_fields.values.check import check_values
 from app.custom_fields.values.rules import Rule
-from app.includes import HISTORY, TENANT
+from app.includes import HISTORY, TENANT, TENANT_ID
 
 blp = Blueprint(
     "custom_fields",
@@ -48,7 +48,7 @@ blp = Blueprint(
     url_prefix="/v1/custom-fields",
     description="Fields that a tenant defines for its users and other entities.",
 )
-INCLUDES = (TENANT, INDEX, HISTORY)
+INCLUDES = (TENANT, TENANT_ID, INDEX, HISTORY)
 
 
 @blp.get("")

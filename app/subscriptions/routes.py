@@ -14,7 +14,7 @@ from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
-from app.includes import HISTORY, TENANT
+from app.includes import HISTORY, TENANT, TENANT_ID
 from app.subscriptions import plan_assignments, plan_decision, service
 from app.subscriptions.includes import CANCELLATION, SOURCE_TIMESTAMP, STATUS_CLASS
 from app.subscriptions.models import Subscription
@@ -73,7 +73,7 @@ def provider_only(view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 SAFE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # ASCII that a header can have, but not the percent sign
-INCLUDES = (TENANT, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, HISTORY)
+INCLUDES = (TENANT, TENANT_ID, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, HISTORY)
 
 
 @blp.get("")

@@ -97,3 +97,4 @@ class UserQuerySchema(MetaDataQuerySchema):
     tenant_id = Uuid(metadata=ONE_TENANT)
     is_active = Bool(metadata={"description": "Only active users, or only deactivated ones."})
     email = Str(metadata={"description": "Only users with this address, in whatever case."})
+    idp_user_id = Str(metadata={"description": "Only this person, by the provider's id."})

@@ -250,6 +250,15 @@ class TestRefusals:
             assert fault(**{key: "x"}) == ("value_error", ["query", f"meta_data.{key}"], "x")
         assert field.is_searchable is False
 
+    def test_an_unknown_operator_names_the_known_ones(self, api, token, people):
+        people({"desk": "integer"}, {"desk": 7})
+
+        answer = api.get("/v1/users?meta_data.desk__gt=3", token=token)
+
+        (entry,) = answer.get_json()["detail"]
+        assert "there is no gt filter" in entry["msg"]
+        assert "desk has: gte, lte" in entry["msg"]
+
     @pytest.mark.parametrize(
         ("field_type", "operator"),
         [

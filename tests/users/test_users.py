@@ -155,12 +155,17 @@ class TestListUsers:
         assert [user["id"] for user in every] == [str(first.id), str(second.id)]
         assert [user["id"] for user in one.get_json()["data"]] == [str(second.id)]
 
-    def test_narrows_by_state_and_address(self, api):
+    def test_narrows_by_state_address_and_person(self, api):
         tenant = create_tenant()
-        wanted = create_user(tenant, email="a@b.co", is_active=False)
+        wanted = create_user(tenant, email="a@b.co", idp_user_id="ada", is_active=False)
         _, _, viewer = create_member(tenant, role="viewer")
 
-        for query in ("is_active=false", "email=a@b.co", "email=a@b.co&is_active=0"):
+        for query in (
+            "is_active=false",
+            "email=a@b.co",
+            "email=a@b.co&is_active=0",
+            "idp_user_id=ada",
+        ):
             listed = api.get(f"/v1/users?{query}", token=viewer).get_json()["data"]
             assert [user["id"] for user in listed] == [str(wanted.id)], query
 

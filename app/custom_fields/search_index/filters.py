@@ -117,7 +117,7 @@ def ids_found_by_all(
 def _read(parameter: str, text: str, types: Types) -> Filter:
     key, operator = _target(_name(parameter), types)
     if key not in types:
-        raise Invalid(_error(parameter, text, "this is not a searchable custom field"))
+        raise Invalid(_error(parameter, text, _why_unknown(key, types)))
     having = [one for one in types[key] if operator in conditions.operators_of(one)]
     if not having:
         named = " and ".join(types[key])
@@ -146,6 +146,15 @@ def _target(name: str, types: Types) -> tuple[str, str]:
     if name not in types and separator and operator in conditions.OPERATORS:
         return key, operator
     return name, EQUAL
+
+
+def _why_unknown(name: str, types: Types) -> str:
+    key, _, operator = name.rpartition("__")
+    if key not in types:
+        return "this is not a searchable custom field"
+    known = {each for one in types[key] for each in conditions.operators_of(one) if each != EQUAL}
+    others = ", ".join(sorted(known)) or "none"
+    return f"there is no {operator} filter; besides the value itself, {key} has: {others}"
 
 
 def _second_ranges(filters: list[Filter], query: Mapping[str, str]) -> Iterator[Entry]:

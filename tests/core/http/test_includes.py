@@ -109,6 +109,15 @@ class TestEveryRead:
         assert {answer.status_code for answer in answers.values()} == {403}
         assert "audit:read" in answers["history"].get_json()["detail"]
 
+    def test_of_the_tenants_id_needs_no_further_permission(self, api):
+        tenant = create_tenant()
+        create_subscription(tenant)
+        key = create_api_key(tenant, [Permission.BILLING_READ])
+
+        answer = api.get("/v1/billing/subscriptions?include=tenant_id", token=key)
+
+        assert [one["tenant_id"] for one in answer.get_json()["data"]] == [str(tenant.id)]
+
     def test_is_unknown_to_changes(self, api):
         tenant = create_tenant()
         user, _, token = create_member(tenant)
