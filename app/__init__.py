@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 
 from flask import Flask
@@ -139,7 +140,11 @@ def _register_commands(app: Flask) -> None:
 
     from app.cli import COMMANDS
     from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
+    from app.dev.engines.instance import Instance
+    from app.dev.processes import last_address
 
+    instance = Instance.at(app.extensions["config"].instance_dir)
+    app.extensions["local_address"] = partial(last_address, instance)
     Migrate(app, db, directory="migrations", compare_type=True)
     for command in (*COMMANDS, *DEVELOPMENT_COMMANDS):
         app.cli.add_command(command)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 import psycopg2
+from flask import current_app
 from flask.cli import AppGroup
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -73,9 +74,21 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def local_address() -> str:
+    """The URL of the service on this machine: that of the last ``flask dev``."""
+    address: Callable[[], str] = current_app.extensions["local_address"]
+    return address()
+
+
 def reason(fault: Entry) -> str:
-    """What is wrong with a value, for people: without the words that FastAPI's clients expect."""
-    return str(fault["msg"]).removeprefix("Value error, ")
+    """What is wrong with a value, for people: without the words that FastAPI's clients expect.
+
+    A value that violates our own rule is named, because it may be one of several in an option.
+    """
+    told, value = str(fault["msg"]).removeprefix("Value error, "), fault["input"]
+    if fault["type"] == "value_error" and value and isinstance(value, str):
+        return f"{told}: {printable(value[:100])}"
+    return told
 
 
 def written(loc: Location) -> str:
@@ -153,6 +166,6 @@ def printable(text: str) -> str:
 
 
 __all__ = [
-    "AppGroup", "F", "json_option", "one_line_errors", "operator", "print_json",
-    "print_rows", "printable", "progress_bar", "reason", "written",
+    "AppGroup", "F", "json_option", "local_address", "one_line_errors", "operator",
+    "print_json", "print_rows", "printable", "progress_bar", "reason", "written",
 ]  # fmt: skip

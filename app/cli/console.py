@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import click
+from flask import current_app
 
 from app.auth import sessions
-from app.cli.base import AppGroup, json_option, operator, print_json
+from app.cli.base import AppGroup, json_option, local_address, operator, print_json
 from app.cli.lookup import find_tenant, find_user
 from app.cli.tokens import superadmin_subject
-from app.console.sign_in import LINK, link_url, public_url
+from app.console.sign_in import LINK, link_url
 
 console = AppGroup("console", help="Sign in to the console in the browser.")
 
@@ -20,7 +21,10 @@ console = AppGroup("console", help="Sign in to the console in the browser.")
 @json_option
 @operator
 def link(superadmin: bool, user: str | None, tenant: str | None, as_json: bool) -> None:
-    """Print a link that is valid once, for ten minutes."""
+    """Print a link that is valid once, for ten minutes.
+
+    It begins with PUBLIC_URL, or without one with the address of the last flask dev.
+    """
     if superadmin == (user is not None):
         raise click.UsageError("Give either --superadmin or --user.")
     org_id: str | None
@@ -30,7 +34,8 @@ def link(superadmin: bool, user: str | None, tenant: str | None, as_json: bool) 
     else:
         found = find_user(user, tenant)
         subject, org_id = found.idp_user_id, found.idp_org_id
-    url = link_url(public_url(), sessions.create_ticket(LINK, subject=subject, org_id=org_id))
+    base_url = current_app.extensions["config"].public_url or local_address()
+    url = link_url(base_url, sessions.create_ticket(LINK, subject=subject, org_id=org_id))
     if as_json:
         print_json({"url": url, "subject": subject, "org_id": org_id})
     else:

@@ -1,4 +1,4 @@
-"""Find the tenant or user that an operator names."""
+"""Find the tenant, user, plan preset or subscription that an operator names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from sqlalchemy import Uuid, bindparam, or_, select
 
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
+from app.flags import presets
+from app.flags.models import PlanPreset
+from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.lookup import find_users
 from app.users.models import User
@@ -22,6 +25,17 @@ FIND_TENANT = Statement(
 )
 LIST_TENANT_IDS = Statement(
     "tenants.list_ids", select(Tenant.id).order_by(Tenant.created_at, Tenant.id)
+)
+FIND_SUBSCRIPTIONS = Statement(
+    "subscriptions.find_by_name",
+    select(Subscription)
+    .where(
+        or_(
+            Subscription.bp_subscription_id == bindparam("bp_subscription_id"),
+            Subscription.id == bindparam("id", type_=Uuid),
+        )
+    )
+    .limit(2),
 )
 
 
@@ -50,5 +64,30 @@ def find_user(named: str, tenant: str | None = None) -> User:
     if len(found) > 1:
         raise click.ClickException(
             f"Several users are called {named}{where}: name one by id, or add --tenant SLUG."
+        )
+    return found[0]
+
+
+def find_preset(name: str) -> PlanPreset:
+    """The plan preset of this name; ClickException if there is none."""
+    preset = presets.find_preset(name)
+    if preset is None:
+        raise click.ClickException(f"There is no preset {name}.")
+    return preset
+
+
+def find_subscription(named: str) -> Subscription:
+    """The subscription with this id, or this id at the billing provider.
+
+    Raises ClickException if there is none or more than one.
+    """
+    found: list[Subscription] = FIND_SUBSCRIPTIONS.all(
+        bp_subscription_id=named, id=id_or_none(named)
+    )
+    if not found:
+        raise click.ClickException(f"There is no subscription {named}.")
+    if len(found) > 1:
+        raise click.ClickException(
+            f"Several tenants have a subscription {named}: name one by its id here."
         )
     return found[0]

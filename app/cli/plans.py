@@ -11,16 +11,18 @@ import click
 import yaml
 
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
-from app.cli.records import checked
+from app.cli.lookup import find_preset
+from app.cli.records import checked, from_json, load, paging_options, print_list, print_one
 from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import Paging
 from app.core.db.transactions import savepoint
-from app.flags import plan_files
+from app.flags import plan_files, presets
 from app.flags.plan_files import Difference
-from app.flags.schemas import PlanPresetCreateSchema
+from app.flags.schemas import PlanPresetCreateSchema, PlanPresetSchema
 
-plans = AppGroup("plans", help="Keep the plan presets in a file. Export and apply it.")
-
-
+plans = AppGroup("plans", help="Change plan presets. Export them to a file and apply it.")
+PRESET = PlanPresetSchema()
+FLAG_COLUMNS = ("flag_key", "flag_type", "default_value", "is_locked", "description")
 MAX_SIZE = 2**24
 
 
@@ -63,6 +65,67 @@ def export(as_json: bool) -> None:
         print_json(document)
     else:
         click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+
+
+@plans.command("list")
+@paging_options()
+@json_option
+@operator
+def list_presets(paging: Paging, as_json: bool) -> None:
+    """List the plan presets."""
+    page = presets.list_presets(paging)
+    print_list(page.items, PRESET, ("id", "name", "created_at", "updated_at"), as_json=as_json)
+
+
+@plans.command("show")
+@click.argument("name")
+@json_option
+@operator
+def show_preset(name: str, as_json: bool) -> None:
+    """Show the flags of a plan's preset.
+
+    flask plans set accepts the JSON output.
+    """
+    found = find_preset(name).flags
+    if as_json:
+        print_json(found)
+    else:
+        print_rows(found, FLAG_COLUMNS, as_json=False)
+
+
+@plans.command("set")
+@click.argument("name")
+@click.argument("flags", metavar="FILE", type=click.File("r", encoding="utf-8"))
+@click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
+@json_option
+@operator
+def set_preset(name: str, flags: IO[str], force: bool, as_json: bool) -> None:
+    """Create a plan's preset or replace its flags.
+
+    The flags are the JSON list in FILE (- is standard input).
+    """
+    given = {"name": name, "flags": from_json(flags.read())}
+    values = load(PlanPresetCreateSchema, given)
+    known = presets.find_preset(name)
+    if known is None:
+        preset = presets.create_preset(**values, actor=SYSTEM_CLI)
+    else:
+        preset = presets.update_preset(
+            known.id, {"flags": values["flags"]}, force=force, actor=SYSTEM_CLI
+        )
+    print_one(preset, PRESET, as_json=as_json)
+
+
+@plans.command("delete")
+@click.argument("name")
+@click.confirmation_option(prompt="Delete this plan's preset?", help="Do not ask.")
+@operator
+def delete_preset(name: str) -> None:
+    """Delete the preset of a plan that nothing uses.
+
+    No tenant, subscription or override may use it.
+    """
+    presets.delete_preset(find_preset(name).id, actor=SYSTEM_CLI)
 
 
 def _read(text: bytes) -> Sequence[dict[str, Any]]:

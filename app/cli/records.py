@@ -11,7 +11,7 @@ import click
 
 from app.cli.base import print_json, print_rows, reason, written
 from app.core.db.pages import ListOrder, Paging
-from app.core.errors import Invalid
+from app.core.errors import Entry, Invalid
 from app.core.validation.schemas import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,7 +61,7 @@ def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         values: dict[str, Any] = schema().load(dict(given))
     except Invalid as refusal:
-        faults = [f"{written(entry['loc'])}: {reason(entry)}" for entry in refusal.errors]
+        faults = [f"{written(entry['loc'])}: {_told(entry, schema)}" for entry in refusal.errors]
         raise click.UsageError("; ".join(faults)) from None
     errors = list(schema().rules(values))
     if errors:
@@ -69,12 +69,21 @@ def checked(schema: type[Schema], given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def assignments(fields: Iterable[str]) -> dict[str, str]:
-    """The fields of ``--set FIELD=VALUE``."""
+def _told(fault: Entry, schema: type[Schema]) -> str:
+    """What is wrong with a value; of a field that ``schema`` lacks, which fields there are."""
+    if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+        return f"no such field; there are: {', '.join(schema().inputs)}"
+    return reason(fault)
+
+
+def assignments(
+    fields: Iterable[str], *, option: str = "--set", form: str = "FIELD=VALUE"
+) -> dict[str, str]:
+    """The names and values of an option, such as ``--set FIELD=VALUE``."""
     pairs = [field.partition("=") for field in fields]
     for name, separator, _ in pairs:
         if not separator:
-            raise click.UsageError(f"--set {name}: write FIELD=VALUE.")
+            raise click.UsageError(f"{option} {name}: write {form}.")
     return {name: value for name, _, value in pairs}
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import track
 
 from app.cli.base import AppGroup, json_option, operator, print_json
-from app.cli.lookup import find_tenant, list_tenant_ids
+from app.cli.lookup import find_subscription, find_tenant, list_tenant_ids
 from app.cli.records import assignments, load, paging_options, print_list, print_one, set_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
@@ -66,12 +66,12 @@ def list_subscriptions(
 
 
 @subscriptions.command("show")
-@click.argument("subscription_id")
+@click.argument("subscription")
 @json_option
 @operator
-def show(subscription_id: str, as_json: bool) -> None:
-    """Show a subscription."""
-    print_one(service.get_subscription(subscription_id), SHAPE, as_json=as_json)
+def show(subscription: str, as_json: bool) -> None:
+    """Show a subscription, named by id or by the provider's id."""
+    print_one(find_subscription(subscription), SHAPE, as_json=as_json)
 
 
 @subscriptions.command("create")
@@ -88,21 +88,22 @@ def create(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
 
 
 @subscriptions.command("update")
-@click.argument("subscription_id")
+@click.argument("subscription")
 @set_option
 @click.option("--source-timestamp", help="The provider's time of the values.")
 @json_option
 @operator
 def update(
-    subscription_id: str, fields: tuple[str, ...], source_timestamp: str | None, as_json: bool
+    subscription: str, fields: tuple[str, ...], source_timestamp: str | None, as_json: bool
 ) -> None:
     """Change fields, such as --set bp_status=active.
 
-    The tenant's plan follows.
+    The subscription is named by id or by the provider's id. The tenant's plan follows.
     """
     values = load(SubscriptionUpdateSchema, assignments(fields))
     source = load(SourceSchema, {"source_timestamp": source_timestamp})
-    updated = service.update_subscription(subscription_id, values, **source, actor=SYSTEM_CLI)
+    row_id = find_subscription(subscription).id
+    updated = service.update_subscription(row_id, values, **source, actor=SYSTEM_CLI)
     if not updated.is_applied:
         click.echo("Ignored: a newer update has been applied.", err=True)
     _warn_of_unknown_plan(updated.subscription, updated.has_plan)
@@ -116,23 +117,27 @@ def _warn_of_unknown_plan(row: Subscription, has_plan: bool) -> None:
 
 
 @subscriptions.command("cancel")
-@click.argument("subscription_id")
+@click.argument("subscription")
 @click.option("--at-period-end", is_flag=True, help="End with the paid period instead of now.")
 @click.option("--reason")
 @click.option("--canceled-at", help="By default now.")
 @json_option
 @operator
 def cancel(
-    subscription_id: str,
+    subscription: str,
     at_period_end: bool,
     reason: str | None,
     canceled_at: str | None,
     as_json: bool,
 ) -> None:
-    """Record a cancellation; the provider is not called."""
+    """Record a cancellation; the provider is not called.
+
+    The subscription is named by id or by the provider's id.
+    """
     given = {"at_period_end": at_period_end, "reason": reason, "canceled_at": canceled_at}
     values = load(SubscriptionCancelSchema, given)
-    print_one(service.cancel(subscription_id, **values, actor=SYSTEM_CLI), SHAPE, as_json=as_json)
+    row = service.cancel(find_subscription(subscription).id, **values, actor=SYSTEM_CLI)
+    print_one(row, SHAPE, as_json=as_json)
 
 
 @operator

@@ -25,6 +25,7 @@ from app.subscriptions.schemas import PlanAssignmentSchema, PlanDecisionSchema
 from app.tenants import deletion, service
 from app.tenants.models import Tenant
 from app.tenants.schemas import (
+    SuspensionSchema,
     TenantCreateSchema,
     TenantDeletionSchema,
     TenantMetaDataPatchSchema,
@@ -123,11 +124,19 @@ def patch_meta_data(tenant: str, patches: str, as_json: bool) -> None:
 @tenants.command("suspend")
 @click.argument("tenant")
 @click.confirmation_option(prompt="Refuse all credentials of this tenant?", help="Do not ask.")
+@click.option("--reason", help="Why; the tenant's owners and admins can read it.")
 @json_option
 @operator
-def suspend(tenant: str, as_json: bool) -> None:
-    """Suspend a tenant. The next request with its credentials is refused."""
-    row = service.set_active(find_tenant(tenant).id, False, actor=SYSTEM_CLI)
+def suspend(tenant: str, reason: str | None, as_json: bool) -> None:
+    """Suspend a tenant. The next request with its credentials is refused.
+
+    Of a suspended tenant, --reason changes only the reason.
+    """
+    if reason is None:
+        row = service.set_active(find_tenant(tenant).id, False, actor=SYSTEM_CLI)
+    else:
+        values = load(SuspensionSchema, {"reason": reason})
+        row = service.suspend(find_tenant(tenant).id, **values, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 
 

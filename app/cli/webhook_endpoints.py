@@ -49,6 +49,10 @@ header_option = click.option(
 rate_option = click.option("--rate-limit", type=int, help="The most attempts in a second.")
 
 
+def _headers(pairs: tuple[str, ...]) -> dict[str, str] | None:
+    return assignments(pairs, option="--header", form="NAME=VALUE") or None
+
+
 @webhook_endpoints.command("create")
 @click.argument("url")
 @type_option
@@ -74,7 +78,7 @@ def create(
 
     No other command shows it.
     """
-    values = {**given, "types": list(types) or ["*"], "headers": assignments(headers) or None}
+    values = {**given, "types": list(types) or ["*"], "headers": _headers(headers)}
     created = service.create(
         **load(WebhookEndpointCreateSchema, values),
         tenant_id=find_tenant(tenant).id if tenant else None,
@@ -117,7 +121,7 @@ def update(
     endpoint_id: str, types: tuple[str, ...], headers: tuple[str, ...], as_json: bool, **given: Any
 ) -> None:
     """Change an endpoint; --active enables one that was disabled."""
-    values = {**given, "types": list(types) or None, "headers": assignments(headers) or None}
+    values = {**given, "types": list(types) or None, "headers": _headers(headers)}
     changed = load(WebhookEndpointUpdateSchema, values)
     print_one(
         service.update_endpoint(endpoint_id, changed, actor=SYSTEM_CLI), SHAPE, as_json=as_json

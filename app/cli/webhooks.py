@@ -14,7 +14,7 @@ import click
 from flask import current_app
 from flask.cli import with_appcontext
 
-from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
+from app.cli.base import AppGroup, json_option, local_address, operator, print_json, print_rows
 from app.cli.records import paging_options, print_list, print_one
 from app.cli.samples import delete_samples
 from app.core.actors import SYSTEM_CLI
@@ -108,9 +108,7 @@ def stats(as_json: bool) -> None:
 
 @webhooks.command("send-test")
 @click.argument("preset", type=click.Choice(list(PRESETS)), metavar="[PRESET]", required=False)
-@click.option(
-    "--url", default="http://127.0.0.1:8000", show_default=True, help="The service's address."
-)
+@click.option("--url", show_default="that of the last `flask dev`", help="The service's address.")
 @click.option(
     "--receiver",
     type=click.Choice([receiver.value for receiver in Receiver]),
@@ -128,7 +126,7 @@ def stats(as_json: bool) -> None:
 @with_appcontext
 def send_test(
     preset: str | None,
-    url: str,
+    url: str | None,
     receiver: str | None,
     path: Path | None,
     secret: str | None,
@@ -159,7 +157,8 @@ def send_test(
         signed = sign(preset, secret or _configured_secret(target, preset), body, now)
     except (KeyError, ValueError) as fault:
         raise click.ClickException(f"This cannot be signed here: {fault}.") from None
-    status, answer = _post(f"{url.rstrip('/')}{PATHS[target]}", signed)
+    url = (url or local_address()).rstrip("/")
+    status, answer = _post(f"{url}{PATHS[target]}", signed)
     result = {"status": status, "answer": answer}
     if as_json:
         print_json(result)

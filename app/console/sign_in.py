@@ -152,8 +152,3 @@ def _callback_url() -> str:
 def link_url(base_url: str, secret: str) -> str:
     """The address that signs a person in once."""
     return f"{base_url.rstrip('/')}/console/sign-in/link?token={secret}"
-
-
-def public_url() -> str:
-    """The address of the service that links begin with."""
-    return current_app.extensions["config"].public_url or "http://127.0.0.1:8000"

@@ -67,7 +67,7 @@ def welcome(port: int, link: str, *, seconds: float) -> str:
     lines = {
         "Ready": f"after {seconds:.1f} s; the data are in {folder}",
         "Console": f"{link} (signs in once, within ten minutes)",
-        "": f"another link: {_link_command(port)}",
+        "": "another link: flask console link --superadmin",
         "API": f"{url}/v1",
         "Documentation": f"{url}/docs",
         "Tokens": 'eval "$(flask seed --env)" in another terminal',
@@ -75,11 +75,6 @@ def welcome(port: int, link: str, *, seconds: float) -> str:
         "Stop": "Ctrl-C",
     }
     return "\n".join(f"{name:<15}{text}" for name, text in lines.items())
-
-
-def _link_command(port: int) -> str:
-    command = "flask console link --superadmin"
-    return command if port == DEFAULT_PORT else f"PUBLIC_URL={address(port)} {command}"
 
 
 @click.command("seed")

@@ -52,7 +52,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create a SCIM connection; only this answer shows its bearer token."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     connection, token = service.create(tenant_id, body, actor=current_actor())
-    return _with_token(connection, token)
+    return service.with_token(connection, token)
 
 
 @blp.get("/<connection_id>")
@@ -88,7 +88,7 @@ def rotate(body: dict[str, Any], connection_id: str) -> Any:
     """
     overlap = timedelta(hours=body["overlap_hours"])
     connection, token = service.rotate(connection_id, overlap=overlap, actor=current_actor())
-    return _with_token(connection, token)
+    return service.with_token(connection, token)
 
 
 @blp.delete("/<connection_id>")
@@ -104,11 +104,6 @@ def delete(connection_id: str) -> None:
 
 
 add_history(blp, "/<connection_id>", "scim_connection", service.get_connection)
-
-
-def _with_token(connection: Any, token: str) -> Any:
-    connection.token = token
-    return connection
 
 
 BLUEPRINTS = (blp,)

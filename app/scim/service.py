@@ -150,6 +150,12 @@ def update(connection_id: UUID | str, values: Mapping[str, Any], *, actor: Actor
     return with_counts(connection, counts)
 
 
+def with_token(connection: Any, token: str) -> Any:
+    """The connection of :func:`create` or :func:`rotate` with its token, for the only answer."""
+    connection.token = token
+    return connection
+
+
 def rotate(connection_id: UUID | str, *, overlap: timedelta, actor: Actor) -> tuple[Any, str]:
     """Give the connection a new bearer token; the present one stays valid for ``overlap``.
 

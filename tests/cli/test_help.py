@@ -16,13 +16,13 @@ from tests.webhooks.sending import all_rows
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
     "audit tail", "custom-fields delete", "dev", "export", "flags delete-override",
-    "flags delete-preset", "jobs scheduler", "jobs sender", "jobs sequencer", "jobs worker", "mcp",
+    "jobs scheduler", "jobs sender", "jobs sequencer", "jobs worker", "mcp", "plans delete",
     "platform-admins remove", "tenants export", "tenants free-idp-org-id", "users export",
 }  # fmt: skip
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
-    "api-keys revoke", "custom-fields delete", "flags delete-override", "flags delete-preset",
-    "platform-admins remove", "tenants delete", "tenants plan clear", "tenants suspend",
+    "api-keys revoke", "custom-fields delete", "flags delete-override", "plans delete",
+    "platform-admins remove", "scim delete", "tenants delete", "tenants plan clear", "tenants suspend",
     "users delete", "users erase", "webhook-endpoints delete",
 }  # fmt: skip
 

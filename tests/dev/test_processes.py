@@ -111,7 +111,17 @@ class TestRunning:
         assert [one for one in answer.json()["data"] if not one["ok"]] == []
 
     def test_another_link_signs_in_on_this_port(self, dev):
-        assert f"another link: PUBLIC_URL={dev.url} flask console link" in dev.printed
+        made = flask(dev.folder, "console", "link", "--superadmin")
+
+        assert made.stdout.startswith(f"{dev.url}/console/sign-in/link?token=")
+        assert "another link: flask console link --superadmin" in dev.printed
+
+    def test_a_test_event_is_sent_to_this_port(self, dev):
+        sent = flask(dev.folder, "webhooks", "send-test", "workos", "--json")
+        cleaned = flask(dev.folder, "webhooks", "send-test", "--clean", "--json")
+
+        assert json.loads(sent.stdout)["status"] == 200
+        assert cleaned.returncode == 0
 
     def test_a_taken_port_is_one_sentence(self, dev):
         port = dev.url.rpartition(":")[2]

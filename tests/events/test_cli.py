@@ -60,10 +60,10 @@ class TestList:
         assert run(app, "list", "--types", "tenant.*", "--json")[1] == "[]\n"
 
     def test_refuses_unknown_types(self, app):
-        code, _, said = run(app, "list", "--types", "users")
+        code, _, said = run(app, "list", "--types", "tenant.*,users")
 
         assert code == 2
-        assert "no event has this type" in said
+        assert "--types: no event has this type: users\n" in said
 
 
 class TestShow:

@@ -1,4 +1,4 @@
-"""``flask flags``."""
+"""``flask flags``, and the presets of ``flask plans``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,25 @@ from tests.factories import (
 )
 
 
-@pytest.fixture
-def run(app):
+def runner(app, group):
     """Runs a command; what it printed as JSON, or its result where it failed."""
 
     def invoke(*words, ok=True, **options):
-        result = app.test_cli_runner().invoke(args=["flags", *map(str, words)], **options)
+        result = app.test_cli_runner().invoke(args=[group, *map(str, words)], **options)
         assert (result.exit_code == 0) == ok, result.output
         return json.loads(result.stdout) if ok and "--json" in words else result
 
     return invoke
+
+
+@pytest.fixture
+def run(app):
+    return runner(app, "flags")
+
+
+@pytest.fixture
+def plans(app):
+    return runner(app, "plans")
 
 
 class TestExplain:
@@ -76,42 +85,42 @@ class TestExplain:
 
 
 class TestPresetCommands:
-    def test_make_show_and_replace(self, run):
+    def test_make_show_and_replace(self, plans):
         flags = [preset_flag("beta", True), preset_flag("seats", 5.0)]
 
-        made = run("set-preset", "growth", "-", "--json", input=json.dumps(flags))
-        shown = run("preset", "growth", "--json")
-        run("set-preset", "growth", "-", input=json.dumps(shown[1:]))
+        made = plans("set", "growth", "-", "--json", input=json.dumps(flags))
+        shown = plans("show", "growth", "--json")
+        plans("set", "growth", "-", input=json.dumps(shown[1:]))
 
         assert (made["name"], shown) == ("growth", flags)
-        assert run("preset", "growth", "--json") == flags[1:]
+        assert plans("show", "growth", "--json") == flags[1:]
 
-    def test_accepts_limits_as_they_are_printed(self, run):
+    def test_accepts_limits_as_they_are_printed(self, plans):
         create_limits("growth")
-        shown = run("preset", "growth", "--json")
+        shown = plans("show", "growth", "--json")
 
-        run("set-preset", "growth", "-", input=json.dumps(shown))
+        plans("set", "growth", "-", input=json.dumps(shown))
 
-        assert run("preset", "growth", "--json") == shown == [limit_flag()]
-        assert [one["name"] for one in run("presets", "--json")] == ["growth"]
+        assert plans("show", "growth", "--json") == shown == [limit_flag()]
+        assert [one["name"] for one in plans("list", "--json")] == ["growth"]
 
-    def test_delete(self, run):
+    def test_delete(self, plans):
         create_preset("growth")
         create_preset("free")
         create_tenant(plan_name="free")
 
-        run("delete-preset", "growth", "--yes")
+        plans("delete", "growth", "--yes")
 
-        assert "in use by tenants: 1" in run("delete-preset", "free", "--yes", ok=False).stderr
-        assert [one["name"] for one in run("presets", "--json")] == ["free"]
+        assert "in use by tenants: 1" in plans("delete", "free", "--yes", ok=False).stderr
+        assert [one["name"] for one in plans("list", "--json")] == ["free"]
 
-    def test_refuse_what_is_no_list_of_flags(self, run):
+    def test_refuse_what_is_no_list_of_flags(self, plans):
         twice = json.dumps([preset_flag("beta", True)] * 2)
 
-        assert "not JSON" in run("set-preset", "x", "-", ok=False, input="{").stderr
-        assert "list" in run("set-preset", "x", "-", ok=False, input="{}").stderr
-        assert "once" in run("set-preset", "x", "-", ok=False, input=twice).stderr
-        assert run("presets", "--json") == []
+        assert "not JSON" in plans("set", "x", "-", ok=False, input="{").stderr
+        assert "list" in plans("set", "x", "-", ok=False, input="{}").stderr
+        assert "once" in plans("set", "x", "-", ok=False, input=twice).stderr
+        assert plans("list", "--json") == []
 
 
 class TestOverrideCommands:

@@ -122,7 +122,10 @@ class TestApply:
             ("plans: .nan", "This is not YAML"),
             ("- growth", "The file needs a list named plans."),
             ("plans: [growth]", "Each plan is a mapping"),
-            ("plans: [{name: x, flag: []}]", "x: flag: Extra inputs are not permitted"),
+            (
+                "plans: [{name: x, flag: []}]",
+                "x: flag: no such field; there are: name, flags, display_name",
+            ),
             ("plans: [{name: x}, {name: x}]", "A plan is in the file twice."),
             ("plans: [{name: !!python/name:os.system x}]", "This is not YAML"),
             ("plans: [{name: x, flags: [{}]}]", "x: flags.0.flag_key: Field required"),

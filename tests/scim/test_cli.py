@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from app.core.actors import SYSTEM_CLI
 from app.extensions import db
 from tests.database import execute, query
 from tests.factories import create_limits, limit_flag
+from tests.scim.directory import Directory
 
 STEPS = 12
 
@@ -35,6 +37,41 @@ class TestConnections:
 
     def test_of_an_unknown_tenant_are_an_error(self, app):
         assert "There is no tenant nobody." in run(app, "connections", "--tenant", "nobody", code=1)
+
+
+class TestChanges:
+    def test_creates_rotates_and_deletes(self, app, tenant):
+        words = ["--tenant", tenant.slug, "--name", "Okta", "--provider", "okta"]
+        words += ["--group-role", "Finance=billing", "--default-role", "viewer"]
+
+        made = json.loads(run(app, "create", *words, "--json"))
+        served = Directory(app, made["token"]).get("/Users").status_code
+        rotated = json.loads(run(app, "rotate", made["id"], "--overlap-hours", "0", "--json"))
+        after = [Directory(app, one["token"]).get("/Users").status_code for one in (made, rotated)]
+        listed = run(app, "connections", "--json")
+        run(app, "delete", made["id"], "--yes")
+
+        assert (made["provider"], made["default_role"]) == ("okta", "viewer")
+        assert (made["group_roles"], made["acts_as"]) == ({"Finance": "billing"}, "owner")
+        assert (served, after) == (200, [401, 200])
+        assert rotated["token"] not in listed
+        assert json.loads(run(app, "connections", "--json")) == []
+        assert query("SELECT DISTINCT actor FROM audit_events") == [(SYSTEM_CLI.id,)]
+
+    def test_say_in_a_sentence_what_is_wrong(self, app, tenant, connection):
+        known = str(connection[0].id)
+        new = ["create", "--tenant", tenant.slug, "--name"]
+        for words, said in (
+            ([*new, ""], "--name: String should have at least 1"),
+            ([*new, "a", "--group-role", "Finance"], "--group-role Finance: write GROUP=ROLE."),
+            ([*new, "a", "--group-role", "Finance=king"], "--group-role.Finance: Input should be"),
+            (["rotate", known, "--overlap-hours", "721"], "--overlap-hours: Input should be less"),
+            (["rotate", "x"], "There is no SCIM connection x."),
+            (["delete", "x", "--yes"], "There is no SCIM connection x."),
+        ):
+            ended = app.test_cli_runner().invoke(args=["scim", *words])
+            assert ended.exit_code in (1, 2)
+            assert said in ended.stderr
 
 
 class TestLog:

@@ -63,6 +63,22 @@ class TestSubscriptionsCommands:
         assert (ended["bp_status"], plan_of(tenant)) == ("canceled", "free")
         assert {event.actor for event in audit_events(tenant)} == {SYSTEM_CLI.id}
 
+    def test_finds_a_subscription_by_the_providers_id(self, run):
+        row = create_subscription(create_tenant(), bp_subscription_id="sub_1")
+        create_subscription(create_tenant(), bp_subscription_id="sub_2")
+
+        shown = run("show", "sub_1", "--json")
+        updated = run("update", "sub_1", "--set", "plan_name=growth", "--json")
+        canceled = run("cancel", "sub_1", "--json")
+
+        assert {one["id"] for one in (shown, updated, canceled)} == {str(row.id)}
+
+    def test_does_not_choose_between_tenants(self, run):
+        for _ in range(2):
+            create_subscription(create_tenant(), bp_subscription_id="sub_1")
+
+        assert "Several tenants have a subscription sub_1" in run("show", "sub_1", ok=False).stderr
+
     def test_ignores_an_update_that_is_late(self, run):
         row = create_subscription(create_tenant())
         run("update", row.id, "--set", "plan_name=a", "--source-timestamp", "2026-02-01T00:00:00Z")
@@ -75,9 +91,11 @@ class TestSubscriptionsCommands:
 
     def test_fails_with_one_sentence(self, run):
         unknown = run("show", "0198a8f0-0000-7000-8000-000000000000", ok=False)
+        absent = run("update", "sub_x", "--set", "plan_name=a", ok=False)
         wrong = run("cancel", "x", "--canceled-at", "yesterday", ok=False)
 
         assert "There is no subscription 0198a8f0-0000-7000-8000-000000000000." in unknown.stderr
+        assert absent.stderr == "Error: There is no subscription sub_x.\n"
         assert "--canceled-at: " in wrong.stderr
 
     def test_reconciles_plans_and_classes(self, run):

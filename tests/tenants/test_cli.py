@@ -46,6 +46,18 @@ class TestTenants:
             ("tenant.activated", SYSTEM_CLI.id),
         ]
 
+    def test_suspends_with_a_reason(self, app, api):
+        tenant = create_tenant()
+
+        for reason in ("not paid", "fraud"):
+            answer(app, "tenants", "suspend", tenant.slug, "--yes", "--reason", reason)
+        wrong = run(app, "tenants", "suspend", tenant.slug, "--yes", "--reason", "")
+
+        path = f"/v1/tenants/{tenant.id}?include=suspension_reason"
+        shown = api.get(path, token=platform_token()).get_json()["data"]
+        assert (shown["is_active"], shown["suspension_reason"]) == (False, "fraud")
+        assert "--reason: String should have at least 1" in wrong.stderr
+
     def test_shows_and_patches_metadata(self, app):
         create_tenant(slug="acme", meta_data={"a": 1})
 
@@ -74,7 +86,10 @@ class TestTenants:
             (["show", "nobody"], "There is no tenant nobody."),
             (["create", "--idp-org-id", "o", "--name", "n", "--slug", "taken"], "slug is taken"),
             (["create", "--idp-org-id", "", "--name", "n"], "--idp-org-id: String should have"),
-            (["update", "taken", "--set", "plan_name=gold"], "plan_name: Extra inputs"),
+            (
+                ["update", "taken", "--set", "plan_name=gold"],
+                "plan_name: no such field; there are: idp_org_id, name, slug,",
+            ),
             (["update", "taken", "--set", "name"], "write FIELD=VALUE"),
         ):
             result = run(app, "tenants", *words)

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from gunicorn.config import Config
 
+from app.core.http import long_poll
 from app.core.http.server import Worker
 
 HOST = "127.0.0.1"
@@ -116,6 +117,7 @@ class WebProcess:
         self.listener.close()
         self.stop()
         assert self.has_ended()
+        long_poll.stopping.clear()  # only this server has stopped, not the process of the tests
         self.worker.tmp.close()
 
 

@@ -1,13 +1,14 @@
 """The server: connections, deadlines, limits of memory, and how it stops."""
 
 import socket
+import threading
 import time
 from contextlib import suppress
 
 import pytest
 
+from app.core.http import long_poll, server_channel
 from app.core.http import server as module
-from app.core.http import server_channel
 from tests.core.http.serving import HOST, LARGE, WebProcess, answer, get, received, wait_until
 
 SHORT = 0.3
@@ -17,6 +18,7 @@ SHORT = 0.3
 def start(monkeypatch):
     """Start a web process with settings of gunicorn."""
     monkeypatch.setattr(module, "INTERVAL", 0.1)
+    monkeypatch.setattr(long_poll, "stopping", threading.Event())  # other tests do not stop
     started: list[WebProcess] = []
 
     def begin(**settings: int) -> WebProcess:
