@@ -37,10 +37,12 @@ SECURITY_SCHEMES = {
     },
 }
 
-DESCRIPTION = f"""Every answer with a body is `{{"data": …}}`. A refusal is `{{"detail": …}}`, with a `code`
+DESCRIPTION = f"""Every answer of `/v1` with a body is `{{"data": …}}`; OFREP, SCIM and the receivers of
+webhooks have the forms of their standards and providers. A refusal is `{{"detail": …}}`, with a `code`
 where the status alone is ambiguous. A 422 lists the errors and their places.
 
-- **Lists** are `{{"data": […], "next_cursor": …}}`: give `next_cursor` as `cursor` for the next page.
+- **Lists** are `{{"data": […], "next_cursor": …}}`: give `next_cursor` as `cursor` for the next page, for
+  `/v1/events` as `after`.
 - **Single resources** have an `ETag`: send it as `If-Match` to change that version only (else 412), or as
   `If-None-Match` to get 304 while nothing has changed.
 - **Requests sent twice**: a POST or PATCH with an `Idempotency-Key` has one effect within 24 hours.
