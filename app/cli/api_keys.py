@@ -9,9 +9,9 @@ import click
 from app.api_keys import service
 from app.api_keys.schemas import ApiKeyCreatedSchema, ApiKeySchema
 from app.auth.permissions import Permission
-from app.cli.base import AppGroup, json_option, operator
+from app.cli.base import AppGroup, ask, json_option, operator, yes_option
 from app.cli.lookup import find_tenant
-from app.cli.records import paging_options, print_list, print_one
+from app.cli.records import paging_options, print_one, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.db.pages import Paging
@@ -67,14 +67,15 @@ def list_keys(tenant: str | None, is_active: bool | None, paging: Paging, as_jso
     page = service.list_keys(
         paging, tenant_id=find_tenant(tenant).id if tenant else None, is_active=is_active
     )
-    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+    print_page(page, SHAPE, COLUMNS, as_json=as_json)
 
 
 @api_keys.command("revoke")
 @click.argument("key_id")
-@click.confirmation_option(prompt="Revoke this key permanently?", help="Do not ask.")
+@yes_option
 @json_option
-@operator
-def revoke(key_id: str, as_json: bool) -> None:
+def revoke(key_id: str, yes: bool, as_json: bool) -> None:
     """Revoke a key: the next request with it is refused."""
-    print_one(service.revoke(key_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)
+    key = operator(service.get_key)(key_id)
+    ask(f"Revoke the key {key.name} ({key.prefix}…) permanently?", yes=yes)
+    print_one(operator(service.revoke)(key_id, actor=SYSTEM_CLI), SHAPE, as_json=as_json)

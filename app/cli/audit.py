@@ -16,7 +16,7 @@ from app.audit.outbox import TARGET_TYPE_OF, TARGET_TYPES
 from app.audit.schemas import AuditEventSchema, AuditQuerySchema, HistoryEntrySchema
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows, printable
 from app.cli.lookup import find_tenant
-from app.cli.records import load, paging_options
+from app.cli.records import load, paging_options, tell_of_more
 from app.core.clock import rfc3339, utcnow
 from app.core.db.pages import MAX_LIMIT, ListOrder, Page, Paging
 from app.core.json_text import dumps_text
@@ -171,6 +171,7 @@ def _print(page: Page, schema: Schema, columns: Sequence[str], *, as_json: bool)
         print_json(shown)
     else:
         print_rows([{**one, "changes": _changes(one)} for one in shown], columns, as_json=False)
+    tell_of_more(page)
 
 
 def _changes(event: Mapping[str, Any]) -> str:

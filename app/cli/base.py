@@ -6,6 +6,7 @@ Results go to standard output. Logs, progress and prompts go to standard error.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
@@ -29,11 +30,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ROWS = {
     "address": "suppressed address",
+    "connection_id": "SCIM connection",
     "feature": "limit",
     "subject": "platform superadmin",
 }
 """What an argument names whose name is not that of a row and ``_id``."""
 
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 
@@ -72,6 +75,15 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from None
 
     return run
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Ask on standard error, unless ``yes``. Without consent the command ends with exit code 1.
+
+    Call it outside a transaction: PostgreSQL ends one that waits for a person.
+    """
+    if not yes:
+        click.confirm(printable(question), abort=True, err=True)
 
 
 def local_address() -> str:
@@ -127,13 +139,34 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     if as_json:
         print_json(chosen)
         return
+    if not chosen:
+        click.echo("No rows.", err=True)
+        return
     table = Table(*columns)
     for row in chosen:
-        table.add_row(*(_cell(value) for value in row.values()))
+        table.add_row(*map(_cell, row.values()))
+    _print_fitting(table, chosen)
+
+
+def print_fields(row: Mapping[str, Any]) -> None:
+    """Print one row as a table of its fields and values."""
+    table = Table("field", "value")
+    for name, value in row.items():
+        table.add_row(name, _cell(value))
+    _print_fitting(table, [row])
+
+
+def _print_fitting(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the table; on a terminal too narrow for it, each row as lines of ``name: value``."""
     console = Console()
     needed = console.measure(table, options=console.options.update(max_width=1 << 20)).maximum
-    # Rich would truncate a long id. With enough width the terminal wraps the line instead.
-    Console(width=max(console.width, needed)).print(table)
+    if needed <= console.width or not sys.stdout.isatty():
+        Console(width=max(console.width, needed)).print(table)  # Rich would truncate long ids
+        return
+    for row in rows:
+        indent = max(map(len, row)) + 2
+        lines = [f"{name + ':':<{indent}}{_cell(value)}" for name, value in row.items()]
+        click.echo("\n".join(lines) + "\n")
 
 
 def progress_bar() -> Progress:
@@ -166,6 +199,6 @@ def printable(text: str) -> str:
 
 
 __all__ = [
-    "AppGroup", "F", "json_option", "local_address", "one_line_errors", "operator",
-    "print_json", "print_rows", "printable", "progress_bar", "reason", "written",
+    "AppGroup", "F", "ask", "json_option", "local_address", "one_line_errors", "operator",
+    "print_fields", "print_json", "print_rows", "printable", "progress_bar", "reason", "written", "yes_option",
 ]  # fmt: skip

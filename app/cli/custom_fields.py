@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
+from app.cli.base import AppGroup, ask, json_option, operator, print_json, print_rows, yes_option
 from app.cli.custom_field_indexes import check_index, reindex
 from app.cli.lookup import find_tenant
-from app.cli.records import load, paging_options, print_one
+from app.cli.records import load, paging_options, print_one, tell_of_more
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.custom_fields import service
@@ -65,6 +65,7 @@ def list_fields(
         print_json(shown)
     else:
         print_rows(shown, COLUMNS, as_json=False)
+    tell_of_more(page)
 
 
 @custom_fields.command("show")
@@ -138,14 +139,15 @@ def archive(field_id: str, as_json: bool) -> None:
 
 @custom_fields.command("delete")
 @click.argument("field_id")
-@click.confirmation_option(prompt="Delete this custom field?", help="Do not ask.")
-@operator
-def delete(field_id: str) -> None:
+@yes_option
+def delete(field_id: str, yes: bool) -> None:
     """Delete an archived custom field and its index.
 
     Stored values remain in the metadata.
     """
-    service.delete(field_id, actor=SYSTEM_CLI)
+    field = operator(service.get_field)(field_id)
+    ask(f"Delete the custom field {field.field_key} of {field.idp_org_id}?", yes=yes)
+    operator(service.delete)(field_id, actor=SYSTEM_CLI)
 
 
 @custom_fields.command("restore")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from app.cli.base import AppGroup, json_option, operator, print_rows
-from app.cli.records import paging_options, print_list
+from app.cli.records import paging_options, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
 from app.emails import service, suppressions
@@ -42,7 +42,7 @@ def list_events(
         message_id=message_id,
         filters={"kind": kind} if kind else {},
     )
-    print_list(page.items, EmailEventSchema(), EVENT_COLUMNS, as_json=as_json)
+    print_page(page, EmailEventSchema(), EVENT_COLUMNS, as_json=as_json)
 
 
 @emails.command("suppressions")
@@ -57,7 +57,7 @@ def list_suppressions(
     """List the suppressed addresses."""
     filters: dict[str, Any] = {"cause": cause} if cause else {}
     page = suppressions.list_active(paging, address=address, filters=filters)
-    print_list(page.items, SuppressionSchema(), SUPPRESSION_COLUMNS, as_json=as_json)
+    print_page(page, SuppressionSchema(), SUPPRESSION_COLUMNS, as_json=as_json)
 
 
 @emails.command("lift")

@@ -6,13 +6,13 @@ from dataclasses import asdict
 
 import click
 
-from app.cli.base import AppGroup, json_option, operator
-from app.cli.lookup import find_preset, find_tenant
-from app.cli.records import checked, from_json, paging_options, print_list, print_one
+from app.cli.base import AppGroup, ask, json_option, operator, yes_option
+from app.cli.lookup import find_tenant
+from app.cli.records import checked, from_json, paging_options, print_list, print_one, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.core.validation.fields import Str
-from app.flags import evaluation, overrides
+from app.flags import evaluation, overrides, presets
 from app.flags.evaluation import EffectiveFlag, FlagSet
 from app.flags.explanation import explanation_of
 from app.flags.schemas import (
@@ -58,6 +58,8 @@ def explain(tenant: str, key: str, as_json: bool) -> None:
 def list_flags(tenant: str, as_json: bool) -> None:
     """List a tenant's effective flags."""
     found = evaluation.evaluate_all(find_tenant(tenant).id)
+    if not found.flags and presets.find_preset(found.plan_name) is None:
+        click.echo(f"No preset is named {found.plan_name}, the tenant's plan.", err=True)
     print_list(list(found.flags.values()), EFFECTIVE, EFFECTIVE_COLUMNS, as_json=as_json)
 
 
@@ -70,7 +72,7 @@ def list_overrides(tenant: str | None, paging: Paging, as_json: bool) -> None:
     """List overrides, including expired ones."""
     tenant_id = find_tenant(tenant).id if tenant else None
     page = overrides.list_overrides(paging, tenant_id=tenant_id)
-    print_list(page.items, OVERRIDE, OVERRIDE_COLUMNS, as_json=as_json)
+    print_page(page, OVERRIDE, OVERRIDE_COLUMNS, as_json=as_json)
 
 
 @flags.command("override")
@@ -112,15 +114,16 @@ def set_override(
 
 @flags.command("delete-override")
 @click.argument("override_id")
-@click.confirmation_option(prompt="Delete this override?", help="Do not ask.")
-@operator
-def delete_override(override_id: str) -> None:
+@yes_option
+def delete_override(override_id: str, yes: bool) -> None:
     """Delete an override; the preset's value applies again."""
-    overrides.delete_override(override_id, actor=SYSTEM_CLI)
+    override = operator(overrides.get_override)(override_id)
+    tenant = operator(find_tenant)(str(override.tenant_id))
+    ask(f"Delete the override of {override.flag_key} for {tenant.slug}?", yes=yes)
+    operator(overrides.delete_override)(override_id, actor=SYSTEM_CLI)
 
 
 def _flag(found: FlagSet, key: str) -> EffectiveFlag:
     if key not in found.flags:
-        find_preset(found.plan_name)
         raise click.ClickException(f"The plan {found.plan_name} has no flag {key}.")
     return found.flags[key]

@@ -19,7 +19,7 @@ from app.cli.base import (
 )
 from app.cli.lookup import find_tenant
 from app.cli.privacy import opened, output_option
-from app.cli.records import paging_options, print_list
+from app.cli.records import paging_options, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
 from app.core.errors import Entry
@@ -79,7 +79,7 @@ def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_jso
 def list_imports(state: str | None, paging: Paging, as_json: bool) -> None:
     """List imports."""
     page = service.list_imports(paging, filters={"state": state} if state else None)
-    print_list(page.items, ImportSchema(), COLUMNS, as_json=as_json)
+    print_page(page, ImportSchema(), COLUMNS, as_json=as_json)
 
 
 @imports.command("show")

@@ -7,7 +7,7 @@ import click
 from app.auth.permissions import Role
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant, find_user
-from app.cli.records import load, paging_options, print_list, print_one
+from app.cli.records import load, paging_options, print_one, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.identity_sync import waiting
@@ -42,7 +42,7 @@ def list_memberships(
         tenant_id=find_tenant(tenant).id if tenant else None,
         filters={name: value for name, value in filters.items() if value is not None},
     )
-    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+    print_page(page, SHAPE, COLUMNS, as_json=as_json)
 
 
 @memberships.command("show")
@@ -80,7 +80,7 @@ def list_waiting(paging: Paging, as_json: bool) -> None:
     These are memberships without their organization or user, and people without a membership.
     """
     page = waiting.list_waiting(paging)
-    print_list(page.items, WaitingSchema(), WAITING_COLUMNS, as_json=as_json)
+    print_page(page, WaitingSchema(), WAITING_COLUMNS, as_json=as_json)
 
 
 @memberships.command("set-role")

@@ -10,9 +10,9 @@ from typing import IO, Any
 import click
 import yaml
 
-from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
+from app.cli.base import AppGroup, ask, json_option, operator, print_json, print_rows, yes_option
 from app.cli.lookup import find_preset
-from app.cli.records import checked, from_json, load, paging_options, print_list, print_one
+from app.cli.records import checked, from_json, load, paging_options, print_one, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.core.db.transactions import savepoint
@@ -74,7 +74,7 @@ def export(as_json: bool) -> None:
 def list_presets(paging: Paging, as_json: bool) -> None:
     """List the plan presets."""
     page = presets.list_presets(paging)
-    print_list(page.items, PRESET, ("id", "name", "created_at", "updated_at"), as_json=as_json)
+    print_page(page, PRESET, ("id", "name", "created_at", "updated_at"), as_json=as_json)
 
 
 @plans.command("show")
@@ -118,14 +118,15 @@ def set_preset(name: str, flags: IO[str], force: bool, as_json: bool) -> None:
 
 @plans.command("delete")
 @click.argument("name")
-@click.confirmation_option(prompt="Delete this plan's preset?", help="Do not ask.")
-@operator
-def delete_preset(name: str) -> None:
+@yes_option
+def delete_preset(name: str, yes: bool) -> None:
     """Delete the preset of a plan that nothing uses.
 
     No tenant, subscription or override may use it.
     """
-    presets.delete_preset(find_preset(name).id, actor=SYSTEM_CLI)
+    preset = operator(find_preset)(name)
+    ask(f"Delete the preset of the plan {preset.name}?", yes=yes)
+    operator(presets.delete_preset)(preset.id, actor=SYSTEM_CLI)
 
 
 def _read(text: bytes) -> Sequence[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import AppGroup, json_option, operator, print_rows
+from app.cli.base import AppGroup, ask, json_option, operator, print_rows, yes_option
 from app.core.actors import SYSTEM_CLI
 from app.platform_admins import service
 
@@ -42,11 +42,12 @@ def add(subject: str, as_json: bool) -> None:
 
 @platform_admins.command("remove")
 @click.argument("subject")
-@click.confirmation_option(prompt="Remove all platform rights of this subject?", help="Do not ask.")
-@operator
-def remove(subject: str) -> None:
+@yes_option
+def remove(subject: str, yes: bool) -> None:
     """Remove a subject's platform rights.
 
     It has effect on the next request.
     """
-    service.remove(subject, actor=SYSTEM_CLI)
+    admin = operator(service.get_admin)(subject)
+    ask(f"Remove all platform rights of {admin.subject}?", yes=yes)
+    operator(service.remove)(subject, actor=SYSTEM_CLI)

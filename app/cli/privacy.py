@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from typing import Any, TextIO
 
 import click
@@ -15,10 +14,9 @@ from flask.cli import with_appcontext
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
-from app.cli.base import json_option, operator, print_rows
+from app.cli.base import ask, json_option, one_line_errors, operator, print_rows, yes_option
 from app.cli.lookup import find_tenant
 from app.core.actors import SYSTEM_CLI
-from app.core.errors import AppError
 from app.core.json_text import dumps_text
 from app.privacy import erase, erasure, export
 from app.privacy.database import owner, snapshot
@@ -37,25 +35,12 @@ output_option = click.option(
 )
 
 
-def print_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Print an AppError as one sentence on standard error and exit with 1."""
-
-    @wraps(command)
-    def run(*args: Any, **options: Any) -> Any:
-        try:
-            return command(*args, **options)
-        except AppError as fault:
-            raise click.ClickException(fault.detail or "Not found.") from None
-
-    return run
-
-
 @click.command("export")
 @click.argument("user")
 @tenant_option
 @output_option
 @with_appcontext
-@print_errors
+@one_line_errors
 def export_user(user: str, tenant: str | None, output: str) -> None:
     """Write all stored data about a person as JSON, by table.
 
@@ -72,7 +57,7 @@ def export_user(user: str, tenant: str | None, output: str) -> None:
 @click.argument("tenant")
 @output_option
 @with_appcontext
-@print_errors
+@one_line_errors
 def export_tenant(tenant: str, output: str) -> None:
     """Write all stored data of a tenant and its people as JSON.
 
@@ -89,10 +74,10 @@ def export_tenant(tenant: str, output: str) -> None:
 @click.option(
     "--allow-ownerless", is_flag=True, help="Also erase the last active owner of a tenant."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 @with_appcontext
-@print_errors
+@one_line_errors
 def erase_user(
     user: str, tenant: str | None, allow_ownerless: bool, yes: bool, as_json: bool
 ) -> None:
@@ -109,9 +94,8 @@ def erase_user(
     of = _tenant(tenant)
     with owner() as connection:
         person = get_person(connection, find_subject(connection, user, of and of.id))
-    if not yes:
-        where = f"{len(person.users)} tenant(s)" if person.users else "no tenant yet"
-        click.confirm(f"Erase {user}, known in {where}, for good?", abort=True, err=True)
+    where = f"{len(person.users)} tenant(s)" if person.users else "no tenant yet"
+    ask(f"Erase {user}, known in {where}, for good?", yes=yes)
     _deactivate(person, allow_ownerless)
     with owner() as connection, _bar() as progress:
         done = erase.erase(connection, person, progress, actor=SYSTEM_CLI)

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from app.cli.base import print_json, print_rows, reason, written
-from app.core.db.pages import ListOrder, Paging
+from app.cli.base import print_fields, print_json, print_rows, reason, written
+from app.core.db.pages import ListOrder, Page, Paging
 from app.core.errors import Entry, Invalid
 from app.core.validation.schemas import Schema
 
@@ -106,11 +106,22 @@ def print_list(
         print_rows(shown, columns, as_json=False)
 
 
+def print_page(page: Page, schema: Schema, columns: Sequence[str], *, as_json: bool) -> None:
+    """Print the rows of a page as :func:`print_list`."""
+    print_list(page.items, schema, columns, as_json=as_json)
+    tell_of_more(page)
+
+
+def tell_of_more(page: Page) -> None:
+    """Say on standard error that ``--limit`` leaves rows out, where it does."""
+    if page.next_cursor is not None:
+        click.echo("There are more rows: give a larger --limit.", err=True)
+
+
 def print_one(row: Any, schema: Schema, *, as_json: bool) -> None:
     """Print one row as a table of its fields, or as a JSON object."""
     shown = schema.dump(row)
     if as_json:
         print_json(shown)
-        return
-    fields = [{"field": name, "value": value} for name, value in shown.items()]
-    print_rows(fields, ("field", "value"), as_json=False)
+    else:
+        print_fields(shown)

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import click
 
 from app.auth.permissions import Role
-from app.cli.base import AppGroup, json_option, one_line_errors, operator, print_rows
+from app.cli.base import (
+    AppGroup,
+    F,
+    ask,
+    json_option,
+    one_line_errors,
+    operator,
+    print_rows,
+    yes_option,
+)
 from app.cli.lookup import find_tenant
-from app.cli.records import assignments, load, paging_options, print_list, print_one
+from app.cli.records import (
+    assignments,
+    from_json,
+    load,
+    paging_options,
+    print_list,
+    print_one,
+    print_page,
+)
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
-from app.core.errors import NotFound
 from app.scim import service, trial
-from app.scim.models import Deactivate, DirectoryProvider
+from app.scim.models import ConnectionStatus, Deactivate, DirectoryProvider
 from app.scim.schemas import (
     ScimConnectionCreatedSchema,
     ScimConnectionCreateSchema,
     ScimConnectionSchema,
+    ScimConnectionUpdateSchema,
     ScimRequestSchema,
     ScimRotationSchema,
 )
@@ -33,16 +49,53 @@ REQUEST_COLUMNS = ("sent_at", "method", "path", "status", "detail")
 
 STEP_COLUMNS = ("step", "result", "detail")
 
-scim = AppGroup("scim", help="Create, show, test and delete SCIM connections.")
+scim = AppGroup("scim", help="Create, change, test and delete SCIM connections.")
 
 
-@contextmanager
-def _named(connection_id: str) -> Iterator[None]:
-    """Name the connection in the error where there is none."""
-    try:
-        yield
-    except NotFound:
-        raise click.ClickException(f"There is no SCIM connection {connection_id}.") from None
+def field_options(command: F) -> F:
+    """Add the options of ``create`` and ``update``; :func:`_fields` reads them."""
+    options = (
+        click.option(
+            "--provider",
+            type=click.Choice([provider.value for provider in DirectoryProvider]),
+            help="The directory at the other end; of a new connection generic.",
+        ),
+        click.option(
+            "--default-role",
+            type=click.Choice([role.value for role in Role]),
+            help="The role of people whose groups give them none; of a new connection member.",
+        ),
+        click.option(
+            "--group-role",
+            "group_roles",
+            multiple=True,
+            metavar="GROUP=ROLE",
+            help="The role of a group's members; may be repeated.",
+        ),
+        click.option(
+            "--deactivate",
+            type=click.Choice([each.value for each in Deactivate]),
+            help="What a deactivation ends; of a new connection the membership.",
+        ),
+        click.option(
+            "--public-key",
+            "public_keys",
+            multiple=True,
+            metavar="JWK",
+            help="A key of a client that signs assertions (RFC 7523), as JSON; may be repeated.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _fields(
+    *, group_roles: tuple[str, ...], public_keys: tuple[str, ...], **others: str | None
+) -> dict[str, Any]:
+    roles = assignments(group_roles, option="--group-role", form="GROUP=ROLE")
+    keys = [from_json(key) for key in public_keys]
+    return {**others, "group_roles": roles or None, "public_keys": keys or None}
 
 
 @scim.command("connections")
@@ -56,46 +109,64 @@ def list_connections(tenant: str | None, paging: Paging, as_json: bool) -> None:
     Their tokens are not shown.
     """
     page = service.list_connections(paging, tenant_id=find_tenant(tenant).id if tenant else None)
-    print_list(page.items, ScimConnectionSchema(), COLUMNS, as_json=as_json)
+    print_page(page, ScimConnectionSchema(), COLUMNS, as_json=as_json)
+
+
+@scim.command("show")
+@click.argument("connection_id")
+@json_option
+@operator
+def show(connection_id: str, as_json: bool) -> None:
+    """Show a connection, without its token."""
+    print_one(service.get_connection(connection_id), ScimConnectionSchema(), as_json=as_json)
 
 
 @scim.command("create")
 @click.option("--tenant", required=True, help="The tenant (slug or id).")
 @click.option("--name", required=True, help="A name for people.")
-@click.option(
-    "--provider",
-    type=click.Choice([provider.value for provider in DirectoryProvider]),
-    help="The directory at the other end; by default generic.",
-)
-@click.option(
-    "--default-role",
-    type=click.Choice([role.value for role in Role]),
-    help="The role of people whose groups give them none; by default member.",
-)
-@click.option(
-    "--group-role",
-    "group_roles",
-    multiple=True,
-    metavar="GROUP=ROLE",
-    help="The role of a group's members; may be repeated.",
-)
-@click.option(
-    "--deactivate",
-    type=click.Choice([each.value for each in Deactivate]),
-    help="What a deactivation ends; by default the membership.",
-)
+@field_options
 @json_option
 @operator
-def create(tenant: str, group_roles: tuple[str, ...], as_json: bool, **given: str | None) -> None:
+def create(tenant: str, as_json: bool, **given: Any) -> None:
     """Create a connection and show its token.
 
     No other command shows it. The directory sends it to /scim/v2. The connection makes its changes
     as an owner.
     """
-    roles = assignments(group_roles, option="--group-role", form="GROUP=ROLE")
-    values = load(ScimConnectionCreateSchema, {**given, "group_roles": roles})
+    values = load(ScimConnectionCreateSchema, _fields(**given))
     created = service.create(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
     print_one(service.with_token(*created), ScimConnectionCreatedSchema(), as_json=as_json)
+
+
+@scim.command("update")
+@click.argument("connection_id")
+@click.option("--name", help="A name for people.")
+@field_options
+@click.option("--no-group-roles", "without_roles", is_flag=True, help="Remove all group roles.")
+@click.option("--no-public-keys", "without_keys", is_flag=True, help="Remove all public keys.")
+@click.option(
+    "--status",
+    type=click.Choice([each.value for each in ConnectionStatus]),
+    help="The requests of a disabled connection are refused.",
+)
+@json_option
+@operator
+def update(
+    connection_id: str, without_roles: bool, without_keys: bool, as_json: bool, **given: Any
+) -> None:
+    """Change a connection.
+
+    Group roles and public keys replace the present ones. Members follow new group roles when their
+    groups next change.
+    """
+    fields = _fields(**given)
+    if without_roles:
+        fields["group_roles"] = {}
+    if without_keys:
+        fields["public_keys"] = []
+    values = load(ScimConnectionUpdateSchema, fields)
+    changed = service.update(connection_id, values, actor=SYSTEM_CLI)
+    print_one(changed, ScimConnectionSchema(), as_json=as_json)
 
 
 @scim.command("rotate")
@@ -110,23 +181,23 @@ def create(tenant: str, group_roles: tuple[str, ...], as_json: bool, **given: st
 def rotate(connection_id: str, overlap_hours: int | None, as_json: bool) -> None:
     """Replace the token of a connection and show the new one."""
     hours = load(ScimRotationSchema, {"overlap_hours": overlap_hours})["overlap_hours"]
-    with _named(connection_id):
-        rotated = service.rotate(connection_id, overlap=timedelta(hours=hours), actor=SYSTEM_CLI)
+    rotated = service.rotate(connection_id, overlap=timedelta(hours=hours), actor=SYSTEM_CLI)
     print_one(service.with_token(*rotated), ScimConnectionCreatedSchema(), as_json=as_json)
 
 
 @scim.command("delete")
 @click.argument("connection_id")
-@click.confirmation_option(prompt="Delete this connection?", help="Do not ask.")
+@yes_option
 @json_option
-@operator
-def delete(connection_id: str, as_json: bool) -> None:
+def delete(connection_id: str, yes: bool, as_json: bool) -> None:
     """Delete a connection.
 
     Its users and their memberships stay, and can be edited again.
     """
-    with _named(connection_id):
-        service.delete(connection_id, actor=SYSTEM_CLI)
+    connection = operator(service.get_connection)(connection_id)
+    tenant = operator(find_tenant)(str(connection.tenant_id))
+    ask(f"Delete the connection {connection.name} of {tenant.slug}?", yes=yes)
+    operator(service.delete)(connection_id, actor=SYSTEM_CLI)
     print_rows([{"deleted": connection_id}], ["deleted"], as_json=as_json)
 
 
@@ -139,8 +210,7 @@ def show_log(connection_id: str, as_json: bool) -> None:
 
     The values sent are not shown.
     """
-    with _named(connection_id):
-        found = service.list_requests(connection_id)
+    found = service.list_requests(connection_id)
     print_list(found, ScimRequestSchema(), REQUEST_COLUMNS, as_json=as_json)
 
 
@@ -155,8 +225,7 @@ def test_connection(connection_id: str, as_json: bool) -> None:
     and deletes a user and a group. They are rolled back, so nothing remains and
     no event is sent. The network and the directory's own token are not tried.
     """
-    with _named(connection_id):
-        steps = trial.run(connection_id)
+    steps = trial.run(connection_id)
     print_rows([one._asdict() for one in steps], STEP_COLUMNS, as_json=as_json)
     if any(one.result != "ok" for one in steps):
         raise SystemExit(1)

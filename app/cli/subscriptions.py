@@ -11,7 +11,7 @@ from rich.progress import track
 
 from app.cli.base import AppGroup, json_option, operator, print_json
 from app.cli.lookup import find_subscription, find_tenant, list_tenant_ids
-from app.cli.records import assignments, load, paging_options, print_list, print_one, set_option
+from app.cli.records import assignments, load, paging_options, print_one, print_page, set_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.pages import Paging
@@ -62,7 +62,7 @@ def list_subscriptions(
         status_class=status_class,
         **{name: value for name, value in equal.items() if value is not None},
     )
-    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+    print_page(page, SHAPE, COLUMNS, as_json=as_json)
 
 
 @subscriptions.command("show")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import click
+from flask import current_app
 
-from app.cli.base import AppGroup, json_option, operator, print_json, print_rows
+from app.cli.base import AppGroup, ask, json_option, operator, print_json, print_rows, yes_option
 from app.cli.lookup import find_tenant
 from app.cli.privacy import export_tenant
 from app.cli.records import (
@@ -15,12 +16,14 @@ from app.cli.records import (
     paging_options,
     print_list,
     print_one,
+    print_page,
     set_option,
 )
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
-from app.core.errors import NotFound
+from app.core.db.queries import find_row
 from app.subscriptions import plan_assignments, plan_decision
+from app.subscriptions.models import PlanAssignment
 from app.subscriptions.schemas import PlanAssignmentSchema, PlanDecisionSchema
 from app.tenants import deletion, service
 from app.tenants.models import Tenant
@@ -57,7 +60,7 @@ def list_tenants(is_active: bool | None, paging: Paging, as_json: bool) -> None:
     """List tenants."""
     filters = {} if is_active is None else {"is_active": is_active}
     page = service.list_tenants(paging, filters=filters)
-    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+    print_page(page, SHAPE, COLUMNS, as_json=as_json)
 
 
 @tenants.command("show")
@@ -123,20 +126,21 @@ def patch_meta_data(tenant: str, patches: str, as_json: bool) -> None:
 
 @tenants.command("suspend")
 @click.argument("tenant")
-@click.confirmation_option(prompt="Refuse all credentials of this tenant?", help="Do not ask.")
+@yes_option
 @click.option("--reason", help="Why; the tenant's owners and admins can read it.")
 @json_option
-@operator
-def suspend(tenant: str, reason: str | None, as_json: bool) -> None:
+def suspend(tenant: str, yes: bool, reason: str | None, as_json: bool) -> None:
     """Suspend a tenant. The next request with its credentials is refused.
 
     Of a suspended tenant, --reason changes only the reason.
     """
-    if reason is None:
-        row = service.set_active(find_tenant(tenant).id, False, actor=SYSTEM_CLI)
+    values = None if reason is None else load(SuspensionSchema, {"reason": reason})
+    found = operator(find_tenant)(tenant)
+    ask(f"Refuse all credentials of {found.slug}?", yes=yes)
+    if values is None:
+        row = operator(service.set_active)(found.id, False, actor=SYSTEM_CLI)
     else:
-        values = load(SuspensionSchema, {"reason": reason})
-        row = service.suspend(find_tenant(tenant).id, **values, actor=SYSTEM_CLI)
+        row = operator(service.suspend)(found.id, **values, actor=SYSTEM_CLI)
     print_one(row, SHAPE, as_json=as_json)
 
 
@@ -153,20 +157,19 @@ def activate(tenant: str, as_json: bool) -> None:
 @tenants.command("delete")
 @click.argument("slug")
 @click.option("--now", "at_once", is_flag=True, help="Without waiting for TENANT_GRACE_DAYS.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
-@operator
 def delete(slug: str, at_once: bool, yes: bool, as_json: bool) -> None:
     """Delete a suspended tenant with all its data.
 
     It is deleted after TENANT_GRACE_DAYS. Until then it can be restored. First run: flask tenants
     export SLUG.
     """
-    tenant = find_tenant(slug)
-    if not yes:
-        when = "now, for good" if at_once else "after the days of TENANT_GRACE_DAYS"
-        click.confirm(f"Delete {tenant.slug} with all its data {when}?", abort=True, err=True)
-    row = deletion.request(tenant.id, tenant.slug, at_once=at_once, actor=SYSTEM_CLI)
+    tenant = operator(find_tenant)(slug)
+    days = current_app.extensions["config"].tenant_grace_days
+    when = "now, for good" if at_once else f"after {days} day(s)"
+    ask(f"Delete {tenant.slug} with all its data {when}?", yes=yes)
+    row = operator(deletion.request)(tenant.id, tenant.slug, at_once=at_once, actor=SYSTEM_CLI)
     print_one(row, DELETION, as_json=as_json)
 
 
@@ -238,20 +241,27 @@ def set_plan(
 
 @plan.command("clear")
 @click.argument("tenant")
-@click.confirmation_option(prompt="Delete the tenant's assigned plan?", help="Do not ask.")
+@yes_option
 @json_option
-@operator
-def clear_plan(tenant: str, as_json: bool) -> None:
+def clear_plan(tenant: str, yes: bool, as_json: bool) -> None:
     """Delete a tenant's assigned plan.
 
     The tenant's subscription or the default plan decides again.
     """
-    row = find_tenant(tenant)
-    try:
-        plan_assignments.withdraw(row.id, actor=SYSTEM_CLI)
-    except NotFound:
-        raise click.ClickException(f"No plan is assigned to {row.slug}.") from None
-    _print_plan(row, as_json=as_json)
+    row, assigned = _find_assigned(tenant)
+    ask(f"Delete the assigned plan {assigned} of {row.slug}?", yes=yes)
+    operator(plan_assignments.withdraw)(row.id, actor=SYSTEM_CLI)
+    operator(_print_plan)(row, as_json=as_json)
+
+
+@operator
+def _find_assigned(named: str) -> tuple[Tenant, str]:
+    """The tenant and its assigned plan; ClickException if there is none."""
+    tenant = find_tenant(named)
+    assignment = find_row(PlanAssignment, tenant_id=tenant.id)
+    if assignment is None:
+        raise click.ClickException(f"No plan is assigned to {tenant.slug}.")
+    return tenant, assignment.plan_name
 
 
 def _print_plan(tenant: Tenant, *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import click
 
 from app.cli.base import AppGroup, json_option, operator
 from app.cli.lookup import find_tenant
-from app.cli.records import load, print_list, print_one
+from app.cli.records import load, print_one, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import MAX_LIMIT
 from app.usage import service
@@ -34,7 +34,7 @@ SHAPE = UsageSchema()
 def show(tenant: str, feature: str | None, limit: int, as_json: bool) -> None:
     """Show a tenant's current and past periods by limit, newest first."""
     page = service.list_usage(find_tenant(tenant).id, feature=feature, limit=limit)
-    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+    print_page(page, SHAPE, COLUMNS, as_json=as_json)
 
 
 @usage.command("set")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import AppGroup, json_option, operator
+from app.cli.base import AppGroup, ask, json_option, operator, yes_option
 from app.cli.lookup import find_tenant, find_user
 from app.cli.privacy import erase_user, export_user
 from app.cli.records import (
@@ -12,8 +12,8 @@ from app.cli.records import (
     from_json,
     load,
     paging_options,
-    print_list,
     print_one,
+    print_page,
     set_option,
 )
 from app.core.actors import SYSTEM_CLI
@@ -54,7 +54,7 @@ def list_users(
         tenant_id=find_tenant(tenant).id if tenant else None,
         filters={name: value for name, value in filters.items() if value is not None},
     )
-    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+    print_page(page, SHAPE, COLUMNS, as_json=as_json)
 
 
 @users.command("show")
@@ -121,16 +121,17 @@ def activate(user: str, tenant: str | None, as_json: bool) -> None:
 @users.command("delete")
 @click.argument("user")
 @tenant_option
-@click.confirmation_option(prompt="Erase this user for good?", help="Do not ask.")
+@yes_option
 @json_option
-@operator
-def delete(user: str, tenant: str | None, as_json: bool) -> None:
+def delete(user: str, tenant: str | None, yes: bool, as_json: bool) -> None:
     """Erase one user of one tenant in the background.
 
     DELETE /v1/users/{id} does the same. What the platform stores about the person is erased too,
     unless they are in another tenant.
     """
-    row = erasure.request(find_user(user, tenant).id, actor=SYSTEM_CLI)
+    found = operator(find_user)(user, tenant)
+    ask(f"Erase {found.email} of {found.idp_org_id} for good?", yes=yes)
+    row = operator(erasure.request)(found.id, actor=SYSTEM_CLI)
     print_one(row, UserErasureSchema(), as_json=as_json)
 
 

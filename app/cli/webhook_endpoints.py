@@ -9,9 +9,9 @@ import click
 from cryptography.fernet import Fernet
 from flask import current_app
 
-from app.cli.base import AppGroup, json_option, operator, print_rows
+from app.cli.base import AppGroup, ask, json_option, operator, print_rows, yes_option
 from app.cli.lookup import find_tenant
-from app.cli.records import assignments, load, paging_options, print_list, print_one
+from app.cli.records import assignments, load, paging_options, print_one, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
 from app.core.encryption import Undecryptable
@@ -95,7 +95,7 @@ def create(
 def list_endpoints(tenant: str | None, paging: Paging, as_json: bool) -> None:
     """List endpoints, without their secrets."""
     page = service.list_endpoints(paging, tenant_id=find_tenant(tenant).id if tenant else None)
-    print_list(page.items, SHAPE, COLUMNS, as_json=as_json)
+    print_page(page, SHAPE, COLUMNS, as_json=as_json)
 
 
 @webhook_endpoints.command("show")
@@ -130,12 +130,13 @@ def update(
 
 @webhook_endpoints.command("delete")
 @click.argument("endpoint_id")
-@click.confirmation_option(prompt="Delete this endpoint?", help="Do not ask.")
+@yes_option
 @json_option
-@operator
-def delete(endpoint_id: str, as_json: bool) -> None:
+def delete(endpoint_id: str, yes: bool, as_json: bool) -> None:
     """Delete an endpoint."""
-    service.delete(endpoint_id, actor=SYSTEM_CLI)
+    endpoint = operator(service.get_endpoint)(endpoint_id)
+    ask(f"Delete the endpoint {endpoint.url}?", yes=yes)
+    operator(service.delete)(endpoint_id, actor=SYSTEM_CLI)
     print_rows([{"deleted": endpoint_id}], ["deleted"], as_json=as_json)
 
 
@@ -177,7 +178,7 @@ def list_deliveries(endpoint_id: str, status: str | None, paging: Paging, as_jso
     """List the deliveries of an endpoint."""
     chosen = DeliveryStatus(status) if status else None
     page = deliveries.list_deliveries(endpoint_id, paging, status=chosen)
-    print_list(page.items, WebhookDeliverySchema(), DELIVERY_COLUMNS, as_json=as_json)
+    print_page(page, WebhookDeliverySchema(), DELIVERY_COLUMNS, as_json=as_json)
 
 
 @webhook_endpoints.command("resend")

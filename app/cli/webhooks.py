@@ -15,7 +15,7 @@ from flask import current_app
 from flask.cli import with_appcontext
 
 from app.cli.base import AppGroup, json_option, local_address, operator, print_json, print_rows
-from app.cli.records import paging_options, print_list, print_one
+from app.cli.records import paging_options, print_list, print_one, print_page
 from app.cli.samples import delete_samples
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
@@ -52,7 +52,7 @@ def list_events(
     filters = {"source": source, "event_type": event_type, "status": status}
     chosen = {name: value for name, value in filters.items() if value is not None}
     page = service.list_events(paging, filters=chosen)
-    print_list(page.items, WebhookEventSchema(), COLUMNS, as_json=as_json)
+    print_page(page, WebhookEventSchema(), COLUMNS, as_json=as_json)
 
 
 @webhooks.command("show")

@@ -34,6 +34,14 @@ def list_admins() -> Sequence[PlatformAdmin]:
     return LIST.all()
 
 
+def get_admin(subject: str) -> PlatformAdmin:
+    """The superadmin; raises NotFound."""
+    found: PlatformAdmin | None = FIND.first(subject=subject)
+    if found is None:
+        raise NotFound
+    return found
+
+
 def add(subject: str, *, actor: Actor) -> PlatformAdmin:
     """Make ``subject`` a superadmin. An existing superadmin stays unchanged.
 
