@@ -7,11 +7,11 @@ from datetime import timedelta
 import click
 
 from app.api_keys import service
-from app.api_keys.schemas import ApiKeyCreatedSchema, ApiKeySchema
+from app.api_keys.schemas import ApiKeyCreatedSchema, ApiKeyCreateSchema, ApiKeySchema
 from app.auth.permissions import Permission
 from app.cli.base import AppGroup, ask, json_option, operator, yes_option
 from app.cli.lookup import find_tenant
-from app.cli.records import paging_options, print_one, print_page
+from app.cli.records import load, paging_options, print_one, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.db.pages import Paging
@@ -46,9 +46,9 @@ def create(
     name: str, permissions: tuple[str, ...], tenant: str | None, days: int | None, as_json: bool
 ) -> None:
     """Create a key and show its secret, which is not stored."""
+    values = load(ApiKeyCreateSchema, {"name": name, "permissions": list(permissions)})
     key, secret = service.create(
-        name=name,
-        permissions=[Permission(permission) for permission in permissions],
+        **values,
         tenant_id=find_tenant(tenant).id if tenant else None,
         expires_at=utcnow() + timedelta(days=days) if days else None,
         actor=SYSTEM_CLI,
@@ -68,6 +68,15 @@ def list_keys(tenant: str | None, is_active: bool | None, paging: Paging, as_jso
         paging, tenant_id=find_tenant(tenant).id if tenant else None, is_active=is_active
     )
     print_page(page, SHAPE, COLUMNS, as_json=as_json)
+
+
+@api_keys.command("show")
+@click.argument("key_id")
+@json_option
+@operator
+def show(key_id: str, as_json: bool) -> None:
+    """Show a key, without its secret."""
+    print_one(service.get_key(key_id), SHAPE, as_json=as_json)
 
 
 @api_keys.command("revoke")

@@ -32,6 +32,7 @@ ROWS = {
     "address": "suppressed address",
     "connection_id": "SCIM connection",
     "feature": "limit",
+    "resume": "import",
     "subject": "platform superadmin",
 }
 """What an argument names whose name is not that of a row and ``_id``."""

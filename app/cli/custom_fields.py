@@ -79,7 +79,7 @@ def show(field_id: str, as_json: bool) -> None:
 
 @custom_fields.command("create")
 @click.option("--tenant", required=True, help="The tenant (slug or id).")
-@click.option("--entity-type", default="user", show_default=True)
+@click.option("--entity-type", default="user", show_default=True, help="What has the field.")
 @click.option("--field-key", required=True, help="The field's key in the JSON object.")
 @click.option("--label", required=True, help="The field's name in forms.")
 @click.option(
@@ -94,7 +94,7 @@ def show(field_id: str, as_json: bool) -> None:
 @click.option(
     "--searchable", "is_searchable", is_flag=True, help="Lists can be filtered by the field."
 )
-@click.option("--sort-order", type=int)
+@click.option("--sort-order", type=int, help="Its place in forms, lowest first.")
 @json_option
 @operator
 def create(
@@ -108,13 +108,20 @@ def create(
 
 @custom_fields.command("update")
 @click.argument("field_id")
-@click.option("--label")
+@click.option("--label", help="The field's name in forms.")
 @click.option(
     "--option", "options", multiple=True, help="One of the new options; repeat it for each."
 )
-@click.option("--required/--optional", "is_required", default=None)
-@click.option("--searchable/--unsearchable", "is_searchable", default=None)
-@click.option("--sort-order", type=int)
+@click.option(
+    "--required/--optional", "is_required", default=None, help="Whether each must have a value."
+)
+@click.option(
+    "--searchable/--unsearchable",
+    "is_searchable",
+    default=None,
+    help="Whether lists can be filtered by the field.",
+)
+@click.option("--sort-order", type=int, help="Its place in forms, lowest first.")
 @json_option
 @operator
 def update(
@@ -140,7 +147,8 @@ def archive(field_id: str, as_json: bool) -> None:
 @custom_fields.command("delete")
 @click.argument("field_id")
 @yes_option
-def delete(field_id: str, yes: bool) -> None:
+@json_option
+def delete(field_id: str, yes: bool, as_json: bool) -> None:
     """Delete an archived custom field and its index.
 
     Stored values remain in the metadata.
@@ -148,6 +156,7 @@ def delete(field_id: str, yes: bool) -> None:
     field = operator(service.get_field)(field_id)
     ask(f"Delete the custom field {field.field_key} of {field.idp_org_id}?", yes=yes)
     operator(service.delete)(field_id, actor=SYSTEM_CLI)
+    print_rows([{"deleted": field_id}], ["deleted"], as_json=as_json)
 
 
 @custom_fields.command("restore")

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from app.cli.base import AppGroup, ask, json_option, operator, yes_option
+from app.cli.base import AppGroup, ask, json_option, operator, print_rows, yes_option
 from app.cli.lookup import find_tenant
 from app.cli.records import checked, from_json, paging_options, print_list, print_one, print_page
 from app.core.actors import SYSTEM_CLI
@@ -115,12 +115,14 @@ def set_override(
 @flags.command("delete-override")
 @click.argument("override_id")
 @yes_option
-def delete_override(override_id: str, yes: bool) -> None:
+@json_option
+def delete_override(override_id: str, yes: bool, as_json: bool) -> None:
     """Delete an override; the preset's value applies again."""
     override = operator(overrides.get_override)(override_id)
     tenant = operator(find_tenant)(str(override.tenant_id))
     ask(f"Delete the override of {override.flag_key} for {tenant.slug}?", yes=yes)
     operator(overrides.delete_override)(override_id, actor=SYSTEM_CLI)
+    print_rows([{"deleted": override_id}], ["deleted"], as_json=as_json)
 
 
 def _flag(found: FlagSet, key: str) -> EffectiveFlag:

@@ -83,7 +83,7 @@ def list_imports(state: str | None, paging: Paging, as_json: bool) -> None:
 
 
 @imports.command("show")
-@click.argument("import_id", metavar="ID")
+@click.argument("import_id")
 @json_option
 @operator
 def show(import_id: str, as_json: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from app.auth.permissions import Role
@@ -28,15 +30,16 @@ SHAPE = TenantMembershipSchema()
 @memberships.command("list")
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @click.option("--user", help="Only of this user (id or e-mail address).")
-@click.option("--role", type=ROLES)
+@click.option("--role", type=ROLES, help="Only with this role.")
+@click.option("--active/--inactive", "is_active", default=None, help="Only these.")
 @paging_options()
 @json_option
 @operator
 def list_memberships(
-    tenant: str | None, user: str | None, role: str | None, paging: Paging, as_json: bool
+    tenant: str | None, user: str | None, paging: Paging, as_json: bool, **equal: Any
 ) -> None:
     """List memberships."""
-    filters = {"user_id": find_user(user, tenant).id if user else None, "role": role}
+    filters = {"user_id": find_user(user, tenant).id if user else None, **equal}
     page = service.list_memberships(
         paging,
         tenant_id=find_tenant(tenant).id if tenant else None,
@@ -57,7 +60,7 @@ def show(membership_id: str, as_json: bool) -> None:
 @memberships.command("create")
 @click.option("--tenant", required=True, help="The tenant (slug or id).")
 @click.option("--user", required=True, help="The user (id or e-mail address).")
-@click.option("--role", required=True, type=ROLES)
+@click.option("--role", required=True, type=ROLES, help="What the member may do.")
 @click.option("--idp-membership-id", help="The membership's id at the identity provider.")
 @json_option
 @operator

@@ -119,7 +119,8 @@ def set_preset(name: str, flags: IO[str], force: bool, as_json: bool) -> None:
 @plans.command("delete")
 @click.argument("name")
 @yes_option
-def delete_preset(name: str, yes: bool) -> None:
+@json_option
+def delete_preset(name: str, yes: bool, as_json: bool) -> None:
     """Delete the preset of a plan that nothing uses.
 
     No tenant, subscription or override may use it.
@@ -127,6 +128,7 @@ def delete_preset(name: str, yes: bool) -> None:
     preset = operator(find_preset)(name)
     ask(f"Delete the preset of the plan {preset.name}?", yes=yes)
     operator(presets.delete_preset)(preset.id, actor=SYSTEM_CLI)
+    print_rows([{"deleted": name}], ["deleted"], as_json=as_json)
 
 
 def _read(text: bytes) -> Sequence[dict[str, Any]]:

@@ -43,7 +43,8 @@ def add(subject: str, as_json: bool) -> None:
 @platform_admins.command("remove")
 @click.argument("subject")
 @yes_option
-def remove(subject: str, yes: bool) -> None:
+@json_option
+def remove(subject: str, yes: bool, as_json: bool) -> None:
     """Remove a subject's platform rights.
 
     It has effect on the next request.
@@ -51,3 +52,4 @@ def remove(subject: str, yes: bool) -> None:
     admin = operator(service.get_admin)(subject)
     ask(f"Remove all platform rights of {admin.subject}?", yes=yes)
     operator(service.remove)(subject, actor=SYSTEM_CLI)
+    print_rows([{"removed": subject}], ["removed"], as_json=as_json)

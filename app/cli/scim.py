@@ -98,7 +98,7 @@ def _fields(
     return {**others, "group_roles": roles or None, "public_keys": keys or None}
 
 
-@scim.command("connections")
+@scim.command("list")
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @paging_options()
 @json_option

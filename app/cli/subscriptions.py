@@ -119,7 +119,7 @@ def _warn_of_unknown_plan(row: Subscription, has_plan: bool) -> None:
 @subscriptions.command("cancel")
 @click.argument("subscription")
 @click.option("--at-period-end", is_flag=True, help="End with the paid period instead of now.")
-@click.option("--reason")
+@click.option("--reason", help="Why the customer cancels.")
 @click.option("--canceled-at", help="By default now.")
 @json_option
 @operator

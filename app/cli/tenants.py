@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 from flask import current_app
 
@@ -25,10 +27,11 @@ from app.core.db.queries import find_row
 from app.subscriptions import plan_assignments, plan_decision
 from app.subscriptions.models import PlanAssignment
 from app.subscriptions.schemas import PlanAssignmentSchema, PlanDecisionSchema
-from app.tenants import deletion, service
+from app.tenants import counts, deletion, service
 from app.tenants.models import Tenant
 from app.tenants.schemas import (
     SuspensionSchema,
+    TenantCountsSchema,
     TenantCreateSchema,
     TenantDeletionSchema,
     TenantMetaDataPatchSchema,
@@ -53,12 +56,13 @@ PLAN_COLUMNS = (
 
 @tenants.command("list")
 @click.option("--active/--suspended", "is_active", default=None, help="Only these.")
+@click.option("--plan", "plan_name", help="Only with this plan.")
 @paging_options()
 @json_option
 @operator
-def list_tenants(is_active: bool | None, paging: Paging, as_json: bool) -> None:
+def list_tenants(paging: Paging, as_json: bool, **equal: Any) -> None:
     """List tenants."""
-    filters = {} if is_active is None else {"is_active": is_active}
+    filters = {name: value for name, value in equal.items() if value is not None}
     page = service.list_tenants(paging, filters=filters)
     print_page(page, SHAPE, COLUMNS, as_json=as_json)
 
@@ -72,9 +76,21 @@ def show(tenant: str, as_json: bool) -> None:
     print_one(find_tenant(tenant), SHAPE, as_json=as_json)
 
 
+@tenants.command("counts")
+@click.argument("tenant")
+@json_option
+@operator
+def show_counts(tenant: str, as_json: bool) -> None:
+    """Count what a tenant has: users, members by role, API keys and more.
+
+    At most 10,000 rows of a kind are counted.
+    """
+    print_one(counts.get_counts(find_tenant(tenant).id), TenantCountsSchema(), as_json=as_json)
+
+
 @tenants.command("create")
 @click.option("--idp-org-id", required=True, help="The organization's id at the identity provider.")
-@click.option("--name", required=True)
+@click.option("--name", required=True, help="The company's name.")
 @click.option("--slug", help="By default derived from the name.")
 @set_option
 @json_option
@@ -155,22 +171,22 @@ def activate(tenant: str, as_json: bool) -> None:
 
 
 @tenants.command("delete")
-@click.argument("slug")
+@click.argument("tenant")
 @click.option("--now", "at_once", is_flag=True, help="Without waiting for TENANT_GRACE_DAYS.")
 @yes_option
 @json_option
-def delete(slug: str, at_once: bool, yes: bool, as_json: bool) -> None:
+def delete(tenant: str, at_once: bool, yes: bool, as_json: bool) -> None:
     """Delete a suspended tenant with all its data.
 
     It is deleted after TENANT_GRACE_DAYS. Until then it can be restored. First run: flask tenants
-    export SLUG.
+    export TENANT.
     """
-    tenant = operator(find_tenant)(slug)
+    row = operator(find_tenant)(tenant)
     days = current_app.extensions["config"].tenant_grace_days
     when = "now, for good" if at_once else f"after {days} day(s)"
-    ask(f"Delete {tenant.slug} with all its data {when}?", yes=yes)
-    row = operator(deletion.request)(tenant.id, tenant.slug, at_once=at_once, actor=SYSTEM_CLI)
-    print_one(row, DELETION, as_json=as_json)
+    ask(f"Delete {row.slug} with all its data {when}?", yes=yes)
+    requested = operator(deletion.request)(row.id, row.slug, at_once=at_once, actor=SYSTEM_CLI)
+    print_one(requested, DELETION, as_json=as_json)
 
 
 @tenants.command("restore")
@@ -193,10 +209,12 @@ def list_deletions(as_json: bool) -> None:
 
 @tenants.command("free-idp-org-id")
 @click.argument("idp_org_id")
+@json_option
 @operator
-def free_idp_org_id(idp_org_id: str) -> None:
+def free_idp_org_id(idp_org_id: str, as_json: bool) -> None:
     """Let a tenant have the idp_org_id of a deleted one again."""
     deletion.free_idp_org_id(idp_org_id, actor=SYSTEM_CLI)
+    print_rows([{"freed": idp_org_id}], ["freed"], as_json=as_json)
 
 
 @tenants.group("plan")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from app.cli.base import AppGroup, ask, json_option, operator, yes_option
@@ -40,19 +42,17 @@ users.add_command(erase_user)
 @users.command("list")
 @tenant_option
 @click.option("--email", help="Only with this e-mail address, in whatever case.")
+@click.option("--idp-user-id", help="Only with this id at the identity provider.")
 @click.option("--active/--inactive", "is_active", default=None, help="Only these.")
 @paging_options()
 @json_option
 @operator
-def list_users(
-    tenant: str | None, email: str | None, is_active: bool | None, paging: Paging, as_json: bool
-) -> None:
+def list_users(tenant: str | None, paging: Paging, as_json: bool, **equal: Any) -> None:
     """List users."""
-    filters = {"email": email, "is_active": is_active}
     page = service.list_users(
         paging,
         tenant_id=find_tenant(tenant).id if tenant else None,
-        filters={name: value for name, value in filters.items() if value is not None},
+        filters={name: value for name, value in equal.items() if value is not None},
     )
     print_page(page, SHAPE, COLUMNS, as_json=as_json)
 
@@ -70,9 +70,9 @@ def show(user: str, tenant: str | None, as_json: bool) -> None:
 @users.command("create")
 @click.option("--tenant", required=True, help="The tenant (slug or id).")
 @click.option("--idp-user-id", required=True, help="The user's id at the identity provider.")
-@click.option("--email", required=True)
-@click.option("--first-name")
-@click.option("--last-name")
+@click.option("--email", required=True, help="The e-mail address.")
+@click.option("--first-name", help="The given name.")
+@click.option("--last-name", help="The family name.")
 @click.option("--meta-data", metavar="JSON", help="A JSON object.")
 @json_option
 @operator

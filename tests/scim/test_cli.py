@@ -21,7 +21,7 @@ def run(app, *words, code=0):
 
 class TestConnections:
     def test_are_listed_without_secrets(self, app, tenant, connection):
-        shown = run(app, "connections", "--tenant", tenant.slug, "--json")
+        shown = run(app, "list", "--tenant", tenant.slug, "--json")
 
         (listed,) = json.loads(shown)
         assert listed["id"] == str(connection[0].id)
@@ -30,13 +30,13 @@ class TestConnections:
     def test_are_a_table_for_people(self, app, connection, directory):
         directory.add_user("ada")
 
-        shown = run(app, "connections")
+        shown = run(app, "list")
 
         for text in (str(connection[0].id), "Directory", "generic", "active", "user_count"):
             assert text in shown
 
     def test_of_an_unknown_tenant_are_an_error(self, app):
-        assert "There is no tenant nobody." in run(app, "connections", "--tenant", "nobody", code=1)
+        assert "There is no tenant nobody." in run(app, "list", "--tenant", "nobody", code=1)
 
 
 class TestChanges:
@@ -48,14 +48,14 @@ class TestChanges:
         served = Directory(app, made["token"]).get("/Users").status_code
         rotated = json.loads(run(app, "rotate", made["id"], "--overlap-hours", "0", "--json"))
         after = [Directory(app, one["token"]).get("/Users").status_code for one in (made, rotated)]
-        listed = run(app, "connections", "--json")
+        listed = run(app, "list", "--json")
         run(app, "delete", made["id"], "--yes")
 
         assert (made["provider"], made["default_role"]) == ("okta", "viewer")
         assert (made["group_roles"], made["acts_as"]) == ({"Finance": "billing"}, "owner")
         assert (served, after) == (200, [401, 200])
         assert rotated["token"] not in listed
-        assert json.loads(run(app, "connections", "--json")) == []
+        assert json.loads(run(app, "list", "--json")) == []
         assert query("SELECT DISTINCT actor FROM audit_events") == [(SYSTEM_CLI.id,)]
 
     def test_say_in_a_sentence_what_is_wrong(self, app, tenant, connection):
