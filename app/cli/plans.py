@@ -49,7 +49,8 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
         found = plan_files.apply(wanted, force=force, actor=SYSTEM_CLI)
         if dry_run:
             raise _RolledBack
-    print_rows([one._asdict() for one in found], Difference._fields, as_json=as_json)
+    if found or as_json:
+        print_rows([one._asdict() for one in found], Difference._fields, as_json=as_json)
     if not as_json:
         told = "would differ; nothing was changed" if dry_run else "changed"
         click.echo(f"{len(found)} {told}." if found else "No difference.", err=True)

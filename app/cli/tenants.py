@@ -81,7 +81,7 @@ def show(tenant: str, as_json: bool) -> None:
 @json_option
 @operator
 def show_counts(tenant: str, as_json: bool) -> None:
-    """Count what a tenant has: users, members by role, API keys and more.
+    """Count a tenant's users, members, API keys and more.
 
     At most 10,000 rows of a kind are counted.
     """

@@ -50,10 +50,13 @@ class TestApiKeys:
         )
 
         listed = run(app, "list")
+        shown = answer(app, "show", answer(app, "list")[0]["id"])
 
         assert listed.exit_code == 0
         assert secret[:10] in listed.stdout
         assert secret not in listed.stdout
+        assert shown["prefix"] == secret[:10]
+        assert "secret" not in shown
 
     def test_lists_a_tenants_usable_keys(self, app):
         create_tenant(slug="acme")

@@ -13,6 +13,7 @@ ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
     ("words", "place"),
     [
         (["access", "explain", "users:read", "--key", "x"], "--key"),
+        (["api-keys", "create", "--name", "", "--permission", "users:read"], "--name"),
         (["audit", "list", "--before", "x"], "--before"),
         (["custom-fields", "create", "--tenant", "acme", "--field-key", "", "--label", "l",
           "--field-type", "text"], "--field-key"),

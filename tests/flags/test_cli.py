@@ -80,8 +80,20 @@ class TestExplain:
         tenant, without = create_tenant(), create_tenant(plan_name="none")
 
         assert "no flag gamma" in run("explain", tenant.slug, "gamma", ok=False).stderr
-        assert "no preset none" in run("explain", without.slug, "beta", ok=False).stderr
+        assert "none has no flag beta" in run("explain", without.slug, "beta", ok=False).stderr
         assert "no tenant nobody" in run("explain", "nobody", "beta", ok=False).stderr
+
+
+class TestList:
+    def test_says_that_the_plan_has_no_preset(self, run):
+        create_preset("empty")
+        create_preset("free", beta=False)
+        known, empty, unknown = (create_tenant(plan_name=name) for name in ("free", "empty", "x"))
+
+        assert run("list", known.slug).stderr == ""
+        assert run("list", empty.slug).stderr == "No rows.\n"
+        told = run("list", unknown.slug).stderr
+        assert told == "No preset is named x, the tenant's plan.\nNo rows.\n"
 
 
 class TestPresetCommands:

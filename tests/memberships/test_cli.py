@@ -27,11 +27,13 @@ class TestMemberships:
         promoted = answer(app, "set-role", created["id"], "owner")
         member, membership, _ = create_member(tenant, role="owner")
         ended = answer(app, "deactivate", created["id"])
+        inactive = answer(app, "list", "--inactive")
         back = answer(app, "activate", created["id"])
         shown = answer(app, "show", created["id"])
 
         assert (created["role"], promoted["role"]) == ("viewer", "owner")
         assert (ended["is_active"], back["is_active"]) == (False, True)
+        assert inactive == [ended]
         assert answer(app, "list", "--tenant", "acme", "--user", user.email) == [shown]
         assert [row["id"] for row in answer(app, "list", "--user", str(member.id))] == [
             str(membership.id)

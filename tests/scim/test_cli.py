@@ -11,6 +11,7 @@ from tests.factories import create_limits, limit_flag
 from tests.scim.directory import Directory
 
 STEPS = 12
+KEY = '{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}'
 
 
 def run(app, *words, code=0):
@@ -58,6 +59,28 @@ class TestChanges:
         assert json.loads(run(app, "list", "--json")) == []
         assert query("SELECT DISTINCT actor FROM audit_events") == [(SYSTEM_CLI.id,)]
 
+    def test_changes_a_connection(self, app, connection):
+        known = str(connection[0].id)
+        words = ["--name", "Okta", "--group-role", "Finance=billing", "--status", "disabled"]
+
+        changed = json.loads(run(app, "update", known, *words, "--public-key", KEY, "--json"))
+        shown = json.loads(run(app, "show", known, "--json"))
+        emptied = ["--no-group-roles", "--no-public-keys", "--json"]
+        after = json.loads(run(app, "update", known, *emptied))
+
+        assert changed == shown
+        assert (shown["name"], shown["status"]) == ("Okta", "disabled")
+        assert (shown["group_roles"], shown["default_role"]) == ({"Finance": "billing"}, "member")
+        assert shown["public_keys"] == [json.loads(KEY)]
+        assert (after["name"], after["group_roles"], after["public_keys"]) == ("Okta", {}, [])
+
+    def test_creates_a_connection_with_a_public_key(self, app, tenant):
+        words = ["--tenant", tenant.slug, "--name", "Okta", "--public-key", KEY]
+
+        made = json.loads(run(app, "create", *words, "--json"))
+
+        assert made["public_keys"] == [json.loads(KEY)]
+
     def test_say_in_a_sentence_what_is_wrong(self, app, tenant, connection):
         known = str(connection[0].id)
         new = ["create", "--tenant", tenant.slug, "--name"]
@@ -66,6 +89,8 @@ class TestChanges:
             ([*new, "a", "--group-role", "Finance"], "--group-role Finance: write GROUP=ROLE."),
             ([*new, "a", "--group-role", "Finance=king"], "--group-role.Finance: Input should be"),
             (["rotate", known, "--overlap-hours", "721"], "--overlap-hours: Input should be less"),
+            ([*new, "a", "--public-key", "{}"], "--public-key.0: not a public key"),
+            (["update", "x", "--name", "a"], "There is no SCIM connection x."),
             (["rotate", "x"], "There is no SCIM connection x."),
             (["delete", "x", "--yes"], "There is no SCIM connection x."),
         ):

@@ -30,6 +30,22 @@ class TestTenants:
         assert changed["name"] == "New"
         assert listed == [shown] == [changed]
 
+    def test_lists_the_tenants_of_a_plan(self, app):
+        create_tenant()
+        pro = create_tenant(plan_name="pro")
+
+        listed = answer(app, "tenants", "list", "--plan", "pro")
+
+        assert [row["id"] for row in listed] == [str(pro.id)]
+
+    def test_counts(self, app):
+        tenant = create_tenant(slug="acme")
+        create_member(tenant)
+
+        counts = answer(app, "tenants", "counts", "acme")
+
+        assert (counts["active_users"], counts["tenant_id"]) == (1, str(tenant.id))
+
     def test_suspends_and_activates(self, app, api):
         tenant = create_tenant()
         _, _, token = create_member(tenant)

@@ -53,6 +53,14 @@ class TestUsers:
         assert [row["id"] for row in inactive] == [str(user.id)]
         assert (refused, allowed) == (403, 200)
 
+    def test_lists_the_users_of_a_person(self, app, tenant):
+        create_user(tenant)
+        users = [create_user(one, idp_user_id="ada") for one in (tenant, create_tenant())]
+
+        listed = answer(app, "list", "--idp-user-id", "ada")
+
+        assert [row["id"] for row in listed] == [str(user.id) for user in users]
+
     def test_keeps_the_last_owner(self, app, tenant):
         owner, _, _ = create_member(tenant, role="owner")
 

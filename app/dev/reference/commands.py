@@ -9,9 +9,13 @@ import click
 from app.dev.reference.markdown import page
 
 INTRODUCTION = """\
-`flask COMMAND --help` prints the same text. Results go to standard output; logs, progress and questions go to standard error. A command that fails ends with an exit code other than 0. `--json` prints JSON for scripts. The audit trail records a command as `cli:` and the name of the operating system's user.
+`flask COMMAND --help` prints the same text. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0, 1 for a refusal or a fault, 2 for wrong arguments. The audit trail records a command as `cli:` and the name of the operating system's user.
 
-`flask db upgrade` runs the migrations."""
+A table is as wide as its values, with a line for each row, so that `grep` works. On a terminal that is too narrow for it, each row is a block of lines `name: value`. `--json` prints JSON for scripts.
+
+A command that does harm first asks, with the name of what it found. `--yes` answers.
+
+`flask db upgrade` runs the migrations. `flask db downgrade` does not ask, and removes what the newer tables and columns hold."""
 WIDTH = 80  # columns, as a terminal
 
 

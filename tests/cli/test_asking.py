@@ -1,0 +1,167 @@
+"""A command that does harm finds the row first, then asks with its name."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+
+import click
+import pytest
+
+from app.auth.models import ApiKey, PlatformAdmin
+from app.core.db import transactions
+from app.subscriptions.models import PlanAssignment
+from tests.cli.test_help import HARMFUL
+from tests.custom_fields.fields import create_field
+from tests.database import row
+from tests.factories import (
+    create_api_key,
+    create_override,
+    create_preset,
+    create_tenant,
+    create_user,
+    create_webhook_endpoint,
+    save,
+)
+from tests.scim.directory import create_connection
+
+NAMES = {
+    "api-keys revoke": "Revoke the key billing \N{GREEK SMALL LETTER ALPHA} (sk_",
+    "custom-fields delete": "team of org_acme",
+    "flags delete-override": "beta for acme",
+    "plans delete": "plan growth",
+    "platform-admins remove": "of root-1",
+    "scim delete": "Directory of acme",
+    "tenants delete": "Delete acme with all its data after 30 day(s)",
+    "tenants plan clear": "growth of acme",
+    "tenants suspend": "of acme",
+    "users delete": "ada@acme.example of org_acme",
+    "users erase": "ada@acme.example, known in 1 tenant(s)",
+    "webhook-endpoints delete": "https://hooks.example.com/",
+}
+
+
+@pytest.fixture
+def rows(app):
+    """What to name for each command: the row that its question has the name of."""
+    tenant = create_tenant(slug="acme", idp_org_id="org_acme")
+    preset = create_preset("growth", beta=False)
+    create_api_key(tenant, name="billing\N{ESCAPE}\N{GREEK SMALL LETTER ALPHA}")
+    create_user(tenant, email="ada@acme.example")
+    save(PlatformAdmin, subject="root-1")
+    save(
+        PlanAssignment,
+        tenant_id=tenant.id,
+        plan_name="growth",
+        next_plan_name="free",
+        until=None,
+        reason="",
+        created_by="cli:test",
+    )
+    return {
+        "api-keys revoke": row(ApiKey).id,
+        "custom-fields delete": create_field(tenant, field_key="team").id,
+        "flags delete-override": create_override(tenant, preset, "beta", True).id,
+        "plans delete": "growth",
+        "platform-admins remove": "root-1",
+        "scim delete": create_connection(tenant)[0].id,
+        "tenants delete": "acme",
+        "tenants plan clear": tenant.id,
+        "tenants suspend": tenant.id,
+        "users delete": "ada@acme.example",
+        "users erase": "ada@acme.example",
+        "webhook-endpoints delete": create_webhook_endpoint(tenant.id).id,
+    }
+
+
+@pytest.fixture
+def questions(monkeypatch):
+    """The questions that were asked; each is answered with no."""
+    asked = []
+
+    def confirm(question, **options):
+        assert options == {"abort": True, "err": True}
+        assert not transactions.is_open()  # PostgreSQL would end it while a person thinks
+        asked.append(question)
+        raise click.Abort
+
+    monkeypatch.setattr(click, "confirm", confirm)
+    return asked
+
+
+def invoke(app, words, named, **options):
+    return app.test_cli_runner().invoke(args=[*words.split(), str(named)], **options)
+
+
+@pytest.mark.parametrize("words", sorted(HARMFUL))
+class TestHarmfulCommands:
+    def test_name_the_row_in_the_question(self, app, rows, questions, words):
+        ended = invoke(app, words, rows[words])
+
+        (question,) = questions
+        assert NAMES[words] in question
+        assert question.isprintable()
+        assert (ended.exit_code, ended.stdout) == (1, "")
+
+    def test_do_not_ask_about_a_row_that_is_missing(self, app, questions, words):
+        ended = invoke(app, words, uuid.uuid4())
+
+        assert questions == []
+        assert (ended.exit_code, ended.stdout) == (1, "")
+        assert ended.stderr.startswith("Error: There is no")
+
+
+class TestAnswers:
+    @pytest.mark.parametrize("reply", ["n\n", ""])
+    def test_does_nothing_without_a_yes(self, app, rows, reply):
+        ended = invoke(app, "api-keys revoke", rows["api-keys revoke"], input=reply)
+
+        assert (ended.exit_code, ended.stdout) == (1, "")
+        assert row(ApiKey).revoked_at is None
+
+    def test_does_it_after_a_yes(self, app, rows):
+        ended = invoke(app, "api-keys revoke", rows["api-keys revoke"], input="y\n")
+
+        assert ended.exit_code == 0
+        assert row(ApiKey).revoked_at is not None
+
+    @pytest.mark.parametrize(
+        "words", ["custom-fields delete", "flags delete-override", "scim delete", "plans delete"]
+    )
+    def test_needs_no_answer_with_yes(self, app, rows, questions, words):
+        create_field(create_tenant(slug="other"))
+        named = rows[words]
+        if words == "custom-fields delete":
+            invoke(app, "custom-fields archive", named)
+        if words == "plans delete":
+            create_preset("unused")
+            named = "unused"
+
+        ended = invoke(app, f"{words} --yes", named)
+
+        assert (ended.exit_code, questions) == (0, [])
+        assert str(named) in ended.stdout
+
+    def test_are_not_asked_about_an_assigned_plan_that_is_missing(self, app, questions):
+        create_tenant(slug="acme")
+
+        ended = invoke(app, "tenants plan clear", "acme")
+
+        assert (ended.exit_code, questions) == (1, [])
+        assert ended.stderr == "Error: No plan is assigned to acme.\n"
+
+    def test_the_days_of_a_deletion_are_those_of_the_configuration(
+        self, app, rows, questions, monkeypatch
+    ):
+        config = app.extensions["config"]
+        monkeypatch.setitem(
+            app.extensions, "config", dataclasses.replace(config, tenant_grace_days=7)
+        )
+
+        invoke(app, "tenants delete", "acme")
+        invoke(app, "tenants delete --now", "acme")
+
+        assert questions == [
+            "Delete acme with all its data after 7 day(s)?",
+            "Delete acme with all its data now, for good?",
+        ]

@@ -1,0 +1,85 @@
+"""Tables on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stdout
+
+import pytest
+
+from app.cli.base import print_fields, print_rows
+from tests.factories import create_tenant, create_user
+
+WIDE = {"id": "1" * 36, "tenant_id": "2" * 36, "name": "Ada\N{ESCAPE}[2J", "note": None}
+
+
+class Terminal(io.StringIO):
+    """A terminal as standard output."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def shown(print_to_terminal, *words, **options):
+    """What a terminal gets. Standard output is replaced here, because pytest replaces it too."""
+    with redirect_stdout(Terminal()) as terminal:
+        print_to_terminal(*words, **options)
+    return terminal.getvalue()
+
+
+class TestOnATerminal:
+    def test_a_table_that_does_not_fit_is_a_block_for_each_row(self):
+        printed = shown(print_rows, [WIDE, WIDE], list(WIDE), as_json=False)
+
+        block = f"id:        {'1' * 36}\ntenant_id: {'2' * 36}\nname:      Ada [2J\nnote:      \n\n"
+        assert printed == block * 2
+
+    def test_a_table_that_fits_is_a_table(self):
+        printed = shown(print_rows, [WIDE], ["id", "name"], as_json=False)
+
+        assert f"│ {WIDE['id']} │ Ada [2J │" in printed
+
+    def test_a_row_with_a_long_value_is_a_block(self):
+        printed = shown(print_fields, {"key": "theme", "value": "x" * 80})
+
+        assert printed == f"key:   theme\nvalue: {'x' * 80}\n\n"
+
+
+class TestInAPipe:
+    def test_every_row_is_a_line(self, capsys):
+        print_rows([WIDE, WIDE], list(WIDE), as_json=False)
+
+        lines = [line for line in capsys.readouterr().out.splitlines() if WIDE["id"] in line]
+        assert len(lines) == 2
+        assert all(WIDE["tenant_id"] in line for line in lines)
+
+
+class TestLists:
+    def list_users(self, app, *words):
+        return app.test_cli_runner().invoke(args=["users", "list", *words])
+
+    def test_say_on_standard_error_that_there_are_no_rows(self, app):
+        ended = self.list_users(app)
+
+        assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "No rows.\n")
+
+    def test_print_an_empty_json_list(self, app):
+        ended = self.list_users(app, "--json")
+
+        assert (ended.stdout, ended.stderr) == ("[]\n", "")
+
+    @pytest.mark.parametrize("words", [(), ("--json",)])
+    def test_say_on_standard_error_that_rows_are_left_out(self, app, words):
+        tenant = create_tenant()
+        for _ in range(2):
+            create_user(tenant)
+
+        cut, all_of_them = (self.list_users(app, "--limit", limit, *words) for limit in "12")
+
+        assert cut.stderr == "There are more rows: give a larger --limit.\n"
+        assert all_of_them.stderr == ""
