@@ -124,7 +124,7 @@ class TestImport:
             ((), 2, "Name a file, or an import with --resume."),
             (("--resume", "x", "--dry-run"), 2, "Name a file, or an import with --resume."),
             (("/nowhere",), 2, "No such file"),
-            (("--resume", "x"), 1, "Not Found"),
+            (("--resume", "x"), 1, "There is no import x."),
         ],
     )
     def test_refuses_in_one_sentence(self, run, words, code, sentence):
