@@ -72,6 +72,8 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.ClickException(
                 "Another transaction changed this row at the same time. Run the command again."
             ) from None
+        except UnicodeEncodeError as fault:
+            raise click.UsageError(f"This is not UTF-8: {fault.object[:100]!a}") from None
         except psycopg2.Error as fault:
             raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from None
 

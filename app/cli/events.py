@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import AppGroup, json_option, operator
+from app.cli.base import AppGroup, json_option, operator, printable
 from app.cli.lookup import find_tenant
 from app.cli.records import load, print_list, print_one
 from app.core.json_text import dumps_text, plain
@@ -66,17 +67,18 @@ def tail(after: int | None, as_json: bool, **query: Any) -> None:
     """
     read, last_position = operator(_read), operator(service.last_position)
     position = str(last_position() if after is None else after)
-    while True:
-        page = read(after=position, **query)
-        position = page.next_cursor or position
-        for row in page.items:
-            event = SHAPE.dump(row)
-            if as_json:
-                click.echo(dumps_text(event))
-            else:
-                click.echo("  ".join(_text(event[name]) for name in COLUMNS))
-        if not page.items:
-            time.sleep(INTERVAL)
+    with suppress(KeyboardInterrupt):
+        while True:
+            page = read(after=position, **query)
+            position = page.next_cursor or position
+            for row in page.items:
+                event = SHAPE.dump(row)
+                if as_json:
+                    click.echo(dumps_text(event))
+                else:
+                    click.echo(printable("  ".join(_text(event[name]) for name in COLUMNS)))
+            if not page.items:
+                time.sleep(INTERVAL)
 
 
 def _read(

@@ -141,7 +141,10 @@ def opened(output: str) -> Iterator[TextIO]:
     if output == "-":
         yield sys.stdout
         return
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as fault:
+        raise click.FileError(output, fault.strerror) from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         yield file
 

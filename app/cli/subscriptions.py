@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import click
-from rich.console import Console
-from rich.progress import track
 
-from app.cli.base import AppGroup, json_option, operator, print_json
+from app.cli.base import AppGroup, json_option, one_line_errors, operator, print_json, progress_bar
 from app.cli.lookup import find_subscription, find_tenant, list_tenant_ids
 from app.cli.records import assignments, load, paging_options, print_one, print_page, set_option
 from app.core.actors import SYSTEM_CLI
@@ -148,6 +146,7 @@ def _tenant_ids(named: str | None) -> Sequence[UUID]:
 @subscriptions.command("reconcile")
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @json_option
+@one_line_errors
 def reconcile(tenant: str | None, as_json: bool) -> None:
     """Classify all subscriptions and set all tenants' plans again.
 
@@ -156,10 +155,11 @@ def reconcile(tenant: str | None, as_json: bool) -> None:
     """
     tenant_ids = _tenant_ids(tenant)
     changed = 0
-    for tenant_id in track(tenant_ids, "Tenants", console=Console(stderr=True)):
-        with transaction():
-            tenancy.enter(tenancy.Scope(tenant_id))
-            changed += plans.reconcile(tenant_id, actor=SYSTEM_CLI)
+    with progress_bar() as bar:
+        for tenant_id in bar.track(tenant_ids, description="Tenants"):
+            with transaction():
+                tenancy.enter(tenancy.Scope(tenant_id))
+                changed += plans.reconcile(tenant_id, actor=SYSTEM_CLI)
     result = {"tenants": len(tenant_ids), "rows_changed": changed}
     if as_json:
         print_json(result)

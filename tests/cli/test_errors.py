@@ -9,6 +9,24 @@ from tests.factories import create_tenant
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
 
 
+def test_refuses_an_argument_that_is_not_utf_8(app):
+    ended = app.test_cli_runner().invoke(args=["tenants", "show", "a\udcff"])
+
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert r"Error: This is not UTF-8: 'a\udcff'" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [["export", "--tenant", "acme"], ["tenants", "export", "acme"]])
+def test_names_a_file_that_cannot_be_written(app, tmp_path, words):
+    create_tenant(slug="acme")
+    path = tmp_path / "missing" / "file"
+
+    ended = app.test_cli_runner().invoke(args=[*words, "--output", str(path)])
+
+    assert ended.exit_code == 1
+    assert f"Error: Could not open file '{path}': No such file or directory" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "place"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from itertools import count
 
 import pytest
@@ -94,6 +95,16 @@ class TestTail:
             range(lines[0]["position"], lines[0]["position"] + len(lines))
         )
         assert "earlier" not in log.read_text()
+
+    def test_ends_by_ctrl_c_without_an_error(self, app, monkeypatch):
+        def interrupted(seconds):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(time, "sleep", interrupted)
+
+        ended = app.test_cli_runner().invoke(args=["events", "tail"])
+
+        assert (ended.exit_code, ended.output) == (0, "")
 
 
 class TestSequencer:
