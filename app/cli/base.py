@@ -203,5 +203,6 @@ def printable(text: str) -> str:
 
 __all__ = [
     "AppGroup", "F", "ask", "json_option", "local_address", "one_line_errors", "operator",
-    "print_fields", "print_json", "print_rows", "printable", "progress_bar", "reason", "written", "yes_option",
+    "print_fields", "print_json", "print_rows", "printable", "progress_bar", "reason", "written",
+    "yes_option",
 ]  # fmt: skip
