@@ -91,7 +91,7 @@ def update_plan(query: dict[str, Any], body: dict[str, Any], preset_id: str) -> 
 
     The body may be a preset as it was read. The `name` cannot change while a tenant or a
     subscription that has not ended has the plan (409 `plan_in_use`); `display_name` can. A flag that
-    overrides use cannot get another type or, without `force`, be removed (409 `flag_in_use`).
+    overrides use can be removed only with `force`, and cannot get another type (409 `flag_in_use`).
     """
     return presets.update_preset(preset_id, body, **query, actor=current_actor())
 
