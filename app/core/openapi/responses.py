@@ -147,7 +147,7 @@ DESCRIPTIONS = {
     410: "What is asked for is no longer kept; `code` names the reason.",
     412: "`If-Match` names a version that is no longer current.",
     400: "The body cannot be parsed.",
-    413: "The body is too large.",
+    413: "The body is too large; `detail` names the limit in bytes.",
     429: "Too many requests; `Retry-After` is in seconds.",
     503: "A service that this request needs is not available; `Retry-After` is in seconds.",
 }
