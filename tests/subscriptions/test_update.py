@@ -136,6 +136,24 @@ class TestUpdateSubscription:
         assert (second.status_code, second.json["code"]) == (412, "stale_version")
         assert stored(row).billing_city == "A"
 
+    @pytest.mark.parametrize("value", ["1", "abc", "", '"1', 'w/"1"', '"1" "2"', '*, "1"'])
+    def test_refuses_an_if_match_that_is_no_etag(self, api, value):
+        row = create_subscription(create_tenant())
+
+        answer = update(api, row, {"billing_city": "A"}, **{"If-Match": value})
+
+        assert answer.status_code == 422
+        assert answer.json["detail"][0]["loc"] == ["header", "if-match"]
+        assert answer.json["detail"][0]["type"] == "value_error"
+
+    @pytest.mark.parametrize("value", ["*", '"7", "1"', 'W/"7" ,"1"'])
+    def test_takes_any_or_one_of_several_versions(self, api, value):
+        row = create_subscription(create_tenant())
+
+        answer = update(api, row, {"billing_city": "A"}, **{"If-Match": value})
+
+        assert answer.status_code == 200
+
     def test_refuses_null_and_unknown_fields(self, api):
         row = create_subscription(create_tenant())
 

@@ -108,7 +108,10 @@ def _header(name: str, example: str, description: str, **bounds: int) -> dict[st
 
 
 IF_MATCH = _header(
-    "If-Match", '"3"', "The ETag of the version to change; 412 if another version is current."
+    "If-Match",
+    '"3"',
+    "The ETag of the version to change, in its quotation marks; 412 if another version is current, "
+    "422 if it is not `*` or a list of ETags.",
 )
 IF_NONE_MATCH = _header(
     "If-None-Match",
