@@ -224,6 +224,22 @@ class TestSourceTimestamp:
         assert answer.status_code == 422
         assert answer.json["detail"][0]["loc"] == ["header", "x-source-timestamp"]
 
+    @pytest.mark.parametrize("value", ["2020", "20260501", "1999-12-31T23:59:59Z"])
+    def test_before_2000_is_a_mistake(self, api, value):
+        row = create_subscription(create_tenant())
+
+        answer = update(api, row, {}, at=value)
+
+        assert answer.status_code == 422
+        assert "must not be before 2000" in answer.json["detail"][0]["msg"]
+
+    def test_may_be_unix_time(self, api):
+        row = create_subscription(create_tenant())
+
+        update(api, row, {}, at="1767225600")
+
+        assert stored(row).source_timestamp == datetime(2026, 1, 1, tzinfo=UTC)
+
 
 class TestTenantsPlan:
     def test_is_that_of_the_latest_start_among_those_not_ended(self, api):
