@@ -77,7 +77,7 @@ def get(endpoint_id: str) -> WebhookEndpoint:
 @blp.response(200, WebhookEndpointSchema)
 @blp.raises(SecretsKeyMissing)
 def update(body: dict[str, Any], endpoint_id: str) -> WebhookEndpoint:
-    """Change a webhook endpoint; `is_active` true enables one that was disabled."""
+    """Update a webhook endpoint; `is_active` true enables one that was disabled."""
     return service.update_endpoint(endpoint_id, body, actor=current_actor())
 
 
