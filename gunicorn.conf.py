@@ -19,7 +19,7 @@ if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
 
 from gunicorn.glogging import Logger  # noqa: E402
 
-from app.config import LOG_LEVELS  # noqa: E402
+from app.config_values import LOG_LEVELS  # noqa: E402
 from app.core.observability import logs  # noqa: E402
 
 

@@ -28,6 +28,7 @@ APP = ROOT / "app"
 
 # Lower imports higher never; siblings on one line never import one another.
 LAYERS = (
+    ("config_values",),
     ("extensions", "config"),
     ("core",),
     ("models",),
@@ -54,7 +55,7 @@ def level_of(module: str) -> tuple[int, str]:
     """The layer of a dotted module name below ``app``, and its place in it."""
     parts = module.split(".")
     if len(parts) > 2 and parts[-1] == "models" and parts[1] != "core":
-        return 2, "models"
+        return LAYERS.index(("models",)), "models"
     for level, names in enumerate(LAYERS):
         if parts[1] in names:
             return level, parts[1]

@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from sqlalchemy.engine import make_url
 
 from app.auth.tokens import TokenVerifier
-from app.config import SETTINGS, Config, ConfigError, load_config, parse_rate
+from app.config import SETTINGS, Config, ConfigError, load_config
+from app.config_values import parse_rate
 
 NEEDED = {
     "DATABASE_URL": "postgresql://app@db/controlplane",

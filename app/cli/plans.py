@@ -18,7 +18,7 @@ from app.core.db.pages import Paging
 from app.core.db.transactions import savepoint
 from app.flags import plan_files, presets
 from app.flags.plan_files import Difference
-from app.flags.schemas import PlanPresetCreateSchema, PlanPresetSchema
+from app.flags.preset_schemas import PlanPresetCreateSchema, PlanPresetSchema
 
 plans = AppGroup("plans", help="Change plan presets. Export them to a file and apply it.")
 PRESET = PlanPresetSchema()

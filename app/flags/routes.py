@@ -15,6 +15,14 @@ from app.flags import evaluation, ofrep, overrides, presets, preview
 from app.flags.explanation import FlagExplanation, explain
 from app.flags.includes import CARRY_OVER, CREATED_BY, EXPIRES_AT, PRESET
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
+from app.flags.preset_schemas import (
+    PlanPresetCreateSchema,
+    PlanPresetForceSchema,
+    PlanPresetQuerySchema,
+    PlanPresetSchema,
+    PlanPresetUpdateSchema,
+    PlanPreviewSchema,
+)
 from app.flags.presets import FlagInUse, PlanInUse, PresetNameTaken
 from app.flags.schemas import (
     EffectiveFlagSchema,
@@ -24,12 +32,6 @@ from app.flags.schemas import (
     OverrideQuerySchema,
     OverrideSchema,
     OverrideUpdateSchema,
-    PlanPresetCreateSchema,
-    PlanPresetForceSchema,
-    PlanPresetQuerySchema,
-    PlanPresetSchema,
-    PlanPresetUpdateSchema,
-    PlanPreviewSchema,
 )
 from app.includes import HISTORY, TENANT
 

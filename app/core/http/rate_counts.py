@@ -31,7 +31,7 @@ from typing import NamedTuple
 from redis import Redis
 from redis.exceptions import RedisError
 
-from app.config import Rate
+from app.config_values import Rate
 
 log = logging.getLogger(__name__)
 

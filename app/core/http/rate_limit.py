@@ -23,7 +23,8 @@ from uuid import UUID
 
 from flask import Response, current_app, g, request
 
-from app.config import Config, Rate, parse_rate
+from app.config import Config
+from app.config_values import Rate, parse_rate
 from app.core.errors import AppError
 from app.core.http.rate_counts import RateCounts, Usage
 from app.core.redis_clients import request_client

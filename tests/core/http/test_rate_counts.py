@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from app.config import Rate
+from app.config_values import Rate
 from app.core.http import rate_counts
 from app.core.http.rate_counts import BATCH, INTERVAL, MAX_BUCKETS, RateCounts, Usage
 from app.dev.engines.instance import Instance

@@ -1,0 +1,201 @@
+"""The forms of settings: each function reads one text and raises ValueError with what it must be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet
+from psycopg2 import ProgrammingError
+from psycopg2.extensions import parse_dsn
+from redis import ConnectionPool
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+RATE = re.compile(
+    r"\s*([1-9][0-9]*)\s*(?:/|per)\s*([1-9][0-9]*)?\s*(second|minute|hour|day|month|year)s?\s*",
+    re.IGNORECASE,
+)
+SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3_600,
+    "day": 86_400,
+    "month": 30 * 86_400,
+    "year": 360 * 86_400,
+}
+# An origin as browsers send it: in lower case, without the scheme's own port.
+ORIGIN = re.compile(
+    r"(?!http:.*:80$|https:.*:443$)https?://([a-z0-9._-]+|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?"
+)
+TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+class Rate(NamedTuple):
+    """A number of requests per window."""
+
+    amount: int
+    seconds: int  # length of the window
+
+
+def parse_rate(text: str) -> Rate:
+    """Read ``100/minute``, ``100 per minute`` or ``100/5 minutes``; raises ValueError.
+
+    Units are second, minute, hour, day, month (30 days) and year (360 days).
+    """
+    found = RATE.fullmatch(text)
+    if found is None:
+        raise ValueError("must be a rate such as 100/minute")
+    amount, multiple, unit = found.groups()
+    return Rate(int(amount), int(multiple or 1) * SECONDS[unit.lower()])
+
+
+def parse_text(value: str) -> str:
+    return value.strip()
+
+
+def parse_flag(value: str) -> bool:
+    word = value.strip().lower()
+    if word in TRUE:
+        return True
+    if word in FALSE:
+        return False
+    raise ValueError("must be 1 or 0")
+
+
+def number_between(low: float, high: float, kind: type = int) -> Callable[[str], Any]:
+    def parse(value: str) -> Any:
+        try:
+            number = kind(value)
+        except ValueError:
+            raise ValueError(f"must be a number, not {value!r}") from None
+        if not low <= number <= high:
+            raise ValueError(f"must be between {low} and {high}")
+        return number
+
+    return parse
+
+
+def parse_words(value: str) -> tuple[str, ...]:
+    return tuple(value.replace(",", " ").split())
+
+
+def parse_pairs(value: str) -> dict[str, str]:
+    pairs = {}
+    for word in value.replace(",", " ").split():
+        name, separator, target = word.partition("=")
+        if not (name and separator and target):
+            raise ValueError(f"must be name=value pairs, {word!r} is none")
+        pairs[name] = target
+    return pairs
+
+
+def parse_postgres_url(value: str) -> str:
+    """The URL with psycopg2 as its driver.
+
+    Of several hosts, listed as libpq does or as SQLAlchemy does, the service uses the one that
+    accepts writes, unless ``target_session_attrs`` says otherwise.
+    """
+    scheme, separator, rest = value.strip().partition("://")
+    if not separator or scheme not in {"postgres", "postgresql", "postgresql+psycopg2"}:
+        raise ValueError("must be a postgresql:// URL")
+    text = f"postgresql+psycopg2://{rest}"
+    try:
+        is_libpq_list = "," in urlsplit(text).netloc
+        url = _from_libpq(f"postgresql://{rest}") if is_libpq_list else make_url(text)
+        _, options = url.get_dialect()().create_connect_args(url)
+    except (ArgumentError, ValueError, ProgrammingError):
+        raise ValueError("is no URL that can be read") from None
+    if "," not in str(options.get("host", "")):
+        return text
+    url = url.update_query_dict({"target_session_attrs": "read-write", **url.query})
+    return url.render_as_string(hide_password=False)
+
+
+def _from_libpq(text: str) -> URL:
+    """SQLAlchemy's form of a URL that only libpq can read."""
+    parts = parse_dsn(text)
+    names = ("user", "password", "dbname")
+    user, password, database = (parts.pop(name, None) for name in names)
+    return URL.create("postgresql+psycopg2", user, password, database=database, query=parts)
+
+
+def parse_postgres_urls(value: str) -> tuple[str, ...]:
+    return tuple(parse_postgres_url(url) for url in value.split())
+
+
+def parse_redis_url(value: str) -> str:
+    if not value.strip().startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("must be a redis://, rediss:// or unix:// URL")
+    try:
+        ConnectionPool.from_url(value.strip())
+    except ValueError:
+        raise ValueError("is no URL that can be read") from None
+    return value.strip()
+
+
+def parse_http_url(value: str) -> str:
+    url = urlsplit(value.strip())
+    if url.scheme not in {"http", "https"} or not url.hostname:
+        raise ValueError("must be an http:// or https:// URL")
+    return value.strip()
+
+
+def parse_origins(value: str) -> tuple[str, ...]:
+    origins = parse_words(value)
+    for origin in origins:
+        if not ORIGIN.fullmatch(origin):
+            example = "https://app.example.com"
+            raise ValueError(f"must be origins such as {example}, {origin!r} is none")
+    return origins
+
+
+def parse_sentry_dsn(value: str) -> str:
+    url = urlsplit(parse_http_url(value))
+    if not url.username or not url.path.strip("/"):
+        raise ValueError("must be https://key@host/project, as Sentry shows it")
+    return value.strip()
+
+
+def checked_rate(value: str) -> str:
+    parse_rate(value)
+    return value.strip()
+
+
+def parse_pem(value: str) -> str:
+    """PEM text, or the text of the file at that path; the characters ``\\n`` become line ends."""
+    text = value.strip().replace("\\n", "\n")
+    if not text or text.startswith("-----BEGIN"):
+        return text
+    try:
+        return Path(text).read_text()
+    except OSError as fault:
+        raise ValueError(f"is neither PEM text nor a readable file ({fault.strerror})") from None
+
+
+def parse_algorithms(value: str) -> tuple[str, ...]:
+    names = parse_words(value)
+    if not names or not set(names) <= {"RS256", "ES256", "EdDSA"}:
+        raise ValueError("may name RS256, ES256 and EdDSA only")
+    return names
+
+
+def parse_fernet_keys(value: str) -> tuple[str, ...]:
+    keys = parse_words(value)
+    try:
+        for key in keys:
+            Fernet(key)
+    except ValueError:
+        raise ValueError("must be keys that `flask webhook-endpoints new-key` prints") from None
+    return keys
+
+
+def parse_log_level(value: str) -> str:
+    name = value.strip().upper()
+    if name not in LOG_LEVELS:
+        raise ValueError(f"must be one of {', '.join(LOG_LEVELS)}")
+    return name

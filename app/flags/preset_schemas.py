@@ -1,0 +1,290 @@
+"""Requests and answers of /v1/billing/plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.core.errors import Entry, Invalid, Location, value_error
+from app.core.http.pagination import PageQuerySchema
+from app.core.validation.fields import (
+    AnyJson,
+    AwareDateTime,
+    Bool,
+    Choice,
+    Int,
+    ListOf,
+    Nested,
+    Str,
+    Uuid,
+)
+from app.core.validation.messages import refused
+from app.core.validation.schemas import Schema
+from app.flags.flag_types import (
+    MAX_VALUE_BYTES,
+    FlagType,
+    Period,
+    Policy,
+    is_too_long,
+    type_errors,
+)
+
+MAX_THRESHOLDS = 10
+MAX_FLAGS = 1000  # of a preset; each evaluation reads them
+FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
+DISPLAY_NAME = {"description": "For people; may change while the plan is in use."}
+
+FLAG = {
+    "flag_key": "single-sign-on",
+    "flag_type": "boolean",
+    "default_value": False,
+    "description": "Whether members sign in at their own provider.",
+    "is_locked": False,
+}
+EXAMPLES = {
+    "flag_key": "single-sign-on",
+    "default_value": False,
+    "description": "Whether members sign in at their own provider.",
+    "name": "growth",
+    "display_name": "Growth",
+    "flags": [FLAG],
+    "flag_type": "boolean",
+}
+DESCRIPTIONS = {
+    "period": "When the count starts anew.",
+    "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
+    "flag_key": "The key by which programs ask for the flag.",
+    "flag_type": "The type of the flag's values.",
+    "default_value": "The value of tenants without an override.",
+    "description": "What the flag is for; for people.",
+    "name": "The plan's name, which `plan_name` of tenants and subscriptions refers to.",
+    "flags": "The flags of the plan.",
+    "display_name": "For people; may change while the plan is in use.",
+    "before": "The flag as it is.",
+    "after": "The flag as it would be.",
+    "overrides": "How many overrides would lose their effect.",
+    "feature": "The key of the limit.",
+    "limit": "The new limit.",
+    "flags_added": "Flags that would be new.",
+    "flags_removed": "Flags that would be removed.",
+    "flags_changed": "Flags that would change.",
+    "overrides_lost": "Overrides that would lose their effect, by flag.",
+    "limits_below_usage": "Lowered limits that would be below what tenants use.",
+    "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
+}
+
+
+class FlagValue(AnyJson):
+    """A flag's value in a request; its size is limited."""
+
+    keywords = {"description": f"Of the flag's type; at most {MAX_VALUE_BYTES} bytes of JSON."}
+
+    def from_json(self, value: Any) -> Any:
+        loaded = super().from_json(value)
+        if is_too_long(loaded):
+            reason = f"a flag's value can have at most {MAX_VALUE_BYTES} bytes of JSON"
+            raise Invalid(value_error((), reason, value))
+        return loaded
+
+
+class Thresholds(ListOf):
+    """Percentages of a limit."""
+
+    keywords = {"maxItems": MAX_THRESHOLDS, "examples": [[80, 100]]}
+
+
+class PresetFlags(ListOf):
+    """The flags of a preset."""
+
+    keywords = {"maxItems": MAX_FLAGS}
+
+
+class MeteringSchema(Schema):
+    """How the use of a limit is counted."""
+
+    descriptions = DESCRIPTIONS
+
+    period = Choice(
+        Period,
+        required=True,
+        metadata={
+            "description": "`none` never starts anew. Months and billing cycles start on the start "
+            "day of the current subscription, or on the day on which the tenant was created."
+        },
+    )
+    policy = Choice(Policy, load_default=Policy.HARD)
+    warn_at = Thresholds(
+        Int(ge=1, le=100),
+        load_default=lambda: [80, 100],
+        metadata={"description": "Percentages of the limit whose crossing is recorded."},
+    )
+
+
+class PresetFlagSchema(Schema):
+    """One flag of a preset; only a limit has `metering`."""
+
+    examples = EXAMPLES
+    descriptions = DESCRIPTIONS
+
+    flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
+    flag_type = Choice(FlagType, required=True)
+    default_value = FlagValue(required=True)
+    description = Str(load_default="")
+    is_locked = Bool(
+        metadata={
+            "description": "Whether only a platform superadmin can change its overrides. By default "
+            "true for a new flag, and unchanged for one that exists."
+        }
+    )
+    metering = Nested(MeteringSchema, metadata={"description": "Required for a limit."})
+
+    def _dump_one(self, row: dict[str, Any]) -> dict[str, Any]:
+        written = super()._dump_one({"metering": None, **row})
+        if written["metering"] is None:
+            del written["metering"]
+        return written
+
+
+class PlanPresetSchema(Schema):
+    """The flags of a plan's tenants."""
+
+    examples = EXAMPLES
+    descriptions = DESCRIPTIONS
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
+    name = Str(required=True)
+    flags = ListOf(Nested(PresetFlagSchema), required=True)
+    display_name = Str(required=True, metadata=DISPLAY_NAME)
+
+
+class PlanPresetCreateSchema(Schema):
+    """A new preset."""
+
+    examples = EXAMPLES
+    descriptions = DESCRIPTIONS
+
+    name = Str(required=True, min_length=1, max_length=255)
+    flags = PresetFlags(Nested(PresetFlagSchema), load_default=list)
+    display_name = Str(metadata=DISPLAY_NAME)
+
+    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
+        return flag_errors(values["flags"])
+
+
+class PlanPresetUpdateSchema(Schema):
+    """New names, the complete list of new flags, or both. The read-only fields may be present."""
+
+    examples = EXAMPLES
+    descriptions = DESCRIPTIONS
+
+    id = Uuid(metadata={"description": "May be present if unchanged."})
+    created_at = AwareDateTime(metadata={"description": "May be present if unchanged."})
+    updated_at = AwareDateTime(metadata={"description": "May be present if unchanged."})
+    name = Str(min_length=1, max_length=255)
+    flags = PresetFlags(Nested(PresetFlagSchema))
+    display_name = Str(metadata=DISPLAY_NAME)
+
+    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
+        return flag_errors(values.get("flags", []))
+
+
+class PlanPresetForceSchema(Schema):
+    """Whether to remove flags that overrides use."""
+
+    force = Bool(
+        load_default=False,
+        metadata={
+            "description": "Remove flags even if overrides use them; those lose their effect."
+        },
+    )
+
+
+class FlagChangeSchema(Schema):
+    """A flag that would change."""
+
+    examples = {
+        "flag_key": "single-sign-on",
+        "before": FLAG,
+        "after": {**FLAG, "default_value": True},
+    }
+    descriptions = DESCRIPTIONS
+
+    flag_key = Str(required=True)
+    before = Nested(PresetFlagSchema, required=True)
+    after = Nested(PresetFlagSchema, required=True)
+
+
+class LostOverridesSchema(Schema):
+    """The overrides of a flag that would be removed or get another type."""
+
+    examples = {"flag_key": "theme", "overrides": 3}
+    descriptions = DESCRIPTIONS
+
+    flag_key = Str(required=True)
+    overrides = Int(required=True)
+
+
+class LimitBelowUsageSchema(Schema):
+    """A lowered limit that would be below what tenants without an override of it use now."""
+
+    examples = {"feature": "api-calls", "limit": 1000, "tenants": 2, "most_used": 4711}
+    descriptions = DESCRIPTIONS
+
+    feature = Str(required=True)
+    limit = Int(required=True)
+    tenants = Int(required=True, metadata={"description": "How many use more."})
+    most_used = Int(required=True, metadata={"description": "The most that one of them uses."})
+
+
+class PlanPreviewSchema(Schema):
+    """What an update of a preset would change."""
+
+    examples = {**EXAMPLES, "tenants": 12}
+    descriptions = DESCRIPTIONS
+
+    name = Str(required=True)
+    display_name = Str(required=True)
+    tenants = Int(
+        required=True,
+        metadata={"description": "Tenants that have the plan, now or after their assigned plan."},
+    )
+    flags_added = ListOf(Nested(PresetFlagSchema), required=True)
+    flags_removed = ListOf(Nested(PresetFlagSchema), required=True)
+    flags_changed = ListOf(Nested(FlagChangeSchema), required=True)
+    overrides_lost = ListOf(Nested(LostOverridesSchema), required=True)
+    limits_below_usage = ListOf(Nested(LimitBelowUsageSchema), required=True)
+
+
+class PlanPresetQuerySchema(PageQuerySchema):
+    """Filters of the list of presets."""
+
+    examples = EXAMPLES
+    descriptions = DESCRIPTIONS
+
+    name = Str(metadata={"description": "Only the preset with this name."})
+
+
+def flag_errors(flags: list[dict[str, Any]]) -> Iterator[Entry]:
+    """The errors of a list of flags whose fields are valid: repeated keys and wrong types."""
+    seen: set[str] = set()
+    for index, flag in enumerate(flags):
+        loc: list[str | int] = ["body", "flags", index]
+        yield from _repeated(flag["flag_key"], seen, [*loc, "flag_key"])
+        yield from type_errors(flag["flag_type"], flag["default_value"], [*loc, "default_value"])
+        yield from _metering_errors(flag, [*loc, "metering"])
+
+
+def _repeated(flag_key: str, seen: set[str], loc: Location) -> Iterator[Entry]:
+    if flag_key in seen:
+        yield value_error(loc, "a preset can have each flag only once", flag_key)
+    seen.add(flag_key)
+
+
+def _metering_errors(flag: dict[str, Any], loc: Location) -> Iterator[Entry]:
+    is_limit = flag["flag_type"] is FlagType.LIMIT
+    if is_limit and "metering" not in flag:
+        yield refused("missing", loc, flag)
+    if not is_limit and "metering" in flag:
+        yield refused("extra_forbidden", loc, flag["metering"])
