@@ -44,16 +44,18 @@ def dev(info: ScriptInfo, port: int, quiet: bool) -> None:
     require_signing_key(app.extensions["config"])
     exit_on(signal.SIGINT, signal.SIGTERM, code=0)
     check_port(port)
-    flask_migrate.upgrade()
-    seed_demo(only_if_new=True)
-    link = _sign_in_link(address(port))
-    db.engine.dispose()
+
+    def prepare() -> None:
+        flask_migrate.upgrade()
+        seed_demo(only_if_new=True)
 
     def ready() -> None:
+        link = _sign_in_link(address(port))
+        db.engine.dispose()
         if not quiet:
             click.echo(welcome(port, link, seconds=time.monotonic() - began))
 
-    serve(app, port=port, ready=ready, quiet=quiet)
+    serve(app, port=port, prepare=prepare, ready=ready, quiet=quiet)
 
 
 def _sign_in_link(base_url: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -43,10 +44,20 @@ def address(port: int) -> str:
     return f"http://{HOST}:{port}"
 
 
-def serve(app: Flask, *, port: int, ready: Callable[[], None], quiet: bool = False) -> None:
-    """Run the service on ``port`` until a signal raises here; call ``ready`` once it is.
+def serve(
+    app: Flask,
+    *,
+    port: int,
+    prepare: Callable[[], None],
+    ready: Callable[[], None],
+    quiet: bool = False,
+) -> None:
+    """Run the service on ``port`` until a signal raises here.
 
-    Its processes have ended when this returns. Raises :class:`DevError` if one of them, or a
+    ``prepare`` is called while the web process starts, ``ready`` once the service answers. The
+    other processes start then, so that they do not slow down the web process.
+
+    All processes have ended when this returns. Raises :class:`DevError` if one of them, or a
     private server, ends by itself. ``quiet`` writes what they print to a file of the instance.
     """
     environ, servers = {"LOG_LEVEL": "WARNING", **os.environ}, app.extensions.get("engines", ())
@@ -57,13 +68,15 @@ def serve(app: Flask, *, port: int, ready: Callable[[], None], quiet: bool = Fal
     log = instance.log("service") if quiet else None
     with suppress(OSError):
         instance.port_file.write_text(str(port))
-    with running(environ, port=port, log=log) as honcho:
+    with running(environ, port=port, log=log) as (honcho, start_others):
 
         def has_ended() -> bool:
             return honcho.poll() is not None or None in [one.process() for one in servers]
 
-        wait_until(lambda: has_ended() or is_ready(port), seconds=START_SECONDS, every=0.2)
+        prepare()
+        wait_until(lambda: has_ended() or is_ready(port), seconds=START_SECONDS, every=0.1)
         if not has_ended() and is_ready(port):
+            start_others()
             ready()
             wait_until(has_ended, seconds=float("inf"), every=0.5)
         raise DevError(
@@ -74,19 +87,22 @@ def serve(app: Flask, *, port: int, ready: Callable[[], None], quiet: bool = Fal
 @contextmanager
 def running(
     environ: Mapping[str, str], *, port: int, log: Path | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """The Procfile's processes, and honcho that runs them, until the block ends.
+) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], None]]]:
+    """The Procfile's processes, until the block ends: honcho, which runs them, and a function.
 
-    They print to standard error, or into the file ``log``.
+    At first only the web process starts; the function starts the others. They print to standard
+    error, or into the file ``log``.
 
     honcho ends all processes when one of them ends. One is ``cat``: it ends when standard input
     is closed, which is when the block ends or when this process does, even by SIGKILL.
     """
     with ExitStack() as stack:
-        procfile = stack.enter_context(tempfile.NamedTemporaryFile(prefix="Procfile-"))
-        Path(procfile.name).write_text(_commands())
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="controlplane-dev-"))
+        procfile, barrier = Path(folder, "Procfile"), Path(folder, "barrier")
+        barrier.touch()
+        procfile.write_text(_commands(barrier))
         command = [sys.executable, "-m", "honcho", "--env", os.devnull]
-        command += ["--procfile", procfile.name, "start"]
+        command += ["--procfile", str(procfile), "start"]
         command += ["web", "worker", "scheduler", "sequencer", "sender", "parent"]
         output: IO[Any] = sys.stderr  # standard output is for the command's own result
         if log is not None:
@@ -106,17 +122,14 @@ def running(
             stderr=output,
             start_new_session=True,  # Ctrl-C does not reach it
         ) as process:
-            yield process
+            yield process, barrier.unlink
 
 
-def _commands() -> str:
-    """The Procfile's lines, and that of ``cat``.
-
-    All processes but the web process yield the processor, so that it is ready first: a warm start
-    on two cores takes 4 s instead of 6.
-    """
+def _commands(barrier: Path) -> str:
+    """The Procfile's lines, and that of ``cat``; all but the web process wait for the ``barrier``."""
+    wait = f"while [ -e {shlex.quote(str(barrier))} ]; do sleep 0.1; done; exec "
     lines = (PROJECT / "Procfile").read_text()
-    return re.sub(r"^(?!web:)(\w+): ", r"\1: nice ", lines, flags=re.MULTILINE) + "parent: cat\n"
+    return re.sub(r"^(?!web:)(\w+): ", rf"\1: {wait}", lines, flags=re.MULTILINE) + "parent: cat\n"
 
 
 def is_ready(port: int) -> bool:
