@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
-
-from app.core.errors import Invalid, value_error
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import (
     AwareDateTime,
@@ -23,7 +19,6 @@ from app.core.validation.schemas import Schema
 from app.subscriptions.plan_decision import MAX_SUBSCRIPTIONS, PlanSource
 from app.subscriptions.statuses import StatusClass, vocabulary_text
 
-FIRST_SOURCE_TIMESTAMP = datetime(2000, 1, 1, tzinfo=UTC)
 CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")
 
 EXAMPLES = {
@@ -186,19 +181,9 @@ class SubscriptionCancelSchema(Schema):
 
 
 class SourceTimestamp(AwareDateTime):
-    """A moment in a header; documented as text, because generated clients send no other header.
-
-    One before :data:`FIRST_SOURCE_TIMESTAMP` is refused: ``2020`` would be Unix time in 1970.
-    """
+    """A moment in a header; documented as text, because generated clients send no other header."""
 
     described_as = {"type": "string"}
-
-    def from_json(self, value: Any) -> Any:
-        moment = super().from_json(value)
-        if moment < FIRST_SOURCE_TIMESTAMP:
-            reason = "must not be before 2000; a number is read as seconds since 1970"
-            raise Invalid(value_error((), reason, value))
-        return moment
 
 
 class SourceHeadersSchema(Schema):
@@ -207,9 +192,8 @@ class SourceHeadersSchema(Schema):
     source_timestamp = SourceTimestamp(
         data_key="X-Source-Timestamp",
         metadata={
-            "description": "The provider's time of the values in the body: RFC 3339, or seconds or milliseconds since 1970;"
-            " not before the year 2000. An update that"
-            " is not newer than the newest applied one answers 200 with the unchanged row and"
+            "description": "The provider's time of the values in the body: RFC 3339, or Unix time. An"
+            " update that is not newer than the newest applied one answers 200 with the unchanged row and"
             " `X-Update-Ignored: stale`. With this header, send all the provider's fields each time."
             " Only for platform credentials."
         },

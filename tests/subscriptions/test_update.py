@@ -136,15 +136,14 @@ class TestUpdateSubscription:
         assert (second.status_code, second.json["code"]) == (412, "stale_version")
         assert stored(row).billing_city == "A"
 
-    @pytest.mark.parametrize("value", ["1", "abc", "", '"1', 'w/"1"', '"1" "2"', '*, "1"'])
-    def test_refuses_an_if_match_that_is_no_etag(self, api, value):
+    @pytest.mark.parametrize("value", ["abc", '"1', 'W/"1"'])
+    def test_tells_what_an_if_match_that_is_not_the_etag_can_be(self, api, value):
         row = create_subscription(create_tenant())
 
         answer = update(api, row, {"billing_city": "A"}, **{"If-Match": value})
 
-        assert answer.status_code == 422
-        assert answer.json["detail"][0]["loc"] == ["header", "if-match"]
-        assert answer.json["detail"][0]["type"] == "value_error"
+        assert answer.status_code == 412
+        assert "is not its ETag" in answer.json["detail"]
 
     @pytest.mark.parametrize("value", ["*", '"7", "1"', 'W/"7" ,"1"'])
     def test_takes_any_or_one_of_several_versions(self, api, value):
@@ -223,15 +222,6 @@ class TestSourceTimestamp:
 
         assert answer.status_code == 422
         assert answer.json["detail"][0]["loc"] == ["header", "x-source-timestamp"]
-
-    @pytest.mark.parametrize("value", ["2020", "20260501", "1999-12-31T23:59:59Z"])
-    def test_before_2000_is_a_mistake(self, api, value):
-        row = create_subscription(create_tenant())
-
-        answer = update(api, row, {}, at=value)
-
-        assert answer.status_code == 422
-        assert "must not be before 2000" in answer.json["detail"][0]["msg"]
 
     def test_may_be_unix_time(self, api):
         row = create_subscription(create_tenant())

@@ -110,8 +110,7 @@ def _header(name: str, example: str, description: str, **bounds: int) -> dict[st
 IF_MATCH = _header(
     "If-Match",
     '"3"',
-    "The ETag of the version to change, in its quotation marks; 412 if another version is current, "
-    "422 if it is not `*` or a list of ETags.",
+    "The ETag of the version to change, in its quotation marks; 412 if another version is current.",
 )
 IF_NONE_MATCH = _header(
     "If-None-Match",
