@@ -44,7 +44,12 @@ def list_keys(query: dict[str, Any]) -> Page:
 @blp.response(201, ApiKeyCreatedSchema, shown_once=("secret",))
 @blp.raises(PermissionBeyondOwn, TooManyKeys)
 def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
-    """Create an API key; only this answer shows its secret."""
+    """Create an API key; only this answer shows its secret.
+
+    A platform credential creates a key of one tenant with `tenant_id`. Without it, and without an
+    organization in its token, it creates a platform key, which has its permissions in **all**
+    tenants; the answer's `tenant_id` is then null.
+    """
     principal = current_principal()
     tenant_id = query.get("tenant_id")
     if tenant_id is None and principal.names_organization:

@@ -37,7 +37,9 @@ class ApiKeySchema(Schema):
     updated_at = AwareDateTime(required=True)
     updated_by_user_id = Str(required=True)
     tenant_id = Uuid(
-        required=True, nullable=True, metadata={"description": "Null for a platform key."}
+        required=True,
+        nullable=True,
+        metadata={"description": "Null for a platform key, which is valid in all tenants."},
     )
     name = Str(required=True)
     prefix = Str(required=True)

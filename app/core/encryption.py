@@ -1,7 +1,7 @@
 """Encryption of secrets at rest: Fernet, by the keys of ``SECRETS_KEY``.
 
-The first key encrypts, and each of them decrypts. To replace a key, put the new one first and keep
-the old one until everything is encrypted again.
+The first key encrypts, and each of them decrypts. To replace a key, add the new one as the second,
+so that every process can decrypt with it, before one encrypts with it (docs/operations/secrets.md).
 """
 
 from __future__ import annotations

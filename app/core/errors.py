@@ -110,7 +110,7 @@ class PreconditionFailed(AppError):
 
     status = 412
     code = "stale_version"
-    detail = "The resource has changed since the version named in If-Match."
+    detail = "The resource has changed since the version in If-Match, or that is not its ETag."
 
 
 class Unavailable(AppError):

@@ -70,7 +70,7 @@ def list_fields(query: dict[str, Any]) -> Page:
     FieldKeyTaken, OptionsTooLarge, TooManyFields, TooManySearchableFields, TooManyEmailFields
 )
 def create(query: dict[str, Any], body: dict[str, Any]) -> CustomField:
-    """Define a custom field; where it is searchable, its index is built in the background."""
+    """Create a custom field; where it is searchable, its index is built in the background."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     return service.create(tenant_id, body, actor=current_actor())
 
@@ -125,7 +125,7 @@ def get(field_id: str) -> CustomField:
 @blp.response(200, CustomFieldSchema)
 @blp.raises(OptionsTooLarge, TooManyFields, TooManySearchableFields, TooManyEmailFields)
 def update(body: dict[str, Any], field_id: str) -> CustomField:
-    """Change a custom field; values that are stored already stay as they are."""
+    """Update a custom field; values that are stored already stay as they are."""
     return service.update(field_id, body, actor=current_actor())
 
 

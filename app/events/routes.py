@@ -22,7 +22,7 @@ blp = Blueprint(
 @blp.response(200, EventSchema(many=True))
 @blp.raises(service.PositionGone)
 def list_events(query: dict[str, Any]) -> Any:
-    """Read the events after a position, oldest first.
+    """List the events after a position, oldest first.
 
     Read again with `after` set to `next_cursor`, which is never null: so no event is missed,
     however late it was committed, and none comes twice. A tenant's credential reads the events of
@@ -40,7 +40,7 @@ def list_events(query: dict[str, Any]) -> Any:
 @requires(Permission.EVENTS_READ)
 @blp.response(200, EventSchema)
 def get_event(evt_id: str) -> Any:
-    """Show an event."""
+    """Get an event."""
     return service.get_event(evt_id)
 
 

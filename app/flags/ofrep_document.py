@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.core.errors import DatabaseUnavailable
-from app.core.http.body_limits import TOO_LARGE
+from app.core.http.body_limits import MAX_BODY, TOO_LARGE
 from app.core.http.idempotency import IdempotencyInProgress, reused
 from app.core.openapi.responses import CONSISTENCY, DESCRIPTIONS, IDEMPOTENCY_KEY
 
@@ -114,7 +114,7 @@ FAILURES = {
         "GENERAL",
         IdempotencyInProgress.detail,
     ),
-    "413": failure("The body is too large.", "GENERAL", TOO_LARGE),
+    "413": failure("The body is too large.", "GENERAL", TOO_LARGE.format(limit=MAX_BODY)),
     "422": failure(
         "`Idempotency-Key`: it is not valid, or another request had it.",
         "GENERAL",

@@ -79,7 +79,14 @@ IN_USE = (
     "This plan is in use by tenants: {tenants}, subscriptions that have not ended: {subscriptions},"
     " overrides: {overrides}."
 )
-FLAG_IN_USE = "Overrides use these flags: {flags}."
+REMOVED_IN_USE = (
+    "Overrides use flags that would be removed: {flags}. Set force to remove them all the same; the"
+    " overrides then have no effect."
+)
+RETYPED_IN_USE = (
+    "Overrides use flags that would get another type: {flags}. Delete these overrides first; force"
+    " does not help."
+)
 
 
 class PlanInUse(Conflict):
@@ -93,7 +100,7 @@ class FlagInUse(Conflict):
     """Overrides use a flag that would be removed or get another type."""
 
     code = "flag_in_use"
-    detail = FLAG_IN_USE.format(flags="seats (3)")
+    detail = REMOVED_IN_USE.format(flags="seats (3)")
 
 
 class PresetNameTaken(Conflict):
@@ -163,7 +170,7 @@ def update_preset(
     elif removed or retyped:
         uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
     if removed or retyped:
-        _check_flags_free(uses, retyped if force else [*removed, *retyped])
+        _check_flags_free(uses, removed=() if force else removed, retyped=retyped)
     preset, change = update_row(PlanPreset, preset, written, also=also, conflicts=CONFLICTS)
     if change is not None:
         audit.record("plan_preset.updated", preset, change, actor=actor, hidden=INTERNAL)
@@ -225,11 +232,15 @@ def _plan_in_use(uses: Any) -> PlanInUse:
     )
 
 
-def _check_flags_free(uses: Any, flag_keys: Collection[str]) -> None:
+def _check_flags_free(uses: Any, *, removed: Collection[str], retyped: Collection[str]) -> None:
     overrides = uses.overrides or {}
-    used = [f"{key} ({overrides[key]})" for key in flag_keys if key in overrides]
-    if used:
-        raise FlagInUse(FLAG_IN_USE.format(flags=", ".join(used[:FLAGS_SHOWN])))
+    found = []
+    for sentence, flag_keys in ((RETYPED_IN_USE, retyped), (REMOVED_IN_USE, removed)):
+        used = [f"{key} ({overrides[key]})" for key in flag_keys if key in overrides]
+        if used:
+            found.append(sentence.format(flags=", ".join(used[:FLAGS_SHOWN])))
+    if found:
+        raise FlagInUse(" ".join(found))
 
 
 def _check_read_only(preset: PlanPreset, values: Mapping[str, Any]) -> None:

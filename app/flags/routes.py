@@ -89,11 +89,11 @@ def get_plan(preset_id: str) -> Any:
 @plans.response(200, PlanPresetSchema)
 @plans.raises(PresetNameTaken, PlanInUse, FlagInUse)
 def update_plan(query: dict[str, Any], body: dict[str, Any], preset_id: str) -> Any:
-    """Rename a plan preset or replace its flags, for all tenants of the plan.
+    """Update a plan preset: rename it or replace its flags, for all tenants of the plan.
 
     The body may be a preset as it was read. The `name` cannot change while a tenant or a
     subscription that has not ended has the plan (409 `plan_in_use`); `display_name` can. A flag that
-    overrides use cannot get another type or, without `force`, be removed (409 `flag_in_use`).
+    overrides use can be removed only with `force`, and cannot get another type (409 `flag_in_use`).
     """
     return presets.update_preset(preset_id, body, **query, actor=current_actor())
 
@@ -159,7 +159,7 @@ def list_overrides(query: dict[str, Any]) -> Any:
 @flags.response(201, OverrideSchema)
 @flags.raises(FlagKeyTaken, TooManyOverrides)
 def create_override(query: dict[str, Any], body: dict[str, Any]) -> Any:
-    """Override a flag for one tenant."""
+    """Create a feature flag override: another value of a flag for one tenant."""
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
     return overrides.create_override(tenant_id, **body, actor=current_actor())
 

@@ -69,7 +69,7 @@ def list_imports(query: dict[str, Any]) -> Page:
 @blp.doc(requestBody=BODY, responses={"415": OTHER_TYPE})
 @blp.response(202, ImportSchema)
 def create() -> tuple[Import, dict[str, str]]:
-    """Import tenants, users, memberships, subscriptions and overrides from JSON Lines.
+    """Create an import of tenants, users, memberships, subscriptions and overrides (JSON Lines).
 
     A worker applies the lines in their order. Each line is applied, or reported among the faults of
     the import. The same file again changes nothing.

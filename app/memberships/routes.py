@@ -53,7 +53,7 @@ def list_memberships(query: dict[str, Any]) -> Page:
 @blp.response(201, TenantMembershipSchema)
 @blp.raises(RoleAboveOwn, MembershipExists, IdpMembershipIdTaken, SeatLimit)
 def create(query: dict[str, Any], body: dict[str, Any]) -> Membership:
-    """Make a user a member of the tenant."""
+    """Create a membership: make a user a member of the tenant."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     return service.create(tenant_id, body, actor=current_actor())
 

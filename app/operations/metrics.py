@@ -177,15 +177,20 @@ def _deliveries() -> Iterator[Metric]:
 
 
 def _connections() -> Iterator[Metric]:
-    opened, in_use = service.connections()
+    found = service.connections()
     connections = GaugeMetricFamily(
         "db_pool_connections",
         "The role's connections to the database: open, and of these in use by a transaction.",
         labels=["state"],
     )
-    connections.add_metric(["open"], opened)
-    connections.add_metric(["in_use"], in_use)
+    connections.add_metric(["open"], found.open)
+    connections.add_metric(["in_use"], found.in_use)
     yield connections
+    yield GaugeMetricFamily(
+        "db_connections_allowed",
+        "The connections that PostgreSQL allows to all roles except superusers.",
+        found.allowed,
+    )
 
 
 def _attention() -> Iterator[Metric]:

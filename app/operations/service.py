@@ -46,7 +46,9 @@ CONNECTIONS = Statement(
     "operations.connections",
     text(
         "SELECT count(*) AS open,"
-        " count(*) FILTER (WHERE state <> 'idle' AND pid <> pg_backend_pid()) AS in_use"
+        " count(*) FILTER (WHERE state <> 'idle' AND pid <> pg_backend_pid()) AS in_use,"
+        " current_setting('max_connections')::int"
+        " - current_setting('superuser_reserved_connections')::int AS allowed"
         " FROM pg_stat_activity"
         " WHERE usename = current_user AND datname = current_database()"
     ),
@@ -280,10 +282,12 @@ def sender_lag() -> int:
     return SENDER_LAG.scalar() or 0
 
 
-def connections() -> tuple[int, int]:
-    """How many connections the role has open, and how many others than this one are not idle."""
-    found = CONNECTIONS.first()
-    return found.open, found.in_use
+def connections() -> Any:
+    """How many connections the role has ``open``, how many others than this one are ``in_use``.
+
+    ``allowed``: how many PostgreSQL allows to all roles together, except superusers.
+    """
+    return CONNECTIONS.first()
 
 
 def expiring_keys() -> int:

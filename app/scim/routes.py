@@ -69,7 +69,7 @@ def get(connection_id: str) -> Any:
 @blp.response(200, ScimConnectionSchema)
 @blp.raises(OwnerOnly, RoleAboveOwn)
 def update(body: dict[str, Any], connection_id: str) -> Any:
-    """Change a SCIM connection.
+    """Update a SCIM connection.
 
     The roles of present members follow a new mapping when their groups next change.
     """

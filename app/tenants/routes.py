@@ -73,7 +73,7 @@ def get(tenant_id: str) -> Tenant:
 @blp.response(200, TenantSchema)
 @blp.raises(ProviderField, IdpOrgIdTaken, IdpOrgIdDeleted, SlugTaken)
 def update(body: dict[str, Any], tenant_id: str) -> Tenant:
-    """Change a tenant's fields."""
+    """Update a tenant."""
     return service.update(tenant_id, body, actor=current_actor())
 
 

@@ -82,7 +82,7 @@ def get(user_id: str) -> User:
     ManagedByDirectory,
 )
 def update(body: dict[str, Any], user_id: str) -> User:
-    """Change a user's fields, activate or deactivate the user."""
+    """Update a user; `is_active` activates or deactivates the user."""
     return service.update(user_id, body, actor=current_actor())
 
 

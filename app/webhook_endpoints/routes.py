@@ -53,7 +53,9 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create a webhook endpoint; only this answer shows its secret.
 
     A tenant's endpoint gets the tenant's events, in the form in which the tenant reads them at
-    `/v1/events`. An endpoint of the platform gets the events of all tenants and of the platform.
+    `/v1/events`. A platform credential creates it with `tenant_id`. Without it, and without an
+    organization in its token, it creates an endpoint of the platform, which gets the events of
+    **all** tenants and of the platform; the answer's `tenant_id` is then null.
     """
     tenant_id = query.get("tenant_id")
     if tenant_id is None and current_principal().names_organization:
@@ -75,7 +77,7 @@ def get(endpoint_id: str) -> WebhookEndpoint:
 @blp.response(200, WebhookEndpointSchema)
 @blp.raises(SecretsKeyMissing)
 def update(body: dict[str, Any], endpoint_id: str) -> WebhookEndpoint:
-    """Change a webhook endpoint; `is_active` true enables one that was disabled."""
+    """Update a webhook endpoint; `is_active` true enables one that was disabled."""
     return service.update_endpoint(endpoint_id, body, actor=current_actor())
 
 

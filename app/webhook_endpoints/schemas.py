@@ -10,6 +10,7 @@ from app.audit.outbox import ALL_TYPES
 from app.audit.schemas import OwnerId
 from app.core.errors import Entry, Invalid, error, value_error
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
+from app.core.outgoing import AddressRefused, check_url, guarded
 from app.core.validation.fields import (
     AwareDateTime,
     Bool,
@@ -62,6 +63,18 @@ TYPES = {
     "description": "Which events to deliver; `membership.*` stands for all that begin so, `*` for"
     " all. They are listed at the schema `Event`."
 }
+
+
+class Url(Str):
+    """Where events may be sent; the address of the URL's host is checked at each delivery."""
+
+    def from_json(self, value: Any) -> Any:
+        url = str(super().from_json(value))
+        try:
+            check_url(url, only_public=guarded().only_public)
+        except AddressRefused as refusal:
+            raise Invalid(value_error((), str(refusal), url)) from None
+        return url
 
 
 class TypePattern(Str):
@@ -164,7 +177,7 @@ class WebhookEndpointUpdateSchema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    url = Str(min_length=1, max_length=MAX_URL, metadata=ADDRESS)
+    url = Url(min_length=1, max_length=MAX_URL, metadata=ADDRESS)
     types = TypePatterns(TypePattern(), metadata=TYPES)
     description = Str(max_length=1_000)
     headers = Headers(
@@ -190,7 +203,7 @@ class WebhookEndpointCreateSchema(WebhookEndpointUpdateSchema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    url = Str(required=True, min_length=1, max_length=MAX_URL, metadata=ADDRESS)
+    url = Url(required=True, min_length=1, max_length=MAX_URL, metadata=ADDRESS)
     types = TypePatterns(TypePattern(), required=True, metadata=TYPES)
     signing = Choice(
         Signing,

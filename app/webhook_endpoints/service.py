@@ -22,7 +22,6 @@ from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope, narrow
 from app.core.errors import Conflict, Invalid, NotFound, value_error
-from app.core.outgoing import AddressRefused, check_url, guarded
 from app.tenants.models import Tenant
 from app.webhook_endpoints.models import (
     DisabledReason,
@@ -110,8 +109,8 @@ def create(
     """Create an endpoint; ``tenant_id`` None makes one of the platform.
 
     Returns it and its secret, which is shown once; None where the endpoint has a public key. Raises
-    SecretsKeyMissing, NotFound for an unknown tenant, TooManyEndpoints, and Invalid for a URL that
-    is not allowed and for types that the tenant has no events of.
+    SecretsKeyMissing, NotFound for an unknown tenant, TooManyEndpoints, and Invalid for types that
+    the tenant has no events of.
     """
     encryption.check_key()
     if tenant_id is not None:  # the lock lets no other request add an endpoint
@@ -119,7 +118,7 @@ def create(
     else:
         LOCK_PLATFORM.first()
     owner = tenant_id or PLATFORM_TENANT_ID
-    _check(url, types, owner)
+    _check_types(types, owner)
     if COUNT.scalar(tenant_id=owner) >= MAX_ENDPOINTS:
         raise TooManyEndpoints
     key = new_key(signing)
@@ -163,7 +162,7 @@ def update_endpoint(
         changed["disabled_reason"] = None
     if "headers" in values:
         changed["header_names"] = sorted(values["headers"])
-    _check(changed.get("url"), changed.get("types", ()), endpoint.tenant_id)
+    _check_types(changed.get("types", ()), endpoint.tenant_id)
     key = _key(endpoint)
     if "headers" in values:
         SET_HEADERS.execute(**key, new_headers=_encrypted(values["headers"]))
@@ -268,16 +267,14 @@ def _encrypted(headers: Mapping[str, str] | None) -> str | None:
     return encryption.encrypt(json.dumps(dict(headers))) if headers else None
 
 
-def _check(url: str | None, types: Sequence[str], owner: UUID) -> None:
-    errors = []
-    if url is not None and (reason := _url_fault(url)):
-        errors.append(value_error(["body", "url"], reason, url))
-    if owner != PLATFORM_TENANT_ID:
-        errors += [
-            value_error(["body", "types", place], "only the platform has these events", pattern)
-            for place, pattern in enumerate(types)
-            if _is_platforms(pattern)
-        ]
+def _check_types(types: Sequence[str], owner: UUID) -> None:
+    if owner == PLATFORM_TENANT_ID:
+        return
+    errors = [
+        value_error(["body", "types", place], "only the platform has these events", pattern)
+        for place, pattern in enumerate(types)
+        if _is_platforms(pattern)
+    ]
     if errors:
         raise Invalid(*errors)
 
@@ -286,12 +283,3 @@ def _is_platforms(pattern: str) -> bool:
     """Whether the pattern stands for events of the platform alone."""
     found = [known for known in ALL_TYPES if known.startswith(pattern.removesuffix("*"))]
     return all(known.startswith(("plan.", "email.")) for known in found)
-
-
-def _url_fault(url: str) -> str | None:
-    """Why the URL is not allowed; its host's address is checked at each delivery."""
-    try:
-        check_url(url, only_public=guarded().only_public)
-    except AddressRefused as refusal:
-        return str(refusal)
-    return None

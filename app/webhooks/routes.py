@@ -109,7 +109,7 @@ def replay_failed(query: dict[str, Any]) -> dict[str, Any]:
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @events.response(200, WebhookEventDetailSchema)
 def get_webhook_event(event_id: str) -> WebhookEvent:
-    """Show one webhook event with its payload and headers, without secrets."""
+    """Get a webhook event with its payload and headers, without secrets."""
     return service.get_event(event_id)
 
 

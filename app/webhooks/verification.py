@@ -79,7 +79,8 @@ def verify_request(receiver: Receiver, headers: list[tuple[str, str]], body: byt
         log.warning("webhook_certificate_unavailable", extra={"reason": str(fault)})
         raise SignatureUncheckable from None
     except BodyTooLarge:
-        raise TooLarge(TOO_LARGE) from None
+        limit = min(scheme.max_body for scheme in schemes)
+        raise TooLarge(TOO_LARGE.format(limit=limit)) from None
     except SignatureInvalid as fault:
         log.info("webhook_refused", extra={"reason": str(fault)})
         raise Unauthenticated(reason="signature_invalid") from None

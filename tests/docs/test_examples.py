@@ -22,6 +22,8 @@ RUN_ELSEWHERE = {
     ".venv/bin/python -m pytest": "runs this test",
     "PGOPTIONS=": "tests/running/test_backup.py",
     "pg_restore": "tests/running/test_backup.py",
+    "pg_basebackup": "tests/running/test_backup.py",
+    "PGDATA=": "tests/running/test_backup.py",
 }
 """Beginnings of blocks, and what runs them instead."""
 CLIENTS = PROJECT / "docs" / "guides" / "clients.md"  # test_clients.py runs it

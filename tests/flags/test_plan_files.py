@@ -98,7 +98,7 @@ class TestApply:
             ended = run(*words, plans=plans)
 
             assert ended.exit_code == 1
-            assert "Overrides use these flags: beta (1)." in ended.stderr
+            assert "Overrides use flags that would be removed: beta (1)." in ended.stderr
             assert set(presets()) == {"scale"}
         assert run("apply", "--force", plans=plans).exit_code == 0
         assert presets()["scale"].flags == []

@@ -306,13 +306,14 @@ class TestFlagsInUse:
             answer = patch(api, preset, {"flags": flags}, force)
 
             assert (answer.status_code, answer.json["code"]) == (409, "flag_in_use")
-            assert answer.json["detail"] == "Overrides use these flags: beta (2)."
+            assert "another type: beta (2). Delete these overrides first" in answer.json["detail"]
 
     def test_cannot_be_removed_without_force(self, api, preset):
         refused = patch(api, preset, {"flags": []})
         forced = patch(api, preset, {"flags": []}, "?force=true")
 
         assert (refused.status_code, refused.json["code"]) == (409, "flag_in_use")
+        assert "removed: beta (2). Set force" in refused.json["detail"]
         assert forced.json["data"]["flags"] == []
 
     def test_others_are_free(self, api, preset):

@@ -21,6 +21,7 @@ from app.core.observability.metrics import count_job, job_results, note_schedule
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.extensions import db
 from app.webhooks.models import WebhookEvent
+from tests.database import query
 from tests.factories import (
     create_api_key,
     create_member,
@@ -56,6 +57,13 @@ class TestMetrics:
 
         assert after["http_requests_total", *labels] == before + 1
         assert ("http_request_duration_seconds_count", *labels[:2]) in after
+
+    def test_tells_how_many_connections_postgresql_allows(self, api):
+        found = samples(api.get("/metrics").text)
+
+        most = query("SHOW max_connections")[0].max_connections
+        reserved = query("SHOW superuser_reserved_connections")[0].superuser_reserved_connections
+        assert found["db_connections_allowed",] == int(most) - int(reserved)
 
     def test_tells_the_inbox_depth_and_age_by_state(self, api):
         values = {

@@ -9,6 +9,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from tests.changes import changes, make_world, prepare
+from tests.document import MAY_BE_MISSING, find_row
+from tests.document import operations as every_operation
+
 METHODS = {"get", "post", "put", "patch", "delete"}
 VERB = re.compile(
     "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|export|find|get|lift|list"
@@ -30,6 +34,8 @@ OTHER_VERBS = {
     ("delete", "/v1/tenants/{tenant_id}"),  # these two ask for what happens later
     ("delete", "/v1/users/{user_id}"),
 }
+ONLY_SOMETIMES = {"X-Consistency", "X-Plan-Unknown", "X-Update-Ignored"}
+"""Headers that the document describes, and that most answers do not have."""
 FASTAPIS = {"HTTPValidationError", "ValidationError"}  # word for word
 
 
@@ -91,11 +97,12 @@ class TestDocument:
 
     def test_operations_on_collections_and_rows_have_their_verb(self, operations):
         wrong = [
-            (method, path, operation["operationId"])
+            (method, path, operation["operationId"], operation["summary"])
             for method, path, operation in operations
             if re.fullmatch(r"/v1/(billing/)?[a-z-]+(/{\w+})?", path)
             and (method, path) not in OTHER_VERBS
-            and verb_of(operation) != VERBS[method, path.endswith("}")]
+            and {verb_of(operation), operation["summary"].split()[0].lower()}
+            != {VERBS[method, path.endswith("}")]}
         ]
 
         assert wrong == []
@@ -256,13 +263,60 @@ class TestDescriptions:
 
         assert silent == []
 
-    def test_every_header_of_an_answer_is_described(self, operations):
+    def test_every_header_of_an_answer_is_described(self, document, operations):
+        components = document["components"]["headers"]
         silent = [
             (method, path, name)
             for method, path, operation in operations
             for answer in operation["responses"].values()
             for name, header in answer.get("headers", {}).items()
-            if not header.get("description")
+            if not (components[name] if "$ref" in header else header).get("description")
         ]
 
         assert silent == []
+
+
+class TestHeadersOfAnswers:
+    def test_of_changes_are_sent(self, app, api):
+        world = make_world(app)
+        wrong, created = [], 0
+        for one in changes(app):
+            answer = prepare(api, world, one)()
+            described = headers_of(one, answer.status_code)
+            if described - set(answer.headers.keys()) - ONLY_SOMETIMES:
+                wrong.append((one.name, described))
+            created += answer.status_code == 201
+            assert (answer.status_code == 201) == ("Location" in described), one.name
+
+        assert wrong == []
+        assert created > 6
+
+    def test_of_reads_are_sent(self, app, api):
+        world = make_world(app)
+        document = app.test_client().get("/openapi.json").get_json()
+        reads = [one for one in every_operation(document) if one.permission and not one.is_change]
+        tagged = [one for one in reads if one.names_a_row and "ETag" in headers_of(one, 200)]
+        for one in tagged:
+            path = one.path_of(find_row(api, one, world["tenant_id"], world["token"]))
+            query = {"tenant_id": world["tenant_id"]} if one.takes_a_tenant else {}
+            answer = api.get(path, token=world["token"], query_string=query)
+
+            assert "ETag" in answer.headers or one.name in MAY_BE_MISSING, one.name
+
+        assert len(tagged) > 10
+
+    def test_say_when_to_send_again(self, operations):
+        silent = [
+            (method, path, status)
+            for method, path, operation in operations
+            if operation.get("x-permission") and not path.startswith("/ofrep/")
+            for status in ("429", "503")
+            if "Retry-After" not in operation["responses"][status].get("headers", ())
+        ]
+
+        assert silent == []
+
+
+def headers_of(operation, status):
+    """The headers that the document has for an answer."""
+    return set(operation.about["responses"][str(status)].get("headers", ()))

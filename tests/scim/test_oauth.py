@@ -197,6 +197,9 @@ class TestErrors:
         assert answer.status_code == 400
         refusal(answer, "invalid_request")
 
+    def test_a_body_is_read_up_to_the_limit(self, app):
+        assert ask(app, client_secret="x" * 1_000_000).status_code == 401
+
     def test_a_large_body_has_oauths_body(self, app):
         answer = ask(app, client_secret="x" * 2_000_000)
 

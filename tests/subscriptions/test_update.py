@@ -136,6 +136,23 @@ class TestUpdateSubscription:
         assert (second.status_code, second.json["code"]) == (412, "stale_version")
         assert stored(row).billing_city == "A"
 
+    @pytest.mark.parametrize("value", ["abc", '"1', 'W/"1"'])
+    def test_tells_what_an_if_match_that_is_not_the_etag_can_be(self, api, value):
+        row = create_subscription(create_tenant())
+
+        answer = update(api, row, {"billing_city": "A"}, **{"If-Match": value})
+
+        assert answer.status_code == 412
+        assert "is not its ETag" in answer.json["detail"]
+
+    @pytest.mark.parametrize("value", ["*", '"7", "1"', 'W/"7" ,"1"'])
+    def test_takes_any_or_one_of_several_versions(self, api, value):
+        row = create_subscription(create_tenant())
+
+        answer = update(api, row, {"billing_city": "A"}, **{"If-Match": value})
+
+        assert answer.status_code == 200
+
     def test_refuses_null_and_unknown_fields(self, api):
         row = create_subscription(create_tenant())
 
@@ -205,6 +222,13 @@ class TestSourceTimestamp:
 
         assert answer.status_code == 422
         assert answer.json["detail"][0]["loc"] == ["header", "x-source-timestamp"]
+
+    def test_may_be_unix_time(self, api):
+        row = create_subscription(create_tenant())
+
+        update(api, row, {}, at="1767225600")
+
+        assert stored(row).source_timestamp == datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class TestTenantsPlan:

@@ -147,6 +147,14 @@ class TestCreate:
         assert answer.status_code == 422
         assert answer.get_json()["detail"][0]["loc"][:2] == ["body", field]
 
+    def test_lists_the_errors_of_all_fields(self, api):
+        body = {"url": "ftp://a", "types": ["unknown"], "rate_limit": 0, "description": 1}
+
+        answer = api.post(PATH, token=platform_token(), json=body)
+
+        found = [entry["loc"][1] for entry in answer.get_json()["detail"]]
+        assert found == ["url", "types", "description", "rate_limit"]
+
     def test_refuses_the_platforms_types_for_a_tenant(self, api):
         token = token_of(create_tenant(), "owner")
 

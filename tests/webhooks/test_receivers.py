@@ -264,6 +264,7 @@ class TestRefused:
         answer = sender.post("workos", b"x" * (5 * 1024 * 1024 + 1))
 
         assert answer.status_code == 413
+        assert "at most 5242880 bytes" in answer.get_json()["detail"]
 
     def test_a_body_of_five_mebibytes_is_not(self, sender):
         raw = b'{"id": "' + b"x" * (5 * 1024 * 1024 - 10) + b'"}'
@@ -293,6 +294,7 @@ class TestRefused:
 
         assert answer.status_code == 413
         assert list(answer.get_json()) == ["detail"]
+        assert "at most 262144 bytes" in answer.get_json()["detail"]
 
     def test_the_other_presets_of_the_receiver_take_larger_bodies(self, sender):
         body = {**SENT, "padding": "x" * 2**20}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAX_BODY = 1024 * 1024
-TOO_LARGE = "The request body is larger than this endpoint takes."
+TOO_LARGE = "The request body is larger than this endpoint takes: at most {limit} bytes."
 
 _LARGER: dict[str, int] = {}
 
@@ -16,3 +16,8 @@ def allow_body(path: str, limit: int) -> None:
 def body_limit(path: str) -> int:
     """The limit in bytes; the server applies it while a body arrives, Flask when it is read."""
     return _LARGER.get(path, MAX_BODY)
+
+
+def too_large(path: str) -> str:
+    """The detail of a 413."""
+    return TOO_LARGE.format(limit=body_limit(path))

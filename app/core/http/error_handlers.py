@@ -19,7 +19,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, DatabaseUnavailable, Forbidden, Invalid, Unauthenticated
-from app.core.http.body_limits import TOO_LARGE
+from app.core.http.body_limits import too_large
 from app.core.http.routing import allowed_methods, redirect_to_slashless
 from app.core.observability.logs import add_facts, current_facts
 from app.core.validation import messages
@@ -133,7 +133,8 @@ def _http_error(error: HTTPException) -> AppError:
     headers = {name: value for name, value in error.get_headers() if name in _SENT_HEADERS}
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)
-    known = AppError(TOO_LARGE if status == 413 else HTTPStatus(status).phrase, headers=headers)
+    detail = too_large(request.path) if status == 413 else HTTPStatus(status).phrase
+    known = AppError(detail, headers=headers)
     known.status = status
     return known
 

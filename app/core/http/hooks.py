@@ -31,6 +31,7 @@ def register_hooks(app: Flask, limits: RateLimits) -> None:
         if path.startswith("//") or "\0" in path:  # Werkzeug would match //v1/users as /v1/users
             raise NotFound
         request.max_content_length = body_limit(request.path)
+        request.max_form_memory_size = request.max_content_length
         if request.endpoint is None:
             return
         access = getattr(app.view_functions[request.endpoint], "access", None)

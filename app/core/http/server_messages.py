@@ -18,7 +18,7 @@ from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
 from app.core import json_text
 from app.core.errors import AppError
-from app.core.http.body_limits import TOO_LARGE, body_limit
+from app.core.http.body_limits import body_limit, too_large
 from app.core.http.error_handlers import error_body
 from app.core.observability import logs
 from app.core.version import HEADER, VERSION
@@ -186,9 +186,9 @@ class Refusal(ErrorTask):
         error = self.request.error
         request_id = logs.begin_request(self.request.headers.get("X_REQUEST_ID"))
         log.info("request_refused", extra={"status": error.code})
-        refusal = AppError(TOO_LARGE if error.code == 413 else error.reason)
-        refusal.status = error.code
         path = getattr(self.request, "path", "")  # absent where the first line cannot be read
+        refusal = AppError(too_large(path) if error.code == 413 else error.reason)
+        refusal.status = error.code
         body, content_type = error_body(path, refusal, _write_body)
         self.status = f"{error.code} {error.reason}"
         self.content_length = len(body)

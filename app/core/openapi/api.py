@@ -18,7 +18,7 @@ from app.core.openapi.descriptions import (
     with_description,
 )
 from app.core.openapi.examples import add_examples, example_of
-from app.core.openapi.responses import RESPONSES, SCHEMAS
+from app.core.openapi.responses import HEADERS, RESPONSES, SCHEMAS
 from app.core.validation.fields import Choice
 from app.core.version import HEADER, VERSION
 
@@ -47,7 +47,9 @@ where the status alone is ambiguous. A 422 lists the errors and their places.
   `If-None-Match` to get 304 while nothing has changed.
 - **Requests sent twice**: a POST or PATCH with an `Idempotency-Key` has one effect within 24 hours.
 - **Times** are RFC 3339 in UTC; **amounts** are integers in minor units of the currency.
-- **Versions**: each answer names the service's version in `{HEADER}`; `X-Request-Id` names the request.
+- **Every answer** names the service's version in `{HEADER}` and the request in `X-Request-Id`. Where rate
+  limits are on, `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) tell the limit.
+- **429 and 503** have `Retry-After`: send the request again after so many seconds.
 """
 
 OPENAPI_SETTINGS = {
@@ -133,6 +135,8 @@ class Api(flask_smorest.Api):
             self.spec.components.security_scheme(name, scheme)
         for name, schema in SCHEMAS.items():
             self.spec.components.schema(name, schema)
+        for name, header in HEADERS.items():
+            self.spec.components.header(name, header)
 
     def _openapi_json(self) -> Response:
         response = Response(self._written, content_type="application/json")

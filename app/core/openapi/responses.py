@@ -108,7 +108,9 @@ def _header(name: str, example: str, description: str, **bounds: int) -> dict[st
 
 
 IF_MATCH = _header(
-    "If-Match", '"3"', "The ETag of the version to change; 412 if another version is current."
+    "If-Match",
+    '"3"',
+    "The ETag of the version to change, in its quotation marks; 412 if another version is current.",
 )
 IF_NONE_MATCH = _header(
     "If-None-Match",
@@ -139,6 +141,25 @@ CONSISTENCY_ANSWER = {
     }
 }
 
+HEADERS = {
+    "ETag": {
+        "schema": {"type": "string"},
+        "example": '"3"',
+        "description": "The version, for `If-Match` and `If-None-Match`.",
+    },
+    "Location": {
+        "schema": {"type": "string", "format": "uri-reference"},
+        "example": "/v1/users/01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+        "description": "The path of the new resource.",
+    },
+    "Retry-After": {
+        "schema": {"type": "integer"},
+        "example": 5,
+        "description": "Seconds after which to send the request again.",
+    },
+}
+"""Headers of answers, as components of the document."""
+
 DESCRIPTIONS = {
     401: "No credential, or one that is not valid.",
     403: "The credential may not do this; `code` names the reason.",
@@ -147,7 +168,7 @@ DESCRIPTIONS = {
     410: "What is asked for is no longer kept; `code` names the reason.",
     412: "`If-Match` names a version that is no longer current.",
     400: "The body cannot be parsed.",
-    413: "The body is too large.",
+    413: "The body is too large; `detail` names the limit in bytes.",
     429: "Too many requests; `Retry-After` is in seconds.",
     503: "A service that this request needs is not available; `Retry-After` is in seconds.",
 }
@@ -188,10 +209,11 @@ def complete(
         responses[str(status)] = _coded_answer(DESCRIPTIONS[status], list(of_status))
     if guarded and method == "get" and has_tag:
         responses.setdefault("304", {"description": "`If-None-Match` names the current version."})
-    if guarded and not is_read:
+    if guarded:
         for status, answer in responses.items():
-            if str(status).startswith("2"):
-                answer.setdefault("headers", {}).update(CONSISTENCY_ANSWER)
+            found = _answer_headers(str(status), has_tag, is_read, method)
+            if found:
+                answer.setdefault("headers", {}).update(found)
     doc["responses"] = {
         status: answer for status, answer in responses.items() if str(status) not in described
     }
@@ -205,6 +227,20 @@ def _headers(has_tag: bool, is_read: bool, method: str) -> Iterator[dict[str, An
         yield IDEMPOTENCY_KEY
     if is_read:
         yield CONSISTENCY
+
+
+def _answer_headers(status: str, has_tag: bool, is_read: bool, method: str) -> dict[str, Any]:
+    """The headers of one of the operation's answers; those of every answer are described once."""
+    found: dict[str, Any] = {}
+    if status == "201" or (status == "200" and has_tag and method in ("get", "patch")):
+        found["ETag"] = {"$ref": "#/components/headers/ETag"}
+    if status == "201":
+        found["Location"] = {"$ref": "#/components/headers/Location"}
+    if status in ("429", "503"):
+        found["Retry-After"] = {"$ref": "#/components/headers/Retry-After"}
+    if status.startswith("2") and not is_read:
+        found |= CONSISTENCY_ANSWER
+    return found
 
 
 def _common_errors(has_tag: bool, method: str, access: Any) -> Iterator[type[AppError]]:

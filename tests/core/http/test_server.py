@@ -89,7 +89,7 @@ class TestAnswers:
 
         client.sendall(b"x" * 1_000_000)
 
-        assert b"larger than this endpoint takes" in received(client)
+        assert b"larger than this endpoint takes: at most 1048576 bytes" in received(client)
 
     def test_of_a_program_that_fails_say_nothing(self, start):
         client = start().get("/fail")
