@@ -31,7 +31,14 @@ def run(command: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess
 class TestCommands:
     @pytest.mark.parametrize(
         "words",
-        ["jobs list", "jobs stats --json", "tenants list", "db upgrade", "db current", "--help"],
+        [
+            "jobs list",
+            "jobs stats --json",
+            "tenants list --json",
+            "db upgrade",
+            "db current",
+            "--help",
+        ],
     )
     def test_print_nothing_but_their_result(self, app, environment, words):
         with_hints = {**environment, "LOG_LEVEL": "INFO", "EMAIL_WEBHOOK_SECRETS": ""}

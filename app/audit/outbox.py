@@ -75,6 +75,8 @@ ANNOUNCED = ("email.bounced", "email.complained")
 """The types of events that have no audit row."""
 
 ALL_TYPES = frozenset({*EVENT_TYPES.values(), *ANNOUNCED})
+_KINDS = sorted({f"{each.partition('.')[0]}.*" for each in ALL_TYPES})
+NO_SUCH_TYPE = f"no event has this type; there are {', '.join(_KINDS)}"
 
 INTERNAL = {
     "audit_events.dropped": "The trail became shorter; no resource has changed.",

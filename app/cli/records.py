@@ -92,7 +92,9 @@ def from_json(text: str | None) -> Any:
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise click.UsageError(f"This is not JSON: {fault}.") from None
+        raise click.UsageError(
+            f"This is not JSON, such as true, 10 or '\"text\"' with its quotes: {fault}."
+        ) from None
 
 
 def print_list(

@@ -181,12 +181,19 @@ def delete(tenant: str, at_once: bool, yes: bool, as_json: bool) -> None:
     It is deleted after TENANT_GRACE_DAYS. Until then it can be restored. First run: flask tenants
     export TENANT.
     """
-    row = operator(find_tenant)(tenant)
+    row = operator(_find_suspended)(tenant)
     days = current_app.extensions["config"].tenant_grace_days
     when = "now, for good" if at_once else f"after {days} day(s)"
     ask(f"Delete {row.slug} with all its data {when}?", yes=yes)
     requested = operator(deletion.request)(row.id, row.slug, at_once=at_once, actor=SYSTEM_CLI)
     print_one(requested, DELETION, as_json=as_json)
+
+
+def _find_suspended(named: str) -> Tenant:
+    tenant = find_tenant(named)
+    if tenant.is_active:
+        raise deletion.TenantActive
+    return tenant
 
 
 @tenants.command("restore")

@@ -79,8 +79,10 @@ def serve(
             start_others()
             ready()
             wait_until(has_ended, seconds=float("inf"), every=0.5)
+        ended = [one.title for one in servers if one.process() is None] or ["A process"]
         raise DevError(
-            f"A process did not start or has ended; see {log or 'above'}, and the instance's logs."
+            f"{ended[0]} did not start or has ended, so everything was stopped; see {log or 'above'},"
+            f" and the logs in {instance.folder / 'logs'}."
         )
 
 

@@ -38,12 +38,14 @@ def read_cursor(key: bytes, tenant_id: UUID, cursor: str) -> int:
         nonce, sealed = sealed[:NONCE_SIZE], sealed[NONCE_SIZE:]
         return int.from_bytes(cipher(key).decrypt(sealed, [tenant_id.bytes, nonce]))
     except (ValueError, binascii.Error, InvalidTag):
-        reason = "this is no position that the feed has shown to this tenant"
+        reason = "this is no position that the feed has shown to this tenant; send its next_cursor"
         raise Invalid(value_error(AFTER, reason, cursor)) from None
 
 
 def read_position(text: str) -> int:
     """The position that a platform credential sent; raises Invalid for any other text."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 18):
-        raise Invalid(value_error(AFTER, "this is no position", text))
+        raise Invalid(
+            value_error(AFTER, "this is no position; send the next_cursor of an answer", text)
+        )
     return int(text)

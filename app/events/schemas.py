@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.outbox import NO_SUCH_TYPE
 from app.core import json_text
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Invalid, value_error
@@ -153,7 +154,7 @@ class EventTypes(Str):
                 if known == name or (name.endswith("*") and known.startswith(name[:-1]))
             ]
             if not matching:
-                raise Invalid(value_error((), "no event has this type", name))
+                raise Invalid(value_error((), NO_SUCH_TYPE, name))
             found += matching
         return sorted(set(found))
 

@@ -184,7 +184,8 @@ def _lock_preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:
     name = plan_name if preset_id is None else None
     preset: PlanPreset | None = LOCK_PRESET.first(id=preset_id, name=name)
     if preset is None and preset_id is None:
-        raise _invalid("plan_preset_id", "the tenant's plan has no preset", None)
+        reason = f"the tenant's plan {plan_name} has no preset: create one, or assign another plan"
+        raise _invalid("plan_preset_id", reason, None)
     if preset is None:
         raise _invalid("plan_preset_id", "there is no such preset", str(preset_id))
     return preset

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from app.audit.outbox import ALL_TYPES
+from app.audit.outbox import ALL_TYPES, NO_SUCH_TYPE
 from app.audit.schemas import OwnerId
 from app.core.errors import Entry, Invalid, error, value_error
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
@@ -89,7 +89,7 @@ class TypePattern(Str):
             else pattern in ALL_TYPES
         )
         if not is_known:
-            raise Invalid(value_error((), "no event has this type", pattern))
+            raise Invalid(value_error((), NO_SUCH_TYPE, pattern))
         return pattern
 
 

@@ -24,6 +24,7 @@ class Worker(rq.Worker):
     """RQ's worker; each job has an application context and its own database connections."""
 
     app: Flask
+    max_connection_wait_time = 5.0  # seconds between attempts to reach Redis; RQ waits up to 60
 
     def perform_job(self, job: rq.job.Job, queue: rq.Queue) -> bool:
         """Run one job and log it under its request's id; the result is whether it succeeded."""

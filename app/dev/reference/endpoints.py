@@ -7,7 +7,7 @@ from typing import Any
 from app.dev.reference.markdown import page, table
 
 INTRODUCTION = """\
-The service's own documentation at `/docs` shows each endpoint with its parameters, bodies and examples. `/openapi.json` is the OpenAPI 3.1 document. [Requests and answers](../concepts/requests.md) has what all endpoints share.
+The service's own documentation at `/docs` shows each endpoint with its parameters, bodies and examples. `/openapi.json` is the OpenAPI 3.1 document. [Requests and answers](../concepts/requests.md) has what all endpoints share. "Include" are the names that `include=` takes; `/docs` says which permission each needs.
 
 SCIM has its own endpoints below `/scim/v2`: see [SCIM](../guides/scim.md). The console's pages are below `/console`."""
 PERMISSIONS = """\
@@ -34,12 +34,21 @@ def rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
             method.upper(),
             f"`{path}`",
             f"`{operation['x-permission']}`" if "x-permission" in operation else "public",
-            operation["summary"].rstrip("."),
+            operation["summary"].rstrip(".") + _includes(operation),
         )
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
         if method != "parameters"
     ]
+
+
+def _includes(operation: dict[str, Any]) -> str:
+    """The names that `include=` takes, if the operation has it."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] == "include":
+            names = parameter["schema"]["items"]["enum"]
+            return f". Include: {', '.join(f'`{name}`' for name in names)}"
+    return ""
 
 
 def title(tag: str) -> str:
