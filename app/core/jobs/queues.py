@@ -67,18 +67,20 @@ class Job:
         else:
             _push(self, ids, delay, meta)
 
-    def push_periodically(self) -> None:
+    def push_periodically(self) -> bool:
         """Queue the job unless another process has done so within :data:`PAUSE` seconds.
 
-        So workers and schedulers that start together queue each periodic job once.
+        So workers and schedulers that start together queue each periodic job once. False if Redis
+        does not answer.
         """
         try:
             is_first = connection().set(f"jobs:pushed:{self.name}", b"1", nx=True, ex=PAUSE)
         except RedisError as fault:
             log.warning("job_push_failed", extra={"job": self.name, "reason": str(fault)})
-            return
+            return False
         if is_first:
             self.push()
+        return True
 
 
 JOBS: dict[str, Job] = {}

@@ -10,6 +10,8 @@ from flask import Flask
 from app.core.jobs.queues import JOBS, connection
 from app.core.observability.metrics import note_scheduler_run
 
+RETRY = 15  # seconds until a job is tried again that could not be queued
+
 
 def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
     """Push each job that has ``every`` when it is due, until ``stop()``.
@@ -22,8 +24,9 @@ def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
         with app.app_context():
             queued = [name for name, moment in due.items() if moment <= now]
             for name in queued:
-                JOBS[name].push_periodically()
-                due[name] = now + (JOBS[name].every or 0)
+                every = JOBS[name].every or 0
+                pause = every if JOBS[name].push_periodically() else min(every, RETRY)
+                due[name] = now + pause
             if queued:
                 note_scheduler_run(connection())
         time.sleep(0.5)
