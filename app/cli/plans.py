@@ -10,12 +10,23 @@ from typing import IO, Any
 import click
 import yaml
 
-from app.cli.base import AppGroup, ask, json_option, operator, print_json, print_rows, yes_option
+from app.cli.base import (
+    AppGroup,
+    ask,
+    json_option,
+    operator,
+    print_json,
+    print_rows,
+    reason,
+    written,
+    yes_option,
+)
 from app.cli.lookup import find_preset
 from app.cli.records import checked, from_json, load, paging_options, print_one, print_page
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.core.db.transactions import savepoint
+from app.core.errors import Invalid
 from app.flags import plan_files, presets
 from app.flags.plan_files import Difference
 from app.flags.preset_schemas import PlanPresetCreateSchema, PlanPresetSchema
@@ -151,11 +162,23 @@ def _read(text: bytes) -> Sequence[dict[str, Any]]:
         try:
             found.append(checked(PlanPresetCreateSchema, given))
         except click.UsageError as fault:
-            raise click.UsageError(f"{given.get('name', 'A plan')}: {fault.message}") from None
+            raise _of_plan(given, fault.message) from None
+        except Invalid as refusal:  # of a rule, such as that of a flag's type and value
+            told = [f"{written(fault['loc'][1:])}: {reason(fault)}" for fault in refusal.errors]
+            raise _of_plan(given, "; ".join(told)) from None
     names = [plan["name"] for plan in found]
     if len(set(names)) < len(names):
         raise click.UsageError("A plan is in the file twice.")
     return found
+
+
+def _of_plan(given: dict[str, Any], told: str) -> click.UsageError:
+    """What is wrong with a plan of a file; each flag has its key in place of its number."""
+    flags = given.get("flags")
+    for number, flag in enumerate(flags if isinstance(flags, list) else ()):
+        if isinstance(flag, dict) and "flag_key" in flag:
+            told = told.replace(f"flags.{number}.", f"flag {flag['flag_key']}: ")
+    return click.UsageError(f"Plan {given.get('name', 'without a name')}: {told}")
 
 
 def _check_size(text: bytes) -> None:

@@ -60,15 +60,15 @@ def page() -> bytes:
     """All metrics in Prometheus' text format.
 
     Without PostgreSQL the metrics that are read from it are absent. Without Redis the metrics of
-    jobs and the scheduler keep their last values, and ``workers_alive`` is 0.
+    jobs and the scheduler keep their last values; ``redis_up`` and ``workers_alive`` are 0.
     """
     live = CollectorRegistry()
     live.register(_Live(_read_redis()))
     return generate_latest(_counted()) + generate_latest(live)
 
 
-def _read_redis() -> int:
-    """Set the gauges of jobs and the scheduler; the number of workers that Redis knows."""
+def _read_redis() -> int | None:
+    """Set the gauges of jobs and the scheduler; the number of workers, None without Redis."""
     redis = connection()
     try:
         for name in Queue:
@@ -82,7 +82,7 @@ def _read_redis() -> int:
         _scheduler_run().set(scheduler_run(redis))
         return len(live_workers(redis))
     except RedisError:
-        return 0
+        return None
 
 
 def _counted() -> CollectorRegistry:
@@ -96,12 +96,15 @@ def _counted() -> CollectorRegistry:
 class _Live(Collector):
     """The metrics that are read for each answer."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int | None) -> None:
         self._workers = workers
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily(
-            "workers_alive", "Workers that take jobs; 0 without Redis.", self._workers
+            "redis_up", "1 if Redis answers, else 0.", int(self._workers is not None)
+        )
+        yield GaugeMetricFamily(
+            "workers_alive", "Workers that take jobs; 0 without Redis.", self._workers or 0
         )
         yield from _replicas()
         try:

@@ -32,7 +32,7 @@ NAMES = {
     "plans delete": "plan growth",
     "platform-admins remove": "of root-1",
     "scim delete": "Directory of acme",
-    "tenants delete": "Delete acme with all its data after 30 day(s)",
+    "tenants delete": "Delete closed with all its data after 30 day(s)",
     "tenants plan clear": "growth of acme",
     "tenants suspend": "of acme",
     "users delete": "ada@acme.example of org_acme",
@@ -45,6 +45,7 @@ NAMES = {
 def rows(app):
     """What to name for each command: the row that its question has the name of."""
     tenant = create_tenant(slug="acme", idp_org_id="org_acme")
+    create_tenant(slug="closed", is_active=False)
     preset = create_preset("growth", beta=False)
     create_api_key(tenant, name="billing\N{ESCAPE}\N{GREEK SMALL LETTER ALPHA}")
     create_user(tenant, email="ada@acme.example")
@@ -65,7 +66,7 @@ def rows(app):
         "plans delete": "growth",
         "platform-admins remove": "root-1",
         "scim delete": create_connection(tenant)[0].id,
-        "tenants delete": "acme",
+        "tenants delete": "closed",
         "tenants plan clear": tenant.id,
         "tenants suspend": tenant.id,
         "users delete": "ada@acme.example",
@@ -142,6 +143,12 @@ class TestAnswers:
         assert (ended.exit_code, questions) == (0, [])
         assert str(named) in ended.stdout
 
+    def test_are_not_asked_about_an_active_tenant_that_would_be_deleted(self, app, rows, questions):
+        ended = invoke(app, "tenants delete", "acme")
+
+        assert (ended.exit_code, questions) == (1, [])
+        assert ended.stderr == "Error: This tenant is active; suspend it first.\n"
+
     def test_are_not_asked_about_an_assigned_plan_that_is_missing(self, app, questions):
         create_tenant(slug="acme")
 
@@ -158,10 +165,10 @@ class TestAnswers:
             app.extensions, "config", dataclasses.replace(config, tenant_grace_days=7)
         )
 
-        invoke(app, "tenants delete", "acme")
-        invoke(app, "tenants delete --now", "acme")
+        invoke(app, "tenants delete", "closed")
+        invoke(app, "tenants delete --now", "closed")
 
         assert questions == [
-            "Delete acme with all its data after 7 day(s)?",
-            "Delete acme with all its data now, for good?",
+            "Delete closed with all its data after 7 day(s)?",
+            "Delete closed with all its data now, for good?",
         ]

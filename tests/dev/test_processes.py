@@ -41,6 +41,16 @@ def dev() -> Iterator[Dev]:
         yield dev
 
 
+def workers(dev: Dev) -> list[psutil.Process]:
+    """The worker, and then its child: RQ's scheduler."""
+    found = []
+    for process in dev.service():
+        with suppress(psutil.NoSuchProcess):
+            if process.cmdline()[-2:] == ["jobs", "worker"]:
+                found.append(process)
+    return found
+
+
 def shown(dev: Dev, name: str) -> str:
     """What a line of the start says."""
     return re.search(rf"^{name} +(.+)$", dev.printed, re.MULTILINE)[1]
@@ -163,6 +173,16 @@ class TestEnding:
             assert code == 0
             assert len(killed) > 6
             assert not any(map(is_alive, stopped))
+            assert processes_of(folder) == []
+
+    def test_ends_when_a_worker_is_killed(self):
+        """Also while a child of the worker lives, RQ's scheduler."""
+        with temporary_folder() as folder, running_dev(folder, free_port()) as dev:
+            assert eventually(lambda: len(workers(dev)) > 1, seconds=60)
+            workers(dev)[0].kill()
+
+            assert dev.process.wait(60) == 1
+            assert "A process did not start or has ended" in dev.log.read_text()
             assert processes_of(folder) == []
 
     @pytest.mark.parametrize(("moment", "code"), [("initdb", 143), ("honcho", 0)])

@@ -129,6 +129,10 @@ class TestApply:
             ("plans: [{name: x}, {name: x}]", "A plan is in the file twice."),
             ("plans: [{name: !!python/name:os.system x}]", "This is not YAML"),
             ("plans: [{name: x, flags: [{}]}]", "x: flags.0.flag_key: Field required"),
+            (
+                "plans: [{name: x, flags: [{flag_key: b, flag_type: boolean, default_value: 1}]}]",
+                "Plan x: flag b: default_value: Input should be a valid boolean",
+            ),
             (b"\xff plans", "This is not YAML"),
             (BOMB, "16777216 characters with its aliases"),
         ],

@@ -112,10 +112,11 @@ class TestMetrics:
 
         before = samples(api.get("/metrics").text)["workers_alive",]
         worker.register_birth()
-        while_alive = samples(api.get("/metrics").text)["workers_alive",]
+        found = samples(api.get("/metrics").text)
+        while_alive = found["workers_alive",]
         worker.register_death()
 
-        assert (before, while_alive) == (0, 1)
+        assert (before, while_alive, found["redis_up",]) == (0, 1, 1)
         assert samples(api.get("/metrics").text)["workers_alive",] == 0
 
     def test_tells_when_a_scheduler_last_ran(self, app, api):
@@ -193,6 +194,7 @@ class TestWithoutRedis:
     def test_no_worker_is_alive(self, app, cut_off):
         found = samples(cut_off.get("/metrics").text)
 
+        assert found["redis_up",] == 0
         assert found["workers_alive",] == 0
         assert found["tenants_on_unknown_plan",] == 0
 

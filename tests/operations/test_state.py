@@ -81,6 +81,14 @@ class TestQueues:
         assert (shown["name"], shown["queues"], shown["job"]) == (worker.name, ["webhooks"], None)
         assert shown["started_at"] <= shown["last_seen_at"]
 
+    def test_show_a_worker_again_after_redis_was_emptied(self, app, api, token, worker):
+        worker.connection.flushdb()
+
+        worker.heartbeat()
+
+        (shown,) = api.get(QUEUES, token=token).get_json()["data"]["workers"]
+        assert shown["name"] == worker.name
+
     def test_count_failed_jobs(self, app, api, token):
         with app.app_context():
             JOBS["app.privacy.jobs.delete_tenant"].push("no id")

@@ -9,6 +9,7 @@ from typing import Any
 import rq
 from flask import Flask
 from redis import Redis
+from redis.client import Pipeline
 from rq.serializers import JSONSerializer
 
 from app.core.jobs.queues import Queue, queue_named
@@ -41,6 +42,16 @@ class Worker(rq.Worker):
                 count_job(self.connection, str(job.func_name), succeeded=succeeded)
             telemetry.flush(self.app)
             return succeeded
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
+        """Say that the worker lives; register it again if Redis has lost it."""
+        if pipeline is None and not self.connection.hexists(self.key, "birth"):
+            self.connection.delete(
+                self.key
+            )  # register_birth refuses a key that an earlier call left
+            self.register_birth()  # type: ignore[no-untyped-call]
+            log.warning("worker_registered_again")
+        super().heartbeat(timeout, pipeline)
 
     def handle_exception(self, job: rq.job.Job, *exc_info: Any) -> None:
         """Log the exception; RQ's own line would contain the job's arguments."""
