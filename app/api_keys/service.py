@@ -53,7 +53,7 @@ class TooManyKeys(Conflict):
     """The tenant has :data:`MAX_KEYS` active keys."""
 
     code = "too_many_api_keys"
-    detail = f"A tenant can have at most {MAX_KEYS} active API keys."
+    detail = f"A tenant can have at most {MAX_KEYS} active API keys; revoke one first."
 
 
 def get_key(key_id: UUID | str) -> ApiKey:

@@ -31,7 +31,7 @@ from app.flags import plan_files, presets
 from app.flags.plan_files import Difference
 from app.flags.preset_schemas import PlanPresetCreateSchema, PlanPresetSchema
 
-plans = AppGroup("plans", help="Change plan presets. Export them to a file and apply it.")
+plans = AppGroup("plans", help="List, change, export and apply plan presets.")
 PRESET = PlanPresetSchema()
 FLAG_COLUMNS = ("flag_key", "flag_type", "default_value", "is_locked", "description")
 MAX_SIZE = 2**24

@@ -77,7 +77,8 @@ COUNT_AND_LOCK = Statement("plan_presets.count_and_lock", select(*_uses, _locked
 
 IN_USE = (
     "This plan is in use by tenants: {tenants}, subscriptions that have not ended: {subscriptions},"
-    " overrides: {overrides}."
+    " overrides: {overrides}. First give the tenants and subscriptions another plan, and delete the"
+    " overrides."
 )
 REMOVED_IN_USE = (
     "Overrides use flags that would be removed: {flags}. Set force to remove them all the same; the"

@@ -45,7 +45,7 @@ class LastOwner(Conflict):
     """The change would leave the tenant without an active owner."""
 
     code = "last_owner"
-    detail = "A tenant must have at least one active owner."
+    detail = "A tenant must have at least one active owner; make another member owner first."
 
 
 def locked_owners(tenant_id: ColumnExpressionArgument[UUID]) -> ColumnElement[Any]:

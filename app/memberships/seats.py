@@ -46,7 +46,7 @@ class SeatLimit(Conflict):
     """The plan limits the seats, and none is free."""
 
     code = "seat_limit"
-    detail = "No seat is free: the plan limits the active memberships."
+    detail = "No seat is free: the plan limits the active memberships. Deactivate one, or change the plan."
 
 
 def limit_for_member(

@@ -39,7 +39,7 @@ class MembershipExists(Conflict):
     """The user has a membership, active or not."""
 
     code = "membership_exists"
-    detail = "This user already is a member."
+    detail = "This user already is a member; change that membership."
 
 
 class IdpMembershipIdTaken(Conflict):

@@ -88,7 +88,7 @@ class TooManyConnections(Conflict):
     """The tenant has :data:`MAX_CONNECTIONS` connections."""
 
     code = "too_many_scim_connections"
-    detail = f"A tenant can have at most {MAX_CONNECTIONS} SCIM connections."
+    detail = f"A tenant can have at most {MAX_CONNECTIONS} SCIM connections; delete one first."
 
 
 def get_connection(connection_id: UUID | str) -> Any:

@@ -82,7 +82,7 @@ class BpSubscriptionIdTaken(Conflict):
     """The provider's id belongs to another subscription of the tenant."""
 
     code = "bp_subscription_id_taken"
-    detail = "This tenant has a subscription with this bp_subscription_id."
+    detail = "This tenant has a subscription with this bp_subscription_id; update that one."
 
 
 CONFLICTS = {"uq_subscriptions_tenant_id_bp_subscription_id": BpSubscriptionIdTaken}

@@ -32,7 +32,7 @@ class SlugTaken(Conflict):
     """The slug belongs to another tenant."""
 
     code = "slug_taken"
-    detail = "This slug is taken."
+    detail = "This slug is taken; choose another one."
 
 
 class IdpOrgIdTaken(Conflict):

@@ -47,7 +47,7 @@ class EmailTaken(Conflict):
     """Another active user of the tenant has the e-mail address, in whatever case."""
 
     code = "email_taken"
-    detail = "Another active user of this tenant has this e-mail address."
+    detail = "Another active user of this tenant has this e-mail address; change or deactivate that user first."
 
 
 class ErasureRequested(Conflict):

@@ -37,7 +37,7 @@ class EndpointInactive(Conflict):
     """Nothing is delivered to an endpoint whose ``is_active`` is false."""
 
     code = "webhook_endpoint_inactive"
-    detail = "This webhook endpoint is not active."
+    detail = "This webhook endpoint is not active; set is_active first."
 
 
 class Recovery(NamedTuple):

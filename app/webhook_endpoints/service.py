@@ -81,7 +81,7 @@ class TooManyEndpoints(Conflict):
     """The tenant, or the platform, has :data:`MAX_ENDPOINTS` endpoints."""
 
     code = "too_many_webhook_endpoints"
-    detail = f"There can be at most {MAX_ENDPOINTS} webhook endpoints."
+    detail = f"There can be at most {MAX_ENDPOINTS} webhook endpoints; delete one first."
 
 
 def get_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:

@@ -59,7 +59,7 @@ class PayloadForgotten(Conflict):
     """The event's payload was deleted after its time."""
 
     code = "payload_forgotten"
-    detail = "Only the digest of this event is kept."
+    detail = "Only the digest of this event is kept, so it cannot be replayed; let the provider send it again."
 
 
 def list_events(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:

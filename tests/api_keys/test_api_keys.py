@@ -165,7 +165,7 @@ class TestLimit:
         created, refused = sorted(answers, key=lambda answer: answer.status_code)
         assert (created.status_code, refused.status_code) == (201, 409)
         assert refused.get_json() == {
-            "detail": "A tenant can have at most 100 active API keys.",
+            "detail": "A tenant can have at most 100 active API keys; revoke one first.",
             "code": "too_many_api_keys",
         }
 

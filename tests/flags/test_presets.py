@@ -237,6 +237,7 @@ class TestUpdatePreset:
         assert (answer.status_code, answer.json["code"]) == (409, "plan_in_use")
         assert answer.json["detail"] == (
             "This plan is in use by tenants: 1, subscriptions that have not ended: 1, overrides: 0."
+            " First give the tenants and subscriptions another plan, and delete the overrides."
         )
 
     def test_refuses_another_name_while_a_subscription_alone_names_it(self, api):
@@ -365,6 +366,7 @@ class TestDeletePreset:
         assert (answer.status_code, answer.json["code"]) == (409, "plan_in_use")
         assert answer.json["detail"] == (
             "This plan is in use by tenants: 1, subscriptions that have not ended: 1, overrides: 1."
+            " First give the tenants and subscriptions another plan, and delete the overrides."
         )
 
     def test_of_an_ended_subscription_is_free(self, api):

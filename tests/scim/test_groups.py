@@ -183,7 +183,10 @@ class TestRoles:
         answer = directory.patch(f"/Groups/{found['id']}", replace("members", member(made["id"])))
 
         assert answer.status_code == 409
-        assert answer.get_json()["detail"] == "A tenant must have at least one active owner."
+        assert (
+            answer.get_json()["detail"]
+            == "A tenant must have at least one active owner; make another member owner first."
+        )
         assert role_of(user.id) == "owner"
         assert (rows(ScimMember), rows(ScimGroup)) == ([], before)
 

@@ -213,7 +213,7 @@ class TestCommands:
         )
 
         assert result.exit_code == 1
-        assert "Another active user of this tenant has this e-mail address." in result.stderr
+        assert "Another active user of this tenant has this e-mail address" in result.stderr
 
 
 class TestMigration:

@@ -50,7 +50,7 @@ class IdempotencyInProgress(Conflict):
     """The first request with the key has not ended within :data:`WAIT_SECONDS`."""
 
     code = "idempotency_in_progress"
-    detail = "The first request with this Idempotency-Key is still running."
+    detail = "The first request with this Idempotency-Key is still running; try again in a moment."
 
 
 class IdempotencyKey(db.Model):  # type: ignore[name-defined]

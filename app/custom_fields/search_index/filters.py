@@ -64,7 +64,7 @@ class IndexNotReady(Conflict):
     """The index of a field in the query is being built."""
 
     code = "index_not_ready"
-    detail = "The search index of the field is not ready."
+    detail = "The search index of the field is not ready; try again when a worker has built it."
 
     @classmethod
     def of(cls, key: str, field_id: UUID) -> IndexNotReady:
