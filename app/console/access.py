@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from flask import Response, current_app, g, redirect, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
@@ -76,6 +77,11 @@ class Session:
     def can(self, permission: str) -> bool:
         """Whether the person has a permission, so that the page offers what needs it."""
         return self.principal is not None and permission in self.principal.permissions
+
+    @property
+    def tenant_id(self) -> UUID | None:
+        """The tenant whose rows the person sees; None for platform superadmins."""
+        return self.principal.tenant_id if self.principal else None
 
     @property
     def is_platform(self) -> bool:

@@ -194,15 +194,23 @@ class TestKeyboard:
         finding.create_tenant(name="Acme Robotics")
         browser = visit()
         browser.open("/console")
+        keyboard, newest = browser.page.keyboard, browser.page.locator("#new a >> text=Acme")
 
-        browser.page.locator("#find").press_sequentially("acm")
+        expect(browser.page.locator("#find")).to_be_focused()
+        expect(newest).to_be_visible()
+        keyboard.type("/acm")  # the slash that leads to the empty field is not searched
         browser.page.wait_for_selector("#results a")
 
         assert browser.page.url.endswith("?q=acm")
+        expect(newest).to_have_count(0)
+        browser.page.fill("#find", "")
+        expect(newest).to_be_visible()
+        expect(browser.page.locator("#results a")).to_have_count(0)
 
     def test_reaches_every_control_and_shows_where_it_is(self, visit, world):
         tenant, browser = f"/console/tenants/{world['tenant_id']}", visit()
         for path in (
+            "/console",
             "/console?q=acme",
             "/console/tenants",
             tenant,

@@ -8,9 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
+from flask import request, request_started
 
 from app import create_app
 from app.auth import sessions
+from app.auth.permissions import ROLE_PERMISSIONS, Permission, Role
 from app.console.assets import FOLDER, NAMES, get_asset
 from app.console.scim_setup import SETUPS
 from app.core.actors import SYSTEM_CLI
@@ -127,6 +129,7 @@ class TestWhatWasTyped:
         browser.send(f"/console/tenants/{tenant.id}/edit", name=ATTACK + "2", slug=tenant.slug)
 
         for path in (
+            "/console",
             "/console/tenants",
             f"/console/tenants/{tenant.id}",
             f"/console/tenants/{tenant.id}/edit",
@@ -688,6 +691,68 @@ class TestLists:
         text = browser.get(f"/console/tenants/{tenant.id}/audit").text
 
         assert re.search(r'class="before">.*Acme.*class="after">.*Renamed', text, re.DOTALL)
+
+
+class TestStart:
+    @pytest.fixture
+    def calls(self, app):
+        """The paths of the API that pages call."""
+        paths = []
+
+        def note(sender, **_):
+            if request.path.startswith("/v1/"):
+                paths.append(request.path)
+
+        with request_started.connected_to(note, app):
+            yield paths
+
+    def test_shows_the_newest_tenants_and_changes_to_a_superadmin(self, signed_in, calls):
+        tenants = [create_tenant(name=f"Tenant no. {number}") for number in range(12)]
+        browser = signed_in()
+        oldest = tenants[0]
+        browser.send(f"/console/tenants/{oldest.id}/edit", name="Renamed", slug=oldest.slug)
+        calls.clear()
+
+        text = browser.get("/console").text
+        newest, _, changes = text.partition("<h2>Newest changes</h2>")
+
+        links = re.findall(r'href="/console/tenants/([0-9a-f-]{36})"', newest)
+        assert links == [str(each.id) for each in reversed(tenants[2:])]
+        assert "tenant.updated" in changes
+        assert "Renamed" in changes
+        for more in ("/console/tenants", "/console/operations", "/console/audit"):
+            assert f'<a href="{more}"' in text.partition("<main")[2]
+        assert calls == ["/v1/tenants", "/v1/audit-events"]
+
+    @pytest.mark.parametrize("role", list(Role))
+    def test_shows_people_their_own_tenant(self, signed_in, tenant, calls, role):
+        create_member(create_tenant(name="Globex"), "owner", first_name="Stranger")
+        person, membership, _ = create_member(tenant, role, first_name="Ines")
+
+        text = signed_in(person).get("/console").text
+
+        assert "<h2>Acme</h2>" in text
+        assert f"<dd>{tenant.plan_name}</dd>" in text
+        assert f'href="/console/tenants/{tenant.id}/members/{membership.id}">Ines' in text
+        assert "Globex" not in text
+        assert "Stranger" not in text
+        may_read_changes = Permission.AUDIT_READ in ROLE_PERMISSIONS[role]
+        assert ("Newest changes" in text) is may_read_changes
+        assert len(calls) == (3 if may_read_changes else 2)
+
+    def test_of_an_empty_installation_says_what_creates_tenants(self, signed_in):
+        text = signed_in().get("/console").text
+
+        assert "There are no tenants yet." in text
+        assert 'href="/console/tenants/new"' in text
+
+    @pytest.mark.parametrize("query", ["a", "acme"])
+    def test_shows_nothing_new_beside_a_search(self, signed_in, tenant, calls, query):
+        text = signed_in().get(f"/console?q={query}").text
+
+        assert "Newest" not in text
+        assert "autofocus" not in text
+        assert set(calls) <= {"/v1/search"}
 
 
 class TestSearch:

@@ -1,4 +1,4 @@
-"""Search: one box for tenants, users, subscriptions and e-mail messages."""
+"""Search, where people start: one box for all kinds of rows, and what is new until they type."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 from flask import render_template, request, url_for
 
-from app.console.access import signed_in
-from app.console.api import call, succeeded
+from app.auth.permissions import Permission
+from app.console.access import current_session, signed_in
+from app.console.api import call, get, succeeded
 from app.console.blueprint import console
+from app.console.pages.common import RECENT, get_tenant
 
 LIMIT = 20
 SHORTEST = 2  # characters
@@ -17,7 +19,7 @@ SHORTEST = 2  # characters
 @console.get("")
 @signed_in
 def search() -> str:
-    """Show what begins with the words of ``q``."""
+    """Show what begins with the words of ``q``; without it, what is new."""
     query = request.args.get("q", "").strip()
     is_long_enough = len(query) >= SHORTEST
     answer = (
@@ -38,7 +40,29 @@ def search() -> str:
         is_too_short=bool(query) and not is_long_enough,
         problem=problem,
         is_search_page=True,
+        **({} if query else _newest()),
     )
+
+
+def _newest() -> dict[str, Any]:
+    """What is new, in two or three short calls of the API.
+
+    What the checks of the installation find takes longer, and is on the page of operations.
+    """
+    session, query = current_session(), {"order": "-created_at", "limit": RECENT}
+    tenant_id = session.tenant_id
+    if tenant_id is None:
+        return {
+            "tenants": get("/v1/tenants", **query).data,
+            "changes": get("/v1/audit-events", include="tenant,actor_name", **query).data,
+        }
+    found = {
+        "tenant": get_tenant(tenant_id),
+        "members": get("/v1/memberships/tenant", include="user", **query).data,
+    }
+    if session.can(Permission.AUDIT_READ):
+        found["changes"] = get("/v1/audit-events", include="actor_name", **query).data
+    return found
 
 
 def _url(found: Any) -> str:

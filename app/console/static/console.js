@@ -43,7 +43,7 @@
   }
 
   document.addEventListener("keydown", (event) => {
-    const isTyping = event.target.closest("input, textarea, select");
+    const isTyping = event.target.closest("input:not(#find:placeholder-shown), textarea, select");
     if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
       const box = document.getElementById("find");
       if (box) { event.preventDefault(); box.focus(); box.select(); }
