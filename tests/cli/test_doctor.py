@@ -1,6 +1,7 @@
 """`flask doctor` on installations with one thing wrong each."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -12,8 +13,9 @@ from app import create_app
 from app.config import SETTINGS
 from app.core.clock import utcnow
 from app.core.db.transactions import transaction
-from app.core.jobs.queues import Queue
+from app.core.jobs.queues import Queue, connection
 from app.core.jobs.worker import make_worker
+from app.core.observability.metrics import SCHEDULER_RUN, note_scheduler_run
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Instance
 from app.dev.engines.postgres import SUPERUSER, connect
 from app.events.models import OutboxEvent
@@ -95,12 +97,14 @@ class TestDoctor:
     def test_finds_no_fault_in_the_deployment_that_is_documented(
         self, app, environment, monkeypatch
     ):
-        """Without the owner's URL, without a receiver, without a development key; a worker runs."""
+        """Without the owner's URL, a receiver or a development key; a worker and a scheduler run."""
         prescribed = {name: environment[name] for name in environment if name in SETTINGS}
         prescribed |= {"MIGRATION_DATABASE_URL": "", "JWT_SIGNING_KEY": ""}
         prescribed |= {"IDP_WEBHOOK_SECRETS": "", "EMAIL_WEBHOOK_SECRETS": ""}
         worker = make_worker(app, list(Queue))
         worker.register_birth()
+        with app.app_context():
+            note_scheduler_run(connection())
 
         findings, code = examine(prescribed)
         worker.register_death()
@@ -113,6 +117,18 @@ class TestDoctor:
         findings, _ = examine(environment)
 
         assert findings["queue webhooks"]["found"] == "0 waiting, no worker"
+
+    @pytest.mark.parametrize(("seconds", "told"), [(None, "never ran"), (300, "no run for 3")])
+    def test_finds_that_no_scheduler_runs(self, app, environment, seconds, told):
+        if seconds is not None:
+            with app.app_context():
+                connection().set(SCHEDULER_RUN, time.time() - seconds)
+
+        finding = examine(environment)[0]["scheduler"]
+
+        assert not finding["ok"]
+        assert finding["found"].startswith(told)
+        assert "flask jobs scheduler" in finding["fix"]
 
     def test_finds_events_that_wait_for_a_sequencer(self, app, environment):
         values = {"type": "user.created", "actor": "system:idp", "is_platform_actor": False}

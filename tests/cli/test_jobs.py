@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+from app import create_app
 from app.core.jobs import queues
 from app.core.jobs.queues import JOBS, Queue, connection, queue_named
 from app.core.jobs.scheduler import run_scheduler
+from app.extensions import db
 
 BUILD = "app.custom_fields.jobs.sync_search_index"
 
@@ -51,6 +53,14 @@ class TestPeriodicJobs:
         with app.app_context():
             waiting = {name: queue_named(name, connection()).count for name in Queue}
         assert waiting == Counter(job.queue for job in JOBS.values() if job.every)
+
+    def test_that_cannot_be_queued_are_tried_again_soon(self, app, environment):
+        broken = create_app({**environment, "REDIS_URL": "unix:///nowhere/redis.sock"})
+        with broken.app_context():
+            assert not any(job.push_periodically() for job in JOBS.values() if job.every)
+            db.engine.dispose()
+        with app.app_context():
+            assert all(job.push_periodically() for job in JOBS.values() if job.every)
 
 
 class TestList:
