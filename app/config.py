@@ -171,7 +171,9 @@ class Config:
     )
     event_days: int = _setting(number_between(1, 3650), 90, "days until an event leaves the feed")
     default_plan: str = _setting(
-        parse_text, "free", "plan_name of a tenant without a live subscription"
+        parse_text,
+        "free",
+        "plan_name of a tenant all of whose subscriptions have ended, or that has none",
     )
     ratelimit_enabled: bool = _setting(parse_flag, True, "rate limits on or off")
     ratelimit_default: str = _setting(

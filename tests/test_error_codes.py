@@ -21,6 +21,7 @@ FIELD_LIMITS = {
     "options_limit",
 }
 IMPOSSIBLE = {
+    ("get", "/v1/operations/findings"): {"secrets_key_missing"},  # it is a finding
     ("patch", "/v1/tenants/{tenant_id}/active"): {
         "slug_taken",
         "idp_org_id_taken",

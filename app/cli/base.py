@@ -85,8 +85,12 @@ def ask(question: str, *, yes: bool) -> None:
 
     Call it outside a transaction: PostgreSQL ends one that waits for a person.
     """
-    if not yes:
+    if yes:
+        return
+    try:
         click.confirm(printable(question), abort=True, err=True)
+    except click.Abort:
+        raise click.ClickException("Nothing was changed. With --yes nothing is asked.") from None
 
 
 def local_address() -> str:

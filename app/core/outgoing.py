@@ -158,7 +158,9 @@ def check_url(url: str, *, only_public: bool = True) -> None:
     if not url.isascii() or not url.isprintable() or " " in url:
         raise AddressRefused("only printable ASCII characters are allowed")
     if not host or parts.scheme not in ("https", *(() if only_public else ("http",))):
-        raise AddressRefused("this is no https URL")
+        raise AddressRefused(
+            "this is no https URL" if only_public else "this is no http or https URL"
+        )
     if parts.username is not None or parts.password is not None:
         raise AddressRefused("a user name or a password is not allowed")
     if only_public and not is_public(host):

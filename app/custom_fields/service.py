@@ -87,7 +87,7 @@ class FieldKeyTaken(Conflict):
     """The key belongs to another field of the tenant and entity type, archived or not."""
 
     code = "field_key_taken"
-    detail = "This field_key is taken."
+    detail = "This field_key is taken, perhaps by an archived field; restore that one, or choose another key."
 
 
 class OptionsTooLarge(Conflict):

@@ -108,7 +108,7 @@ class PresetNameTaken(Conflict):
     """The name belongs to another preset."""
 
     code = "preset_name_taken"
-    detail = "Another preset has this name."
+    detail = "Another preset has this name; update that one, or choose another name."
 
 
 CONFLICTS = {"uq_plan_presets_name": PresetNameTaken}

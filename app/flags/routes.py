@@ -115,7 +115,7 @@ def preview_plan(body: dict[str, Any], preset_id: str) -> Any:
 @plans.response(204)
 @plans.raises(PlanInUse)
 def delete_plan(preset_id: str) -> None:
-    """Delete a plan preset that no tenant, live subscription or override uses."""
+    """Delete a plan preset that no tenant, override or subscription that has not ended uses."""
     presets.delete_preset(preset_id, actor=current_actor())
 
 

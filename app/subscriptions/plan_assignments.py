@@ -101,7 +101,11 @@ def assign(
     check_future(until, ("body", "until"))
     tenant, _ = queries.lock_with(Tenant, queries.visible_id(tenant_id))
     if LOCK_PRESET.scalar(name=plan_name) is None:
-        fault = value_error(["body", "plan_name"], "there is no such plan preset", plan_name)
+        fault = value_error(
+            ["body", "plan_name"],
+            "there is no such plan preset; GET /v1/billing/plans lists them",
+            plan_name,
+        )
         raise Invalid(fault)
     queries.check_precondition(tenant)
     known = queries.find_row(PlanAssignment, tenant_id=tenant.id)

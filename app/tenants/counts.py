@@ -19,7 +19,7 @@ NEEDED = {
     "active_members": Permission.MEMBERSHIPS_READ,
     "ended_members": Permission.MEMBERSHIPS_READ,
     "members_by_role": Permission.MEMBERSHIPS_READ,
-    "live_subscriptions": Permission.BILLING_READ,
+    "open_subscriptions": Permission.BILLING_READ,
     "overrides": Permission.FLAGS_READ,
     "custom_fields": Permission.CUSTOM_FIELDS_READ,
     "api_keys": Permission.API_KEYS_READ,
@@ -32,8 +32,8 @@ COUNT = Statement(
     "tenants.count",
     text(
         "SELECT t.id AS tenant_id, u.*, m.*, r.*,"
-        " (SELECT count(*) FILTER (WHERE status_class = 'live') FROM (SELECT status_class"
-        "   FROM subscriptions WHERE tenant_id = t.id LIMIT :most) s) AS live_subscriptions,"
+        " (SELECT count(*) FILTER (WHERE status_class <> 'ended') FROM (SELECT status_class"
+        "   FROM subscriptions WHERE tenant_id = t.id LIMIT :most) s) AS open_subscriptions,"
         " (SELECT count(*) FROM (SELECT FROM feature_overrides"
         "   WHERE tenant_id = t.id LIMIT :most) o) AS overrides,"
         " (SELECT count(*) FILTER (WHERE is_active) FROM (SELECT is_active FROM custom_fields"

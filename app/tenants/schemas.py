@@ -233,7 +233,7 @@ class TenantCountsSchema(Schema):
         "active_members": "Memberships that are active.",
         "ended_members": "Memberships that have ended.",
         "members_by_role": "The active memberships of each role.",
-        "live_subscriptions": "Subscriptions of the class `live`.",
+        "open_subscriptions": "Subscriptions that have not ended.",
         "overrides": "Feature overrides.",
         "custom_fields": "Custom fields, without archived ones.",
         "api_keys": "API keys, without revoked ones.",
@@ -247,7 +247,7 @@ class TenantCountsSchema(Schema):
     active_members = Int(required=True, nullable=True)
     ended_members = Int(required=True, nullable=True)
     members_by_role = JsonObject(required=True, nullable=True)
-    live_subscriptions = Int(required=True, nullable=True)
+    open_subscriptions = Int(required=True, nullable=True)
     overrides = Int(required=True, nullable=True)
     custom_fields = Int(required=True, nullable=True)
     api_keys = Int(required=True, nullable=True)

@@ -39,7 +39,7 @@ class IdpOrgIdTaken(Conflict):
     """The provider's id belongs to another tenant."""
 
     code = "idp_org_id_taken"
-    detail = "Another tenant has this idp_org_id."
+    detail = "Another tenant has this idp_org_id; update that tenant."
 
 
 class IdpOrgIdDeleted(Conflict):

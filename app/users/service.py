@@ -38,7 +38,7 @@ class IdpUserIdTaken(Conflict):
     """The provider's id belongs to another user of the tenant."""
 
     code = "idp_user_id_taken"
-    detail = "Another user of this tenant has this idp_user_id."
+    detail = "Another user of this tenant has this idp_user_id; update that user."
 
 
 CONFLICTS = {"uq_users_tenant_id_idp_user_id": IdpUserIdTaken}

@@ -118,6 +118,7 @@ class TestAnswers:
         ended = invoke(app, "api-keys revoke", rows["api-keys revoke"], input=reply)
 
         assert (ended.exit_code, ended.stdout) == (1, "")
+        assert ended.stderr.endswith("Error: Nothing was changed. With --yes nothing is asked.\n")
         assert row(ApiKey).revoked_at is None
 
     def test_does_it_after_a_yes(self, app, rows):

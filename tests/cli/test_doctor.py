@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import psycopg2
 import pytest
+from cryptography.fernet import Fernet
 
 from app import create_app
 from app.config import SETTINGS
@@ -24,7 +25,12 @@ from app.operations.checks.database import SHOWN, check_version
 from app.search import builder
 from app.search.models import EntityType
 from tests.custom_fields.fields import create_field
-from tests.factories import create_subscription, create_tenant, save
+from tests.factories import (
+    create_subscription,
+    create_tenant,
+    create_webhook_endpoint,
+    save,
+)
 from tests.test_wsgi import run
 
 
@@ -129,6 +135,17 @@ class TestDoctor:
         assert not finding["ok"]
         assert finding["found"].startswith(told)
         assert "flask jobs scheduler" in finding["fix"]
+
+    @pytest.mark.parametrize(("key", "ok"), [("its own", True), ("none", False), ("other", False)])
+    def test_finds_stored_secrets_that_no_key_decrypts(self, app, environment, key, ok):
+        create_webhook_endpoint(create_tenant().id)
+        keys = {
+            "its own": environment["SECRETS_KEY"],
+            "none": "",
+            "other": Fernet.generate_key().decode(),
+        }
+
+        assert examine(environment, SECRETS_KEY=keys[key])[0]["stored secrets"]["ok"] is ok
 
     def test_finds_events_that_wait_for_a_sequencer(self, app, environment):
         values = {"type": "user.created", "actor": "system:idp", "is_platform_actor": False}

@@ -15,6 +15,7 @@ TENANTS = 2000  # so many that PostgreSQL scans no table for being small
 # Statements of background work and of metrics that may scan a table, with the reason.
 MAY_SCAN = {
     "doctor.empty_selects": "It looks at all fields for an operator, for half a second at most.",
+    "doctor.some_secrets": "It reads a hundred rows, any ones.",
     "operations.count_over_limits": "It counts over all tenants, every ten minutes.",
     "operations.delivery_backlog": "There are as few endpoints as queued ones here.",
     "operations.failing_endpoints": "There are as few endpoints as queued ones here.",

@@ -70,7 +70,7 @@ class TestGet:
             "active_members": 2,
             "ended_members": 0,
             "members_by_role": {"owner": 1, "admin": 0, "billing": 0, "member": 0, "viewer": 1},
-            "live_subscriptions": 1,
+            "open_subscriptions": 1,
             "overrides": 1,
             "custom_fields": 1,
             "api_keys": 1,
@@ -84,7 +84,7 @@ class TestGet:
 
         hidden = {name for name, one in counted(api, tenant, viewer).items() if one is None}
 
-        assert hidden == {"live_subscriptions", "api_keys", "webhook_endpoints", "open_deliveries"}
+        assert hidden == {"open_subscriptions", "api_keys", "webhook_endpoints", "open_deliveries"}
         assert {n for n, one in counted(api, tenant, key).items() if one is not None} == {
             "tenant_id"
         }

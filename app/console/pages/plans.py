@@ -257,7 +257,7 @@ def delete_plan(plan_id: UUID) -> Any:
     form = Form(
         "Delete the plan",
         version=found.etag,
-        intro="A plan can be deleted if no tenant, live subscription or override uses it.",
+        intro="A plan can be deleted if no tenant, override or subscription that has not ended uses it.",
         submit="Delete the plan",
         is_dangerous=True,
         confirmation=found.data["name"],

@@ -19,7 +19,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "title": "Error",
         "description": "Why a request was refused.",
         "required": ["detail"],
-        "examples": [{"detail": "A sentence."}],
+        "examples": [{"detail": "Not Found"}],
         "properties": {
             "detail": {"type": "string", "description": "One sentence for people."},
             "code": {

@@ -151,7 +151,7 @@ def _target(name: str, types: Types) -> tuple[str, str]:
 def _why_unknown(name: str, types: Types) -> str:
     key, _, operator = name.rpartition("__")
     if key not in types:
-        return "this is not a searchable custom field"
+        return "this is not a searchable custom field; GET /v1/custom-fields lists them"
     known = {each for one in types[key] for each in conditions.operators_of(one) if each != EQUAL}
     others = ", ".join(sorted(known)) or "none"
     return f"there is no {operator} filter; besides the value itself, {key} has: {others}"

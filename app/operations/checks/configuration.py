@@ -42,7 +42,7 @@ def _secrets_key(config: Config) -> Finding:
     if config.secrets_key:
         return Finding("secret SECRETS_KEY", True, "set")
     fix = "Set SECRETS_KEY to what flask webhook-endpoints new-key prints, to deliver events."
-    return Finding("secret SECRETS_KEY", True, "no webhook endpoints", fix)
+    return Finding("secret SECRETS_KEY", True, "not set", fix)
 
 
 def _metrics(config: Config) -> Finding:

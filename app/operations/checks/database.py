@@ -15,6 +15,7 @@ from app.core.db import tenancy
 from app.core.db.engine import limit_connecting
 from app.core.db.statements import Statement
 from app.core.db.transactions import savepoint, transaction
+from app.core.encryption import SecretsKeyMissing, Undecryptable, decrypt
 from app.core.errors import first_line
 from app.operations.checks import limits
 from app.operations.checks.finding import Finding
@@ -37,6 +38,9 @@ MIGRATE = "Run flask db upgrade."
 SEE_POOLING = "see docs/operations/running.md on PgBouncer."
 SEE_LOG = "see docs/operations/running.md on PostgreSQL's log."
 
+SOME_SECRETS = Statement(
+    "doctor.some_secrets", text("SELECT secret FROM webhook_endpoint_states LIMIT 100")
+)
 ROLE = Statement(
     "doctor.role",
     text(
@@ -290,6 +294,16 @@ def _webhook_endpoints() -> Finding:
     return Finding("webhook endpoints", True, f"failing: {listed}", fix)
 
 
+def _stored_secrets() -> Finding:
+    try:
+        for secret in SOME_SECRETS.scalars():
+            decrypt(secret)
+    except (SecretsKeyMissing, Undecryptable):
+        fix = "Add the key that encrypted them to SECRETS_KEY; see docs/operations/secrets.md."
+        return Finding("stored secrets", False, "SECRETS_KEY does not decrypt them", fix)
+    return Finding("stored secrets", True, "SECRETS_KEY decrypts them")
+
+
 ROW_CHECKS: dict[str, Callable[[], Finding]] = {
     "plans": _plans,
     "select fields": _empty_selects,
@@ -297,6 +311,7 @@ ROW_CHECKS: dict[str, Callable[[], Finding]] = {
     "sequencer": _sequencer,
     "sender": _sender,
     "webhook endpoints": _webhook_endpoints,
+    "stored secrets": _stored_secrets,
     "limits": limits.check_limits,
     "trials": limits.check_trials,
 }
