@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -35,6 +36,11 @@ IN_A_BROWSER = "tests/console/test_browser.py"
 prepared.THRESHOLD = 2  # each statement is tested both ways: in full, and prepared
 # Races need more connections than a server process has.
 TEST_SETTINGS = {"RATELIMIT_ENABLED": "0", "LOG_LEVEL": "WARNING", "DB_POOL_SIZE": "8"}
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One test process more than cores, as many tests wait for processes that they started."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.fixture(scope="session")

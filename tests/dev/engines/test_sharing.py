@@ -82,8 +82,8 @@ def query(folder: Path, statement: str, role: str = OWNER_ROLE) -> list[tuple]:
         return cursor.fetchall() if cursor.description else []
 
 
-def processes_of(folder: Path) -> list[psutil.Process]:
-    """The processes of an instance's servers."""
+def processes_of(folder: Path, argument: str = "") -> list[psutil.Process]:
+    """The processes of an instance's servers; with ``argument``, those that were started with it."""
     instance = Instance.at(folder)
     marks = (instance.tag, str(instance.redis_socket))
     found = []
@@ -92,7 +92,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
             command = " ".join(process.cmdline())
         except psutil.Error:
             continue
-        if any(mark in command for mark in marks):
+        if argument in command and any(mark in command for mark in marks):
             found.append(process)
     return found
 
@@ -232,7 +232,7 @@ class TestSharing:
             another_user(folder) as three,
         ):
             lines = [user.stdout.readline() for user in (one, two, three)]
-            servers = [process for process in processes_of(folder) if "-D" in process.cmdline()]
+            servers = processes_of(folder, " -D ")
             for user in (one, two, three):
                 user.send_signal(signal.SIGINT)
             for user in (one, two, three):
