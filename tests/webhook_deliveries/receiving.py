@@ -15,7 +15,7 @@ from flask import Flask
 
 from app.webhook_deliveries.sender import run_sender
 
-PATIENCE = 15  # seconds
+PATIENCE = 30  # seconds
 
 
 @dataclass(frozen=True)
