@@ -106,36 +106,30 @@ class TestTypeScript:
     @pytest.fixture(scope="class")
     @classmethod
     def folder(cls, request, document, tmp_path_factory) -> Path:
-        """Where the types are generated and the packages can be imported."""
+        """Where the two programs are compiled with the generated types."""
         folder: Path = tmp_path_factory.mktemp("typescript")
         _, packages = install_packages(PACKAGES, request.config.cache)
         (folder / "node_modules").symlink_to(packages / "node_modules")
         (folder / "package.json").write_text(json.dumps({"type": "module"}))
         run(["bash", "-ec", GENERATE_TYPES], folder, document.environ)
+        (folder / "client.ts").write_text("\n".join(TYPESCRIPT))
+        (folder / "consistent.ts").write_text(
+            TYPESCRIPT[0] + 'for (const _ of "ab") await api.GET("/v1/users");'
+        )
+        run(["npx", "tsc", *OPTIONS, "client.ts", "consistent.ts"], folder, {})
         return folder
 
     def test_the_program_of_the_page_works_against_the_service(self, folder, service):
-        printed = self.run(folder, "client", "\n".join(TYPESCRIPT), service)
+        printed = run(["node", "client.js"], folder, service.environ)
 
         assert_starts(printed, PRINTED)
 
     def test_sends_back_what_names_the_state_of_the_data(self, folder, document):
         document.sent.clear()
 
-        self.run(
-            folder,
-            "consistent",
-            TYPESCRIPT[0] + 'for (const _ of "ab") await api.GET("/v1/users");',
-            document,
-        )
+        run(["node", "consistent.js"], folder, document.environ)
 
         assert document.sent == [None, "state-1"]
-
-    @staticmethod
-    def run(folder: Path, name: str, source: str, reached: Reached) -> str:
-        (folder / f"{name}.ts").write_text(source)
-        run(["npx", "tsc", *OPTIONS, f"{name}.ts"], folder, {})
-        return run(["node", f"{name}.js"], folder, reached.environ)
 
 
 class TestPython:

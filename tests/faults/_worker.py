@@ -5,6 +5,7 @@ The same as those of ``flask jobs``; only the imports are done beforehand.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -20,6 +21,7 @@ from app.webhook_deliveries.sender import run_sender
 
 for name in (*(f"app.{domain}.routes" for domain in DOMAINS), *JOB_MODULES, "app.cli"):
     import_module(name)
+gc.freeze()  # the processes need not look at it
 
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload([__name__])

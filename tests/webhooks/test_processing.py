@@ -345,7 +345,7 @@ class TestLargeEvents:
         assert self.effects() == (0, 0, 0, 0)
 
     def test_do_not_delay_others_and_are_applied_in_the_end(self, app, sender):
-        large = self.post(sender, 30_000)
+        large = self.post(sender, 15_000)
         worker = threading.Thread(target=work_off, args=(app,))
         waits = []
 
@@ -361,7 +361,7 @@ class TestLargeEvents:
         assert max(waits) < 5
         assert {row.status for row in all_events()} == {"succeeded"}
         assert event_row(large).attempts == 1
-        assert self.effects() == (30_000,) * 4
+        assert self.effects() == (15_000,) * 4
         assert all_rows(EmailMessage, message_id="m1")[0].opens == len(waits)
 
     def test_say_how_much_is_applied(self, app, sender):
