@@ -18,7 +18,7 @@ from uuid import UUID
 import orjson
 from flask import Response, request
 
-from app.auth.guard import current_principal, home_tenant_id, requires
+from app.auth.guard import home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core import json_text
 from app.core.errors import AppError, Invalid
@@ -27,7 +27,7 @@ from app.core.http.consistency import reads_only
 from app.core.http.error_handlers import answer_errors
 from app.flags import ofrep_document
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate, evaluate_all, fingerprint
-from app.tenants.lookup import find_tenant_ids
+from app.tenants.lookup import visible_tenant_id
 
 blp = Blueprint(
     "ofrep",
@@ -110,11 +110,10 @@ def _tenant_id(context: Mapping[str, Any]) -> UUID:
         raise _invalid_context(
             "`tenant_id` must be the id, the idp_org_id or the slug of a tenant."
         )
-    own = current_principal().tenant_id
-    for tenant_id in find_tenant_ids(name):
-        if own in (None, tenant_id):
-            return tenant_id
-    raise _invalid_context("`tenant_id` names no tenant that the credential can see.")
+    found = visible_tenant_id(name)
+    if found is None:
+        raise _invalid_context("`tenant_id` names no tenant that the credential can see.")
+    return found
 
 
 def _invalid_context(details: str) -> EvaluationFailure:

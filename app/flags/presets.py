@@ -81,8 +81,8 @@ IN_USE = (
     " overrides."
 )
 REMOVED_IN_USE = (
-    "Overrides use flags that would be removed: {flags}. Set force to remove them all the same; the"
-    " overrides then have no effect."
+    "Overrides use flags that would be removed: {flags}. Set force (?force=true, --force) to remove"
+    " them all the same; the overrides then have no effect."
 )
 RETYPED_IN_USE = (
     "Overrides use flags that would get another type: {flags}. Delete these overrides first; force"

@@ -93,7 +93,8 @@ def update_plan(query: dict[str, Any], body: dict[str, Any], preset_id: str) -> 
 
     The body may be a preset as it was read. The `name` cannot change while a tenant or a
     subscription that has not ended has the plan (409 `plan_in_use`); `display_name` can. A flag that
-    overrides use can be removed only with `force`, and cannot get another type (409 `flag_in_use`).
+    overrides use can be removed only with `?force=true`, and cannot get another type (409
+    `flag_in_use`).
     """
     return presets.update_preset(preset_id, body, **query, actor=current_actor())
 
@@ -138,7 +139,11 @@ def list_flags(query: dict[str, Any]) -> Any:
 @flags.arguments(FlagTenantQuerySchema, location="query")
 @flags.response(200, FlagExplanationSchema)
 def explain_flag(query: dict[str, Any], key: str) -> FlagExplanation:
-    """Explain a tenant's flag: preset, override, expiry, lock and suspension, and what decided."""
+    """Explain a tenant's flag: preset, override, expiry, lock and suspension, and what decided.
+
+    404 is also for a flag that the tenant's plan does not have; `GET /v1/billing/flags` lists those
+    that it has.
+    """
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
     return explain(tenant_id, key)
 

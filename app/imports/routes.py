@@ -13,7 +13,8 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.errors import Invalid, UnsupportedMediaType
 from app.core.http.blueprint import Blueprint
-from app.core.http.body_limits import allow_body
+from app.core.http.body_limits import TOO_LARGE, allow_body
+from app.core.openapi.responses import DESCRIPTIONS, refusal
 from app.core.validation.messages import refused
 from app.imports import service
 from app.imports.models import Import
@@ -40,9 +41,12 @@ BODY = {
     },
 }
 
-OTHER_TYPE = {
-    "description": f"The Content-Type is not `{MEDIA_TYPE}`, or there is a Content-Encoding.",
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+OTHER_TYPE = f"The Content-Type must be {MEDIA_TYPE}."
+REFUSALS = {
+    "413": refusal(DESCRIPTIONS[413], TOO_LARGE.format(limit=MAX_BODY)),
+    "415": refusal(
+        f"The Content-Type is not `{MEDIA_TYPE}`, or there is a Content-Encoding.", OTHER_TYPE
+    ),
 }
 
 blp = Blueprint(
@@ -66,7 +70,7 @@ def list_imports(query: dict[str, Any]) -> Page:
 
 @blp.post("")
 @requires(Permission.SUPERADMIN)
-@blp.doc(requestBody=BODY, responses={"415": OTHER_TYPE})
+@blp.doc(requestBody=BODY, responses=REFUSALS)
 @blp.response(202, ImportSchema)
 def create() -> tuple[Import, dict[str, str]]:
     """Create an import of tenants, users, memberships, subscriptions and overrides (JSON Lines).
@@ -92,7 +96,7 @@ def _file(request: Request) -> IO[bytes]:
     Raises UnsupportedMediaType, also for a compressed body, and Invalid for an empty one.
     """
     if request.mimetype != MEDIA_TYPE:
-        raise UnsupportedMediaType(f"The Content-Type must be {MEDIA_TYPE}.")
+        raise UnsupportedMediaType(OTHER_TYPE)
     if request.content_encoding not in (None, "", "identity"):
         raise UnsupportedMediaType("The body must have no Content-Encoding.")
     if not request.content_length:

@@ -21,11 +21,12 @@ blp = Blueprint(
 @blp.response(202, UserErasureSchema)
 @blp.raises(OwnerOnly, LastOwner)
 def request_erasure(user_id: str) -> UserErasure:
-    """Erase a user, who is deactivated at once; a job does the rest.
+    """Erase a user, which cannot be undone; the user is deactivated at once, a job does the rest.
 
     The user, the memberships and all that the tenant stores about the person are deleted or
-    redacted. A user of the same person in another tenant is not changed. What the platform stores
-    is erased too if a platform credential asks for it and the person is in no other tenant.
+    redacted. Users of the same person in other tenants stay as they are. What the platform stores
+    is erased too if a platform credential asks for it and the person is in no other tenant and is
+    no superadmin.
     """
     return erasure.request(user_id, actor=current_actor())
 

@@ -18,7 +18,7 @@ class UserErasureSchema(Schema):
     examples = {"requested_by": "platform:operator", "is_everywhere": True}
     descriptions = DESCRIPTIONS
 
-    tenant_id = Uuid(required=True)
+    tenant_id = Uuid(required=True, metadata={"description": "The user's tenant."})
     user_id = Uuid(required=True)
     requested_at = AwareDateTime(required=True)
     requested_by = Str(required=True)

@@ -78,7 +78,7 @@ def update(body: dict[str, Any], connection_id: str) -> Any:
 
 @blp.post("/<connection_id>/rotate")
 @requires(Permission.SCIM_WRITE)
-@blp.arguments(ScimRotationSchema)
+@blp.arguments(ScimRotationSchema, required=False)
 @blp.response(200, ScimConnectionCreatedSchema, shown_once=("token",))
 @blp.raises(OwnerOnly)
 def rotate(body: dict[str, Any], connection_id: str) -> Any:

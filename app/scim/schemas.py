@@ -214,6 +214,7 @@ class ScimRotationSchema(Schema):
 
     examples = {"overlap_hours": 24}
     descriptions = DESCRIPTIONS
+    needs_body = False
 
     overlap_hours = Int(ge=0, le=720, load_default=24)
 

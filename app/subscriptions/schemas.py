@@ -69,7 +69,6 @@ DESCRIPTIONS = {
     "source": "What gives the plan.",
     "decides": "Whether it decides the plan; true for one of the candidates.",
     "because": "Why that decides the plan, in one sentence.",
-    "reason": "Why the plan was assigned.",
 }
 
 
@@ -176,7 +175,12 @@ class SubscriptionCancelSchema(Schema):
         load_default=False,
         metadata={"description": "False: ends now. True: ends with the paid period."},
     )
-    reason = Str(max_length=500, nullable=True, load_default=None)
+    reason = Str(
+        max_length=500,
+        nullable=True,
+        load_default=None,
+        metadata={"description": "Why it is cancelled; null without a reason."},
+    )
     canceled_at = AwareDateTime(metadata={"description": "By default now."})
 
 
@@ -239,7 +243,7 @@ class PlanCandidateSchema(Schema):
     descriptions = DESCRIPTIONS
 
     source = Choice(PlanSource, required=True)
-    plan_name = Str(required=True)
+    plan_name = Str(required=True, metadata={"description": "The plan that it gives."})
     decides = Bool(required=True)
     because = Str(
         required=True, metadata={"description": "Why it decides the plan, or why it does not."}
@@ -261,7 +265,7 @@ class PlanDecisionSchema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    tenant_id = Uuid(required=True)
+    tenant_id = Uuid(required=True, metadata={"description": "The tenant."})
     plan_name = Str(required=True, metadata={"description": "The plan that the tenant has."})
     source = Choice(PlanSource, required=True)
     subscription_id = Uuid(
@@ -318,9 +322,9 @@ class TrialSchema(PlanAssignmentSchema):
         "until": "2026-03-01T00:00:00Z",
         "next_plan_name": "free",
     }
-    descriptions = DESCRIPTIONS
 
-    reason = Str(required=True)
+    until = AwareDateTime(required=True, metadata={"description": "When the plan ends (UTC)."})
+    reason = Str(required=True, metadata={"description": "Why the plan was assigned."})
     next_plan_name = Str(
         required=True, metadata={"description": "The plan that the tenant has afterwards."}
     )

@@ -9,6 +9,8 @@ from sqlalchemy import Uuid, bindparam, or_, select
 
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
+from app.core.db.tenancy import current_scope
+from app.core.errors import NotFound
 from app.tenants.models import Tenant
 
 _has_id = Tenant.id == bindparam("id", type_=Uuid)
@@ -27,3 +29,20 @@ def find_tenant_ids(name: str) -> Sequence[UUID]:
     A slug comes last because a tenant's admins choose it, and must not hide another tenant's id.
     """
     return FIND.scalars(id=id_or_none(name), name=name)
+
+
+def visible_tenant_id(name: str) -> UUID | None:
+    """The id of the first of these tenants that the scope can see, or None."""
+    own = current_scope().tenant_id
+    return next((found for found in find_tenant_ids(name) if own in (None, found)), None)
+
+
+def tenant_id_of(name: str) -> UUID:
+    """The id of the tenant with this id, ``idp_org_id`` or slug; an id is taken without a look-up.
+
+    Raises NotFound where the scope can see no tenant of the name.
+    """
+    found = id_or_none(name) or visible_tenant_id(name)
+    if found is None:
+        raise NotFound
+    return found

@@ -109,4 +109,4 @@ class BelowZero(NotCounted):
     """More is given back than is used."""
 
     code = "usage_below_zero"
-    detail = "No more can be given back than is used."
+    detail = "No more can be given back than is used; give back at most `used` of `data`."

@@ -12,9 +12,11 @@ from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core import json_text
 from app.core.db.pages import Page
+from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
-from app.core.openapi.responses import CONSISTENCY_ANSWER
+from app.core.openapi.responses import CONSISTENCY_ANSWER, refusal
+from app.tenants.lookup import tenant_id_of
 from app.usage import service
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
 from app.usage.schemas import (
@@ -37,17 +39,13 @@ DECISION = {
     "description": "What is decided, for one amount or for each of `entries`.",
 }
 DECIDED = {"type": "object", "required": ["data"], "properties": {"data": DECISION}}
-ERROR = {"$ref": "#/components/schemas/Error"}
 ANSWERS = {
     "200": {
         "description": "One object, or a list of them in the order of `entries`.",
         "headers": CONSISTENCY_ANSWER,
         "content": {"application/json": {"schema": DECIDED}},
     },
-    "404": {
-        "description": "No such tenant, or none that this credential can see.",
-        "content": {"application/json": {"schema": ERROR}},
-    },
+    "404": refusal("No such tenant, or none that this credential can see.", NotFound.detail),
 }
 
 
@@ -105,7 +103,8 @@ def correct(query: dict[str, Any], body: dict[str, Any], feature: str) -> Usage:
 
 
 def _tenant_of(body: dict[str, Any]) -> UUID:
-    return target_id(body.get("tenant_id"), home=home_tenant_id(), source="body")
+    named = tenant_id_of(body["tenant_id"]) if "tenant_id" in body else None
+    return target_id(named, home=home_tenant_id(), source="body")
 
 
 def _single(body: dict[str, Any]) -> Request:

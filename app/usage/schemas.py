@@ -8,7 +8,7 @@ from typing import Any
 from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
 from app.core.errors import Entry
 from app.core.http.tenant_choice import TenantChoiceSchema
-from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
 from app.flags.flag_types import Policy
@@ -87,11 +87,13 @@ class ConsumeSchema(EntrySchema):
     amount = Int(
         ge=-MAX_AMOUNT, le=MAX_AMOUNT, metadata={"description": f"1 if absent. {GIVE_BACK}"}
     )
-    tenant_id = Uuid(
+    tenant_id = Str(
+        min_length=1,
+        max_length=MAX_KEY,
         metadata={
-            "description": "The tenant, for platform credentials. Without it, the tenant of the "
-            "token's organization."
-        }
+            "description": "The tenant, for platform credentials: its id, `idp_org_id` or slug. "
+            "Without it, the tenant of the token's organization."
+        },
     )
     entries = Entries(
         Nested(EntrySchema),

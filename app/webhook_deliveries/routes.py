@@ -67,8 +67,8 @@ def send_test(body: dict[str, Any], endpoint_id: str) -> WebhookDelivery:
 def recover(body: dict[str, Any], endpoint_id: str) -> Recovery:
     """Deliver again what a webhook endpoint has missed since a time.
 
-    These are its failed deliveries, and events that came while it was not active. Events of an
-    endpoint that was created later are delivered too.
+    These are its failed deliveries, and the events of its types that it has no delivery of: they
+    came while it was not active, before it had the type, or before it was created.
     """
     return service.recover(endpoint_id, body["since"], actor=current_actor())
 

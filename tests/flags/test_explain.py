@@ -85,7 +85,9 @@ class TestExplain:
     def test_of_a_flag_that_the_plan_lacks_is_404(self, api, preset):
         _, _, token = create_member(create_tenant())
 
-        assert api.get("/v1/billing/flags/gamma/explain", token=token).status_code == 404
+        answer = api.get("/v1/billing/flags/gamma/explain", token=token)
+
+        assert (answer.status_code, answer.get_json()) == (404, {"detail": "Not Found"})
 
     def test_of_another_tenant_is_404(self, api, preset):
         _, _, token = create_member(create_tenant())

@@ -314,7 +314,7 @@ class TestFlagsInUse:
         forced = patch(api, preset, {"flags": []}, "?force=true")
 
         assert (refused.status_code, refused.json["code"]) == (409, "flag_in_use")
-        assert "removed: beta (2). Set force" in refused.json["detail"]
+        assert "removed: beta (2). Set force (?force=true" in refused.json["detail"]
         assert forced.json["data"]["flags"] == []
 
     def test_others_are_free(self, api, preset):

@@ -9,9 +9,16 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from app import create_app
+from app.core.http.body_limits import MAX_BODY
+from app.core.http.rate_limit import EXTENSION
+from app.imports.routes import MAX_BODY as LARGEST_IMPORT
+from app.imports.routes import MEDIA_TYPE
 from tests.changes import changes, make_world, prepare
+from tests.conftest import Api
 from tests.document import MAY_BE_MISSING, find_row
 from tests.document import operations as every_operation
+from tests.factories import platform_token
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 VERB = re.compile(
@@ -276,6 +283,89 @@ class TestDescriptions:
         assert silent == []
 
 
+class TestExamplesOfRefusals:
+    """The examples are what the service answers, for each operation that has one."""
+
+    def test_without_a_credential(self, app, api):
+        shown = examples_of(app, "401")
+
+        wrong = [
+            one.name
+            for one, example in shown
+            if (answer := api.open(one.path_of("x"), method=one.method)).status_code != 401
+            or answer.get_json() != example
+        ]
+
+        assert wrong == []
+        assert len(shown) > 100
+
+    def test_of_a_row_that_does_not_exist(self, app, api):
+        token, row_id = platform_token(), "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
+        shown = [
+            (one, example)
+            for one, example in examples_of(app, "404")
+            if one.method == "get" and "_id}" in one.path
+        ]
+
+        wrong = []
+        for one, example in shown:
+            answer = api.get(one.path_of(row_id), token=token, query_string=one.query)
+            if (answer.status_code, answer.get_json()) != (404, example):
+                wrong.append((one.name, answer.status_code))
+
+        assert wrong == []
+        assert len(shown) > 20
+
+    def test_of_a_body_that_is_too_large_or_unreadable(self, app, api):
+        bodies = {"413": b" " * (MAX_BODY + 1), "400": b"[" * 2000 + b"]" * 2000}
+        token = platform_token()
+
+        wrong = []
+        for status, body in bodies.items():
+            for one, example in examples_of(app, status):
+                if one.body is None:
+                    continue
+                answer = api.open(
+                    one.path_of("x"),
+                    method=one.method,
+                    token=token,
+                    data=body,
+                    content_type="application/json",
+                )
+                if (answer.status_code, answer.get_json()) != (int(status), example):
+                    wrong.append((one.name, answer.status_code, answer.get_json()))
+
+        assert wrong == []
+
+    def test_of_an_import(self, app, api):
+        headers = {"415": {"Content-Type": "text/csv"}, "413": {"Content-Type": MEDIA_TYPE}}
+        for status, sent in headers.items():
+            ((_, example),) = (
+                shown for shown in examples_of(app, status) if shown[0].name == "POST /v1/imports"
+            )
+            answer = api.post(
+                "/v1/imports",
+                token=platform_token(),
+                data=b"\n" * (LARGEST_IMPORT + 1),
+                headers=sent,
+            )
+
+            assert (answer.status_code, answer.get_json()) == (int(status), example)
+
+    def test_beyond_the_rate_limit(self, app, environment):
+        shown = examples_of(app, "429")
+        limited = create_app(
+            {**environment, "RATELIMIT_ENABLED": "1", "RATELIMIT_DEFAULT": "1/month"}
+        )
+        client, headers = Api(limited), {"Authorization": "Bearer sk_x"}
+
+        answers = [client.get("/v1/users", headers=headers) for _ in range(2)]
+        limited.extensions[EXTENSION].counts.exchange()
+
+        assert answers[1].status_code == 429
+        assert {str(example) for _, example in shown} == {str(answers[1].get_json())}
+
+
 class TestHeadersOfAnswers:
     def test_of_changes_are_sent(self, app, api):
         world = make_world(app)
@@ -320,3 +410,15 @@ class TestHeadersOfAnswers:
 def headers_of(operation, status):
     """The headers that the document has for an answer."""
     return set(operation.about["responses"][str(status)].get("headers", ()))
+
+
+def examples_of(app, status):
+    """The operations of /v1 that have a single example of an answer, and the example."""
+    document = app.test_client().get("/openapi.json").get_json()
+    return [
+        (one, media["example"])
+        for one in every_operation(document)
+        if one.path.startswith("/v1/") and one.permission
+        for media in one.about["responses"].get(status, {}).get("content", {}).values()
+        if "example" in media
+    ]

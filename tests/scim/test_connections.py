@@ -183,6 +183,15 @@ class TestRotate:
         assert both == [True, True]
         assert self.works(app, first["token"], second, third) == [False, True, True]
 
+    @pytest.mark.parametrize("headers", [{}, {"Content-Type": "application/json"}])
+    def test_needs_no_body(self, app, api, token, headers):
+        first = made(api, token)
+
+        answer = api.post(f"{PATH}/{first['id']}/rotate", token=token, headers=headers)
+
+        assert answer.status_code == 200
+        assert self.works(app, first["token"], answer.get_json()["data"]["token"]) == [True, True]
+
     def test_ends_the_old_one_after_the_overlap(self, app, api, token):
         first = made(api, token)
 

@@ -126,6 +126,8 @@ class TestConsume:
 
         assert given_back.json["data"]["used"] == 1
         assert (below.status_code, below.json["code"]) == (409, "usage_below_zero")
+        assert "give back at most `used` of `data`" in below.json["detail"]
+        assert below.json["data"]["used"] == 1
         assert used("projects") == [1]
 
     def test_gives_back_nothing_where_the_count_starts_anew(self, send):
@@ -385,6 +387,57 @@ class TestWhoMay:
         assert named.json["data"]["used"] == 1
         assert faults(unnamed) == [("missing", ["body", "tenant_id"], None)]
         assert api.post(CONSUME, token=token, json=unknown).status_code == 404
+
+    @pytest.mark.parametrize("path", [CONSUME, CHECK])
+    def test_the_tenant_has_three_names(self, api, tenant, path):
+        for name in (str(tenant.id), tenant.slug, tenant.idp_org_id):
+            answer = api.post(
+                path, token=platform_token(), json={"feature": "calls", "tenant_id": name}
+            )
+
+            assert answer.status_code == 200, name
+
+    @pytest.mark.parametrize("name", ["nobody", "x" * 255, "01936f2e7a3b7c1d9e4f2b6a8c0d1e2f"])
+    def test_a_name_of_no_tenant_is_404(self, api, preset, name):
+        answer = api.post(
+            CONSUME, token=platform_token(), json={"feature": "calls", "tenant_id": name}
+        )
+
+        assert (answer.status_code, answer.json) == (404, {"detail": "Not Found"})
+
+    @pytest.mark.parametrize("name", ["", "x" * 256, "a\0b", 5, None])
+    def test_what_can_be_no_name_is_422(self, api, preset, name):
+        answer = api.post(
+            CONSUME, token=platform_token(), json={"feature": "calls", "tenant_id": name}
+        )
+
+        assert answer.status_code == 422
+        assert answer.json["detail"][0]["loc"] == ["body", "tenant_id"]
+
+    @pytest.mark.parametrize("path", [CONSUME, CHECK])
+    def test_a_key_names_its_own_tenant_only(self, api, tenant, key, path):
+        other = create_tenant()
+
+        own = [tenant.slug, tenant.idp_org_id]
+        others = [other.slug, other.idp_org_id]
+        answers = [
+            api.post(path, token=key, json={"feature": "calls", "tenant_id": name})
+            for name in (*own, *others)
+        ]
+
+        assert [answer.status_code for answer in answers] == [200, 200, 404, 404]
+        assert all(answer.json == {"detail": "Not Found"} for answer in answers[2:])
+
+    def test_an_id_is_not_looked_up(self, api, tenant):
+        token = platform_token()
+        api.post(CONSUME, token=token, json={"feature": "calls", "tenant_id": str(tenant.id)})
+
+        def messages(name):
+            with sent_messages() as sent:
+                api.post(CONSUME, token=token, json={"feature": "calls", "tenant_id": name})
+            return len(sent)
+
+        assert messages(tenant.slug) == messages(str(tenant.id)) + 1
 
     def test_a_key_does_not_reach_another_tenant(self, api, key):
         body = {"feature": "calls", "tenant_id": str(create_tenant().id)}

@@ -569,6 +569,25 @@ class TestRequests:
         )
         assert again.get_json()["data"] == {"resent": 0, "missed": 0, "is_complete": True}
 
+    def test_recovers_events_from_before_the_endpoint_was_created(self, app, api, hook):
+        started = utcnow()
+        tenant = create_tenant()
+        change(api, tenant)
+        with sender(app):
+            wait_until(lambda: _fed() == _given())
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
+
+        found = [
+            api.post(
+                f"{PATH}/{endpoint['id']}/recover",
+                token=platform_token(),
+                json={"since": since.isoformat()},
+            ).get_json()["data"]["missed"]
+            for since in (utcnow(), started)
+        ]
+
+        assert found == [0, 1]
+
 
 def _fed() -> int:
     return database.query("SELECT max(position) AS position FROM webhook_feed")[0].position

@@ -123,10 +123,10 @@ def _read(
         try:
             if location != "json":
                 values.append(_load_parameters(schema, location, request, query, unknown))
-            elif body is _NO_BODY:
+            elif body is _NO_BODY and schema.needs_body:
                 raise Invalid(refused("missing", (), None))
             else:
-                values.append(schema.load(body))
+                values.append(schema.load({} if body is _NO_BODY else body))
         except Invalid as fault:
             refusals[location] = under(_PREFIXES[location], fault.errors)
     found: list[Entry] = []

@@ -9,8 +9,18 @@ from typing import Any
 
 from flask_smorest.utils import resolve_schema_instance
 
-from app.core.errors import AppError, DatabaseUnavailable, Entry, PreconditionFailed, error
+from app.core.errors import (
+    AppError,
+    DatabaseUnavailable,
+    Entry,
+    NotFound,
+    PreconditionFailed,
+    Unauthenticated,
+    error,
+)
 from app.core.http import idempotency
+from app.core.http.body_limits import MAX_BODY, TOO_LARGE
+from app.core.http.parser import UNREADABLE
 
 CODE = "For programs, where the status alone is ambiguous."
 SCHEMAS: dict[str, dict[str, Any]] = {
@@ -19,7 +29,6 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "title": "Error",
         "description": "Why a request was refused.",
         "required": ["detail"],
-        "examples": [{"detail": "Not Found"}],
         "properties": {
             "detail": {"type": "string", "description": "One sentence for people."},
             "code": {
@@ -62,6 +71,13 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 def _answer(description: str, schema: str) -> dict[str, Any]:
     reference = {"$ref": f"#/components/schemas/{schema}"}
     return {"description": description, "content": {"application/json": {"schema": reference}}}
+
+
+def refusal(description: str, detail: str) -> dict[str, Any]:
+    """An answer without a ``code``, with its body as the example."""
+    answer = _answer(description, "Error")
+    answer["content"]["application/json"]["example"] = {"detail": detail}
+    return answer
 
 
 def _coded_answer(description: str, errors: Sequence[type[AppError]]) -> dict[str, Any]:
@@ -172,6 +188,14 @@ DESCRIPTIONS = {
     429: "Too many requests; `Retry-After` is in seconds.",
     503: "A service that this request needs is not available; `Retry-After` is in seconds.",
 }
+DETAILS = {
+    400: UNREADABLE,
+    401: Unauthenticated.detail,
+    404: NotFound.detail,
+    413: TOO_LARGE.format(limit=MAX_BODY),
+    429: HTTPStatus(429).phrase,
+}
+"""What is answered where the status has no ``code``."""
 
 
 def complete(
@@ -202,7 +226,7 @@ def complete(
     if guarded and method.upper() in idempotency.METHODS:
         responses[422] = INVALID_OR_KEY_REUSED
     for status in _error_statuses(doc, rule, method) if guarded else ():
-        responses.setdefault(str(status), _answer(DESCRIPTIONS[status], "Error"))
+        responses.setdefault(str(status), refusal(DESCRIPTIONS[status], DETAILS[status]))
     common = _common_errors(has_tag, method, access) if guarded else ()
     errors = sorted({*common, *raised}, key=lambda error: (error.status, error.code or ""))
     for status, of_status in groupby(errors, key=lambda error: error.status):

@@ -31,6 +31,9 @@ class Schema(ma.Schema):
     has_pages: ClassVar[bool] = True
     """Whether a list of them has a ``next_cursor``."""
 
+    needs_body: ClassVar[bool] = True
+    """False: a request without a body is as one with ``{}``."""
+
     class Meta:
         unknown = ma.RAISE
 
