@@ -202,7 +202,11 @@ class ValuesSchema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
+    entity_type = Str(
+        required=True,
+        pattern=KEY_PATTERN,
+        metadata={"description": "What the values are of, such as `user`."},
+    )
     values = JsonObject(required=True)
 
 

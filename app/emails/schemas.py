@@ -102,7 +102,7 @@ class EmailMessageSchema(Schema):
     created_at = AwareDateTime(required=True)
     updated_at = AwareDateTime(required=True)
     source = Str(required=True)
-    message_id = Str(required=True)
+    message_id = Str(required=True, metadata={"description": "The provider's id of the message."})
     recipient = Str(attribute="address", required=True)
     state = Literal("unknown", *(state.value for state in STATES), required=True)
     state_at = AwareDateTime(required=True, nullable=True)
