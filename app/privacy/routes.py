@@ -21,12 +21,12 @@ blp = Blueprint(
 @blp.response(202, UserErasureSchema)
 @blp.raises(OwnerOnly, LastOwner)
 def request_erasure(user_id: str) -> UserErasure:
-    """Erase a user, which cannot be undone; the user is deactivated at once, a job does the rest.
+    """Erase a user, which cannot be undone; the user is deactivated at once.
 
-    The user, the memberships and all that the tenant stores about the person are deleted or
-    redacted. Users of the same person in other tenants stay as they are. What the platform stores
-    is erased too if a platform credential asks for it and the person is in no other tenant and is
-    no superadmin.
+    A job does the rest: the user, the memberships and all that the tenant stores about the person
+    are deleted or redacted. Users of the same person in other tenants stay as they are. What the
+    platform stores is erased too if a platform credential asks for it and the person is in no other
+    tenant and is no superadmin.
     """
     return erasure.request(user_id, actor=current_actor())
 

@@ -32,7 +32,7 @@ def find_tenant_ids(name: str) -> Sequence[UUID]:
 
 
 def visible_tenant_id(name: str) -> UUID | None:
-    """The id of the first of these tenants that the scope can see, or None."""
+    """The first of :func:`find_tenant_ids` that the scope can see, or None."""
     own = current_scope().tenant_id
     return next((found for found in find_tenant_ids(name) if own in (None, found)), None)
 
