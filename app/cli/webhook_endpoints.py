@@ -182,7 +182,8 @@ def list_deliveries(endpoint_id: str, status: str | None, paging: Paging, as_jso
     print_page(page, WebhookDeliverySchema(), DELIVERY_COLUMNS, as_json=as_json)
     tenant_id = service.get_endpoint(endpoint_id).tenant_id
     if tenant_id and not (tenant := find_tenant(str(tenant_id))).is_active:
-        click.echo(f"{tenant.slug} is suspended: its deliveries wait until it is active.", err=True)
+        told = f"The tenant {tenant.slug} is suspended: its deliveries wait until it is active."
+        click.echo(told, err=True)
 
 
 @webhook_endpoints.command("resend")

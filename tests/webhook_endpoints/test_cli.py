@@ -60,7 +60,7 @@ class TestCommands:
 
         assert listed() == ""
         database.execute("UPDATE tenants SET is_active = false")
-        assert listed() == "acme is suspended: its deliveries wait until it is active.\n"
+        assert listed() == "The tenant acme is suspended: its deliveries wait until it is active.\n"
 
     def test_new_key_is_one(self, app):
         (row,) = run(app, "new-key", "--json")
