@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.audit.outbox import CHANNEL
+from app.core.observability.heartbeats import Heartbeat, Process
 from app.core.redis_clients import request_client
 from app.events import positions
 from app.webhook_endpoints.wake import wake_sender
@@ -32,8 +33,10 @@ def run_sequencer(app: Flask, *, stop: Callable[[], bool]) -> None:
     config = app.extensions["config"]
     redis: Any = request_client(config.redis_url, config.redis_timeout)
     messages = redis.pubsub()
+    heartbeat = Heartbeat(Process.SEQUENCER, redis)
     limit = positions.BATCH
     while not stop():
+        heartbeat.beat()
         try:
             with app.app_context():
                 moved = positions.sequence(limit)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cache
 
 from prometheus_client import REGISTRY, CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -19,10 +18,10 @@ from app.core.db import tenancy
 from app.core.db.replica_watch import State
 from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, live_workers, queue_named
+from app.core.observability.heartbeats import last_seen
 from app.core.observability.metrics import (
     job_results,
     over_limits,
-    scheduler_run,
     webhook_attempts,
 )
 from app.operations import service
@@ -38,6 +37,12 @@ OVER_LIMITS = Gauge(
     ["kind"],
     multiprocess_mode="mostrecent",
 )
+LAST_SEEN = Gauge(
+    "process_last_seen",
+    "Time at which a process of this kind was last seen, in seconds since 1970; 0 for never.",
+    ["process"],
+    multiprocess_mode="mostrecent",
+)
 ATTEMPTS = Gauge(
     "webhook_attempts_total",
     "Attempts of deliveries, and endpoints that the sender has disabled.",
@@ -46,21 +51,11 @@ ATTEMPTS = Gauge(
 )
 
 
-@cache
-def _scheduler_run() -> Gauge:
-    """The gauge, created at its first use: in each process a gauge without labels writes a file."""
-    return Gauge(
-        "scheduler_last_run",
-        "Time at which a scheduler last queued periodic jobs, in seconds since 1970; 0 for never.",
-        multiprocess_mode="mostrecent",
-    )
-
-
 def page() -> bytes:
     """All metrics in Prometheus' text format.
 
     Without PostgreSQL the metrics that are read from it are absent. Without Redis the metrics of
-    jobs and the scheduler keep their last values; ``redis_up`` and ``workers_alive`` are 0.
+    jobs and processes keep their last values; ``redis_up`` and ``workers_alive`` are 0.
     """
     live = CollectorRegistry()
     live.register(_Live(_read_redis()))
@@ -68,7 +63,7 @@ def page() -> bytes:
 
 
 def _read_redis() -> int | None:
-    """Set the gauges of jobs and the scheduler; the number of workers, None without Redis."""
+    """Set the gauges of jobs and processes; the number of workers, None without Redis."""
     redis = connection()
     try:
         for name in Queue:
@@ -79,7 +74,8 @@ def _read_redis() -> int | None:
             OVER_LIMITS.labels(kind).set(count)
         for outcome, number in webhook_attempts(redis).items():
             ATTEMPTS.labels(outcome).set(number)
-        _scheduler_run().set(scheduler_run(redis))
+        for process, seconds in last_seen(redis).items():
+            LAST_SEEN.labels(process.value).set(seconds)
         return len(live_workers(redis))
     except RedisError:
         return None

@@ -34,7 +34,7 @@ class QueueState(NamedTuple):
 
 
 class WorkerState(NamedTuple):
-    """A worker; ``job`` is what it works on. One that was killed is there for up to 90 seconds."""
+    """A worker; ``job`` is what it works on. One that was killed is there for up to 45 seconds."""
 
     name: str
     queues: list[str]

@@ -32,7 +32,7 @@ class QueueSchema(Schema):
 
 
 class WorkerSchema(Schema):
-    """A worker. One that was killed is shown for up to 90 seconds."""
+    """A worker. One that was killed is shown for up to 45 seconds."""
 
     examples = {
         "name": "8f14e45fceea4d1b",

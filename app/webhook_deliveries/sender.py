@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.transactions import RowChanged
+from app.core.observability.heartbeats import Heartbeat, Process
 from app.core.redis_clients import request_client
 from app.webhook_deliveries import work
 from app.webhook_deliveries.attempt import Result, Work, attempt
@@ -35,12 +36,16 @@ FAULTS = (psycopg2.Error, PoolTimeout, RowChanged)
 
 def run_sender(app: Flask, *, stop: Callable[[], bool]) -> None:
     """Deliver events until ``stop()``; the deliveries that have begun are finished first."""
+    config = app.extensions["config"]
+    redis = request_client(config.redis_url, config.redis_timeout)
+    heartbeat = Heartbeat(Process.SENDER, redis)
     sender = Sender(app)
     listener = threading.Thread(target=_listen, args=(app, sender.wake, stop), daemon=True)
     listener.start()
     is_prepared = False
     with ThreadPoolExecutor(TOGETHER, thread_name_prefix="delivery") as threads:
         while not stop():
+            heartbeat.beat()
             try:
                 with app.app_context():
                     if not is_prepared:

@@ -16,7 +16,7 @@ from app.core.clock import utcnow
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, connection
 from app.core.jobs.worker import make_worker
-from app.core.observability.metrics import SCHEDULER_RUN, note_scheduler_run
+from app.core.observability.heartbeats import LAST_SEEN, Heartbeat, Process
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Instance
 from app.dev.engines.postgres import SUPERUSER, connect
 from app.events.models import OutboxEvent
@@ -103,14 +103,15 @@ class TestDoctor:
     def test_finds_no_fault_in_the_deployment_that_is_documented(
         self, app, environment, monkeypatch
     ):
-        """Without the owner's URL, a receiver or a development key; a worker and a scheduler run."""
+        """Without the owner's URL, a receiver or a development key; all processes run."""
         prescribed = {name: environment[name] for name in environment if name in SETTINGS}
         prescribed |= {"MIGRATION_DATABASE_URL": "", "JWT_SIGNING_KEY": ""}
         prescribed |= {"IDP_WEBHOOK_SECRETS": "", "EMAIL_WEBHOOK_SECRETS": ""}
         worker = make_worker(app, list(Queue))
         worker.register_birth()
         with app.app_context():
-            note_scheduler_run(connection())
+            for process in Process:
+                Heartbeat(process, connection()).beat()
 
         findings, code = examine(prescribed)
         worker.register_death()
@@ -124,17 +125,18 @@ class TestDoctor:
 
         assert findings["queue webhooks"]["found"] == "0 waiting, no worker"
 
-    @pytest.mark.parametrize(("seconds", "told"), [(None, "never ran"), (300, "no run for 3")])
-    def test_finds_that_no_scheduler_runs(self, app, environment, seconds, told):
+    @pytest.mark.parametrize("process", Process)
+    @pytest.mark.parametrize(("seconds", "told"), [(None, "never seen"), (300, "seen 3")])
+    def test_finds_that_a_process_does_not_run(self, app, environment, process, seconds, told):
         if seconds is not None:
             with app.app_context():
-                connection().set(SCHEDULER_RUN, time.time() - seconds)
+                connection().hset(LAST_SEEN, process, time.time() - seconds)
 
-        finding = examine(environment)[0]["scheduler"]
+        finding = examine(environment)[0][f"process {process}"]
 
         assert not finding["ok"]
         assert finding["found"].startswith(told)
-        assert "flask jobs scheduler" in finding["fix"]
+        assert f"flask jobs {process}" in finding["fix"]
 
     @pytest.mark.parametrize(("key", "ok"), [("its own", True), ("none", False), ("other", False)])
     def test_finds_stored_secrets_that_no_key_decrypts(self, app, environment, key, ok):

@@ -87,7 +87,7 @@ class TestDashboard:
         shown = [metrics_of(target["expr"]) for panel in PANELS for target in panel["targets"]]
 
         assert all(len(metrics) == 1 for metrics in shown)
-        assert set().union(*shown) == set(documented_metrics()) - {"scheduler_last_run"}
+        assert set().union(*shown) == set(documented_metrics()) - {"process_last_seen"}
 
     def test_has_panels_that_do_not_overlap(self):
         cells = [

@@ -11,15 +11,19 @@ import psycopg2
 import pytest
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
+from redis import Redis
 
 from app import create_app
 from app.core.clock import utcnow
 from app.core.jobs.queues import JOBS, Queue, connection
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
-from app.core.observability.metrics import count_job, job_results, note_scheduler_run
+from app.core.observability.heartbeats import LAST_SEEN, Heartbeat, Process
+from app.core.observability.metrics import count_job, job_results
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
+from app.events.sequencer import run_sequencer
 from app.extensions import db
+from app.webhook_deliveries.sender import run_sender
 from app.webhooks.models import WebhookEvent
 from tests.database import query
 from tests.factories import (
@@ -119,14 +123,23 @@ class TestMetrics:
         assert (before, while_alive, found["redis_up",]) == (0, 1, 1)
         assert samples(api.get("/metrics").text)["workers_alive",] == 0
 
-    def test_tells_when_a_scheduler_last_ran(self, app, api):
-        before = samples(api.get("/metrics").text)["scheduler_last_run",]
-        started = time.time()
+    @pytest.mark.parametrize(
+        ("process", "run"),
+        [
+            ("scheduler", run_scheduler),
+            ("sequencer", run_sequencer),
+            ("sender", run_sender),
+        ],
+    )
+    def test_tells_when_a_process_was_last_seen(self, app, environment, api, process, run):
+        metric = "process_last_seen", ("process", process)
+        before = samples(api.get("/metrics").text)[metric]
+        started, redis = time.time(), Redis.from_url(environment["REDIS_URL"])
 
-        run_scheduler(app, stop=iter([False, True]).__next__)
+        run(app, stop=lambda: redis.hexists(LAST_SEEN, process))
 
         assert before == 0
-        assert started <= samples(api.get("/metrics").text)["scheduler_last_run",] <= time.time()
+        assert started <= samples(api.get("/metrics").text)[metric] <= time.time()
 
     def test_tells_the_events_with_and_without_a_position(self, api):
         user, _, token = create_member(create_tenant())
@@ -173,11 +186,11 @@ class TestWithoutRedis:
         with app.app_context():
             db.engine.dispose()
 
-    def test_the_metrics_of_jobs_and_the_scheduler_keep_their_last_values(self, app, api, cut_off):
+    def test_the_metrics_of_jobs_and_processes_keep_their_last_values(self, app, api, cut_off):
         name = next(iter(JOBS))
         with app.app_context():
             count_job(connection(), name, succeeded=True)
-            note_scheduler_run(connection())
+            Heartbeat(Process.SCHEDULER, connection()).beat()
         before = samples(api.get("/metrics").text)
 
         started = time.monotonic()
@@ -187,7 +200,7 @@ class TestWithoutRedis:
         for metric in (
             ("jobs_total", ("job", name), ("result", "succeeded")),
             ("jobs_waiting", ("queue", "webhooks")),
-            ("scheduler_last_run",),
+            ("process_last_seen", ("process", "scheduler")),
         ):
             assert found[metric] == before[metric]
 

@@ -20,6 +20,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 from rq.serializers import JSONSerializer
 
+from app.core.clock import utcnow
 from app.core.db import transactions
 from app.core.observability import telemetry
 from app.core.observability.logs import current_request_id
@@ -28,6 +29,7 @@ from app.core.redis_clients import request_client
 log = logging.getLogger(__name__)
 
 PAUSE = 5  # seconds, fewer than the shortest period
+LATELY = timedelta(seconds=45)  # an idle worker shows every 15 seconds that it lives
 
 
 class Queue(StrEnum):
@@ -109,8 +111,10 @@ def queue_named(name: str, connection: Redis) -> rq.Queue:
 
 
 def live_workers(connection: Redis) -> list[rq.worker.BaseWorker]:
-    """The workers that Redis knows. One that was killed is among them for up to 90 seconds."""
-    return rq.Worker.all(connection=connection, serializer=JSONSerializer)
+    """The workers that were seen lately. One that was killed is among them for up to 45 seconds."""
+    known = rq.Worker.all(connection=connection, serializer=JSONSerializer)
+    since = utcnow() - LATELY
+    return [one for one in known if one.last_heartbeat and one.last_heartbeat > since]
 
 
 def connection() -> Redis:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from flask import Flask
 
-from app.core.jobs.queues import JOBS, connection
-from app.core.observability.metrics import note_scheduler_run
+from app.core.jobs.queues import JOBS
+from app.core.observability.heartbeats import Heartbeat, Process
+from app.core.redis_clients import request_client
 
 RETRY = 15  # seconds until a job is tried again that could not be queued
 
@@ -18,15 +19,16 @@ def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
 
     Several schedulers at once are harmless, since the jobs are.
     """
+    config = app.extensions["config"]
+    redis = request_client(config.redis_url, config.redis_timeout)
+    heartbeat = Heartbeat(Process.SCHEDULER, redis)
     due = {name: 0.0 for name, scheduled in JOBS.items() if scheduled.every}
     while not stop():
+        heartbeat.beat()
         now = time.monotonic()
         with app.app_context():
-            queued = [name for name, moment in due.items() if moment <= now]
-            for name in queued:
+            for name in [name for name, moment in due.items() if moment <= now]:
                 every = JOBS[name].every or 0
                 pause = every if JOBS[name].push_periodically() else min(every, RETRY)
                 due[name] = now + pause
-            if queued:
-                note_scheduler_run(connection())
         time.sleep(0.5)

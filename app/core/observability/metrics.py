@@ -1,4 +1,4 @@
-"""Metrics: requests by route and status, their duration, results of jobs, the scheduler's runs.
+"""Metrics: requests by route and status, their duration, results of jobs.
 
 Requests are counted by prometheus_client, correct under several gunicorn workers when
 ``PROMETHEUS_MULTIPROC_DIR`` is set (``gunicorn.conf.py`` sets it). Each job runs in a process of
@@ -8,7 +8,6 @@ its own, so their results are counted in a Redis hash instead.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from functools import cache
 from typing import cast
@@ -35,7 +34,6 @@ READS = Counter(
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 JOB_RESULTS = "metrics:job_results"  # field "<job> <result>"
 WEBHOOK_ATTEMPTS = "metrics:webhook_attempts"  # field "succeeded", "failed" or "disabled"
-SCHEDULER_RUN = "metrics:scheduler_last_run"
 OVER_LIMITS = "metrics:tenants_over_limits"  # field "usage" or "seats"
 
 
@@ -82,19 +80,6 @@ def webhook_attempts(redis: Redis) -> dict[str, int]:
     """``{"succeeded", "failed" or "disabled": count}``, as :func:`job_results`."""
     counted = cast("dict[bytes, bytes]", redis.hgetall(WEBHOOK_ATTEMPTS))
     return {name.decode(): int(count) for name, count in counted.items()}
-
-
-def note_scheduler_run(redis: Redis) -> None:
-    """Store that a scheduler has queued jobs now; without Redis it has queued none."""
-    try:
-        redis.set(SCHEDULER_RUN, time.time())
-    except RedisError as fault:
-        log.warning("scheduler_run_not_noted", extra={"reason": str(fault)})
-
-
-def scheduler_run(redis: Redis) -> float:
-    """When a scheduler last queued jobs, in seconds since 1970; 0 for never."""
-    return float(cast("bytes | None", redis.get(SCHEDULER_RUN)) or 0)
 
 
 def note_over_limits(redis: Redis, counts: Mapping[str, int]) -> None:

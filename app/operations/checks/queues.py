@@ -1,41 +1,42 @@
-"""The checks of Redis and the job queues in it."""
+"""The checks of Redis, of the processes that leave signs of life there, and of the job queues."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import starmap
 
 from redis.exceptions import RedisError
 
 from app.core.errors import first_line
 from app.core.jobs.queues import connection
-from app.core.observability.metrics import scheduler_run
+from app.core.observability.heartbeats import Process, last_seen
 from app.operations.checks.finding import Finding
 from app.operations.queues import QueueState, read_queues
 
-LATEST_RUN = 120  # seconds; a running scheduler queues jobs each minute
+LONGEST_SILENCE = 60  # seconds; a process shows every 10 seconds that it works
 LONGEST_WAIT = 60  # seconds; a job that waits longer in its queue is a fault
 
 
 def check_redis() -> Iterator[Finding]:
-    """The findings on Redis and on each queue."""
+    """The findings on Redis, on each kind of process and on each queue."""
     redis = connection()
     try:
         redis.ping()
         yield Finding("redis", True, "answers")
-        yield _scheduler(scheduler_run(redis))
+        yield from starmap(_process, last_seen(redis).items())
         yield from map(_queue, read_queues(redis).queues)
     except RedisError as fault:
         fix = "Check that Redis runs and that REDIS_URL is right."
         yield Finding("redis", False, first_line(fault), fix)
 
 
-def _scheduler(last: float) -> Finding:
+def _process(process: Process, last: float) -> Finding:
     seconds = time.time() - last
-    if seconds > LATEST_RUN:
-        found = f"no run for {seconds:.0f} s" if last else "never ran"
-        return Finding("scheduler", False, found, "Run flask jobs scheduler.")
-    return Finding("scheduler", True, "runs")
+    found = f"seen {max(seconds, 0):.0f} s ago" if last else "never seen"
+    is_seen = seconds < LONGEST_SILENCE
+    fix = "" if is_seen else f"Run flask jobs {process}."
+    return Finding(f"process {process}", is_seen, found, fix)
 
 
 def _queue(queue: QueueState) -> Finding:
