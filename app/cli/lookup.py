@@ -8,12 +8,11 @@ from uuid import UUID
 import click
 from sqlalchemy import Uuid, bindparam, or_, select
 
-from app.core.db.queries import find_row, id_or_none
+from app.core.db.queries import find_row, id_or_none, parse_id
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
 from app.flags import presets
 from app.flags.models import PlanPreset
-from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
@@ -72,14 +71,19 @@ def find_user(named: str, tenant: str | None = None) -> User:
 
 
 def find_membership(named: str, tenant: str | None = None) -> Membership:
-    """The membership with this id, or of the user with this e-mail address, as find_user finds it.
+    """The membership with this id, or of the user with this e-mail address.
 
-    Raises NotFound, and ClickException for an address without a user.
+    Only of ``tenant`` (slug or id) if it is given. Raises NotFound, and ClickException for an
+    address of no user or of several.
     """
-    if "@" not in named:
-        return memberships.get_membership(named)
-    user = find_user(named, tenant)
-    membership: Membership | None = find_row(Membership, tenant_id=user.tenant_id, user_id=user.id)
+    if "@" in named:
+        user = find_user(named, tenant)
+        equal = {"tenant_id": user.tenant_id, "user_id": user.id}
+    else:
+        equal = {"id": parse_id(named)}
+        if tenant is not None:
+            equal["tenant_id"] = find_tenant(tenant).id
+    membership: Membership | None = find_row(Membership, **equal)
     if membership is None:
         raise NotFound
     return membership

@@ -73,12 +73,14 @@ class TestMemberships:
         changed = answer(app, "set-role", email, "admin", "--tenant", "acme")
         ambiguous = run(app, "set-role", email, "admin")
         unknown = run(app, "show", "bob@example.com")
+        foreign = run(app, "set-role", ids["initech"], "admin", "--tenant", "acme")
         create_user(tenant, email="eve@example.com")
         without = run(app, "show", "eve@example.com")
 
         assert (changed["id"], changed["role"]) == (ids["acme"], "admin")
         assert answer(app, "show", ids["initech"])["role"] == "viewer"
         assert "add --tenant SLUG" in ambiguous.stderr
+        assert foreign.stderr == f"Error: There is no membership {ids['initech']}.\n"
         assert unknown.stderr == "Error: There is no user bob@example.com.\n"
         assert without.stderr == "Error: There is no membership eve@example.com.\n"
 
