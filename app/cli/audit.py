@@ -13,10 +13,11 @@ import click
 
 from app.audit import history, service
 from app.audit.outbox import TARGET_TYPE_OF, TARGET_TYPES
-from app.audit.schemas import AuditEventSchema, AuditQuerySchema, HistoryEntrySchema
+from app.audit.schemas import AuditEventSchema, HistoryEntrySchema
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows, printable
 from app.cli.lookup import find_tenant
-from app.cli.records import load, paging_options, tell_of_more
+from app.cli.records import paging_options, tell_of_more
+from app.cli.times import time_option
 from app.core.clock import rfc3339, utcnow
 from app.core.db.pages import MAX_LIMIT, ListOrder, Page, Paging
 from app.core.json_text import dumps_text
@@ -50,24 +51,22 @@ action_option = click.option(
 @click.option("--target-id", help="Only of this row.")
 @click.option("--actor", help="Only by this actor: a user's id, platform:…, key:… or system:….")
 @action_option
-@click.option("--after", "created_after", help="Only at this time or later (RFC 3339).")
-@click.option("--before", "created_before", help="Only before this time (RFC 3339).")
+@time_option("--after", "created_after", help="Only at this time or later.")
+@time_option("--before", "created_before", help="Only before this time.")
 @paging_options(ListOrder.NEWEST_FIRST)
 @json_option
 @operator
 def list_events(
     tenant: str | None,
-    created_after: str | None,
-    created_before: str | None,
+    created_after: datetime | None,
+    created_before: datetime | None,
     paging: Paging,
     as_json: bool,
     **equal: str | None,
 ) -> None:
     """List changes."""
-    given = {"created_after": created_after, "created_before": created_before}
-    times = load(AuditQuerySchema, given)["paging"]
     page = service.list_events(
-        replace(paging, created_after=times.created_after, created_before=times.created_before),
+        replace(paging, created_after=created_after, created_before=created_before),
         tenant_id=find_tenant(tenant).id if tenant else None,
         filters=_given(equal),
     )

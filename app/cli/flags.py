@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
+from typing import Any
 
 import click
 
 from app.cli.base import AppGroup, ask, json_option, operator, print_rows, yes_option
 from app.cli.lookup import find_tenant
 from app.cli.records import checked, from_json, paging_options, print_list, print_one, print_page
+from app.cli.times import time_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.core.validation.fields import Str
 from app.flags import evaluation, overrides, presets
 from app.flags.evaluation import EffectiveFlag, FlagSet
 from app.flags.explanation import explanation_of
+from app.flags.flag_types import MAX_LIMIT, FlagType, fits
 from app.flags.schemas import (
     EffectiveFlagSchema,
     FlagExplanationSchema,
@@ -27,6 +31,13 @@ flags = AppGroup("flags", help="List and explain a tenant's flags. Change its ov
 OVERRIDE, EFFECTIVE = OverrideSchema(), EffectiveFlagSchema()
 EFFECTIVE_COLUMNS = ("key", "type", "value", "source", "preset_value", "override_value")
 OVERRIDE_COLUMNS = ("id", "tenant_id", "plan_preset_id", "flag_key", "flag_value")
+VALUES: dict[str, str] = {
+    FlagType.BOOLEAN: "true or false",
+    FlagType.STRING: "a text in quotes, such as '\"dark\"'",
+    FlagType.NUMBER: "a number",
+    FlagType.LIMIT: f"an integer from 0 to {MAX_LIMIT}, or -1 for unlimited",
+}
+"""What a flag of the type takes; ``json`` takes all."""
 
 
 class ExplanationSchema(FlagExplanationSchema):
@@ -75,11 +86,11 @@ def list_overrides(tenant: str | None, paging: Paging, as_json: bool) -> None:
     print_page(page, OVERRIDE, OVERRIDE_COLUMNS, as_json=as_json)
 
 
-@flags.command("override")
+@flags.command("override", context_settings={"ignore_unknown_options": True})  # JSON may be -1
 @click.argument("tenant")
 @click.argument("flag_key", metavar="KEY")
 @click.argument("flag_value", metavar="JSON")
-@click.option("--expires-at", help="From then on the preset's value applies again (RFC 3339).")
+@time_option("--expires-at", help="From then on the preset's value applies again.")
 @click.option(
     "--carry-over/--no-carry-over",
     default=None,
@@ -91,24 +102,28 @@ def set_override(
     tenant: str,
     flag_key: str,
     flag_value: str,
-    expires_at: str | None,
+    expires_at: datetime | None,
     carry_over: bool | None,
     as_json: bool,
 ) -> None:
     """Give a tenant its own value of a flag of its plan. A string needs quotes: '"dark"'."""
     row = find_tenant(tenant)
-    given = {"flag_value": from_json(flag_value)}
+    flag, value = _flag(evaluation.evaluate(row.id, flag_key), flag_key), from_json(flag_value)
+    if not fits(flag.type, value):
+        raise click.UsageError(f"JSON: {flag_key} is a {flag.type}: {VALUES[flag.type]}.")
+    given: dict[str, Any] = {"flag_value": value}
     if expires_at:
         given["expires_at"] = expires_at
     if carry_over is not None:
         given["carry_over"] = carry_over
-    known = _flag(evaluation.evaluate(row.id, flag_key), flag_key).override_id
-    if known is None:
+    if flag.override_id is None:
         values = checked(OverrideCreateSchema, {"flag_key": flag_key, **given})
         override = overrides.create_override(row.id, **values, actor=SYSTEM_CLI)
     else:
         values = {"expires_at": None, **checked(OverrideUpdateSchema, given)}
-        override = overrides.update_override(known, values, is_superadmin=True, actor=SYSTEM_CLI)
+        override = overrides.update_override(
+            flag.override_id, values, is_superadmin=True, actor=SYSTEM_CLI
+        )
     print_one(override, OVERRIDE, as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""Find the tenant, user, plan preset or subscription that an operator names."""
+"""Find the tenant, user, membership, plan preset or subscription that an operator names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from uuid import UUID
 import click
 from sqlalchemy import Uuid, bindparam, or_, select
 
-from app.core.db.queries import id_or_none
+from app.core.db.queries import find_row, id_or_none, parse_id
 from app.core.db.statements import Statement
+from app.core.errors import NotFound
 from app.flags import presets
 from app.flags.models import PlanPreset
+from app.memberships.models import Membership
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.lookup import find_users
@@ -66,6 +68,25 @@ def find_user(named: str, tenant: str | None = None) -> User:
             f"Several users are called {named}{where}: name one by id, or add --tenant SLUG."
         )
     return found[0]
+
+
+def find_membership(named: str, tenant: str | None = None) -> Membership:
+    """The membership with this id, or of the user with this e-mail address.
+
+    Only of ``tenant`` (slug or id) if it is given. Raises NotFound, and ClickException for an
+    address of no user or of several.
+    """
+    if "@" in named:
+        user = find_user(named, tenant)
+        equal = {"tenant_id": user.tenant_id, "user_id": user.id}
+    else:
+        equal = {"id": parse_id(named)}
+        if tenant is not None:
+            equal["tenant_id"] = find_tenant(tenant).id
+    membership: Membership | None = find_row(Membership, **equal)
+    if membership is None:
+        raise NotFound
+    return membership
 
 
 def find_preset(name: str) -> PlanPreset:

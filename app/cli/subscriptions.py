@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 import click
@@ -10,12 +11,11 @@ import click
 from app.cli.base import AppGroup, json_option, one_line_errors, operator, print_json, progress_bar
 from app.cli.lookup import find_subscription, find_tenant, list_tenant_ids
 from app.cli.records import assignments, load, paging_options, print_one, print_page, set_option
+from app.cli.times import time_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.pages import Paging
 from app.core.db.transactions import transaction
-from app.core.validation.fields import AwareDateTime
-from app.core.validation.schemas import Schema
 from app.subscriptions import plans, service
 from app.subscriptions.models import Subscription
 from app.subscriptions.schemas import (
@@ -30,12 +30,6 @@ COLUMNS = ("id", "bp_subscription_id", "bp_status", "plan_name", "start_date", "
 
 subscriptions = AppGroup("subscriptions", help="List, create, change and cancel subscriptions.")
 SHAPE = SubscriptionSchema()
-
-
-class SourceSchema(Schema):
-    """The header of the API, as an option."""
-
-    source_timestamp = AwareDateTime()
 
 
 @subscriptions.command("list")
@@ -88,20 +82,21 @@ def create(tenant: str, fields: tuple[str, ...], as_json: bool) -> None:
 @subscriptions.command("update")
 @click.argument("subscription")
 @set_option
-@click.option("--source-timestamp", help="The provider's time of the values.")
+@time_option("--source-timestamp", help="The provider's time of the values.")
 @json_option
 @operator
 def update(
-    subscription: str, fields: tuple[str, ...], source_timestamp: str | None, as_json: bool
+    subscription: str, fields: tuple[str, ...], source_timestamp: datetime | None, as_json: bool
 ) -> None:
     """Change fields, such as --set bp_status=active.
 
     The subscription is named by id or by the provider's id. The tenant's plan follows.
     """
     values = load(SubscriptionUpdateSchema, assignments(fields))
-    source = load(SourceSchema, {"source_timestamp": source_timestamp})
     row_id = find_subscription(subscription).id
-    updated = service.update_subscription(row_id, values, **source, actor=SYSTEM_CLI)
+    updated = service.update_subscription(
+        row_id, values, source_timestamp=source_timestamp, actor=SYSTEM_CLI
+    )
     if not updated.is_applied:
         click.echo("Ignored: a newer update has been applied.", err=True)
     _warn_of_unknown_plan(updated.subscription, updated.has_plan)
@@ -118,14 +113,14 @@ def _warn_of_unknown_plan(row: Subscription, has_plan: bool) -> None:
 @click.argument("subscription")
 @click.option("--at-period-end", is_flag=True, help="End with the paid period instead of now.")
 @click.option("--reason", help="Why the customer cancels.")
-@click.option("--canceled-at", help="By default now.")
+@time_option("--canceled-at", help="When it was canceled; by default now.")
 @json_option
 @operator
 def cancel(
     subscription: str,
     at_period_end: bool,
     reason: str | None,
-    canceled_at: str | None,
+    canceled_at: datetime | None,
     as_json: bool,
 ) -> None:
     """Record a cancellation; the provider is not called.

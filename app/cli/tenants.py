@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import click
@@ -21,6 +22,7 @@ from app.cli.records import (
     print_page,
     set_option,
 )
+from app.cli.times import time_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.core.db.queries import find_row
@@ -244,19 +246,19 @@ def show_plan(tenant: str, as_json: bool) -> None:
 @plan.command("set")
 @click.argument("tenant")
 @click.argument("plan_name", metavar="PLAN")
-@click.option("--until", help="When the plan ends (RFC 3339); by default when it is cleared.")
+@time_option("--until", help="When the plan ends; by default when it is cleared.")
 @click.option("--reason", help="Such as pilot, comped or internal; by default as it was.")
 @json_option
 @operator
 def set_plan(
-    tenant: str, plan_name: str, until: str | None, reason: str | None, as_json: bool
+    tenant: str, plan_name: str, until: datetime | None, reason: str | None, as_json: bool
 ) -> None:
     """Assign PLAN to a tenant, before every subscription.
 
     Run it again to change or extend the assignment.
     """
     row = find_tenant(tenant)
-    given = {"plan_name": plan_name, "until": until}
+    given: dict[str, Any] = {"plan_name": plan_name, "until": until}
     if reason is not None:
         given["reason"] = reason
     values = checked(PlanAssignmentSchema, given)

@@ -47,8 +47,7 @@ def show(tenant: str, feature: str | None, limit: int, as_json: bool) -> None:
 def set_used(tenant: str, feature: str, used: str, reason: str, as_json: bool) -> None:
     """Set what a tenant has used of a limit in the current period."""
     values = load(CorrectionSchema, {"used": used, "reason": reason})
-    row = service.correct(find_tenant(tenant).id, feature, **values, actor=SYSTEM_CLI)
-    print_one(row, SHAPE, as_json=as_json)
+    _correct(tenant, feature, **values, as_json=as_json)
 
 
 @usage.command("reset")
@@ -59,5 +58,13 @@ def set_used(tenant: str, feature: str, used: str, reason: str, as_json: bool) -
 @operator
 def reset(tenant: str, feature: str, reason: str, as_json: bool) -> None:
     """Set what a tenant has used of a limit in the current period to 0."""
-    row = service.correct(find_tenant(tenant).id, feature, 0, reason=reason, actor=SYSTEM_CLI)
+    _correct(tenant, feature, 0, reason=reason, as_json=as_json)
+
+
+def _correct(tenant: str, feature: str, used: int, *, reason: str, as_json: bool) -> None:
+    """Set what is used and print the result; what was used before goes to standard error."""
+    tenant_id = find_tenant(tenant).id
+    before = service.list_usage(tenant_id, feature=feature, limit=1).items
+    row = service.correct(tenant_id, feature, used, reason=reason, actor=SYSTEM_CLI)
+    click.echo(f"Used before: {before[0].used}.", err=True)
     print_one(row, SHAPE, as_json=as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -12,6 +12,7 @@ from flask import current_app
 from app.cli.base import AppGroup, ask, json_option, operator, print_rows, yes_option
 from app.cli.lookup import find_tenant
 from app.cli.records import assignments, load, paging_options, print_one, print_page
+from app.cli.times import time_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
 from app.core.encryption import Undecryptable
@@ -179,6 +180,10 @@ def list_deliveries(endpoint_id: str, status: str | None, paging: Paging, as_jso
     chosen = DeliveryStatus(status) if status else None
     page = deliveries.list_deliveries(endpoint_id, paging, status=chosen)
     print_page(page, WebhookDeliverySchema(), DELIVERY_COLUMNS, as_json=as_json)
+    tenant_id = service.get_endpoint(endpoint_id).tenant_id
+    if tenant_id and not (tenant := find_tenant(str(tenant_id))).is_active:
+        told = f"The tenant {tenant.slug} is suspended: its deliveries wait until it is active."
+        click.echo(told, err=True)
 
 
 @webhook_endpoints.command("resend")
@@ -193,15 +198,7 @@ def resend(delivery_id: str, as_json: bool) -> None:
 
 @webhook_endpoints.command("recover")
 @click.argument("endpoint_id")
-@click.option(
-    "--since",
-    required=True,
-    metavar="TIME",
-    type=click.DateTime(
-        ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S.%fZ"]
-    ),
-    help="From this time on (UTC), such as 2030-01-31 or 2030-01-31T12:00:00Z.",
-)
+@time_option("--since", required=True, help="From this time on.")
 @json_option
 @operator
 def recover(endpoint_id: str, since: datetime, as_json: bool) -> None:
@@ -209,7 +206,7 @@ def recover(endpoint_id: str, since: datetime, as_json: bool) -> None:
 
     Repeat it while is_complete is false.
     """
-    found = deliveries.recover(endpoint_id, since.replace(tzinfo=UTC), actor=SYSTEM_CLI)
+    found = deliveries.recover(endpoint_id, since, actor=SYSTEM_CLI)
     print_rows([found._asdict()], list(found._fields), as_json=as_json)
 
 

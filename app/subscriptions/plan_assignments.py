@@ -103,7 +103,7 @@ def assign(
     if LOCK_PRESET.scalar(name=plan_name) is None:
         fault = value_error(
             ["body", "plan_name"],
-            "there is no such plan preset; GET /v1/billing/plans lists them",
+            "there is no such plan preset; list the plans to see their names",
             plan_name,
         )
         raise Invalid(fault)

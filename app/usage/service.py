@@ -33,7 +33,10 @@ EARLIEST, LATEST = EPOCH, datetime(9999, 1, 1, tzinfo=UTC)
 
 SUSPENDED = "suspended"
 FAULTS = {
-    "unknown": ("feature", "the tenant's plan has no such limit; GET /v1/usage lists its limits"),
+    "unknown": (
+        "feature",
+        "the tenant's plan has no such limit; list the tenant's usage to see its limits",
+    ),
     "seats": ("feature", "seats are counted from the memberships"),
     "negative": ("amount", "only a limit of the period none takes a negative amount"),
     "too_large": ("amount", "the count would be too large"),

@@ -46,9 +46,6 @@ class TestList:
         assert actors("--after", moments[1], "--before", moments[2]) == ["system:2"]
         assert "system:3" in run("list").stdout
 
-    def test_refuses_what_is_no_time(self, run):
-        assert "Error: --after: " in run("list", "--after", "yesterday", ok=False).stderr
-
     @pytest.mark.parametrize(
         ("option", "known"), [("--target-type", "'user'"), ("--action", "'user.updated'")]
     )

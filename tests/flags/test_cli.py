@@ -140,20 +140,28 @@ class TestOverrideCommands:
         create_preset(limits={}, beta=False)
         tenant = create_tenant()
 
-        run("override", tenant.slug, "limits", '{"a": 1}', "--expires-at", "2999-01-01T00:00:00Z")
+        first = run(
+            "override", tenant.slug, "limits", '{"a": 1}', "--expires-at", "2999-01-01", "--json"
+        )
         run("override", tenant.slug, "limits", "null")
         listed = run("overrides", "--tenant", tenant.slug, "--json")
         effective = {flag["key"]: flag for flag in run("list", tenant.slug, "--json")}
         run("delete-override", listed[0]["id"], "--yes")
 
+        assert first["flag_value"] == {"a": 1}
         assert [one["flag_value"] for one in listed] == [None]
         assert effective["limits"]["source"] == "override"
         assert effective["limits"]["expires_at"] is None
         assert run("overrides", "--json") == []
 
     def test_refuse_a_value_of_another_type(self, run):
-        create_preset(beta=False)
+        create_limits("free", limit_flag("projects", 10), preset_flag("beta", False))
+        tenant = create_tenant()
 
-        result = run("override", create_tenant().slug, "beta", '"yes"', ok=False)
+        boolean = run("override", tenant.slug, "beta", '"yes"', ok=False)
+        limit = run("override", tenant.slug, "projects", -2, ok=False)
+        unlimited = run("override", tenant.slug, "projects", -1, "--json")
 
-        assert "valid boolean" in result.stderr
+        assert "Error: JSON: beta is a boolean: true or false." in boolean.stderr
+        assert "Error: JSON: projects is a limit: an integer from 0 to" in limit.stderr
+        assert unlimited["flag_value"] == -1

@@ -33,8 +33,10 @@ class TestMemberships:
 
         assert (created["role"], promoted["role"]) == ("viewer", "owner")
         assert (ended["is_active"], back["is_active"]) == (False, True)
-        assert inactive == [ended]
-        assert answer(app, "list", "--tenant", "acme", "--user", user.email) == [shown]
+        assert inactive == [{**ended, "email": user.email}]
+        assert answer(app, "list", "--tenant", "acme", "--user", user.email) == [
+            {**shown, "email": user.email}
+        ]
         assert [row["id"] for row in answer(app, "list", "--user", str(member.id))] == [
             str(membership.id)
         ]
@@ -51,11 +53,36 @@ class TestMemberships:
             assert "at least one active owner" in result.stderr
 
     def test_prints_a_table_for_people(self, app):
-        _, membership, _ = create_member(create_tenant(), role="billing")
+        member, membership, _ = create_member(create_tenant(), role="billing")
 
         result = run(app, "list", "--role", "billing")
 
         assert str(membership.id) in result.stdout
+        assert member.email in result.stdout
+
+    def test_names_a_membership_by_its_members_address(self, app):
+        email = "ada@example.com"
+        ids = {}
+        for slug in ("acme", "initech"):
+            tenant = create_tenant(slug=slug)
+            user = create_user(tenant, email=email)
+            ids[slug] = answer(
+                app, "create", "--tenant", slug, "--user", str(user.id), "--role", "viewer"
+            )["id"]
+
+        changed = answer(app, "set-role", email, "admin", "--tenant", "acme")
+        ambiguous = run(app, "set-role", email, "admin")
+        unknown = run(app, "show", "bob@example.com")
+        foreign = run(app, "set-role", ids["initech"], "admin", "--tenant", "acme")
+        create_user(tenant, email="eve@example.com")
+        without = run(app, "show", "eve@example.com")
+
+        assert (changed["id"], changed["role"]) == (ids["acme"], "admin")
+        assert answer(app, "show", ids["initech"])["role"] == "viewer"
+        assert "add --tenant SLUG" in ambiguous.stderr
+        assert foreign.stderr == f"Error: There is no membership {ids['initech']}.\n"
+        assert unknown.stderr == "Error: There is no user bob@example.com.\n"
+        assert without.stderr == "Error: There is no membership eve@example.com.\n"
 
     def test_knows_the_roles(self, app):
         result = run(app, "set-role", "x", "root")

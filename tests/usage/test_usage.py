@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import urlsafe_b64encode
 
 import pytest
@@ -197,10 +198,13 @@ class TestCommands:
     def test_show_set_and_reset(self, app, tenant):
         slug = tenant.slug
 
-        assert self.run(app, "set", slug, "calls", "4", "--reason", "x").exit_code == 0
+        first = self.run(app, "set", slug, "calls", "4", "--reason", "x")
+        assert (first.exit_code, first.stderr) == (0, "Used before: 0.\n")
         shown = self.run(app, "show", slug, "--feature", "calls", "--json")
         assert '"used": 4' in shown.stdout
-        assert self.run(app, "reset", slug, "calls").exit_code == 0
+        reset = self.run(app, "reset", slug, "calls", "--json")
+        assert (reset.exit_code, reset.stderr) == (0, "Used before: 4.\n")
+        assert json.loads(reset.stdout)["used"] == 0
 
         assert database.row(UsageCounter).used == 0
         assert len(database.rows(AuditEvent, action="usage.corrected")) == 2

@@ -50,6 +50,18 @@ class TestCommands:
         assert run(app, "test", name, "--json")["type"] == "tenant.updated"
         assert len(database.rows(WebhookDelivery)) == 2
 
+    def test_deliveries_say_that_they_wait_for_a_suspended_tenant(self, app):
+        tenant = create_tenant(slug="acme")
+        name = str(create_webhook_endpoint(tenant.id).id)
+
+        def listed():
+            words = ["webhook-endpoints", "deliveries", name]
+            return app.test_cli_runner().invoke(args=words).stderr
+
+        assert listed() == ""
+        database.execute("UPDATE tenants SET is_active = false")
+        assert listed() == "The tenant acme is suspended: its deliveries wait until it is active.\n"
+
     def test_new_key_is_one(self, app):
         (row,) = run(app, "new-key", "--json")
 
