@@ -208,7 +208,9 @@ class Config:
     metrics_token: str = _setting(
         parse_text, "", "bearer token that `/metrics` asks for; open to everybody if unset"
     )
-    log_level: str = _setting(parse_log_level, "INFO", "DEBUG, INFO, WARNING or ERROR")
+    log_level: str = _setting(
+        parse_log_level, "INFO", "DEBUG, INFO, WARNING or ERROR; by default WARNING in `flask dev`"
+    )
     otel_exporter_otlp_endpoint: str = _setting(
         parse_http_url, "", "OpenTelemetry collector (OTLP over HTTP) for traces; off if unset"
     )

@@ -15,11 +15,12 @@ from app.audit import history, service
 from app.audit.outbox import TARGET_TYPE_OF, TARGET_TYPES
 from app.audit.schemas import AuditEventSchema, HistoryEntrySchema
 from app.cli.base import AppGroup, json_option, operator, print_json, print_rows, printable
-from app.cli.lookup import find_tenant
+from app.cli.lookup import find_tenant, find_user
 from app.cli.records import paging_options, tell_of_more
 from app.cli.times import time_option
 from app.core.clock import rfc3339, utcnow
 from app.core.db.pages import MAX_LIMIT, ListOrder, Page, Paging
+from app.core.db.queries import id_or_none
 from app.core.json_text import dumps_text
 from app.core.validation.schemas import Schema
 
@@ -80,7 +81,13 @@ def list_events(
 @json_option
 @operator
 def show_history(target_type: str, row_id: str, paging: Paging, as_json: bool) -> None:
-    """List the changes of one row, also after its deletion."""
+    """List the changes of one row, also after its deletion.
+
+    A tenant can also be named by its slug, a user by the e-mail address.
+    """
+    find = {"tenant": find_tenant, "user": find_user}.get(target_type)
+    if find is not None and id_or_none(row_id) is None:
+        row_id = str(find(row_id).id)
     page = history.list_history(target_type, row_id, paging)
     if not page.items:
         raise click.ClickException(f"No change of {target_type} {row_id} is recorded.")

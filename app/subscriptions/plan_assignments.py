@@ -101,12 +101,8 @@ def assign(
     check_future(until, ("body", "until"))
     tenant, _ = queries.lock_with(Tenant, queries.visible_id(tenant_id))
     if LOCK_PRESET.scalar(name=plan_name) is None:
-        fault = value_error(
-            ["body", "plan_name"],
-            "there is no such plan preset; list the plans to see their names",
-            plan_name,
-        )
-        raise Invalid(fault)
+        missing = "there is no plan preset of this name"
+        raise Invalid(value_error(["body", "plan_name"], missing, plan_name))
     queries.check_precondition(tenant)
     known = queries.find_row(PlanAssignment, tenant_id=tenant.id)
     if reason is None:

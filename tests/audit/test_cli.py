@@ -71,6 +71,7 @@ class TestHistory:
         table = run("history", "user", user.id).stdout
         assert "Ada" in table
         assert "a: 1 → 2" in table
+        assert run("history", "user", user.email, "--json") == [found]
 
     def test_fails_for_an_unknown_row(self, run):
         unknown = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"

@@ -347,4 +347,4 @@ class TestCommands:
         naive = self.run(app, "set", tenant.slug, "scale", "--until", "soon", "--reason", "Pilot")
 
         assert (unknown.exit_code, naive.exit_code) == (1, 2)
-        assert "there is no such plan preset" in unknown.stderr
+        assert "there is no plan preset of this name: typo" in unknown.stderr

@@ -11,6 +11,8 @@ from app.dev.reference.markdown import page
 INTRODUCTION = """\
 `flask COMMAND --help` prints the same text. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0, 1 for a refusal or a fault, 2 for wrong arguments. The audit trail records a command as `cli:` and the name of the operating system's user.
 
+The tenant is an argument of `flask tenants`, `flask usage` and `flask flags`. All other groups take it as `--tenant`, and so do lists, where it selects (`flask flags overrides --tenant acme`).
+
 A table is as wide as its values, with a line for each row, so that `grep` works. On a terminal that is too narrow for it, each row is a block of lines `name: value`. `--json` prints JSON for scripts.
 
 A command that does harm first asks, with the name of what it found. `--yes` answers.
