@@ -37,6 +37,8 @@ ROWS = {
 }
 """What an argument names whose name is not that of a row and ``_id``."""
 
+MAX_CELL = 500  # characters of a value in a table of rows
+
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
@@ -151,7 +153,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
         return
     table = Table(*columns)
     for row in chosen:
-        table.add_row(*map(_cell, row.values()))
+        table.add_row(*map(_short_cell, row.values()))
     _print_fitting(table, chosen)
 
 
@@ -198,6 +200,13 @@ def _cell(value: Any) -> Text:
         case _:
             text = plain(value) if isinstance(value, datetime) else str(value)
     return Text(printable(text))
+
+
+def _short_cell(value: Any) -> Text:
+    """As :func:`_cell`, cut after :data:`MAX_CELL` characters, as one row makes all others as wide."""
+    cell = _cell(value)
+    cell.truncate(MAX_CELL, overflow="ellipsis")
+    return cell
 
 
 def printable(text: str) -> str:

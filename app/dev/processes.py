@@ -84,7 +84,7 @@ def serve(
         ended = [one.title for one in servers if one.process() is None] or ["A process"]
         raise DevError(
             f"{ended[0]} did not start or has ended, so everything was stopped; see {log or 'above'},"
-            f" and the logs in {instance.folder / 'logs'}."
+            f" and the logs in {instance.folder / 'logs'}. The data are kept: run flask dev again."
         )
 
 

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from app.cli.base import print_fields, print_rows
+from app.cli.base import MAX_CELL, print_fields, print_rows
 from tests.factories import create_tenant, create_user
 
 WIDE = {"id": "1" * 36, "tenant_id": "2" * 36, "name": "Ada\N{ESCAPE}[2J", "note": None}
@@ -57,6 +57,13 @@ class TestInAPipe:
         lines = [line for line in capsys.readouterr().out.splitlines() if WIDE["id"] in line]
         assert len(lines) == 2
         assert all(WIDE["tenant_id"] in line for line in lines)
+
+    def test_a_very_long_value_is_cut(self, capsys):
+        print_rows([{"id": "1", "name": "x" * 10_000}], ["id", "name"], as_json=False)
+
+        printed = capsys.readouterr().out
+        assert f"{'x' * (MAX_CELL - 1)}…" in printed
+        assert len(printed) < 10_000
 
 
 class TestLists:

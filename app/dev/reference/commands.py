@@ -13,7 +13,7 @@ INTRODUCTION = """\
 
 The tenant is an argument of `flask tenants`, `flask usage` and `flask flags`. All other groups take it as `--tenant`, and so do lists, where it selects (`flask flags overrides --tenant acme`).
 
-A table is as wide as its values, with a line for each row, so that `grep` works. On a terminal that is too narrow for it, each row is a block of lines `name: value`. `--json` prints JSON for scripts.
+A table is as wide as its values (of each at most 500 characters), with a line for each row, so that `grep` works. On a terminal that is too narrow for it, each row is a block of lines `name: value`. `--json` prints JSON for scripts.
 
 A command that does harm first asks, with the name of what it found. `--yes` answers.
 
