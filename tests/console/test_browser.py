@@ -163,6 +163,7 @@ class TestEveryPage:
                 continue
             seen.add(endpoint)
             browser.open(path)
+            browser.check()
             paths += browser.links()
 
         assert len(seen) >= least
