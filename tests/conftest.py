@@ -24,6 +24,7 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from app.core.db import prepared
+from app.core.jobs import signals
 from app.dev.engines.instance import DATABASE, Instance
 from app.dev.engines.postgres import SUPERUSER
 from app.dev.engines.sharing import engines
@@ -35,6 +36,7 @@ from tests.document import operation_of
 
 IN_A_BROWSER = "tests/console/test_browser.py"
 prepared.THRESHOLD = 2  # each statement is tested both ways: in full, and prepared
+signals.PAUSE = 0  # no test waits for the signals of another
 # Races need more connections than a server process has.
 TEST_SETTINGS = {"RATELIMIT_ENABLED": "0", "LOG_LEVEL": "WARNING", "DB_POOL_SIZE": "8"}
 

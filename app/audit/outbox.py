@@ -1,19 +1,9 @@
-"""Which changes are events, and telling the sequencer that there are new ones.
+"""Which changes are events.
 
 Every action of the audit trail is in :data:`EVENT_TYPES` or in :data:`INTERNAL`.
 """
 
 from __future__ import annotations
-
-import logging
-import time
-
-from redis.exceptions import RedisError
-
-from app.core.db import transactions
-from app.core.jobs.queues import connection
-
-log = logging.getLogger(__name__)
 
 EVENT_TYPES = {
     "override.carried_over": "override.updated",
@@ -113,29 +103,3 @@ TARGET_TYPE_OF = {
 }
 """An action -> the type of the row that it changes."""
 TARGET_TYPES = sorted({*TARGET_TYPE_OF.values()})
-
-CHANNEL = "events:outbox"  # of Redis; a message says that the outbox has new rows
-PAUSE = 0.05  # seconds between two messages of one process
-IS_NOTIFIED = "sequencer_is_notified"
-
-_last_message = float("-inf")
-
-
-def notify_sequencer() -> None:
-    """Tell the sequencer after the commit; best effort, since it also looks by itself."""
-    facts = transactions.context()
-    if not facts.get(IS_NOTIFIED):
-        facts[IS_NOTIFIED] = True
-        transactions.on_commit(_send_message)
-
-
-def _send_message() -> None:
-    global _last_message
-    now = time.monotonic()
-    if now - _last_message < PAUSE:
-        return
-    _last_message = now
-    try:
-        connection().publish(CHANNEL, b"")
-    except RedisError as fault:
-        log.info("sequencer_not_notified", extra={"reason": type(fault).__name__})

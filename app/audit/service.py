@@ -9,11 +9,12 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, any_, bindparam
 
 from app.audit.models import AuditEvent
-from app.audit.outbox import EVENT_TYPES, TARGET_TYPE_OF, notify_sequencer
+from app.audit.outbox import EVENT_TYPES, TARGET_TYPE_OF
 from app.core.actors import Actor
 from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
 from app.core.db.queries import Change, insert_into, insert_row
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
+from app.core.jobs.signals import OUTBOX
 from app.core.observability import telemetry
 from app.core.observability.logs import current_request_id
 from app.events.models import OutboxEvent
@@ -76,7 +77,7 @@ def add_event(
     values |= {"type": event_type, "is_platform_actor": actor.is_operator, "data": data}
     values |= telemetry.carried()
     insert_into((AuditEvent, OutboxEvent), values)
-    notify_sequencer()
+    OUTBOX.notify()
 
 
 def announce(event_type: str, after: Mapping[str, Any], *, actor: Actor) -> None:
@@ -93,7 +94,7 @@ def announce(event_type: str, after: Mapping[str, Any], *, actor: Actor) -> None
         **telemetry.carried(),
     }
     insert_into((OutboxEvent,), values)
-    notify_sequencer()
+    OUTBOX.notify()
 
 
 def _record(

@@ -5,18 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
 
 import psycopg2
 from flask import Flask
-from redis.exceptions import RedisError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.audit.outbox import CHANNEL
+from app.core.jobs.signals import DELIVERIES, OUTBOX, Listener
 from app.core.observability.heartbeats import Heartbeat, Process
-from app.core.redis_clients import request_client
 from app.events import positions
-from app.webhook_endpoints.wake import wake_sender
 
 log = logging.getLogger(__name__)
 
@@ -30,10 +26,8 @@ def run_sequencer(app: Flask, *, stop: Callable[[], bool]) -> None:
 
     Of several sequencers one works at a time; any other continues when that one ends.
     """
-    config = app.extensions["config"]
-    redis: Any = request_client(config.redis_url, config.redis_timeout)
-    messages = redis.pubsub()
-    heartbeat = Heartbeat(Process.SEQUENCER, redis)
+    heartbeat = Heartbeat(Process.SEQUENCER, app)
+    listener = Listener(app, OUTBOX)
     limit = positions.BATCH
     while not stop():
         heartbeat.beat()
@@ -41,22 +35,12 @@ def run_sequencer(app: Flask, *, stop: Callable[[], bool]) -> None:
             with app.app_context():
                 moved = positions.sequence(limit)
                 if moved:
-                    wake_sender()
+                    DELIVERIES.notify()
         except (psycopg2.Error, PoolTimeout) as fault:
             log.warning("sequencer_failed", extra={"reason": type(fault).__name__})
             limit = FEW  # so many are moved in time, however large they are
             time.sleep(PAUSE)
             continue
         if moved < limit:
-            _wait(messages)
+            listener.wait(INTERVAL)
         limit = positions.BATCH
-
-
-def _wait(messages: Any) -> None:
-    """Wait for a message that the outbox has new rows; without Redis the whole interval."""
-    try:
-        if not messages.subscribed:
-            messages.subscribe(CHANNEL)
-        messages.get_message(timeout=INTERVAL)
-    except RedisError:
-        time.sleep(INTERVAL)

@@ -11,20 +11,17 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from typing import Any
 
 import psycopg2
 from flask import Flask
-from redis.exceptions import RedisError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.transactions import RowChanged
+from app.core.jobs.signals import DELIVERIES, Listener
 from app.core.observability.heartbeats import Heartbeat, Process
-from app.core.redis_clients import request_client
 from app.webhook_deliveries import work
 from app.webhook_deliveries.attempt import Result, Work, attempt
 from app.webhook_deliveries.metrics import count_results
-from app.webhook_endpoints.wake import CHANNEL
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +33,7 @@ FAULTS = (psycopg2.Error, PoolTimeout, RowChanged)
 
 def run_sender(app: Flask, *, stop: Callable[[], bool]) -> None:
     """Deliver events until ``stop()``; the deliveries that have begun are finished first."""
-    config = app.extensions["config"]
-    redis = request_client(config.redis_url, config.redis_timeout)
-    heartbeat = Heartbeat(Process.SENDER, redis)
+    heartbeat = Heartbeat(Process.SENDER, app)
     sender = Sender(app)
     listener = threading.Thread(target=_listen, args=(app, sender.wake, stop), daemon=True)
     listener.start()
@@ -129,15 +124,8 @@ class Sender:
 
 
 def _listen(app: Flask, wake: Callable[[], None], stop: Callable[[], bool]) -> None:
-    """Call ``wake`` for each message that there is something to send."""
-    config = app.extensions["config"]
-    redis: Any = request_client(config.redis_url, config.redis_timeout)
-    messages: Any = redis.pubsub(ignore_subscribe_messages=True)
+    """Call ``wake`` for each signal that there is something to send."""
+    listener = Listener(app, DELIVERIES)
     while not stop():
-        try:
-            if not messages.subscribed:
-                messages.subscribe(CHANNEL)
-            if messages.get_message(timeout=1) is not None:
-                wake()
-        except RedisError:
-            time.sleep(PAUSE)
+        if listener.wait(1):
+            wake()

@@ -17,11 +17,11 @@ from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.tenancy import current_scope, narrow
 from app.core.errors import Conflict, NotFound
+from app.core.jobs.signals import DELIVERIES
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhook_deliveries.statements import RECOVER, RESEND
 from app.webhook_endpoints.models import WebhookEndpoint
 from app.webhook_endpoints.service import get_endpoint, lock_endpoint
-from app.webhook_endpoints.wake import wake_sender
 
 DAYS = 90  # that deliveries are kept
 # The index of deliveries begins with their tenant, which is the endpoint's.
@@ -84,7 +84,7 @@ def resend(delivery_id: UUID | str, *, actor: Actor) -> WebhookDelivery:
     change = Change({}, {"delivery_id": delivery.id, "type": delivery.type})
     record("webhook_endpoint.delivery_resent", endpoint, change, actor=actor)
     RESEND.execute(tenant_id=str(delivery.tenant_id), id=str(delivery.id))
-    wake_sender()
+    DELIVERIES.notify()
     return get_delivery(delivery.id)
 
 
@@ -104,7 +104,7 @@ def recover(endpoint_id: UUID | str, since: datetime, *, actor: Actor) -> Recove
     )
     change = Change({}, {"since": since, "resent": found.resent, "missed": found.missed})
     record("webhook_endpoint.recovered", endpoint, change, actor=actor)
-    wake_sender()
+    DELIVERIES.notify()
     is_complete = max(found.resent, found.missed) < MAX_RECOVERED
     return Recovery(found.resent, found.missed, is_complete)
 
@@ -126,7 +126,7 @@ def send_test(
     delivery = queries.insert_row(WebhookDelivery, values)
     change = Change({}, {"delivery_id": delivery.id, "type": event_type})
     record("webhook_endpoint.tested", endpoint, change, actor=actor)
-    wake_sender()
+    DELIVERIES.notify()
     return delivery
 
 

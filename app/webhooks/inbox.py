@@ -20,13 +20,19 @@ from uuid_utils.compat import uuid7
 from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.statements import Statement
+from app.core.jobs.queues import JOBS
+from app.core.jobs.signals import Signal
 from app.core.observability.logs import current_request_id
 from app.webhooks.models import Status, WebhookEvent
-from app.webhooks.notification import notify_worker
 from app.webhooks.providers import Receiver, choose
 from app.webhooks.providers.payloads import Posted, key
 from app.webhooks.providers.provider import Delivery
 from app.webhooks.verification import verify_request
+
+PROCESS_EVENTS = "app.webhooks.jobs.process_events"
+JOB_LASTS = 10  # seconds; a job that has not started by then may be lost, so another is queued
+INBOX = Signal("webhooks:inbox", lambda: JOBS[PROCESS_EVENTS].push_once(JOB_LASTS))
+"""One job that has not started is enough, because it finds every event that was stored before."""
 
 REDACTED = "[redacted]"
 SHOWN_HEADERS = frozenset(
@@ -135,7 +141,7 @@ def receive(receiver: Receiver, headers: Iterable[tuple[str, str]], body: bytes)
         replay_key=key(replay_key) if replay_key else None,
     )
     if stored.has_pending:
-        notify_worker()
+        INBOX.notify()
     return Receipt(stored.event_ids, provider.batches, bool(deliveries) and not stored.added)
 
 

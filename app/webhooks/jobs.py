@@ -10,24 +10,31 @@ from flask import current_app
 from app.core.db import transactions
 from app.core.db.batches import delete_in_batches
 from app.core.db.transactions import transaction
+from app.core.jobs import signals
 from app.core.jobs.queues import Queue, job
 from app.identity_sync import sync
-from app.webhooks import notification, processing
+from app.webhooks import processing
 
 WORKING_TIME = 60  # seconds after which a job queues the next one, so that others get a turn
 
 
 @job(queue=Queue.WEBHOOKS, timeout=120)
 def process_events() -> None:
-    """Apply events until none is due, each in its own transaction."""
-    deadline = time.monotonic() + WORKING_TIME
-    notification.expect_further_jobs()
-    while (result := processing.process_next()) is not None:
-        if result.retry_in is not None:
+    """Apply events until none is due, each in its own transaction.
+
+    The last look is :data:`signals.PAUSE` after the start, for events that sent no signal.
+    """
+    process_events.forget_push()
+    started = time.monotonic()
+    while (looked := time.monotonic()) < started + WORKING_TIME:
+        result = processing.process_next()
+        if result is None:
+            if looked >= started + signals.PAUSE:
+                return
+            time.sleep(signals.PAUSE)
+        elif result.retry_in is not None:
             process_events.push(delay=result.retry_in)
-        if time.monotonic() > deadline:
-            process_events.push()
-            return
+    process_events.push()
 
 
 @job(queue=Queue.WEBHOOKS, every=60)

@@ -36,8 +36,8 @@ from app.emails import service as emails
 from app.emails.events import EmailEvent
 from app.identity_sync import sync
 from app.identity_sync.events import IdentityEvent
+from app.webhooks.inbox import INBOX
 from app.webhooks.models import Status, WebhookEvent
-from app.webhooks.notification import notify_worker
 from app.webhooks.providers import get_provider
 from app.webhooks.providers.payloads import Unreadable, Unwanted
 from app.webhooks.providers.provider import Event, SubscriptionConfirmation
@@ -175,7 +175,7 @@ def sweep() -> int:
     """Notify the worker of pending events whose job was lost; the number of those events."""
     overdue = int(COUNT_OVERDUE.scalar(before=utcnow() - OVERDUE))
     if overdue:
-        notify_worker()
+        INBOX.notify()
     return overdue
 
 

@@ -17,8 +17,8 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.errors import Conflict
+from app.webhooks.inbox import INBOX
 from app.webhooks.models import Status, WebhookEvent
-from app.webhooks.notification import notify_worker
 from app.webhooks.providers.payloads import Unreadable, parse
 
 REDACTED = "[redacted]"
@@ -95,7 +95,7 @@ def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
     if event.body is None:
         raise PayloadForgotten
     event, change = queries.update_row(WebhookEvent, event, _pending_again(event))
-    notify_worker()
+    INBOX.notify()
     _record_replay(event, change, actor)
     return event
 
@@ -111,7 +111,7 @@ def replay_failed(source: str | None = None, *, actor: Actor) -> int:
         for event, change in changed:
             _record_replay(event, change, actor)
     if events:
-        notify_worker()
+        INBOX.notify()
     return len(events)
 
 

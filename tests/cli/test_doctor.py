@@ -111,7 +111,7 @@ class TestDoctor:
         worker.register_birth()
         with app.app_context():
             for process in Process:
-                Heartbeat(process, connection()).beat()
+                Heartbeat(process, app).beat()
 
         findings, code = examine(prescribed)
         worker.register_death()

@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 
-from app.audit.outbox import CHANNEL
 from app.audit.service import record
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import Change
 from app.core.db.transactions import transaction
+from app.core.jobs import signals
 from app.core.jobs.queues import connection
 from app.events import positions, sequencer
 from tests import database
@@ -107,9 +107,9 @@ class TestSequence:
 
 
 class TestRecording:
-    def test_sends_one_statement_and_at_most_one_notification(self, app, user, monkeypatch):
+    def test_sends_one_statement_and_at_most_one_signal(self, app, user, monkeypatch):
         sent = []
-        monkeypatch.setattr("app.audit.outbox._send_message", lambda: sent.append(CHANNEL))
+        monkeypatch.setattr(signals.OUTBOX, "_send", lambda: sent.append("signal"))
 
         with sent_messages() as messages, platform_transaction():
             change(user, "a")
@@ -117,14 +117,13 @@ class TestRecording:
             assert sent == []
 
         assert messages[1:] == ["audit_events.insert", "audit_events.insert", "COMMIT"]
-        assert sent == [CHANNEL]
+        assert sent == ["signal"]
 
     def test_needs_no_redis(self, app, user, api, monkeypatch):
         def fail():
             raise ConnectionError
 
-        monkeypatch.setattr("app.audit.outbox._last_message", float("-inf"))
-        monkeypatch.setattr("app.audit.outbox.connection", fail)
+        monkeypatch.setattr(signals, "connection", fail)
 
         with platform_transaction():
             change(user, "a")
@@ -157,7 +156,7 @@ class TestSequencer:
     def test_is_woken_by_a_message(self, app, user, running, monkeypatch):
         monkeypatch.setattr(sequencer, "INTERVAL", 0.4)  # below the time-out of Redis
         with app.app_context():
-            wait_until(lambda: connection().publish(CHANNEL, b"") == 1)
+            wait_until(lambda: connection().publish(signals.OUTBOX.channel, b"") == 1)
 
     def test_goes_on_after_a_fault_of_postgresql(self, app, user, running, monkeypatch):
         monkeypatch.setattr(sequencer, "PAUSE", 0.01)

@@ -190,7 +190,7 @@ class TestWithoutRedis:
         name = next(iter(JOBS))
         with app.app_context():
             count_job(connection(), name, succeeded=True)
-            Heartbeat(Process.SCHEDULER, connection()).beat()
+            Heartbeat(Process.SCHEDULER, app).beat()
         before = samples(api.get("/metrics").text)
 
         started = time.monotonic()

@@ -12,6 +12,7 @@ import pytest
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.db.transactions import current_transaction, transaction
+from app.core.jobs import queues, signals
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.core.jobs.worker import make_worker
 from app.core.redis_clients import request_client
@@ -21,7 +22,7 @@ from app.emails.models import EmailEventRecord, EmailMessage
 from app.identity_sync.models import IdentityObject
 from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhooks import jobs, notification, processing, service
+from app.webhooks import inbox, jobs, processing, service
 from app.webhooks.providers import Receiver
 from tests import database
 from tests.conformance.webhook_samples import document
@@ -55,7 +56,7 @@ def queued(app) -> int:
     """The number of jobs that are waiting."""
     with app.app_context():
         jobs_waiting = queue_named(Queue.WEBHOOKS, connection()).jobs
-    assert {job.func_name for job in jobs_waiting} <= {notification.PROCESS_EVENTS}
+    assert {job.func_name for job in jobs_waiting} <= {inbox.PROCESS_EVENTS}
     return len(jobs_waiting)
 
 
@@ -118,6 +119,27 @@ class TestNotification:
         assert sorted(row.status for row in all_events()) == ["pending", "succeeded"]
         assert queued(app) == 2
 
+    def test_looks_again_for_what_came_so_soon_that_it_queued_none(self, app, sender, monkeypatch):
+        """The second event is stored after the first look that finds none."""
+        process_next, came = processing.process_next, iter([2])
+
+        def look():
+            result = process_next()
+            if result is None:
+                for number in came:
+                    post_opened(sender, number)
+            return result
+
+        monkeypatch.setattr(processing, "process_next", look)
+        monkeypatch.setattr(signals, "PAUSE", 1.0)
+        monkeypatch.setattr(inbox.INBOX, "_sent_at", float("-inf"))
+        post_opened(sender, 1)
+        with app.app_context():
+            jobs.process_events()
+
+        assert [row.status for row in all_events()] == ["succeeded", "succeeded"]
+        assert queued(app) == 1
+
     def test_queues_none_for_a_duplicate(self, app, sender):
         post_opened(sender)
         with app.app_context():
@@ -131,9 +153,9 @@ class TestNotification:
     def test_queues_another_job_by_itself_if_one_was_lost(self, app, sender):
         post_opened(sender, 1)
         with app.app_context():
-            left = connection().pttl(notification.IS_QUEUED_KEY)
+            left = connection().ttl(f"jobs:pushed:{inbox.PROCESS_EVENTS}")
 
-        assert 0 < left <= notification.IS_QUEUED_LASTS
+        assert 0 < left <= inbox.JOB_LASTS
 
     def test_makes_a_job_that_leaves_nothing_that_is_due(self, app, sender):
         for number in range(30):
@@ -263,7 +285,7 @@ class TestFailures:
             jobs.process_events()
             queue = queue_named(Queue.WEBHOOKS, connection())
             (delayed,) = queue.scheduled_job_registry.get_job_ids()
-            assert queue.fetch_job(delayed).func_name == notification.PROCESS_EVENTS
+            assert queue.fetch_job(delayed).func_name == inbox.PROCESS_EVENTS
 
     def test_do_not_stop_the_others(self, app, sender, monkeypatch):
         record = emails.record
@@ -490,7 +512,7 @@ class TestTheSweeper:
 
     def test_is_needed_after_redis_was_away(self, app, sender, monkeypatch):
         monkeypatch.setattr(
-            notification,
+            queues,
             "connection",
             lambda: request_client("unix:///nowhere/redis.sock", 0.2),
         )

@@ -9,7 +9,7 @@ from redis import Redis
 from app import create_app
 from app.core.http import body_limits
 from app.core.jobs.queues import Queue, queue_named
-from app.webhooks.notification import PROCESS_EVENTS
+from app.webhooks.inbox import PROCESS_EVENTS
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.providers.payloads import digest
 from app.webhooks.signatures.sending import sign

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -76,13 +77,21 @@ class Job:
         does not answer.
         """
         try:
-            is_first = connection().set(f"jobs:pushed:{self.name}", b"1", nx=True, ex=PAUSE)
+            self.push_once(PAUSE)
         except RedisError as fault:
             log.warning("job_push_failed", extra={"job": self.name, "reason": str(fault)})
             return False
-        if is_first:
-            self.push()
         return True
+
+    def push_once(self, seconds: int) -> None:
+        """Queue the job unless a process has done so within ``seconds``. Raises RedisError."""
+        if connection().set(f"jobs:pushed:{self.name}", b"1", nx=True, ex=seconds):
+            self.push()
+
+    def forget_push(self) -> None:
+        """Let :meth:`push_once` queue the job again; the job calls it when it starts."""
+        with suppress(RedisError):
+            connection().delete(f"jobs:pushed:{self.name}")
 
 
 JOBS: dict[str, Job] = {}

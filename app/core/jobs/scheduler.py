@@ -9,7 +9,6 @@ from flask import Flask
 
 from app.core.jobs.queues import JOBS
 from app.core.observability.heartbeats import Heartbeat, Process
-from app.core.redis_clients import request_client
 
 RETRY = 15  # seconds until a job is tried again that could not be queued
 
@@ -19,9 +18,7 @@ def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
 
     Several schedulers at once are harmless, since the jobs are.
     """
-    config = app.extensions["config"]
-    redis = request_client(config.redis_url, config.redis_timeout)
-    heartbeat = Heartbeat(Process.SCHEDULER, redis)
+    heartbeat = Heartbeat(Process.SCHEDULER, app)
     due = {name: 0.0 for name, scheduled in JOBS.items() if scheduled.every}
     while not stop():
         heartbeat.beat()

@@ -7,8 +7,11 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import cast
 
+from flask import Flask
 from redis import Redis
 from redis.exceptions import RedisError
+
+from app.core.redis_clients import request_client
 
 LAST_SEEN = "metrics:process_last_seen"  # field: a Process
 EVERY = 10.0  # seconds
@@ -25,9 +28,10 @@ class Process(StrEnum):
 class Heartbeat:
     """The signs of life of one process."""
 
-    def __init__(self, process: Process, redis: Redis) -> None:
+    def __init__(self, process: Process, app: Flask) -> None:
+        config = app.extensions["config"]
         self._process = process
-        self._redis = redis
+        self._redis = request_client(config.redis_url, config.redis_timeout)
         self._due = 0.0
 
     def beat(self) -> None:

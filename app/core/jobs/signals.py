@@ -1,0 +1,79 @@
+"""Signals: telling another process, after the commit, that it has something to do.
+
+They are best effort, because a process that waits for a signal also looks by itself. A process
+sends each signal at most once in :data:`PAUSE` seconds. So what happens within :data:`PAUSE` after
+a signal may send none: whoever receives one looks again :data:`PAUSE` seconds later.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask
+from redis.exceptions import RedisError
+
+from app.core.db import transactions
+from app.core.jobs.queues import connection
+from app.core.redis_clients import request_client
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.03  # seconds
+
+
+class Signal:
+    """One kind of signal: a message on a channel of Redis, or what ``send`` does instead."""
+
+    def __init__(self, channel: str, send: Callable[[], Any] | None = None) -> None:
+        self.channel = channel
+        self._send = send or (lambda: connection().publish(channel, b""))
+        self._sent_at = float("-inf")
+        self._has_failed = False
+
+    def notify(self) -> None:
+        """Send the signal after the current transaction's commit; at once outside a transaction."""
+        if not transactions.is_open():
+            self._notify()
+        elif self._notify not in transactions.current_transaction().callbacks:
+            transactions.on_commit(self._notify)
+
+    def _notify(self) -> None:
+        now = time.monotonic()
+        if now - self._sent_at < PAUSE:
+            return
+        self._sent_at = now
+        try:
+            self._send()
+            self._has_failed = False
+        except RedisError as fault:
+            if not self._has_failed:
+                fields = {"channel": self.channel, "reason": type(fault).__name__}
+                log.warning("signal_not_sent", extra=fields)
+            self._has_failed = True
+
+
+class Listener:
+    """Waits for the messages of a signal."""
+
+    def __init__(self, app: Flask, signal: Signal) -> None:
+        config = app.extensions["config"]
+        redis: Any = request_client(config.redis_url, config.redis_timeout)
+        self._messages = redis.pubsub(ignore_subscribe_messages=True)
+        self._channel = signal.channel
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for a message, at most ``timeout`` seconds; without Redis so long."""
+        try:
+            if not self._messages.subscribed:
+                self._messages.subscribe(self._channel)
+            return self._messages.get_message(timeout=timeout) is not None
+        except RedisError:
+            time.sleep(timeout)
+            return False
+
+
+OUTBOX = Signal("events:outbox")  # events wait for their positions
+DELIVERIES = Signal("webhooks:due")  # deliveries to webhook endpoints are due

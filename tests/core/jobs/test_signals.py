@@ -1,0 +1,92 @@
+"""Signals between processes: after the commit, seldom, and best effort."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from redis.exceptions import ConnectionError as Unreachable
+
+from app.core.db.transactions import savepoint, transaction
+from app.core.jobs import signals
+from app.core.jobs.signals import Listener, Signal
+from tests.running.serving import wait_until
+
+
+@pytest.fixture
+def sent() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def signal(sent) -> Signal:
+    return Signal("test", lambda: sent.append("signal"))
+
+
+class TestNotify:
+    def test_sends_once_after_the_commit(self, app, signal, sent):
+        with app.app_context(), transaction():
+            signal.notify()
+            signal.notify()
+            assert sent == []
+
+        assert sent == ["signal"]
+
+    def test_sends_at_once_outside_a_transaction(self, app, signal, sent):
+        with app.app_context():
+            signal.notify()
+
+        assert sent == ["signal"]
+
+    def test_sends_nothing_for_what_is_rolled_back(self, app, signal, sent):
+        def fail() -> None:
+            with savepoint():
+                signal.notify()
+                raise LookupError
+
+        with app.app_context(), transaction(), pytest.raises(LookupError):
+            fail()
+
+        assert sent == []
+
+    def test_sends_no_second_signal_within_the_pause(self, app, signal, sent, monkeypatch):
+        monkeypatch.setattr(signals, "PAUSE", 30)
+
+        with app.app_context():
+            for _ in range(3):
+                signal.notify()
+            other = Signal("other", lambda: sent.append("other"))
+            other.notify()
+
+        assert sent == ["signal", "other"]
+
+    def test_logs_a_failure_once_until_it_works_again(self, app, caplog):
+        faults = iter([True, True, False, True])
+
+        def send() -> None:
+            if next(faults):
+                raise Unreachable("no Redis")
+
+        signal = Signal("test", send)
+
+        with app.app_context(), caplog.at_level(logging.WARNING):
+            for _ in range(4):
+                signal.notify()
+
+        assert [record.getMessage() for record in caplog.records] == ["signal_not_sent"] * 2
+
+
+class TestListener:
+    def test_is_told_of_a_signal(self, app):
+        listener = Listener(app, signals.OUTBOX)
+        listener.wait(0.1)  # subscribes
+
+        with app.app_context():
+            signals.OUTBOX.notify()
+
+        wait_until(lambda: listener.wait(0.1))
+
+    def test_waits_as_long_without_a_signal(self, app):
+        listener = Listener(app, signals.DELIVERIES)
+
+        assert not listener.wait(0.1)
