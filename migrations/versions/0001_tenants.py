@@ -4,96 +4,13 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from migrations.replaceable import install
 from migrations.security import APPEND_ONLY, grant, isolate
 
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
-
-# Fail the transaction (40001) if another transaction has changed the row that it wanted to change.
-MUST_CHANGE_ONE = """
-CREATE FUNCTION must_change_one(changed bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF changed <> 1 THEN
-        RAISE EXCEPTION 'the row has changed meanwhile' USING ERRCODE = 'serialization_failure';
-    END IF;
-END
-$$
-"""
-
-# One call finds the credential's rows and sets the tenant scope for the rest of the transaction.
-AUTHENTICATE_USER = """
-CREATE FUNCTION authenticate_user(
-    wanted_subject text,
-    wanted_org_id text,
-    OUT is_superadmin boolean,
-    OUT tenant_id uuid,
-    OUT tenant_is_active boolean,
-    OUT user_id uuid,
-    OUT role text
-) LANGUAGE plpgsql AS $$
-BEGIN
-    is_superadmin := EXISTS (SELECT FROM platform_admins p WHERE p.subject = wanted_subject);
-    SELECT t.id, t.is_active INTO tenant_id, tenant_is_active
-        FROM tenants t WHERE t.idp_org_id = wanted_org_id;
-    PERFORM set_config('app.platform', CASE WHEN is_superadmin THEN 'on' ELSE '' END, true);
-    IF is_superadmin OR tenant_id IS NULL THEN
-        PERFORM set_config('app.tenant_id', '', true);
-        RETURN;
-    END IF;
-    PERFORM set_config('app.tenant_id', tenant_id::text, true);
-    SELECT u.id, m.role INTO user_id, role
-        FROM users u
-        JOIN memberships m ON m.tenant_id = u.tenant_id AND m.user_id = u.id
-        WHERE u.tenant_id = authenticate_user.tenant_id
-            AND u.idp_user_id = wanted_subject AND u.is_active AND m.is_active;
-END
-$$
-"""
-
-# `last_used_at` is written at most once a minute. SKIP LOCKED: no request waits for another's write.
-AUTHENTICATE_KEY = """
-CREATE FUNCTION authenticate_key(wanted_digest text)
-RETURNS TABLE (key_id uuid, tenant_id uuid, permissions text[], tenant_is_active boolean)
-LANGUAGE plpgsql AS $$
-BEGIN
-    RETURN QUERY
-        SELECT k.id, k.tenant_id, k.permissions, t.is_active
-        FROM api_keys k LEFT JOIN tenants t ON t.id = k.tenant_id
-        WHERE k.digest = wanted_digest AND k.revoked_at IS NULL
-            AND (k.expires_at IS NULL OR k.expires_at > now());
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    PERFORM set_config('app.tenant_id', coalesce(k.tenant_id::text, ''), true),
-            set_config('app.platform', CASE WHEN k.tenant_id IS NULL THEN 'on' ELSE '' END, true)
-        FROM api_keys k WHERE k.digest = wanted_digest;
-    UPDATE api_keys SET last_used_at = now() WHERE id = (
-        SELECT k.id FROM api_keys k
-        WHERE k.digest = wanted_digest
-            AND (k.last_used_at IS NULL OR k.last_used_at < now() - interval '1 minute')
-        FOR UPDATE SKIP LOCKED
-    );
-END
-$$
-"""
-
-# Lock the tenant's row first. The next query then sees what the lock's last holder committed.
-LOCK_OWNERS = """
-CREATE FUNCTION lock_owners(wanted_tenant_id uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM FROM tenants t WHERE t.id = wanted_tenant_id FOR NO KEY UPDATE;
-    RETURN ARRAY(
-        SELECT m.user_id
-        FROM memberships m
-        JOIN users u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
-        WHERE m.tenant_id = wanted_tenant_id
-            AND m.role = 'owner' AND m.is_active AND u.is_active
-    );
-END
-$$
-"""
 
 
 def upgrade():
@@ -290,10 +207,7 @@ def upgrade():
     isolate("memberships")
     isolate("audit_events", APPEND_ONLY)
     grant("alembic_version", "SELECT")
-    op.execute(MUST_CHANGE_ONE)
-    op.execute(AUTHENTICATE_USER)
-    op.execute(AUTHENTICATE_KEY)
-    op.execute(LOCK_OWNERS)
+    install(revision, "must_change_one", "authenticate_user", "authenticate_key", "lock_owners")
 
 
 def downgrade():

@@ -4,44 +4,13 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from migrations.replaceable import install
 from migrations.security import isolate
 
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
-
-# A transaction that reads the rules to write entities holds this lock shared until it commits. A
-# transaction that changes which fields are indexed holds it exclusively. So no write uses old rules.
-LOCK_CUSTOM_FIELDS = """
-CREATE FUNCTION lock_custom_fields(wanted_tenant uuid, wanted_entity text) RETURNS void
-LANGUAGE sql AS $$
-    SELECT pg_advisory_xact_lock(
-        hashtextextended('custom_fields:' || wanted_tenant || ':' || wanted_entity, 0)
-    )
-$$
-"""
-
-# In plpgsql and volatile, so that the query has a newer snapshot than the lock.
-CUSTOM_FIELD_RULES = """
-CREATE FUNCTION custom_field_rules(wanted_tenant uuid, wanted_entity text) RETURNS json
-LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_advisory_xact_lock_shared(
-        hashtextextended('custom_fields:' || wanted_tenant || ':' || wanted_entity, 0)
-    );
-    RETURN (
-        SELECT json_agg(
-            json_build_array(f.id, f.field_key, f.field_type, f.options, f.is_required,
-                             f.is_searchable)
-            ORDER BY f.sort_order, f.created_at, f.id
-        )
-        FROM custom_fields f
-        WHERE f.tenant_id = wanted_tenant AND f.entity_type = wanted_entity AND f.is_active
-    );
-END
-$$
-"""
 
 # A field belongs to one tenant. Without these statistics the planner expects one row of each search.
 STATISTICS = """
@@ -149,8 +118,7 @@ def upgrade():
     isolate("custom_fields")
     isolate("custom_field_indexes")
     isolate("custom_field_index_rows")
-    op.execute(LOCK_CUSTOM_FIELDS)
-    op.execute(CUSTOM_FIELD_RULES)
+    install(revision, "lock_custom_fields", "custom_field_rules")
 
 
 def downgrade():

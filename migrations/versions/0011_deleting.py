@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from migrations.replaceable import install
 from migrations.security import grant, grant_function, isolate
 
 revision = "0011"
@@ -13,121 +14,10 @@ depends_on = None
 
 PLAN_INDEX = "ix_subscriptions_plan_name"
 
-# The constraint's name tells the application which rule it was.
-REFUSE_DELETED = """
-CREATE FUNCTION refuse_deleted_organization() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF EXISTS (SELECT FROM deleted_organizations d WHERE d.idp_org_id = NEW.idp_org_id) THEN
-        RAISE EXCEPTION 'the tenant of this organization was deleted'
-            USING ERRCODE = 'unique_violation', CONSTRAINT = 'tr_tenants_deleted_organization';
-    END IF;
-    RETURN NULL;
-END
-$$
-"""
 # After the row, so that it also sees a deletion that commits while the row waits for its unique key.
 TRIGGER = """
 CREATE TRIGGER tr_tenants_deleted_organization AFTER INSERT OR UPDATE OF idp_org_id ON tenants
 FOR EACH ROW EXECUTE FUNCTION refuse_deleted_organization()
-"""
-
-IS_DELETION_DUE = """
-CREATE FUNCTION is_deletion_due(wanted_tenant uuid) RETURNS boolean LANGUAGE sql AS $$
-    SELECT EXISTS (
-        SELECT FROM public.tenants t JOIN public.tenant_deletions d ON d.tenant_id = t.id
-        WHERE t.id = wanted_tenant AND t.deletes_at <= now() AND NOT t.is_active
-    )
-$$
-"""
-
-# A login that may update the audit trail itself needs no recorded erasure.
-MAY_ERASE = """
-CREATE FUNCTION may_erase(wanted_tenant uuid) RETURNS boolean LANGUAGE sql AS $$
-    SELECT has_table_privilege(session_user, 'public.audit_events', 'UPDATE') OR EXISTS (
-        SELECT FROM public.user_erasures e WHERE e.is_everywhere OR e.tenant_id = wanted_tenant
-    )
-$$
-"""
-
-# Only an index leads past the rows that earlier batches have deleted, without reading them again.
-# The condition on tenant_id is repeated because ctid is unique in one partition only.
-DELETE_TENANT_BATCH = """
-CREATE FUNCTION delete_tenant_batch(wanted_tenant uuid, wanted_table text, batch_size integer)
-RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
-DECLARE
-    deleted bigint;
-BEGIN
-    IF public.is_deletion_due(wanted_tenant) IS NOT TRUE THEN
-        RAISE EXCEPTION 'no deletion of this tenant is due' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    IF NOT EXISTS (
-        SELECT FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-        WHERE c.relnamespace = 'public'::regnamespace AND c.relname = wanted_table
-            AND c.relkind IN ('r', 'p') AND a.attname = 'tenant_id' AND a.atttypid = 'uuid'::regtype
-    ) THEN
-        RAISE EXCEPTION 'no table of tenants has this name' USING ERRCODE = 'undefined_table';
-    END IF;
-    IF (batch_size BETWEEN 1 AND 10000) IS NOT TRUE THEN
-        RAISE EXCEPTION 'the batch size is 1 to 10000' USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    EXECUTE format(
-        'DELETE FROM public.%1$I WHERE tenant_id = $1 AND ctid = ANY (ARRAY('
-        'SELECT ctid FROM public.%1$I WHERE tenant_id = $1 LIMIT $2))',
-        wanted_table
-    ) USING wanted_tenant, batch_size;
-    GET DIAGNOSTICS deleted = ROW_COUNT;
-    RETURN deleted;
-END
-$$
-"""
-
-DELETE_EMAIL_EVENTS = """
-CREATE FUNCTION delete_email_events(wanted_tenant uuid, addresses text[], batch_size integer)
-RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    deleted bigint;
-BEGIN
-    IF (public.is_deletion_due(wanted_tenant) OR public.may_erase(NULL)) IS NOT TRUE THEN
-        RAISE EXCEPTION 'nothing to delete' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    DELETE FROM public.email_events WHERE id = ANY (ARRAY(
-        SELECT e.id FROM public.email_events e WHERE e.address = ANY (addresses) LIMIT batch_size
-    ));
-    GET DIAGNOSTICS deleted = ROW_COUNT;
-    RETURN deleted;
-END
-$$
-"""
-
-REDACT_EMAIL_EVENT = """
-CREATE FUNCTION redact_email_event(wanted_id uuid, redacted json)
-RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF public.may_erase(NULL) IS NOT TRUE THEN
-        RAISE EXCEPTION 'nobody to erase' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    UPDATE public.email_events e SET (message_id, reason, response, url, tags, metadata) = (
-        SELECT r.message_id, r.reason, r.response, r.url, r.tags, r.metadata
-        FROM json_populate_record(e, redacted) r
-    ) WHERE e.id = wanted_id;
-END
-$$
-"""
-
-REDACT_AUDIT_EVENT = """
-CREATE FUNCTION redact_audit_event(wanted_tenant uuid, wanted_id uuid, redacted json)
-RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF public.may_erase(wanted_tenant) IS NOT TRUE THEN
-        RAISE EXCEPTION 'nobody to erase' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    UPDATE public.audit_events e SET (before, after, actor, target_id, request_id) = (
-        SELECT r.before, r.after, r.actor, r.target_id, r.request_id
-        FROM json_populate_record(e, redacted) r
-    ) WHERE e.tenant_id = wanted_tenant AND e.id = wanted_id;
-END
-$$
 """
 
 FUNCTIONS = (
@@ -193,15 +83,10 @@ def upgrade():
     grant("deleted_organizations")
     isolate("tenant_deletions")
     isolate("user_erasures")
-    for statement in (REFUSE_DELETED, TRIGGER, IS_DELETION_DUE, MAY_ERASE):
-        op.execute(statement)
-    for statement in (
-        DELETE_TENANT_BATCH,
-        DELETE_EMAIL_EVENTS,
-        REDACT_EMAIL_EVENT,
-        REDACT_AUDIT_EVENT,
-    ):
-        op.execute(statement)
+    install(revision, "refuse_deleted_organization", "is_deletion_due", "may_erase")
+    op.execute(TRIGGER)
+    install(revision, "delete_tenant_batch", "delete_email_events")
+    install(revision, "redact_email_event", "redact_audit_event")
     for function in FUNCTIONS:
         grant_function(function)
 

@@ -4,28 +4,12 @@ import sqlalchemy as sa
 from alembic import op
 
 from app.users.emails import email_key
+from migrations.replaceable import install
 
 revision = "0012"
 down_revision = "0011"
 branch_labels = None
 depends_on = None
-
-# In plpgsql and volatile, so that the query has a newer snapshot than the lock.
-EMAIL_IS_TAKEN = """
-CREATE OR REPLACE FUNCTION email_is_taken(wanted_tenant uuid, wanted_key text, own_id uuid)
-RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_advisory_xact_lock(
-        hashtextextended('users.email:' || wanted_tenant || ':' || wanted_key, 0)
-    );
-    RETURN EXISTS (
-        SELECT FROM users u
-        WHERE u.tenant_id = wanted_tenant AND u.email_key = wanted_key AND u.is_active
-            AND u.id <> own_id
-    );
-END
-$$
-"""
 
 INDEXES = {
     "ix_users_email_key_tenant_id": "users (email_key, tenant_id)",
@@ -67,7 +51,7 @@ def upgrade():
         sa.Column("email_key", sa.Text(), server_default="", nullable=False),
         if_not_exists=True,
     )
-    op.execute(EMAIL_IS_TAKEN)
+    install(revision, "email_is_taken")
     with op.get_context().autocommit_block():  # after a failure, all of it can run again
         write_email_keys()
         for name, definition in INDEXES.items():

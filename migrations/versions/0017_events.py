@@ -4,32 +4,13 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from migrations.replaceable import install
 from migrations.security import grant, grant_function, isolate
 
 revision = "0017"
 down_revision = "0016"
 branch_labels = None
 depends_on = None
-
-# In both tables, because the sequencer may move the event meanwhile.
-REDACT_EVENT = """
-CREATE FUNCTION redact_event(wanted_tenant uuid, wanted_id uuid, redacted json)
-RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF public.may_erase(wanted_tenant) IS NOT TRUE THEN
-        RAISE EXCEPTION 'nobody to erase' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    UPDATE public.event_outbox e SET (before, after, data, actor, request_id) = (
-        SELECT r.before, r.after, r.data, r.actor, r.request_id
-        FROM json_populate_record(e, redacted) r
-    ) WHERE e.tenant_id = wanted_tenant AND e.id = wanted_id;
-    UPDATE public.events e SET (before, after, data, actor, request_id) = (
-        SELECT r.before, r.after, r.data, r.actor, r.request_id
-        FROM json_populate_record(e, redacted) r
-    ) WHERE e.tenant_id = wanted_tenant AND e.id = wanted_id;
-END
-$$
-"""
 
 
 def columns():
@@ -82,7 +63,7 @@ def upgrade():
     isolate("event_outbox", "SELECT, INSERT, DELETE")
     isolate("events", "SELECT, INSERT, DELETE")
     grant("event_feed", "SELECT, INSERT, UPDATE")
-    op.execute(REDACT_EVENT)
+    install(revision, "redact_event")
     grant_function("redact_event(uuid, uuid, json)")
 
 

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from migrations.replaceable import install
 from migrations.security import grant, isolate
 
 revision = "0018"
@@ -12,40 +13,6 @@ branch_labels = None
 depends_on = None
 
 MOMENT = postgresql.TIMESTAMP(timezone=True)
-
-# Whether an endpoint gets an event: the platform's get those of all tenants.
-GETS = """
-CREATE FUNCTION webhook_endpoint_gets(
-    endpoint_tenant_id uuid, patterns text[], event_tenant_id uuid, event_type text
-) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT (endpoint_tenant_id = event_tenant_id
-            OR endpoint_tenant_id = '00000000-0000-0000-0000-000000000000')
-        AND EXISTS (
-            SELECT FROM unnest(patterns) AS p (pattern)
-            WHERE pattern = event_type
-                OR right(pattern, 1) = '*' AND starts_with(event_type, left(pattern, -1))
-        )
-$$
-"""
-
-# The endpoints that have unfinished deliveries, found one by one in the index.
-QUEUED = """
-CREATE FUNCTION queued_webhook_endpoints() RETURNS TABLE (tenant_id uuid, endpoint_id uuid)
-LANGUAGE sql STABLE AS $$
-    WITH RECURSIVE queued AS (
-        (SELECT d.tenant_id, d.endpoint_id FROM webhook_deliveries d
-            WHERE d.next_attempt_at IS NOT NULL ORDER BY d.tenant_id, d.endpoint_id LIMIT 1)
-        UNION ALL
-        SELECT following.* FROM queued q CROSS JOIN LATERAL (
-            SELECT d.tenant_id, d.endpoint_id FROM webhook_deliveries d
-            WHERE d.next_attempt_at IS NOT NULL
-                AND (d.tenant_id, d.endpoint_id) > (q.tenant_id, q.endpoint_id)
-            ORDER BY d.tenant_id, d.endpoint_id LIMIT 1
-        ) following
-    )
-    SELECT queued.tenant_id, queued.endpoint_id FROM queued
-$$
-"""
 
 
 def upgrade():
@@ -160,8 +127,7 @@ def upgrade():
     isolate("webhook_endpoint_states")
     isolate("webhook_deliveries")
     grant("webhook_feed", "SELECT, INSERT, UPDATE")
-    op.execute(GETS)
-    op.execute(QUEUED)
+    install(revision, "webhook_endpoint_gets", "queued_webhook_endpoints")
 
 
 def downgrade():

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from migrations.replaceable import install
 from migrations.security import isolate
 
 revision = "0020"
@@ -13,32 +14,6 @@ depends_on = None
 
 TABLES = ("scim_requests", "scim_members", "scim_groups", "scim_users", "scim_connections")
 MOMENT = postgresql.TIMESTAMP(timezone=True)
-
-# Like authenticate_key: find the connection of a token and set the tenant scope. The table is the
-# tenants' own, so the token is looked up in the platform's scope.
-AUTHENTICATE_SCIM = """
-CREATE FUNCTION authenticate_scim(wanted_digest text)
-RETURNS TABLE (
-    id uuid, tenant_id uuid, acts_as text, status text, default_role text, group_roles json,
-    deactivate text, tenant_is_active boolean
-) LANGUAGE plpgsql ROWS 1 AS $$
-BEGIN
-    PERFORM set_config('app.platform', 'on', true), set_config('app.tenant_id', '', true);
-    SELECT c.id, c.tenant_id, c.acts_as, c.status, c.default_role, c.group_roles, c.deactivate,
-            t.is_active
-        INTO id, tenant_id, acts_as, status, default_role, group_roles, deactivate,
-            tenant_is_active
-        FROM scim_connections c JOIN tenants t ON t.id = c.tenant_id
-        WHERE c.digest = wanted_digest
-            OR (c.old_digest = wanted_digest AND c.old_expires_at > now());
-    PERFORM set_config('app.platform', '', true),
-        set_config('app.tenant_id', coalesce(authenticate_scim.tenant_id::text, ''), true);
-    IF authenticate_scim.id IS NOT NULL THEN
-        RETURN NEXT;
-    END IF;
-END
-$$
-"""
 
 
 def row_columns():
@@ -204,7 +179,7 @@ def upgrade():
     )
     for table in TABLES:
         isolate(table)
-    op.execute(AUTHENTICATE_SCIM)
+    install(revision, "authenticate_scim")
 
 
 def downgrade():

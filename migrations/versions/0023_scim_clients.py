@@ -4,61 +4,13 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from migrations.replaceable import install
 from migrations.security import isolate
 
 revision = "0023"
 down_revision = "0022"
 branch_labels = None
 depends_on = None
-
-# Of migration 0020, and also by access tokens.
-AUTHENTICATE_SCIM = """
-CREATE OR REPLACE FUNCTION authenticate_scim(wanted_digest text)
-RETURNS TABLE (
-    id uuid, tenant_id uuid, acts_as text, status text, default_role text, group_roles json,
-    deactivate text, tenant_is_active boolean
-) LANGUAGE plpgsql ROWS 1 AS $$
-BEGIN
-    PERFORM set_config('app.platform', 'on', true), set_config('app.tenant_id', '', true);
-    SELECT c.id, c.tenant_id, c.acts_as, c.status, c.default_role, c.group_roles, c.deactivate,
-            t.is_active
-        INTO id, tenant_id, acts_as, status, default_role, group_roles, deactivate,
-            tenant_is_active
-        FROM scim_connections c JOIN tenants t ON t.id = c.tenant_id
-        WHERE c.digest = wanted_digest
-            OR (c.old_digest = wanted_digest AND c.old_expires_at > now()){or_granted};
-    PERFORM set_config('app.platform', '', true),
-        set_config('app.tenant_id', coalesce(authenticate_scim.tenant_id::text, ''), true);
-    IF authenticate_scim.id IS NOT NULL THEN
-        RETURN NEXT;
-    END IF;
-END
-$$
-"""
-OR_GRANTED = """
-            OR (c.tenant_id, c.id) = (
-                SELECT a.tenant_id, a.connection_id FROM scim_access_tokens a
-                WHERE a.digest = wanted_digest AND a.expires_at > now()
-            )"""
-FIND_SCIM_CLIENT = """
-CREATE FUNCTION find_scim_client(client_id uuid)
-RETURNS TABLE (
-    id uuid, tenant_id uuid, status text, digest text, old_digest text, public_keys json
-) LANGUAGE plpgsql ROWS 1 AS $$
-BEGIN
-    PERFORM set_config('app.platform', 'on', true), set_config('app.tenant_id', '', true);
-    SELECT c.id, c.tenant_id, c.status, c.digest,
-            CASE WHEN c.old_expires_at > now() THEN c.old_digest END, c.public_keys
-        INTO id, tenant_id, status, digest, old_digest, public_keys
-        FROM scim_connections c WHERE c.id = client_id;
-    PERFORM set_config('app.platform', '', true),
-        set_config('app.tenant_id', coalesce(find_scim_client.tenant_id::text, ''), true);
-    IF find_scim_client.id IS NOT NULL THEN
-        RETURN NEXT;
-    END IF;
-END
-$$
-"""
 
 
 def upgrade():
@@ -91,8 +43,7 @@ def upgrade():
     )
     op.create_index(op.f("ix_scim_access_tokens_digest"), "scim_access_tokens", ["digest"])
     isolate("scim_access_tokens")
-    op.execute(AUTHENTICATE_SCIM.replace("{or_granted}", OR_GRANTED))
-    op.execute(FIND_SCIM_CLIENT)
+    install(revision, "authenticate_scim", "find_scim_client")
     op.create_table(
         "scim_emails",
         sa.Column("tenant_id", sa.Uuid(), nullable=False),
@@ -125,7 +76,7 @@ def upgrade():
 
 def downgrade():
     op.execute("DROP FUNCTION find_scim_client(uuid)")
-    op.execute(AUTHENTICATE_SCIM.replace("{or_granted}", ""))
+    install("0020", "authenticate_scim")
     op.drop_table("scim_emails")
     op.drop_table("scim_access_tokens")
     op.drop_column("scim_connections", "public_keys")

@@ -1,0 +1,16 @@
+-- Replace what names an erased person in an audit row. Runs with the rights of the owner.
+--
+-- redacted: the new values of the columns.
+-- Called by: app/privacy/redaction.py
+CREATE OR REPLACE FUNCTION redact_audit_event(wanted_tenant uuid, wanted_id uuid, redacted json)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF public.may_erase(wanted_tenant) IS NOT TRUE THEN
+        RAISE EXCEPTION 'nobody to erase' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    UPDATE public.audit_events e SET (before, after, actor, target_id, request_id) = (
+        SELECT r.before, r.after, r.actor, r.target_id, r.request_id
+        FROM json_populate_record(e, redacted) r
+    ) WHERE e.tenant_id = wanted_tenant AND e.id = wanted_id;
+END
+$$
