@@ -303,7 +303,7 @@ class TestRetention:
             [second],
         )
 
-        monkeypatch.setattr(batches, "FIRST", 1)
+        monkeypatch.setattr(batches, "BATCH", 1)
         with app.app_context():
             positions.remove_old()
 

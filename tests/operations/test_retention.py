@@ -235,7 +235,7 @@ class TestDropping:
         assert changed == [(len(written),)]
 
     def test_deletes_old_rows_of_the_partitions_that_are_no_months(self, trail, monkeypatch):
-        monkeypatch.setattr(batches, "FIRST", 2)  # so that one batch is not enough
+        monkeypatch.setattr(batches, "BATCH", 2)  # so that one batch is not enough
         now = utcnow()
         trail.end_first(now - timedelta(days=70))
         for days in (80, 81, 82, 50, 51, 52, 39):

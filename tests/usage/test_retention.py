@@ -33,7 +33,7 @@ def consume(tenant):
 
 @pytest.fixture
 def forget(app, monkeypatch):
-    monkeypatch.setattr(batches, "FIRST", 2)  # so that one batch is not enough
+    monkeypatch.setattr(batches, "BATCH", 2)  # so that one batch is not enough
 
     def run():
         with app.app_context():

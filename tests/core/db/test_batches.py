@@ -16,8 +16,7 @@ SELECT 'scope', n::text, '', now() - interval '25 hours' FROM generate_series(1,
 
 @pytest.fixture
 def keys(app, monkeypatch):
-    monkeypatch.setattr(batches, "FIRST", 10)
-    monkeypatch.setattr(batches, "_next_size", lambda size, _: size)
+    monkeypatch.setattr(batches, "BATCH", 10)
     database.execute(ADD_KEYS)
 
 
@@ -46,10 +45,3 @@ class TestDeleteInBatches:
 
         assert found == [25, 15, 5]
         assert left() == 5
-
-    @pytest.mark.parametrize(
-        ("size", "seconds", "expected"),
-        [(100, 0.02, 100), (100, 0.04, 50), (100, 0.001, 200), (100, 9.0, 10), (900, 0.001, 1000)],
-    )
-    def test_has_as_many_rows_as_take_20_milliseconds(self, size, seconds, expected):
-        assert batches._next_size(size, seconds) == expected
