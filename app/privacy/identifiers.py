@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from app.core.json_text import dumps_text
-from app.privacy.encodings import forms
 from app.webhooks.providers.payloads import Unreadable, parse
 
 ERASED = "[erased]"
 FEW = 50  # up to so many addresses are searched for one by one, anywhere in a text
+NESTED = 4  # encodings inside one another, such as JSON in a text of JSON
+JSON_ESCAPES = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
 WORD = re.compile(r"[^\s<>()\[\],;:\"'=&?/]+")
 # What continues an address, so that it is another one: joann@…, mary-ann@…, …@example.com.au
 BEFORE, AFTER = r"(?<![a-z0-9])(?<![a-z][.-])", r"(?![a-z0-9]|\.[a-z])"
@@ -30,7 +33,7 @@ class Identifiers:
     addresses: frozenset[str]
 
     def is_in(self, text: str) -> bool:
-        """Whether ``text`` is one of the ids, or contains one of the addresses, encoded or not."""
+        """Whether ``text`` is one of the ids, or contains one of the addresses."""
         return self._is_name(text) or self._has_address(text)
 
     def are_in(self, document: Any) -> bool:
@@ -90,3 +93,16 @@ def _texts(document: Any) -> Iterator[str]:
             for name, item in document.items():
                 yield name
                 yield from _texts(item)
+
+
+def forms(text: str) -> set[str]:
+    """The text, and what it is once JSON's escapes and percent-encoding are decoded."""
+    found = new = {text}
+    for _ in range(NESTED):
+        new = {decoded for form in new for decoded in (_unescape(form), unquote(form))} - found
+        found = found | new
+    return found
+
+
+def _unescape(text: str) -> str:
+    return JSON_ESCAPES.sub(lambda escapes: str(json.loads(f'"{escapes[0]}"')), text)

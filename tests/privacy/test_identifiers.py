@@ -32,7 +32,6 @@ def test_an_address_is_not_found_in_another_one(text):
         "mailto:ann@example.com?subject=x",
         "name=Ann+ann@example.com&x=y",
         "550-ann@example.com: unknown",
-        "=?utf-8?Q?Ann_ann=40example.com?=",
         "\u8bf7ann@example.com\u8bf7",
         "joann@example.com, ann@example.com",
     ],

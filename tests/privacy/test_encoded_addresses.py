@@ -1,15 +1,13 @@
-"""A person's address is erased in whatever encoding it was stored."""
+"""A person's address is erased in plain text, in JSON and percent-encoded."""
 
 import gzip
-import html
 import json
-import quopri
-from base64 import b64encode, encodebytes, urlsafe_b64encode
+from base64 import b64encode
 from urllib.parse import quote, quote_plus
 
 import pytest
 
-from app.privacy.encodings import forms
+from app.privacy.identifiers import forms
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import Receiver
 from tests.factories import create_tenant, create_user, platform_token
@@ -38,17 +36,6 @@ ENCODINGS = {
     "percent, all of it": lambda text: "".join(f"%{ord(one):02X}" for one in text),
     "percent, twice": lambda text: quote(quote(text, safe=""), safe=""),
     "form": lambda text: f"a=b&email={quote_plus(text)}&c=d",
-    "HTML": lambda text: html.escape(text).replace("@", "&#64;"),
-    "HTML, all of it": lambda text: "".join(f"&#x{ord(one):x};" for one in text),
-    "quoted-printable": lambda text: quopri.encodestring(text.encode(), quotetabs=True).decode(),
-    "quoted-printable @": lambda text: text.replace("=", "=3D").replace("@", "=40"),
-    "a MIME word": lambda text: f"=?utf-8?B?{b64encode(text.encode()).decode()}?=",
-    "base 64": lambda text: b64encode(f"To: <{text}>".encode()).decode(),
-    "base 64 in a path": lambda text: (
-        f"/open/{urlsafe_b64encode(text.encode()).decode().rstrip('=')}/1"
-    ),
-    "base 64 in lines": lambda text: encodebytes(f"{'x' * 40} {text}".encode()).decode(),
-    "base 64 of percent": lambda text: b64encode(quote(text, safe="").encode()).decode(),
 }
 
 
@@ -68,16 +55,6 @@ class TestForms:
         text = "An ordinary text, by user_01HZX4Q8 on 2026-01-05"
 
         assert forms(text) == {text}
-
-    def test_of_encodings_mixed_in_many_orders_are_limited(self):
-        text = (
-            "%2525252541 &amp;amp;amp;lt; =3D3D3D3D41 \\\\\\\\\\u005cu0041 %26amp;%25 &#37;41 "
-            * 400
-        )
-
-        found = forms(text)
-
-        assert sum(map(len, found)) <= 33 * len(text) + 100_000
 
 
 class TestErasure:
@@ -136,11 +113,10 @@ class TestErasure:
             f'{{"email": "{escaped(ADDRESS)}"}}',
             f'{{"email": "{ADDRESS}", "email": "somebody@example.com"}}',
             json.dumps({"Type": "Notification", "Message": json.dumps({"to": escaped(ADDRESS)})}),
-            json.dumps({"Message": b64encode(json.dumps({"to": ADDRESS}).encode()).decode()}),
         ],
         ids=[
             "form", "half a document", "base 64", "UTF-16", "gzip", "JSON escapes",
-            "a repeated key", "SNS", "SNS with base 64",
+            "a repeated key", "SNS",
         ],
     )  # fmt: skip
     def test_empties_a_body_that_mentions_the_person_or_cannot_be_read(
