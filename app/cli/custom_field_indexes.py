@@ -1,8 +1,7 @@
-"""``flask custom-fields reindex`` and ``check-index``, with a progress bar."""
+"""``flask custom-fields reindex``, with a progress bar."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -16,10 +15,9 @@ from app.core.db import queries
 from app.core.db.statements import Statement
 from app.custom_fields import service
 from app.custom_fields.models import CustomField
-from app.custom_fields.search_index import builder, checker, index_state
+from app.custom_fields.search_index import builder, index_state
 
 RESULT = ("tenant_id", "field_id", "field_key", "state", "entities")
-COMPARISON = (*RESULT, "wrong", "repaired")
 
 _all = select(CustomField).order_by(CustomField.tenant_id, CustomField.id)
 LIST_ALL = Statement("custom_fields.list_all", _all)
@@ -50,27 +48,6 @@ def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
     print_rows(shown, RESULT, as_json=as_json)
 
 
-@click.command("check-index")
-@tenant_option
-@field_option
-@click.option("--repair", is_flag=True, help="Repair the rows that are wrong.")
-@json_option
-@with_appcontext
-def check_index(tenant: str | None, field_id: str | None, repair: bool, as_json: bool) -> None:
-    """Compare the search indexes with the data, row by row.
-
-    The exit code is 1 if an index is wrong. An index that is being built or deleted is listed but
-    not compared.
-    """
-    shown = []
-    with progress_bar() as bar:
-        for field in bar.track(_chosen(tenant, field_id), description="Fields"):
-            shown.append(_checked(field, bar, repair))
-    print_rows(shown, COMPARISON, as_json=as_json)
-    if any(row["wrong"] > row["repaired"] for row in shown):
-        raise SystemExit(1)
-
-
 @operator
 def _chosen(tenant: str | None, field_id: str | None) -> list[CustomField]:
     if field_id is not None:
@@ -85,41 +62,15 @@ def _restart(field: CustomField) -> None:
     index_state.rebuild(queries.lock_row(CustomField, field.id))
 
 
-@operator
-def _index_of(field: CustomField) -> tuple[str, bool]:
-    index = index_state.get_index(field.id)
-    return index.state, index.is_settled
-
-
 def _rebuilt(field: CustomField, bar: Progress) -> dict[str, Any]:
     task = bar.add_task(field.field_key, total=None)
     for step in builder.work(field.tenant_id, field.id):
         bar.update(task, completed=step.done, total=step.total)
     bar.remove_task(task)
-    return _row(field, step.state, step.done)
-
-
-def _checked(field: CustomField, bar: Progress, repair: bool) -> dict[str, Any]:
-    state, is_settled = _index_of(field)
-    findings = checker.Findings()
-    task = bar.add_task(field.field_key, total=None)
-    for findings in _compared(field, is_settled, repair):
-        bar.update(task, completed=findings.entities)
-    bar.remove_task(task)
-    row = _row(field, state, findings.entities)
-    return {**row, "wrong": findings.wrong, "repaired": findings.repaired}
-
-
-def _compared(field: CustomField, is_settled: bool, repair: bool) -> Iterator[checker.Findings]:
-    if is_settled:
-        yield from checker.check(field, repair=repair)
-
-
-def _row(field: CustomField, state: str, entities: int) -> dict[str, Any]:
     return {
         "tenant_id": field.tenant_id,
         "field_id": field.id,
         "field_key": field.field_key,
-        "state": str(state),
-        "entities": entities,
+        "state": str(step.state),
+        "entities": step.done,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from app.cli.base import AppGroup, ask, json_option, operator, print_json, print_rows, yes_option
-from app.cli.custom_field_indexes import check_index, reindex
+from app.cli.custom_field_indexes import reindex
 from app.cli.lookup import find_tenant
 from app.cli.records import load, paging_options, print_one, tell_of_more
 from app.core.actors import SYSTEM_CLI
@@ -32,10 +32,9 @@ COLUMNS = (
 )
 
 custom_fields = AppGroup(
-    "custom-fields", help="Define and archive custom fields. Build and check their indexes."
+    "custom-fields", help="Define and archive custom fields. Rebuild their indexes."
 )
 custom_fields.add_command(reindex)
-custom_fields.add_command(check_index)
 SHAPE = CustomFieldSchema()
 
 

@@ -14,11 +14,13 @@ from app.core.actors import SYSTEM_CLI
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
 from app.custom_fields import service
-from app.custom_fields.models import CustomField
-from app.custom_fields.search_index import builder, checker
+from app.custom_fields.models import CustomField, FieldType
+from app.custom_fields.search_index import builder
+from app.custom_fields.search_index.entries import entries_of
 from app.tenants.models import Tenant
+from app.users.models import User
 from tests import database
-from tests.database import platform_transaction
+from tests.database import platform_transaction, rows
 
 _numbers = count(1)
 
@@ -87,8 +89,15 @@ def index_rows(field: CustomField) -> list[tuple[Any, ...]]:
     )
 
 
-def findings(app: Flask, field: CustomField, *, repair: bool = False) -> tuple[int, int, int]:
-    """The result of a check of the field's index: entities, wrong, repaired."""
-    with app.app_context():
-        *_, last = checker.check(field, repair=repair)
-    return last.entities, last.wrong, last.repaired
+def wrong_rows(field: CustomField) -> set[tuple[Any, ...]]:
+    """The rows that an index lacks, and those that it should not have."""
+    model, key = (User, "tenant_id") if field.entity_type == "user" else (Tenant, "id")
+    field_type = FieldType(field.field_type)
+    right = {
+        (entity.id, ordinal, *entry)
+        for entity in rows(model, **{key: field.tenant_id})
+        for ordinal, entry in enumerate(
+            entries_of(field_type, entity.meta_data.get(field.field_key))
+        )
+    }
+    return right ^ set(map(tuple, index_rows(field)))

@@ -74,7 +74,7 @@ class TestDefinitions:
                 ("archive", "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"),
                 "There is no field 01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f.",
             ),
-            (("check-index", "--field", "nothing"), "There is no field nothing."),
+            (("reindex", "--field", "nothing"), "There is no field nothing."),
         ],
     )
     def test_refuses_in_one_sentence(self, run, tenant, words, sentence):
@@ -102,33 +102,3 @@ class TestReindex:
         result = run("reindex", "--field", plain.id, "--json")
 
         assert json.loads(result.stdout) == []
-
-
-class TestCheckIndex:
-    def test_is_content_with_a_right_index(self, run, field):
-        result = run("check-index", "--json")
-
-        (row,) = json.loads(result.stdout)
-        assert result.exit_code == 0
-        assert (row["entities"], row["wrong"], row["repaired"]) == (3, 0, 0)
-
-    def test_fails_on_a_wrong_one_and_mends_it_on_request(self, run, field):
-        spoil(field)
-
-        found = run("check-index", "--field", field.id, "--json")
-        repaired = run("check-index", "--field", field.id, "--repair", "--json")
-        again = run("check-index", "--field", field.id)
-
-        assert (found.exit_code, json.loads(found.stdout)[0]["wrong"]) == (1, 1)
-        assert (repaired.exit_code, json.loads(repaired.stdout)[0]["repaired"]) == (0, 1)
-        assert again.exit_code == 0
-
-    def test_reports_an_unfinished_index_without_comparing(self, run, tenant):
-        create_user(tenant, meta_data={"team": "a"})
-        create_field(tenant, field_key="team", is_searchable=True)
-
-        result = run("check-index", "--json")
-
-        (row,) = json.loads(result.stdout)
-        assert result.exit_code == 0
-        assert (row["state"], row["entities"]) == ("building", 0)

@@ -14,11 +14,11 @@ from typing import Any
 from uuid import UUID
 
 import psycopg2
-from sqlalchemy import ARRAY, Select, Text, Uuid, any_, bindparam, delete, func, select, text
+from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, delete, func, select, text
 
 from app.core.db import tenancy, transactions
 from app.core.db.statements import Statement
-from app.custom_fields.entities import ENTITIES, Entity
+from app.custom_fields.entities import ENTITIES
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
 from app.custom_fields.search_index import writer
 from app.custom_fields.search_index.entries import entries_of
@@ -28,16 +28,15 @@ BATCH = 500  # entities
 DELETED_AT_ONCE = 5000  # index rows
 BEFORE_ALL = UUID(int=0)  # less than every id
 
-_field = select(CustomField).where(
-    CustomField.tenant_id == bindparam("tenant_id"), CustomField.id == bindparam("field_id")
-)
 _rows_of_field = (
     IndexRow.tenant_id == bindparam("tenant_id"),
     IndexRow.field_id == bindparam("field_id"),
 )
-FIND_FIELD = Statement("custom_fields.find", _field)
 LOCK_FIELD_KEY = Statement(
-    "custom_fields.lock_key", _field.with_for_update(read=True, key_share=True)
+    "custom_fields.lock_key",
+    select(CustomField)
+    .where(CustomField.tenant_id == bindparam("tenant_id"), CustomField.id == bindparam("field_id"))
+    .with_for_update(read=True, key_share=True),
 )
 FIND_LAST_TO_DELETE = Statement(
     "custom_field_index_rows.find_last_to_delete",
@@ -95,21 +94,6 @@ def work(tenant_id: UUID, field_id: UUID) -> Iterator[Progress]:
             return
 
 
-def replace(field: CustomField, values: Sequence[tuple[UUID, Any]]) -> None:
-    """Write the index rows of these entities, which are locked, anew from their values."""
-    DELETE_OF_ENTITIES.execute(
-        tenant_id=field.tenant_id, field_id=field.id, entity_ids=[id_ for id_, _ in values]
-    )
-    field_type = FieldType(field.field_type)
-    rows = [
-        row
-        for entity_id, value in values
-        for row in writer.rows_of(field.id, entity_id, entries_of(field_type, value))
-    ]
-    if rows:
-        writer.write(field.tenant_id, rows)
-
-
 def delete_rows(tenant_id: UUID, field_id: UUID) -> bool:
     """Delete the next :data:`DELETED_AT_ONCE` index rows of a field; whether no more are left."""
     key = {"tenant_id": tenant_id, "field_id": field_id}
@@ -121,35 +105,19 @@ def delete_rows(tenant_id: UUID, field_id: UUID) -> bool:
     return last is None
 
 
-def find_field(tenant_id: UUID, field_id: UUID) -> CustomField:
-    """The field as it is now."""
-    field: CustomField = FIND_FIELD.first(tenant_id=tenant_id, field_id=field_id)
-    return field
-
-
-def next_entities(entity_type: str) -> Select[Any]:
-    """The next entities of a tenant, by id, each with its value under a field's key."""
-    entity = ENTITIES[entity_type]
-    return (
-        values_of(entity)
-        .where(entity.model.id > bindparam("position"))
-        .order_by(entity.model.id)
-        .limit(bindparam("limit"))
-    )
-
-
-def values_of(entity: Entity[Any]) -> Select[Any]:
-    """The entities of a tenant, each with its value under a field's key."""
-    value = entity.meta_data[bindparam("field_key", type_=Text)].label("value")
-    return select(entity.model.id, value).where(entity.tenant_id == bindparam("tenant_id"))
-
-
 @cache
 def next_batch(entity_type: str) -> Statement:
     """The statement that reads and locks the entities of one batch."""
-    model = ENTITIES[entity_type].model
-    clause = next_entities(entity_type).with_for_update(key_share=True)
-    return Statement(f"{model.__tablename__}.lock_next", clause, prepare=False)
+    entity = ENTITIES[entity_type]
+    value = entity.meta_data[bindparam("field_key", type_=Text)].label("value")
+    clause = (
+        select(entity.model.id, value)
+        .where(entity.tenant_id == bindparam("tenant_id"), entity.model.id > bindparam("position"))
+        .order_by(entity.model.id)
+        .limit(bindparam("limit"))
+        .with_for_update(key_share=True)
+    )
+    return Statement(f"{entity.model.__tablename__}.lock_next", clause, prepare=False)
 
 
 def _run_batch(tenant_id: UUID, field_id: UUID) -> Progress:
@@ -169,7 +137,7 @@ def _build(field: CustomField, index: FieldIndex) -> dict[str, Any]:
     """Index the next entities; what changes about the state of the index."""
     values = _next_values(field, index.position or BEFORE_ALL)
     if values:
-        replace(field, values)
+        _replace(field, values)
     done = index.done + len(values)
     if len(values) < BATCH:
         return {
@@ -181,6 +149,21 @@ def _build(field: CustomField, index: FieldIndex) -> dict[str, Any]:
         }
     total = index.total if index.position else _count(field)
     return {"position": values[-1][0], "done": done, "total": total}
+
+
+def _replace(field: CustomField, values: Sequence[tuple[UUID, Any]]) -> None:
+    """Write the index rows of these entities, which are locked, anew from their values."""
+    DELETE_OF_ENTITIES.execute(
+        tenant_id=field.tenant_id, field_id=field.id, entity_ids=[id_ for id_, _ in values]
+    )
+    field_type = FieldType(field.field_type)
+    rows = [
+        row
+        for entity_id, value in values
+        for row in writer.rows_of(field.id, entity_id, entries_of(field_type, value))
+    ]
+    if rows:
+        writer.write(field.tenant_id, rows)
 
 
 def _delete(index: FieldIndex) -> dict[str, Any]:
