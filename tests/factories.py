@@ -20,7 +20,7 @@ from app.auth.models import ApiKey, PlatformAdmin
 from app.auth.permissions import Role
 from app.cli.tokens import HOUR, issue_token
 from app.core.actors import SYSTEM_CLI
-from app.core.db.queries import insert_row
+from app.core.db.writes import insert_row
 from app.flags.models import FeatureOverride, PlanPreset
 from app.memberships.models import Membership
 from app.subscriptions.models import Subscription

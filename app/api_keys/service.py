@@ -22,6 +22,7 @@ from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
+from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
 from app.tenants.models import Tenant
 
@@ -112,7 +113,7 @@ def create(
         "created_by_user_id": actor.id,
         "updated_by_user_id": actor.id,
     }
-    key = queries.insert_row(ApiKey, values)
+    key = insert_row(ApiKey, values)
     record_creation("api_key.created", key, actor=actor, hidden=SECRET)
     return key, secret
 

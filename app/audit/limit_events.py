@@ -11,6 +11,7 @@ from app.audit.service import add_event
 from app.core.actors import Actor
 from app.core.db.queries import Change
 from app.core.db.transactions import on_commit
+from app.core.db.writes import Writes
 
 CROSSED = Counter("limits_crossed_total", "Thresholds of limits that were crossed.", ["event"])
 
@@ -25,6 +26,7 @@ def announce(
     policy: str,
     resets_at: datetime | None,
     actor: Actor,
+    into: Writes | None = None,
 ) -> None:
     """Record that ``percent`` of a limit are used: ``limit.warning``, or ``limit.reached`` at 100.
 
@@ -45,5 +47,6 @@ def announce(
         change=Change({}, state),
         actor=actor,
         data={"feature": feature, **state},
+        into=into,
     )
     on_commit(CROSSED.labels(event).inc)

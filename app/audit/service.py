@@ -12,8 +12,9 @@ from app.audit.models import AuditEvent
 from app.audit.outbox import EVENT_TYPES, TARGET_TYPE_OF
 from app.core.actors import Actor
 from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
-from app.core.db.queries import Change, insert_into, insert_row
+from app.core.db.queries import Change
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
+from app.core.db.writes import Writes, writes
 from app.core.jobs.signals import OUTBOX
 from app.core.observability import telemetry
 from app.core.observability.logs import current_request_id
@@ -29,6 +30,7 @@ def record(
     *,
     actor: Actor,
     hidden: frozenset[str] = frozenset(),
+    into: Writes | None = None,
 ) -> None:
     """Add one audit row for ``change`` of the row ``target``, in the current transaction.
 
@@ -36,14 +38,20 @@ def record(
     is the row after the change. ``change`` must not contain secrets, and ``hidden`` names the
     columns of ``target`` that are secret.
     """
-    _record(action, target, change, actor=actor, data=_shown(target, hidden))
+    _record(action, target, change, actor=actor, data=_shown(target, hidden), into=into)
 
 
 def record_creation(
-    action: str, target: Any, *, actor: Actor, hidden: frozenset[str] = frozenset()
+    action: str,
+    target: Any,
+    *,
+    actor: Actor,
+    hidden: frozenset[str] = frozenset(),
+    into: Writes | None = None,
 ) -> None:
     """Add one audit row for a new row; ``after`` has all its columns except ``hidden``."""
-    _record(action, target, Change({}, _shown(target, hidden)), actor=actor, data=None)
+    change = Change({}, _shown(target, hidden))
+    _record(action, target, change, actor=actor, data=None, into=into)
 
 
 def add_event(
@@ -54,6 +62,7 @@ def add_event(
     change: Change,
     actor: Actor,
     data: Mapping[str, Any] | None = None,
+    into: Writes | None = None,
 ) -> None:
     """Add one audit row for any target, also one that has no id.
 
@@ -71,16 +80,17 @@ def add_event(
         "request_id": current_request_id(),
     }
     event_type = EVENT_TYPES.get(action)
-    if event_type is None:
-        insert_row(AuditEvent, values)
-        return
-    values |= {"type": event_type, "is_platform_actor": actor.is_operator, "data": data}
-    values |= telemetry.carried()
-    insert_into((AuditEvent, OutboxEvent), values)
+    with writes(into) as w:
+        if event_type is None:
+            w.insert(AuditEvent, values)
+            return
+        values |= {"type": event_type, "is_platform_actor": actor.is_operator, "data": data}
+        values |= telemetry.carried()
+        w.insert_into((AuditEvent, OutboxEvent), values)
     OUTBOX.notify()
 
 
-def announce(event_type: str, after: Mapping[str, Any], *, actor: Actor) -> None:
+def announce(event_type: str, after: Mapping[str, Any], *, actor: Actor, into: Writes) -> None:
     """Add an event of no tenant about a new fact, which has no audit row."""
     values = {
         "tenant_id": PLATFORM_TENANT_ID,
@@ -93,12 +103,18 @@ def announce(event_type: str, after: Mapping[str, Any], *, actor: Actor) -> None
         "data": None,
         **telemetry.carried(),
     }
-    insert_into((OutboxEvent,), values)
+    into.insert(OutboxEvent, values)
     OUTBOX.notify()
 
 
 def _record(
-    action: str, target: Any, change: Change, *, actor: Actor, data: Mapping[str, Any] | None
+    action: str,
+    target: Any,
+    change: Change,
+    *,
+    actor: Actor,
+    data: Mapping[str, Any] | None,
+    into: Writes | None,
 ) -> None:
     resource = action.partition(".")[0]
     add_event(
@@ -108,6 +124,7 @@ def _record(
         change=change,
         actor=actor,
         data=data,
+        into=into,
     )
 
 

@@ -13,11 +13,12 @@ from app.audit.service import record, record_creation
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
-from app.core.db.bulk import inserts_in_one_statement, update_rows
+from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
+from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict, Entry, Invalid, NotFound, value_error
 from app.core.validation.messages import MAX_ENTRIES
 from app.custom_fields.models import CustomField, FieldType
@@ -173,7 +174,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Custo
     options = clean_options(field_type, values.get("options"))
     _check_size(options)
     lock_rules(tenant.id, values["entity_type"])
-    field = queries.insert_row(
+    field = insert_row(
         CustomField,
         {
             **values,
@@ -258,11 +259,11 @@ def reorder(
         raise Invalid(*(_unknown(*where) for where in strange[:MAX_ENTRIES]))
     ordered = [*(known[field_id] for field_id in field_ids), *remaining.values()]
     places = [(field, {"sort_order": place}) for place, field in enumerate(ordered)]
-    with inserts_in_one_statement():
-        changes = update_rows(CustomField, places)
+    changes = update_rows(CustomField, places)
+    with writes() as w:
         for field, change in changes:
             if change is not None:
-                record("custom_field.reordered", field, change, actor=actor)
+                record("custom_field.reordered", field, change, actor=actor, into=w)
     return [field for field, _ in changes]
 
 

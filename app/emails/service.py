@@ -18,6 +18,7 @@ from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, between, paginate
 from app.core.db.statements import Statement
+from app.core.db.writes import writes
 from app.emails import suppressions
 from app.emails.events import STATES, EmailEvent, EmailKind
 from app.emails.models import EmailEventRecord, EmailMessage
@@ -31,14 +32,18 @@ ADD_EVENTS = Statement(
     "email_events.add",
     insert(EmailEventRecord.__table__)
     .from_select(
-        EVENT_COLUMNS, rows_from_arrays(EmailEventRecord, EVENT_COLUMNS), include_defaults=False
+        EVENT_COLUMNS,
+        rows_from_arrays(EmailEventRecord.__table__, EVENT_COLUMNS),
+        include_defaults=False,
     )
     .on_conflict_do_nothing(index_elements=["webhook_event_id", "ordinal"])
     .returning(EmailEventRecord.ordinal),
 )
 MESSAGE_COLUMNS = tuple(EmailMessage.__table__.columns.keys())
 _new = insert(EmailMessage).from_select(
-    MESSAGE_COLUMNS, rows_from_arrays(EmailMessage, MESSAGE_COLUMNS), include_defaults=False
+    MESSAGE_COLUMNS,
+    rows_from_arrays(EmailMessage.__table__, MESSAGE_COLUMNS),
+    include_defaults=False,
 )
 _said = _new.excluded
 _rises = _said.rank > EmailMessage.rank
@@ -92,19 +97,20 @@ def record(
         for key, group in groupby(new, key=_message_key)
         if key[0]
     ]
-    if messages:
-        new_ids = {message["id"] for message in messages}
-        stored = ADD_TO_MESSAGES.all(**as_arrays(messages))
-        terms.add(EntityType.EMAIL_MESSAGE, *(row for row in stored if row.id in new_ids))
+    stored = ADD_TO_MESSAGES.all(**as_arrays(messages)) if messages else []
+    new_ids = {message["id"] for message in messages}
     changes = [
         Said(normalized(event.recipient), change, event.occurred_at)
         for event in new
         for change in event.suppressions
     ]
-    suppressions.record_changes(changes, source=source)
-    for (place, event), row in zip(numbered, rows, strict=True):
-        if place in added and event.kind in ANNOUNCED:
-            announce(ANNOUNCED[event.kind], row, actor=SYSTEM_EMAIL)
+    with writes() as w:
+        new_rows = (row for row in stored if row.id in new_ids)
+        terms.add(EntityType.EMAIL_MESSAGE, *new_rows, into=w)
+        suppressions.record_changes(changes, source=source, into=w)
+        for (place, event), row in zip(numbered, rows, strict=True):
+            if place in added and event.kind in ANNOUNCED:
+                announce(ANNOUNCED[event.kind], row, actor=SYSTEM_EMAIL, into=w)
     return len(new)
 
 

@@ -17,6 +17,7 @@ from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
+from app.core.db.writes import Writes
 from app.core.errors import NotFound
 from app.emails import events
 from app.emails.models import Suppression
@@ -27,14 +28,14 @@ COLUMNS = tuple(Suppression.__table__.columns.keys())
 ADD_OR_LOCK_SUPPRESSIONS = Statement(
     "suppressions.add_or_lock",
     insert(Suppression.__table__)
-    .from_select(COLUMNS, rows_from_arrays(Suppression, COLUMNS), include_defaults=False)
+    .from_select(COLUMNS, rows_from_arrays(Suppression.__table__, COLUMNS), include_defaults=False)
     .on_conflict_do_update(
         index_elements=["address", "cause", "scope"], set_={"source": Suppression.source}
     )
     .returning(*Suppression.__table__.columns),
 )
 _written = rows_from_arrays(
-    Suppression, ("id", "updated_at", "source", "suppressed_at", "lifted_at", "is_active")
+    Suppression.__table__, ("id", "updated_at", "source", "suppressed_at", "lifted_at", "is_active")
 ).subquery("written")
 WRITE_SUPPRESSIONS = Statement(
     "suppressions.write",
@@ -100,7 +101,7 @@ class Said(NamedTuple):
         return self.address, self.change.cause.value, self.change.scope[:MAX_KEY]
 
 
-def record_changes(changes: Iterable[Said], *, source: str) -> None:
+def record_changes(changes: Iterable[Said], *, source: str, into: Writes) -> None:
     """Store when each address was last added to the list, or removed, for each cause."""
     by_key: dict[tuple[str, str, str], list[Said]] = {}
     for said in changes:
@@ -118,7 +119,8 @@ def record_changes(changes: Iterable[Said], *, source: str) -> None:
         if "is_active" in after:
             action = "suppression.added" if values["is_active"] else "suppression.lifted"
             before = {name: getattr(row, name) for name in after}
-            audit.record(action, row._replace(**values), Change(before, after), actor=SYSTEM_EMAIL)
+            row, change = row._replace(**values), Change(before, after)
+            audit.record(action, row, change, actor=SYSTEM_EMAIL, into=into)
     if written:
         WRITE_SUPPRESSIONS.execute(**as_arrays(written))
 

@@ -6,9 +6,9 @@ from sqlalchemy import bindparam, func, select, tuple_, update
 
 from app.audit import service as audit
 from app.core.actors import Actor
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
+from app.core.db.writes import writes
 from app.flags.models import FeatureOverride
 
 BATCH = 500
@@ -41,12 +41,12 @@ def announce(*, actor: Actor) -> bool:
     Returns whether there may be others. An override with a new expiry is announced again.
     """
     expired = TAKE_EXPIRED.all(limit=BATCH)
-    with inserts_in_one_statement():
+    with writes() as w:
         for override in expired:
             before = {
                 "flag_key": override.flag_key,
                 "flag_value": override.flag_value,
                 "expires_at": override.expires_at,
             }
-            audit.record("override.expired", override, Change(before, {}), actor=actor)
+            audit.record("override.expired", override, Change(before, {}), actor=actor, into=w)
     return len(expired) == BATCH

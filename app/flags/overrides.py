@@ -19,12 +19,12 @@ from app.core.db.queries import (
     check_precondition,
     delete_row,
     get_row,
-    insert_row,
     lock_row,
     lock_with,
     update_row,
 )
 from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
 from app.core.errors import (
     Conflict,
     Forbidden,

@@ -18,6 +18,7 @@ from app.auth.models import ApiKey
 from app.auth.permissions import Role
 from app.core.actors import SYSTEM_IDP
 from app.core.db.statements import Statement
+from app.core.db.writes import Writes
 from app.identity_sync.merge_state import membership_values, organization_values, user_values
 from app.identity_sync.store import Key, Kind, Objects, Pair
 from app.memberships import directories, owners, seats
@@ -74,12 +75,19 @@ FIND_ROWS = Statement(
 
 
 class Rows:
-    """The rows of one delivery: :meth:`read` them, then write what follows from the states."""
+    """The rows of one delivery: :meth:`read` them, then write what follows from the states.
 
-    def __init__(self, objects: Objects, roles: Mapping[str, str], *, force: bool) -> None:
+    New rows are inserted at the end of the block of ``into``. Nothing here has to see them before,
+    because a delivery is about one organization: it creates at most one tenant.
+    """
+
+    def __init__(
+        self, objects: Objects, roles: Mapping[str, str], *, force: bool, into: Writes
+    ) -> None:
         self._objects = objects
         self._roles = roles
         self._force = force
+        self._writes = into
         self._tenants: dict[str, Tenant] = {}
         self._users: dict[tuple[UUID, str], tuple[User, Membership | None]] = {}
         self._made_by_tenant: set[UUID] = set()
@@ -132,13 +140,15 @@ class Rows:
         tenant = self._tenants.get(organization_id)
         if tenant is None:
             values |= {"idp_org_id": organization_id, "slug": slugs.find_free(values["slug"])}
-            self._tenants[organization_id] = tenants.create(values, actor=SYSTEM_IDP)
+            self._tenants[organization_id] = tenants.insert(
+                values, actor=SYSTEM_IDP, into=self._writes
+            )
             return True
         before = organization_values(self._objects.before[key], organization_id)
         changes = self._changes(before, values, tenant)
         if before is None or before["slug"] == values["slug"]:
             changes.pop("slug", None)  # a slug given here stays
-        self._tenants[organization_id] = _change_tenant(tenant, changes)
+        self._tenants[organization_id] = self._change_tenant(tenant, changes)
         return False
 
     def write_memberships(self, pairs: Sequence[Pair]) -> set[Pair]:
@@ -169,9 +179,9 @@ class Rows:
         by_id = {tenant.id: tenant for tenant in self._tenants.values()}
         for tenant_id, taken in self._taken_seats().items():
             limit, tenant = self._seat_limits[tenant_id], by_id[tenant_id]
-            seats.take_beyond(limit, taken, tenant=tenant, actor=SYSTEM_IDP)
-        users.update_many(self._changed_users, actor=SYSTEM_IDP)
-        memberships.update_many(self._changed_memberships, actor=SYSTEM_IDP)
+            seats.take_beyond(limit, taken, tenant=tenant, actor=SYSTEM_IDP, into=self._writes)
+        users.update_many(self._changed_users, actor=SYSTEM_IDP, into=self._writes)
+        memberships.update_many(self._changed_memberships, actor=SYSTEM_IDP, into=self._writes)
 
     def _write_membership(self, pair: Pair, keys: Sequence[Key]) -> bool:
         """False where the tenant, the membership or its user is not known yet."""
@@ -188,11 +198,12 @@ class Rows:
             known = user_values(objects.now[user_key])
             if known is None:
                 return False
-            user = users.create_in(tenant, {**known, "idp_user_id": pair.user_id}, actor=SYSTEM_IDP)
+            values = {**known, "idp_user_id": pair.user_id}
+            user = users.insert_in(tenant, values, actor=SYSTEM_IDP, into=self._writes)
         else:
             self._change_user(user, pair.user_id, is_new=before is None)
         if membership is None:
-            memberships.create_for(user, now, actor=SYSTEM_IDP)
+            memberships.create_for(user, now, actor=SYSTEM_IDP, into=self._writes)
             if now["is_active"]:
                 self._new_members.append(user)
         elif changes := self._unmanaged(user, self._changes(before, now, membership)):
@@ -262,6 +273,7 @@ class Rows:
             actor=SYSTEM_IDP,
             allow_ownerless=True,
             tenant=self._tenants[user.idp_org_id],
+            into=self._writes,
         )
         remaining.discard(user.id)
 
@@ -278,10 +290,9 @@ class Rows:
             changed = {name: value for name, value in now.items() if before[name] != value}
         return {name: value for name, value in changed.items() if getattr(row, name) != value}
 
-
-def _change_tenant(tenant: Tenant, values: dict[str, Any]) -> Tenant:
-    if "slug" in values and slugs.derive(values["slug"]) != tenant.slug:
-        values["slug"] = slugs.find_free(values["slug"])
-    else:
-        values.pop("slug", None)
-    return tenants.update_read(tenant, values, actor=SYSTEM_IDP)
+    def _change_tenant(self, tenant: Tenant, values: dict[str, Any]) -> Tenant:
+        if "slug" in values and slugs.derive(values["slug"]) != tenant.slug:
+            values["slug"] = slugs.find_free(values["slug"])
+        else:
+            values.pop("slug", None)
+        return tenants.update_read(tenant, values, actor=SYSTEM_IDP, into=self._writes)

@@ -108,7 +108,7 @@ CHANGEABLE = (
     "updated_at",
 )
 _new = insert(IdentityObject).from_select(
-    COLUMNS, rows_from_arrays(IdentityObject, COLUMNS), include_defaults=False
+    COLUMNS, rows_from_arrays(IdentityObject.__table__, COLUMNS), include_defaults=False
 )
 SAVE = Statement(
     "identity_objects.save",

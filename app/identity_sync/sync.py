@@ -15,6 +15,7 @@ from sqlalchemy import bindparam, select
 
 from app.core.db import tenancy
 from app.core.db.statements import Statement
+from app.core.db.writes import writes
 from app.identity_sync.apply import Rows
 from app.identity_sync.events import (
     IdentityEvent,
@@ -89,15 +90,16 @@ def apply(
         objects.mark_changed(key_of(event))
     pairs = _affected_pairs(objects, events)
     user_ids, organization_ids = _ids(events, UserEvent), _ids(events, OrganizationEvent)
-    rows = Rows(objects, roles, force=force)
-    rows.read({*organization_ids, *(pair.organization_id for pair in pairs)}, pairs, user_ids)
-    for organization_id in organization_ids:
-        if rows.write_tenant(organization_id):
-            pairs += objects.pairs_of_organization(organization_id)
-    waiting = rows.write_memberships(pairs)
-    for user_id in user_ids:
-        rows.write_user(user_id)
-    rows.write_changes()
+    with writes() as w:
+        rows = Rows(objects, roles, force=force, into=w)
+        rows.read({*organization_ids, *(pair.organization_id for pair in pairs)}, pairs, user_ids)
+        for organization_id in organization_ids:
+            if rows.write_tenant(organization_id):
+                pairs += objects.pairs_of_organization(organization_id)
+        waiting = rows.write_memberships(pairs)
+        for user_id in user_ids:
+            rows.write_user(user_id)
+        rows.write_changes()
     objects.mark_waiting(pairs, waiting)
     objects.save()
     own_pairs = {_pair_of(event, objects) for event in events}
@@ -119,10 +121,11 @@ def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> N
     if pair is None:
         return
     _lock_and_load(objects, [pair])
-    rows = Rows(objects, roles, force=False)
-    rows.read({pair.organization_id}, [pair], [])
-    objects.mark_waiting([pair], rows.write_memberships([pair]))
-    rows.write_changes()
+    with writes() as w:
+        rows = Rows(objects, roles, force=False, into=w)
+        rows.read({pair.organization_id}, [pair], [])
+        objects.mark_waiting([pair], rows.write_memberships([pair]))
+        rows.write_changes()
     objects.mark_changed(key)  # so that one that still waits comes after the others
     objects.save()
 

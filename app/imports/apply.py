@@ -7,14 +7,15 @@ lines are applied one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from app.auth.permissions import Role
 from app.core.actors import Actor
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import find_row
 from app.core.db.transactions import savepoint
+from app.core.db.writes import Writes, writes
 from app.core.errors import Entry, Invalid
 from app.core.json_text import differs
 from app.custom_fields import metadata
@@ -98,26 +99,26 @@ class _Set:
         results = {
             line.number: self._failed(line, line.errors) for line in self._lines if line.errors
         }
-        first: Steps = {
-            Kind.TENANT: self._apply_tenant,
-            Kind.USER: self._apply_user,
-            Kind.MEMBERSHIP: self._apply_membership,
-            Kind.SUBSCRIPTION: self._create_subscription,
-        }
+        with writes() as w:
+            first: Steps = {
+                Kind.TENANT: partial(self._apply_tenant, into=w),
+                Kind.USER: partial(self._apply_user, into=w),
+                Kind.MEMBERSHIP: partial(self._apply_membership, into=w),
+                Kind.SUBSCRIPTION: partial(self._create_subscription, into=w),
+            }
+            self._run(first, results)
+        with writes() as w:
+            users.update_many(self._changed_users, actor=self._actor, into=w)
+            memberships.update_many(self._changed_memberships, actor=self._actor, into=w)
+            for tenant_id, created in self._replanned.items():
+                follow_plan(tenant_id, created, actor=self._actor, into=w)
+        users.index_meta_data((user, {}) for user in self._new_users)
+        check_claims(*(user for user in self._claimants if user.is_active))
+        seats.check_within_limits(self._joined, actor=self._actor)
         last: Steps = {
             Kind.SUBSCRIPTION: self._update_subscription,
             Kind.OVERRIDE: self._apply_override,
         }
-        with inserts_in_one_statement():
-            self._run(first, results)
-        with inserts_in_one_statement():
-            users.update_many(self._changed_users, actor=self._actor)
-            memberships.update_many(self._changed_memberships, actor=self._actor)
-            for tenant_id, created in self._replanned.items():
-                follow_plan(tenant_id, created, actor=self._actor)
-        users.index_meta_data((user, {}) for user in self._new_users)
-        check_claims(*(user for user in self._claimants if user.is_active))
-        seats.check_within_limits(self._joined, actor=self._actor)
         self._run(last, results)
         return [results[line.number] for line in self._lines]
 
@@ -139,7 +140,7 @@ class _Set:
     def _failed(line: Line, errors: Sequence[Entry]) -> Result:
         return Result(line, Outcome.FAILED, errors)
 
-    def _apply_tenant(self, line: Line) -> Outcome:
+    def _apply_tenant(self, line: Line, *, into: Writes) -> Outcome:
         values, rows = line.values, self._rows
         known = rows.tenants.get(values["idp_org_id"])
         if known is not None:
@@ -147,21 +148,22 @@ class _Set:
                 raise TenantDeleting
             if "meta_data" in values:
                 metadata.check_all(TENANT, known.id, known.meta_data, values["meta_data"])
-            tenants.update_read(known, values, actor=self._actor)
+            tenants.update_read(known, values, actor=self._actor, into=into)
             return Outcome.UPDATED if _changes(known, values) else Outcome.UNCHANGED
         if "slug" not in values:
             free = slugs.find_free(values["name"], reserved=self._slugs)
             values = {**values, "slug": free}
         self._slugs.add(values["slug"])
-        rows.tenants[values["idp_org_id"]] = tenants.create(values, actor=self._actor)
+        tenant = tenants.insert(values, actor=self._actor, into=into)
+        rows.tenants[values["idp_org_id"]] = tenant
         return Outcome.CREATED
 
-    def _apply_user(self, line: Line) -> Outcome:
+    def _apply_user(self, line: Line, *, into: Writes) -> Outcome:
         tenant, rows, values = self._rows.tenant_of(line), self._rows, _own(line)
         known = rows.users.get((tenant.id, values["idp_user_id"]))
         if known is None:
             tenants.check_accepts_people(tenant)
-            user = users.insert_in(tenant, values, actor=self._actor)
+            user = users.insert_in(tenant, values, actor=self._actor, into=into)
             rows.add_user(user)
             self._new_users.append(user)
             self._claimants.append(user)
@@ -188,7 +190,7 @@ class _Set:
         self._rows.note_owner(self._rows.memberships.get((user.tenant_id, user.id)), user)
         return Outcome.UPDATED
 
-    def _apply_membership(self, line: Line) -> Outcome:
+    def _apply_membership(self, line: Line, *, into: Writes) -> Outcome:
         tenant, rows, values = self._rows.tenant_of(line), self._rows, _own(line)
         values["role"] = str(values["role"])
         known = rows.memberships_by_id.get((tenant.id, values.get("idp_membership_id", "")))
@@ -198,7 +200,7 @@ class _Set:
                 raise Invalid(*entries(IdpMembershipIdTaken()))
             known = rows.memberships.get((tenant.id, user.id))
             if known is None:
-                return self._create_membership(user, values)
+                return self._create_membership(user, values, into=into)
         values.pop("idp_user_id", None)
         changes = _changes(known, values)
         if not changes:
@@ -218,19 +220,19 @@ class _Set:
         rows.note_owner(membership, rows.users_by_id[known.user_id])
         return Outcome.UPDATED
 
-    def _create_membership(self, user: User, values: dict[str, Any]) -> Outcome:
+    def _create_membership(self, user: User, values: dict[str, Any], *, into: Writes) -> Outcome:
         del values["idp_user_id"]
-        membership = memberships.create_for(user, values, actor=self._actor)
+        membership = memberships.create_for(user, values, actor=self._actor, into=into)
         self._joined.add(user.tenant_id)
         self._rows.add_membership(membership)
         self._rows.note_owner(membership, user)
         return Outcome.CREATED
 
-    def _create_subscription(self, line: Line) -> Outcome | None:
+    def _create_subscription(self, line: Line, *, into: Writes) -> Outcome | None:
         tenant, values = self._rows.tenant_of(line), _own(line)
         if (tenant.id, values["bp_subscription_id"]) in self._rows.subscriptions:
             return None
-        subscription = subscriptions.insert_in(tenant.id, values, actor=self._actor)
+        subscription = subscriptions.insert_in(tenant.id, values, actor=self._actor, into=into)
         self._replanned.setdefault(tenant.id, []).append(subscription)
         return Outcome.CREATED
 

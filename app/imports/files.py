@@ -8,8 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, delete, select
 
-from app.core.db.queries import insert_row
 from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
 from app.imports.models import ImportPiece
 
 PIECE = 256 * 1024  # bytes

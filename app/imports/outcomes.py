@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,20 +12,9 @@ from app.core.errors import AppError, Conflict, Entry, Invalid, error, value_err
 from app.flags import overrides
 from app.imports.lines import Line
 from app.memberships import directories
-from app.memberships import service as memberships
 from app.memberships.owners import LastOwner
-from app.subscriptions import service as subscriptions
-from app.tenants import service as tenants
 from app.tenants.service import TenantDeleting
-from app.users import service as users
 
-CONFLICTS: Mapping[str, type[Conflict]] = {
-    **tenants.CONFLICTS,
-    **users.CONFLICTS,
-    **memberships.CONFLICTS,
-    **subscriptions.CONFLICTS,
-    **overrides.CONFLICTS,
-}
 REFUSED_BY_POSTGRES = (Conflict, psycopg2.IntegrityError, psycopg2.DataError)
 OF_ONE_LINE = (
     Invalid,
@@ -59,9 +48,6 @@ def entries(fault: Exception | None) -> list[Entry]:
     """The errors of a line, in the form of a 422; those of a conflict have its code as type."""
     if isinstance(fault, Invalid):
         return fault.errors
-    if isinstance(fault, psycopg2.Error):
-        name = fault.diag.constraint_name or ""
-        fault = CONFLICTS[name]() if name in CONFLICTS else None
     if isinstance(fault, AppError) and fault.code:
         return [error(["body"], fault.code, fault.detail)]
     return [value_error(["body"], "the line cannot be stored")]

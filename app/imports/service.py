@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from itertools import chain
 from types import SimpleNamespace
-from typing import IO, Any, cast
+from typing import IO, Any
 from uuid import UUID
 
 from sqlalchemy import JSON, bindparam, delete, func, select, update
@@ -20,6 +20,7 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, parse_id
 from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
 from app.core.jobs.queues import JOBS
 from app.imports import files
@@ -85,10 +86,10 @@ class ImportFinished(Conflict):
 
 def create_import(file: IO[bytes], *, is_queued: bool, actor: Actor) -> Import:
     """Store a file of JSON Lines; with ``is_queued`` a worker applies it."""
-    made = queries.insert_row(Import, {"created_by_user_id": actor.id})
+    made = insert_row(Import, {"created_by_user_id": actor.id})
     size, lines_total = files.store(made.id, file)
     SET_SIZE.execute(import_id=made.id, size=size, lines_total=lines_total)
-    stored: Import = cast("Any", made)._replace(size=size, lines_total=lines_total)
+    stored: Import = made._replace(size=size, lines_total=lines_total)
     record_creation("import.created", stored, actor=actor)
     if is_queued:
         JOBS[APPLY_JOB].push(str(stored.id))

@@ -26,7 +26,7 @@ LOCK_OWNERS = Statement(
 def _find(model: Any, key: str) -> Statement:
     """The rows of tenants by a key; the two parameters are arrays of the same length."""
     names = ("tenant_id", key)
-    wanted = rows_from_arrays(model, names).subquery("wanted")
+    wanted = rows_from_arrays(model.__table__, names).subquery("wanted")
     columns = model.__table__.c
     same = and_(*(columns[name] == wanted.c[name] for name in names))
     return Statement(

@@ -18,8 +18,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries, tenancy, transactions
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.transactions import RowChanged
+from app.core.db.writes import writes
 from app.core.errors import Entry, error
 from app.core.validation import messages
 from app.imports import files, lines, service
@@ -111,9 +111,9 @@ def as_fault(result: Result) -> dict[str, Any]:
 
 
 def _store_faults(import_id: UUID, failed: Sequence[Result]) -> None:
-    with inserts_in_one_statement():
+    with writes() as w:
         for one in failed:
-            queries.insert_row(ImportFault, {"import_id": import_id, **as_fault(one)})
+            w.insert(ImportFault, {"import_id": import_id, **as_fault(one)})
 
 
 def _shown(errors: Sequence[Entry]) -> list[Entry]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, ColumnExpressionArgument, case, exists, func
@@ -19,6 +19,7 @@ from app.audit.service import add_event
 from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.db.queries import Change, get_row
+from app.core.db.writes import Writes
 from app.core.errors import Conflict, Forbidden
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
@@ -88,6 +89,7 @@ def check_one_remains(
     actor: Actor,
     allow_ownerless: bool,
     tenant: Tenant | None = None,
+    into: Writes | None = None,
 ) -> None:
     """Raise LastOwner if the user ``leaving`` is the only one of ``owners``.
 
@@ -105,5 +107,6 @@ def check_one_remains(
         tenant_id=tenant_id,
         change=Change({"owners": [str(leaving)]}, {"owners": []}),
         actor=actor,
-        data=cast("Any", tenant or get_row(Tenant, tenant_id))._asdict(),
+        data=(tenant or get_row(Tenant, tenant_id))._asdict(),
+        into=into,
     )

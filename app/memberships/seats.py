@@ -29,9 +29,9 @@ from sqlalchemy.dialects.postgresql import insert
 from app.audit import limit_events
 from app.audit.service import record
 from app.core.actors import Actor
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
+from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict
 from app.tenants.models import Tenant
 from app.usage.models import EPOCH, UsageCounter
@@ -101,14 +101,15 @@ SET_ANNOUNCED = Statement(
 """The counter of seats has only the threshold; the seats are counted from the memberships."""
 
 
-def take(limit: Limit, tenant_id: UUID, *, actor: Actor) -> None:
+def take(limit: Limit, tenant_id: UUID, *, actor: Actor, into: Writes | None = None) -> None:
     """Take one seat of a limit that was read before, and record the thresholds that it crosses.
 
     Raises SeatLimit if none is free.
     """
     if limit is not None:
         _check(limit, limit["used"] + 1)
-        _announce(limit, limit["used"] + 1, tenant_id, actor=actor)
+        with writes(into) as w:
+            _announce(limit, limit["used"] + 1, tenant_id, actor=actor, into=w)
 
 
 def check_within_limits(tenant_ids: Collection[UUID], *, actor: Actor) -> None:
@@ -125,11 +126,14 @@ def check_within_limits(tenant_ids: Collection[UUID], *, actor: Actor) -> None:
     }
     for limit in limits.values():
         _check(limit, limit["used"])
-    for tenant_id, limit in limits.items():
-        _announce(limit, limit["used"], tenant_id, actor=actor)
+    with writes() as w:
+        for tenant_id, limit in limits.items():
+            _announce(limit, limit["used"], tenant_id, actor=actor, into=w)
 
 
-def take_beyond(limit: Mapping[str, Any], count: int, *, tenant: Tenant, actor: Actor) -> None:
+def take_beyond(
+    limit: Mapping[str, Any], count: int, *, tenant: Tenant, actor: Actor, into: Writes
+) -> None:
     """Take seats, also more than are free: those of a hard limit are audited as such.
 
     The action is ``tenant.over_seats``.
@@ -139,8 +143,8 @@ def take_beyond(limit: Mapping[str, Any], count: int, *, tenant: Tenant, actor: 
     free = limit["most"] - limit["used"]
     if limit["policy"] == HARD and count > max(free, 0):
         change = Change({"free_seats": free}, {"free_seats": free - count})
-        record("tenant.over_seats", tenant, change, actor=actor)
-    _announce(limit, limit["used"] + count, tenant.id, actor=actor)
+        record("tenant.over_seats", tenant, change, actor=actor, into=into)
+    _announce(limit, limit["used"] + count, tenant.id, actor=actor, into=into)
 
 
 def _check(limit: Mapping[str, Any], used: int) -> None:
@@ -149,7 +153,9 @@ def _check(limit: Mapping[str, Any], used: int) -> None:
         raise SeatLimit
 
 
-def _announce(limit: Mapping[str, Any], used: int, tenant_id: UUID, *, actor: Actor) -> None:
+def _announce(
+    limit: Mapping[str, Any], used: int, tenant_id: UUID, *, actor: Actor, into: Writes
+) -> None:
     """Record the thresholds that ``used`` seats have crossed, each once."""
     crossed = [
         percent
@@ -159,15 +165,15 @@ def _announce(limit: Mapping[str, Any], used: int, tenant_id: UUID, *, actor: Ac
     if not crossed:
         return
     SET_ANNOUNCED.execute(tenant_id=tenant_id, announced=crossed[-1], limit=limit["most"])
-    with inserts_in_one_statement():
-        for percent in crossed:
-            limit_events.announce(
-                percent,
-                tenant_id=tenant_id,
-                feature=SEATS,
-                used=used,
-                limit=limit["most"],
-                policy=limit["policy"],
-                resets_at=None,
-                actor=actor,
-            )
+    for percent in crossed:
+        limit_events.announce(
+            percent,
+            tenant_id=tenant_id,
+            feature=SEATS,
+            used=used,
+            limit=limit["most"],
+            policy=limit["policy"],
+            resets_at=None,
+            actor=actor,
+            into=into,
+        )

@@ -12,11 +12,12 @@ from app.audit.service import record, record_creation
 from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.db import queries
-from app.core.db.bulk import inserts_in_one_statement, update_rows
+from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
+from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, NotFound
 from app.memberships import directories, owners, seats
 from app.memberships.models import Membership
@@ -87,26 +88,26 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membe
     return membership
 
 
-def create_for(user: User, values: Mapping[str, Any], *, actor: Actor) -> Membership:
+def create_for(
+    user: User, values: Mapping[str, Any], *, actor: Actor, into: Writes | None = None
+) -> Membership:
     """Create a membership as :func:`create` does, for a user that has been read already.
 
     The limit of seats does not apply.
     """
     owners.check_may_grant(values["role"], actor=actor)
-    membership = queries.insert_row(
-        Membership,
-        {
-            **values,
-            "role": str(values["role"]),
-            "user_id": user.id,
-            "tenant_id": user.tenant_id,
-            "idp_org_id": user.idp_org_id,
-            "created_by_user_id": actor.id,
-            "updated_by_user_id": actor.id,
-        },
-        conflicts=CONFLICTS,
-    )
-    record_creation("membership.created", membership, actor=actor)
+    values = {
+        **values,
+        "role": str(values["role"]),
+        "user_id": user.id,
+        "tenant_id": user.tenant_id,
+        "idp_org_id": user.idp_org_id,
+        "created_by_user_id": actor.id,
+        "updated_by_user_id": actor.id,
+    }
+    with writes(into) as w:
+        membership = w.insert(Membership, values, conflicts=CONFLICTS)
+        record_creation("membership.created", membership, actor=actor, into=w)
     return membership
 
 
@@ -127,15 +128,18 @@ def set_active(membership_id: UUID | str, is_active: bool, *, actor: Actor) -> M
     return _change(membership_id, {"is_active": is_active}, action, actor)
 
 
-def update_many(changes: Sequence[tuple[Membership, Mapping[str, Any]]], *, actor: Actor) -> None:
+def update_many(
+    changes: Sequence[tuple[Membership, Mapping[str, Any]]], *, actor: Actor, into: Writes
+) -> None:
     """Change memberships that this transaction has read, of any tenants, by one statement.
 
-    The caller has applied the rules for owners and seats. Raises RowChanged if another transaction
-    has changed one of the memberships since it was read.
+    The caller has applied the rules for owners and seats. Raises IdpMembershipIdTaken, and
+    RowChanged if another transaction has changed one of the memberships since it was read.
     """
-    for membership, change in update_rows(Membership, changes, actor_id=actor.id):
+    changed = update_rows(Membership, changes, actor_id=actor.id, conflicts=CONFLICTS)
+    for membership, change in changed:
         if change is not None:
-            record("membership.updated", membership, change, actor=actor)
+            record("membership.updated", membership, change, actor=actor, into=into)
 
 
 def _change(
@@ -161,8 +165,8 @@ def _change(
     if changed is not None:
         is_managed = has_mapped_role if "role" in values else has_mapped_role is not None
         directories.check_may_change(is_managed=is_managed, actor=actor)
-        with inserts_in_one_statement():
+        with writes() as w:
             for limit in limits:
-                seats.take(limit, membership.tenant_id, actor=actor)
-            record(action, membership, changed, actor=actor)
+                seats.take(limit, membership.tenant_id, actor=actor, into=w)
+            record(action, membership, changed, actor=actor, into=w)
     return membership

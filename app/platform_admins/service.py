@@ -9,8 +9,9 @@ from sqlalchemy import bindparam, delete, select
 from app.audit.service import add_event
 from app.auth.models import PlatformAdmin
 from app.core.actors import Actor
-from app.core.db.queries import Change, insert_row
+from app.core.db.queries import Change
 from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
 from app.core.errors import Invalid, NotFound, value_error
 
 MAX_SUBJECT = 255  # characters

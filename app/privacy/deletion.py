@@ -24,6 +24,7 @@ from app.core.clock import utcnow
 from app.core.db import queries, tenancy, transactions
 from app.core.db.pages import EPOCH, MAX_BYTES
 from app.core.db.queries import Change
+from app.core.db.writes import writes
 from app.emails.events import EmailEvent
 from app.emails.suppressions import normalized
 from app.extensions import db
@@ -163,7 +164,8 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
         table: statement.all(addresses=addresses, limit=BATCH)
         for table, statement in statements.DELETE_MAILS.items()
     }
-    terms.remove(EntityType.EMAIL_MESSAGE, *deleted["email_messages"])
+    with writes() as w:
+        terms.remove(EntityType.EMAIL_MESSAGE, *deleted["email_messages"], into=w)
     counts = {table: len(rows) for table, rows in deleted.items()}
     counts["email_events"] = statements.DELETE_EMAIL_EVENTS.scalar(
         tenant_id=tenant_id, addresses=addresses, limit=BATCH

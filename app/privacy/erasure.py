@@ -24,6 +24,7 @@ from app.core.db import queries
 from app.core.db.queries import Change
 from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
 from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS
 from app.privacy.database import application
@@ -56,7 +57,7 @@ def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
     erasure = queries.find_row(UserErasure, **key)
     if erasure is None:
         values = {**key, "requested_by": actor.id, "is_everywhere": actor.is_platform}
-        erasure = queries.insert_row(UserErasure, values)
+        erasure = insert_row(UserErasure, values)
         change = Change({}, {"is_everywhere": actor.is_platform})
         record("user.erasure_requested", user, change, actor=actor)
     JOBS[ERASE_JOB].push(str(user.tenant_id), str(user.id))

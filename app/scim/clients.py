@@ -18,9 +18,10 @@ from app.auth.keys import digest_of
 from app.auth.principals import SERVER_PROCESS_ID
 from app.auth.tokens import algorithm_of
 from app.core.clock import utcnow
-from app.core.db import queries, tenancy
+from app.core.db import tenancy
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
 from app.core.errors import AppError, Conflict
 from app.core.observability.logs import add_facts
 from app.scim.models import ConnectionStatus, ScimAccessToken
@@ -157,7 +158,7 @@ def grant(client: Any, *, assertion_digest: str | None = None) -> str:
         "assertion_digest": assertion_digest,
     }
     try:
-        queries.insert_row(ScimAccessToken, values, conflicts=CONFLICTS)
+        insert_row(ScimAccessToken, values, conflicts=CONFLICTS)
     except AssertionUsed as fault:
         raise InvalidClient(fault.detail) from None
     return token

@@ -14,9 +14,9 @@ from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged
+from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict
 from app.memberships import service as memberships
 from app.memberships.models import Membership
@@ -157,7 +157,7 @@ def create(connection: Any, group: Group, *, actor: Actor) -> UUID:
     """
     group.check()
     values = {"tenant_id": connection.tenant_id, "connection_id": connection.id, **_stored(group)}
-    row = queries.insert_row(ScimGroup, values, conflicts=CONFLICTS)
+    row = insert_row(ScimGroup, values, conflicts=CONFLICTS)
     _add(connection, row, group.members)
     if _role_of(connection, row) is not None:
         _apply_roles(connection, group.members.keys(), actor)
@@ -225,7 +225,7 @@ def _add(connection: Any, row: ScimGroup, members: Mapping[UUID, str]) -> None:
     values = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
     known = {one.id: one.is_group for one in FIND_KNOWN.all(**values, ids=list(members))}
     known.pop(row.id, None)
-    with inserts_in_one_statement():
+    with writes() as w:
         for member_id, is_group in sorted(known.items()):
             member = {
                 "tenant_id": row.tenant_id,
@@ -235,7 +235,7 @@ def _add(connection: Any, row: ScimGroup, members: Mapping[UUID, str]) -> None:
                 "nested_id": member_id if is_group else None,
                 "display": members[member_id],
             }
-            queries.insert_row(ScimMember, member)
+            w.insert(ScimMember, member)
 
 
 def _apply_roles(connection: Any, user_ids: Collection[UUID], actor: Actor) -> None:

@@ -29,9 +29,9 @@ from app.core import json_text
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged
+from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict
 from app.memberships import service as memberships
 from app.memberships.models import Membership
@@ -253,7 +253,7 @@ def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> ScimU
         record, _ = queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
     else:
         key = {"tenant_id": connection.tenant_id, "id": user_id}
-        record = queries.insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
+        record = insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
         before = {}
     _store_emails(record, before, person.attributes)
     stored: ScimUser = record
@@ -268,12 +268,12 @@ def _store_emails(record: ScimUser, before: Mapping[str, Any], after: Mapping[st
         return
     if old:
         DELETE_EMAILS.execute(**key)
-    with inserts_in_one_statement():
+    with writes() as w:
         for position, email in enumerate(emails):
             texts = {name: (email.get(name) or "").lower() for name in EMAIL_TEXTS}
             is_primary = email.get("primary") is True
             values = {**key, "position": position, **texts, "is_primary": is_primary}
-            queries.insert_row(ScimEmail, values)
+            w.insert(ScimEmail, values)
 
 
 def _stored(connection: Any, person: Person) -> dict[str, Any]:

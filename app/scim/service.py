@@ -22,6 +22,7 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, check_precondition, visible_id
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
+from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
 from app.memberships import owners
 from app.scim.models import ScimAccessToken, ScimConnection, ScimGroup, ScimRequest, ScimUser
@@ -116,7 +117,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> tuple
     if COUNT_OF_TENANT.scalar(tenant_id=tenant_id) >= MAX_CONNECTIONS:
         raise TooManyConnections
     token = new_token()
-    connection = queries.insert_row(
+    connection = insert_row(
         ScimConnection,
         {
             **_as_stored(values),

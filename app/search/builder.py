@@ -19,6 +19,7 @@ from app.core.clock import utcnow
 from app.core.db import tenancy, transactions
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
+from app.core.db.writes import writes
 from app.search import writer
 from app.search.models import EntityType, SearchBuild
 from app.search.sources import SOURCES
@@ -83,7 +84,8 @@ def _run_batch(entity_type: EntityType) -> Progress:
     if build is None or build.is_settled:
         return Progress(build.done if build else 0, build.total if build else 0, is_settled=True)
     rows = _lock_next(entity_type).all(position=build.position or BEFORE_ALL, limit=BATCH)
-    writer.add(entity_type, *rows)
+    with writes() as w:
+        writer.add(entity_type, *rows, into=w)
     done = build.done + len(rows)
     is_settled = len(rows) < BATCH
     total = build.total if build.position else _count(entity_type).scalar()

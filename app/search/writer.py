@@ -7,35 +7,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.db.bulk import write_keys
 from app.core.db.queries import Change
+from app.core.db.writes import Writes
 from app.search.models import EntityType, SearchTerm
 from app.search.sources import SOURCES
 
 Key = tuple[Any, ...]  # the columns of a SearchTerm
 
 
-def add(entity_type: EntityType, *rows: Any) -> None:
+def add(entity_type: EntityType, *rows: Any, into: Writes) -> None:
     """Add the terms of rows; those that exist stay."""
-    write_keys(SearchTerm, added=[key for row in rows for key in keys(entity_type, row)])
+    added = [key for row in rows for key in keys(entity_type, row)]
+    into.change_keys(SearchTerm, added=added)
 
 
-def follow(entity_type: EntityType, row: Any, change: Change) -> None:
-    """Replace the terms that ``change``, whose result is ``row``, has made different.
-
-    Nothing is sent where no searched field has changed.
-    """
+def follow(entity_type: EntityType, row: Any, change: Change, *, into: Writes) -> None:
+    """Replace the terms that ``change``, whose result is ``row``, has made different."""
     if SOURCES[entity_type].columns.isdisjoint(change.after):
         return
     before, after = (keys(entity_type, one) for one in (row._replace(**change.before), row))
-    write_keys(SearchTerm, added=after - before, removed=before - after)
+    into.change_keys(SearchTerm, added=after - before, removed=before - after)
 
 
-def remove(entity_type: EntityType, *rows: Any) -> None:
+def remove(entity_type: EntityType, *rows: Any, into: Writes) -> None:
     """Remove the terms of rows that are deleted."""
-    write_keys(
-        SearchTerm, added=(), removed=[key for row in rows for key in keys(entity_type, row)]
-    )
+    removed = [key for row in rows for key in keys(entity_type, row)]
+    into.change_keys(SearchTerm, removed=removed)
 
 
 def keys(entity_type: EntityType, row: Any) -> set[Key]:

@@ -18,10 +18,10 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import check_future
 from app.core.db import queries
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
+from app.core.db.writes import Writes, insert_row, writes
 from app.core.errors import Invalid, NotFound, value_error
 from app.core.json_text import differs
 from app.flags.models import PlanPreset
@@ -114,13 +114,14 @@ def assign(
         return
     if known is None:
         start = {"next_plan_name": tenant.plan_name, "created_by": actor.id}
-        queries.insert_row(PlanAssignment, {"tenant_id": tenant.id, **values, **start})
+        insert_row(PlanAssignment, {"tenant_id": tenant.id, **values, **start})
     else:
         announced = None if "until" in changed else known.ending_announced_at
         UPDATE.execute(of_tenant_id=tenant.id, **values, ending_announced_at=announced)
     change = Change(before, values).part(changed) if before else Change({}, values)
-    audit.record("tenant.plan_assigned", tenant, change, actor=actor)
-    follow_plan(tenant.id, actor=actor)
+    with writes() as w:
+        audit.record("tenant.plan_assigned", tenant, change, actor=actor, into=w)
+        follow_plan(tenant.id, actor=actor, into=w)
 
 
 def withdraw(tenant_id: UUID | str, *, actor: Actor) -> None:
@@ -131,8 +132,9 @@ def withdraw(tenant_id: UUID | str, *, actor: Actor) -> None:
         raise NotFound
     queries.check_precondition(tenant)
     END_NOW.execute(of_tenant_id=tenant.id)
-    follow_plan(tenant.id, actor=actor)
-    _delete(assignment, "tenant.plan_withdrawn", actor)
+    with writes() as w:
+        follow_plan(tenant.id, actor=actor, into=w)
+        _delete(assignment, "tenant.plan_withdrawn", actor, into=w)
 
 
 def announce_endings(*, limit: int, actor: Actor) -> bool:
@@ -141,9 +143,9 @@ def announce_endings(*, limit: int, actor: Actor) -> bool:
     Returns whether there may be others. A new end is announced again.
     """
     ending = TAKE_ENDING.all(limit=limit)
-    with inserts_in_one_statement():
+    with writes() as w:
         for assignment in ending:
-            _record("trial.ending", assignment, Change({}, _shown(assignment)), actor)
+            _record("trial.ending", assignment, Change({}, _shown(assignment)), actor, into=w)
     return len(ending) == limit
 
 
@@ -158,20 +160,21 @@ def end(tenant_id: UUID, *, actor: Actor) -> None:
     Does nothing where the assigned plan was extended or deleted meanwhile. This is called once for
     each assigned plan that ends by itself.
     """
-    follow_plan(tenant_id, actor=actor)  # locks the tenant
-    assignment = LOCK_ENDED.first(of_tenant_id=tenant_id)
-    if assignment is not None:
-        _delete(assignment, "trial.ended", actor)
+    with writes() as w:
+        follow_plan(tenant_id, actor=actor, into=w)  # locks the tenant
+        assignment = LOCK_ENDED.first(of_tenant_id=tenant_id)
+        if assignment is not None:
+            _delete(assignment, "trial.ended", actor, into=w)
 
 
-def _delete(assignment: Any, action: str, actor: Actor) -> None:
+def _delete(assignment: Any, action: str, actor: Actor, *, into: Writes) -> None:
     """Delete an assignment that is no longer in force."""
     DELETE.execute(of_tenant_id=assignment.tenant_id)
     change = Change({name: getattr(assignment, name) for name in FIELDS}, {})
-    _record(action, assignment, change, actor)
+    _record(action, assignment, change, actor, into=into)
 
 
-def _record(action: str, assignment: Any, change: Change, actor: Actor) -> None:
+def _record(action: str, assignment: Any, change: Change, actor: Actor, *, into: Writes) -> None:
     audit.add_event(
         action,
         target_id=str(assignment.tenant_id),
@@ -179,6 +182,7 @@ def _record(action: str, assignment: Any, change: Change, actor: Actor) -> None:
         change=change,
         actor=actor,
         data=_shown(assignment),
+        into=into,
     )
 
 

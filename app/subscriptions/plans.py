@@ -13,10 +13,10 @@ from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, select, text,
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
+from app.core.db.writes import Writes, writes
 from app.flags.models import PlanPreset
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import class_of, is_ended
@@ -98,7 +98,13 @@ class Followed(NamedTuple):
         return is_ended(subscription) or subscription.plan_name not in self.unknown_plans
 
 
-def follow_plan(tenant_id: UUID, named: Sequence[Subscription] = (), *, actor: Actor) -> Followed:
+def follow_plan(
+    tenant_id: UUID,
+    named: Sequence[Subscription] = (),
+    *,
+    actor: Actor,
+    into: Writes | None = None,
+) -> Followed:
     """Give the tenant the plan in force.
 
     It is the assigned plan until that ends, else that of the current subscription, else the default
@@ -110,19 +116,22 @@ def follow_plan(tenant_id: UUID, named: Sequence[Subscription] = (), *, actor: A
     found = FOLLOW_PLAN.first(tenant_id=tenant_id, default_plan=default_plan(), now=utcnow())
     is_changed = found.id is not None
     followed = Followed(is_changed, frozenset(found.unknown_plans or ()))
-    with inserts_in_one_statement():
+    with writes(into) as w:
         if is_changed:
             change = Change({"plan_name": found.old_plan_name}, {"plan_name": found.plan_name})
-            audit.record("tenant.plan_changed", found, change, actor=actor)
+            audit.record("tenant.plan_changed", found, change, actor=actor, into=w)
         for carried in found.carried or ():
-            _record_carried(carried["override"], carried["before"], actor)
+            _record_carried(carried["override"], carried["before"], actor, into=w)
         for subscription in named:
             if not followed.has_plan(subscription):
-                _record_unknown(subscription, actor)
+                change = Change({}, {"plan_name": subscription.plan_name})
+                audit.record("subscription.plan_unknown", subscription, change, actor=actor, into=w)
     return followed
 
 
-def _record_carried(override: dict[str, Any], old_preset_id: str, actor: Actor) -> None:
+def _record_carried(
+    override: dict[str, Any], old_preset_id: str, actor: Actor, *, into: Writes
+) -> None:
     """``override`` is the row after the change, as PostgreSQL has written it into JSON."""
     moments = {name: override[name] for name in MOMENTS if override[name] is not None}
     audit.add_event(
@@ -134,12 +143,8 @@ def _record_carried(override: dict[str, Any], old_preset_id: str, actor: Actor) 
         ),
         actor=actor,
         data=override | {name: datetime.fromisoformat(one) for name, one in moments.items()},
+        into=into,
     )
-
-
-def _record_unknown(subscription: Subscription, actor: Actor) -> None:
-    change = Change({}, {"plan_name": subscription.plan_name})
-    audit.record("subscription.plan_unknown", subscription, change, actor=actor)
 
 
 def reconcile(tenant_id: UUID, *, actor: Actor) -> int:

@@ -13,19 +13,18 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import tenancy
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.models import Moment
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import (
     Change,
     check_precondition,
     get_row,
-    insert_row,
     lock_row,
     lock_with,
     update_row,
 )
 from app.core.db.statements import Statement
+from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, ProviderField
 from app.flags.models import PlanPreset
 from app.search import writer as terms
@@ -117,20 +116,22 @@ def create(
     Raises NotFound for an unknown tenant, and BpSubscriptionIdTaken if the tenant already has it.
     """
     get_row(Tenant, tenant_id)
-    subscription = insert_in(tenant_id, values, actor=actor)
+    with writes() as w:
+        subscription = insert_in(tenant_id, values, actor=actor, into=w)
     return subscription, follow_plan(tenant_id, [subscription], actor=actor).has_plan(subscription)
 
 
-def insert_in(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Subscription:
-    """Create a subscription as :func:`create` does; the caller calls :func:`follow_plan`."""
-    subscription = insert_row(
-        Subscription,
-        {**with_class(values), "tenant_id": tenant_id},
-        conflicts=CONFLICTS,
-    )
-    with inserts_in_one_statement():
-        audit.record_creation("subscription.created", subscription, actor=actor)
-        terms.add(EntityType.SUBSCRIPTION, subscription)
+def insert_in(
+    tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor, into: Writes
+) -> Subscription:
+    """Create a subscription as :func:`create` does.
+
+    The caller calls :func:`follow_plan` after the block.
+    """
+    values = {**with_class(values), "tenant_id": tenant_id}
+    subscription = into.insert(Subscription, values, conflicts=CONFLICTS)
+    audit.record_creation("subscription.created", subscription, actor=actor, into=into)
+    terms.add(EntityType.SUBSCRIPTION, subscription, into=into)
     return subscription
 
 
@@ -223,14 +224,14 @@ def _record(
     """Record a change in the audit trail, and set the tenant's plan if it may have changed."""
     if change is None:
         return None
-    with inserts_in_one_statement():  # the audit rows of the subscription and of the tenant
-        audit.record(action, subscription, change, actor=actor)
-        terms.follow(EntityType.SUBSCRIPTION, subscription, change)
+    with writes() as w:  # the audit rows of the subscription and of the tenant
+        audit.record(action, subscription, change, actor=actor, into=w)
+        terms.follow(EntityType.SUBSCRIPTION, subscription, change, into=w)
         if DECIDING_FIELDS.isdisjoint(change.after):
             return None
         was_ended = class_of(change.before.get("bp_status", "")) is StatusClass.ENDED
         named = [subscription] if was_ended or "plan_name" in change.after else []
-        return follow_plan(subscription.tenant_id, named, actor=actor)
+        return follow_plan(subscription.tenant_id, named, actor=actor, into=w)
 
 
 def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Any]) -> bool:

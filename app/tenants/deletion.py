@@ -16,6 +16,7 @@ from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.tenants.models import DeletedOrganization, DeletionStage, Tenant, TenantDeletion
 
@@ -88,7 +89,7 @@ def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: A
         raise TenantActive
     now = utcnow()
     if tenant.deletes_at is None:
-        queries.insert_row(TenantDeletion, {"tenant_id": tenant.id, "requested_by": actor.id})
+        insert_row(TenantDeletion, {"tenant_id": tenant.id, "requested_by": actor.id})
         days = current_app.extensions["config"].tenant_grace_days
         _set_date(tenant, now + timedelta(days=0 if at_once else days), actor)
     elif at_once and tenant.deletes_at > now:

@@ -12,9 +12,9 @@ from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, transactions
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import visible_id
+from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, ProviderField
 from app.custom_fields import metadata
 from app.custom_fields.entities import TENANT
@@ -90,17 +90,27 @@ def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
     Raises SlugTaken for a given slug, IdpOrgIdTaken, IdpOrgIdDeleted, and Invalid for too large
     ``meta_data``.
     """
-    given = values.get("meta_data", {})  # a new tenant has no custom fields
-    metadata.check_size(given, given, loc=("body", "meta_data"))
     if "slug" in values:
-        return _insert(values, actor)
+        return insert(values, actor=actor)
     for slug in slugs.candidates(values["name"]):
         try:
             with transactions.savepoint():
-                return _insert({**values, "slug": slug}, actor)
+                return insert({**values, "slug": slug}, actor=actor)
         except SlugTaken:
             continue
     raise AssertionError("unreachable")
+
+
+def insert(values: Mapping[str, Any], *, actor: Actor, into: Writes | None = None) -> Tenant:
+    """Create a tenant as :func:`create` does, with a ``slug`` in ``values``."""
+    given = values.get("meta_data", {})  # a new tenant has no custom fields
+    metadata.check_size(given, given, loc=("body", "meta_data"))
+    values = {"plan_name": current_app.extensions["config"].default_plan, **values}
+    with writes(into) as w:
+        tenant = w.insert(Tenant, values, conflicts=CONFLICTS)
+        record_creation("tenant.created", tenant, actor=actor, into=w)
+        terms.add(EntityType.TENANT, tenant, into=w)
+    return tenant
 
 
 def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> Tenant:
@@ -152,7 +162,7 @@ def patch_meta_data(tenant_id: UUID | str, patch: Mapping[str, Any], *, actor: A
     return metadata.patch(TENANT, visible_id(tenant_id), patch, actor=actor)
 
 
-def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Tenant:
+def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor, into: Writes) -> Tenant:
     """Change fields and the state of a tenant that this transaction has read, by one statement.
 
     Returns the new row. The audit trail is that of :func:`update`, :func:`set_active` and
@@ -168,36 +178,26 @@ def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> T
     if change is None:
         return tenant
     fields = [name for name in change.after if name not in (*STATE, "meta_data")]
-    with inserts_in_one_statement():
-        if fields:
-            record("tenant.updated", tenant, change.part(fields), actor=actor)
-        if "is_active" in change.after:
-            action = _state_action(tenant.is_active)
-            record(action, tenant, change.part(STATE), actor=actor)
-        if "meta_data" in change.after:
-            record("tenant.meta_data_patched", tenant, change.part(["meta_data"]), actor=actor)
-        terms.follow(EntityType.TENANT, tenant, change)
+    if fields:
+        record("tenant.updated", tenant, change.part(fields), actor=actor, into=into)
+    if "is_active" in change.after:
+        action = _state_action(tenant.is_active)
+        record(action, tenant, change.part(STATE), actor=actor, into=into)
+    terms.follow(EntityType.TENANT, tenant, change, into=into)
     if "meta_data" in change.after:
+        meta_data = change.part(["meta_data"])
+        record("tenant.meta_data_patched", tenant, meta_data, actor=actor, into=into)
         values_before = change.before["meta_data"]
         writer.refresh(tenant.id, TENANT.entity_type, tenant.id, values_before, tenant.meta_data)
-    return tenant
-
-
-def _insert(values: Mapping[str, Any], actor: Actor) -> Tenant:
-    plan_name = current_app.extensions["config"].default_plan
-    tenant = queries.insert_row(Tenant, {"plan_name": plan_name, **values}, conflicts=CONFLICTS)
-    with inserts_in_one_statement():
-        record_creation("tenant.created", tenant, actor=actor)
-        terms.add(EntityType.TENANT, tenant)
     return tenant
 
 
 def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor) -> Tenant:
     tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is not None:
-        with inserts_in_one_statement():
-            record(action, tenant, change, actor=actor)
-            terms.follow(EntityType.TENANT, tenant, change)
+        with writes() as w:
+            record(action, tenant, change, actor=actor, into=w)
+            terms.follow(EntityType.TENANT, tenant, change, into=w)
     return tenant
 
 

@@ -20,7 +20,7 @@ MAX_KEY = 2048  # bytes; an entry of a B-tree index has at most 2,704
 
 CLAIM = ("tenant_id", "email_key", "id", "is_active")
 
-_claimed = rows_from_arrays(User, CLAIM).subquery("claimed").c
+_claimed = rows_from_arrays(User.__table__, CLAIM).subquery("claimed").c
 _is_taken = func.email_is_taken(_claimed.tenant_id, _claimed.email_key, _claimed.id)
 _is_erased = exists().where(
     UserErasure.tenant_id == _claimed.tenant_id, UserErasure.user_id == _claimed.id

@@ -11,10 +11,11 @@ from sqlalchemy import case
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries
-from app.core.db.bulk import inserts_in_one_statement, update_rows
+from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, check_precondition
 from app.core.db.tenancy import narrow
+from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, Invalid, ProviderField, error
 from app.custom_fields import metadata
 from app.custom_fields.entities import USER
@@ -81,25 +82,21 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     """
     tenant = tenants.get_tenant(tenant_id)
     tenants.check_accepts_people(tenant)
-    user = create_in(tenant, values, actor=actor)
+    with writes() as w:
+        user = insert_in(tenant, values, actor=actor, into=w)
+    index_meta_data([(user, {})])
     check_claims(user)
     return user
 
 
-def create_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> User:
+def insert_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor, into: Writes) -> User:
     """Create a user as :func:`create` does, in a tenant that has been read already.
 
-    The e-mail address may be another user's: the identity provider is the authority.
+    The e-mail address may be another user's: the identity provider is the authority. Of a user with
+    metadata, the caller calls :func:`index_meta_data` after the block.
     """
-    user = insert_in(tenant, values, actor=actor)
-    index_meta_data([(user, {})])
-    return user
-
-
-def insert_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> User:
-    """Create a user as :func:`create_in` does; the caller calls :func:`index_meta_data`."""
     metadata.check_all(USER, tenant.id, {}, values.get("meta_data", {}))
-    user = queries.insert_row(
+    user = into.insert(
         User,
         {
             **values,
@@ -111,9 +108,8 @@ def insert_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor) -> Use
         },
         conflicts=CONFLICTS,
     )
-    with inserts_in_one_statement():
-        record_creation("user.created", user, actor=actor, hidden=USER.derived)
-        terms.add(EntityType.USER, user)
+    record_creation("user.created", user, actor=actor, hidden=USER.derived, into=into)
+    terms.add(EntityType.USER, user, into=into)
     return user
 
 
@@ -160,11 +156,14 @@ def update(
             seats.take(rest[0], user.tenant_id, actor=actor)
         if claims_address(before, user):
             check_claims(user)
-        _record_update(user, change, actor=actor)
+        with writes() as w:
+            _record_update(user, change, actor=actor, into=w)
     return user
 
 
-def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor) -> None:
+def update_many(
+    changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor, into: Writes
+) -> None:
     """Change fields of users that this transaction has read, of any tenants, by one statement.
 
     The caller has applied the rules for owners and seats, and :func:`metadata.check_all`. An e-mail
@@ -172,18 +171,17 @@ def update_many(changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Act
     users since it was read.
     """
     indexed: list[tuple[User, Mapping[str, Any]]] = []
-    with inserts_in_one_statement():
-        for user, change in update_rows(User, changes, actor_id=actor.id, also=with_key):
-            if change is None:
-                continue
-            fields = change.part(name for name in change.after if name != "meta_data")
-            if fields.after:
-                _record_update(user, fields, actor=actor)
-            if "meta_data" in change.after:
-                indexed.append((user, change.before["meta_data"]))
-                meta_data = change.part(["meta_data"])
-                action = "user.meta_data_patched"
-                record(action, user, meta_data, actor=actor, hidden=USER.derived)
+    for user, change in update_rows(User, changes, actor_id=actor.id, also=with_key):
+        if change is None:
+            continue
+        fields = change.part(name for name in change.after if name != "meta_data")
+        if fields.after:
+            _record_update(user, fields, actor=actor, into=into)
+        if "meta_data" in change.after:
+            indexed.append((user, change.before["meta_data"]))
+            meta_data = change.part(["meta_data"])
+            action = "user.meta_data_patched"
+            record(action, user, meta_data, actor=actor, hidden=USER.derived, into=into)
     index_meta_data(indexed)
 
 
@@ -202,10 +200,9 @@ def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Act
     return metadata.patch(USER, user_id, patch, actor=actor)
 
 
-def _record_update(user: User, change: Change, *, actor: Actor) -> None:
-    with inserts_in_one_statement():
-        record("user.updated", user, change, actor=actor, hidden=USER.derived)
-        terms.follow(EntityType.USER, user, change)
+def _record_update(user: User, change: Change, *, actor: Actor, into: Writes) -> None:
+    record("user.updated", user, change, actor=actor, hidden=USER.derived, into=into)
+    terms.follow(EntityType.USER, user, change, into=into)
 
 
 def with_key(values: Mapping[str, Any]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.tenancy import current_scope, narrow
+from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
 from app.core.jobs.signals import DELIVERIES
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
@@ -123,7 +124,7 @@ def send_test(
         "type": event_type,
         "body": body,
     }
-    delivery = queries.insert_row(WebhookDelivery, values)
+    delivery = insert_row(WebhookDelivery, values)
     change = Change({}, {"delivery_id": delivery.id, "type": event_type})
     record("webhook_endpoint.tested", endpoint, change, actor=actor)
     DELIVERIES.notify()

@@ -21,6 +21,7 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope, narrow
+from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.tenants.models import Tenant
 from app.webhook_endpoints.models import (
@@ -135,14 +136,14 @@ def create(
         "created_by_user_id": actor.id,
         "updated_by_user_id": actor.id,
     }
-    endpoint = queries.insert_row(WebhookEndpoint, values)
+    endpoint = insert_row(WebhookEndpoint, values)
     state = {
         "tenant_id": owner,
         "endpoint_id": endpoint.id,
         "secret": encryption.encrypt(key.secret),
         "headers": _encrypted(headers),
     }
-    queries.insert_row(WebhookEndpointState, state)
+    insert_row(WebhookEndpointState, state)
     record_creation("webhook_endpoint.created", endpoint, actor=actor)
     return endpoint, _shown(endpoint, key.secret)
 

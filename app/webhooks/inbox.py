@@ -75,7 +75,7 @@ STORE = Statement(
     insert(WebhookEvent)
     .from_select(
         (*OWN_COLUMNS, *(column.name for column in COMMON_COLUMNS)),
-        rows_from_arrays(WebhookEvent, OWN_COLUMNS).add_columns(
+        rows_from_arrays(WebhookEvent.__table__, OWN_COLUMNS).add_columns(
             *(
                 cast(bindparam(column.name, type_=column.type), column.type)
                 for column in COMMON_COLUMNS

@@ -26,7 +26,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.clock import utcnow
 from app.core.db import tenancy, transactions
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import update_row
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged
@@ -204,8 +203,7 @@ def _apply(event: Any) -> None:
     that row.
     """
     try:
-        with inserts_in_one_statement():
-            status, detail = _handle(event)
+        status, detail = _handle(event)
     except Unwanted as reason:
         status, detail = Status.IGNORED, str(reason)
     except Unreadable as fault:

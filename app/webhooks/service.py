@@ -12,10 +12,11 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.bulk import inserts_in_one_statement, update_rows
+from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
+from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict
 from app.webhooks.inbox import INBOX
 from app.webhooks.models import Status, WebhookEvent
@@ -107,9 +108,9 @@ def replay_failed(source: str | None = None, *, actor: Actor) -> int:
     """
     events = LOCK_FAILED.all(source=source, most=REPLAYED_AT_ONCE)
     changed = update_rows(WebhookEvent, [(event, _pending_again(event)) for event in events])
-    with inserts_in_one_statement():
+    with writes() as w:
         for event, change in changed:
-            _record_replay(event, change, actor)
+            _record_replay(event, change, actor, into=w)
     if events:
         INBOX.notify()
     return len(events)
@@ -127,10 +128,12 @@ def _pending_again(event: WebhookEvent) -> dict[str, Any]:
     }
 
 
-def _record_replay(event: WebhookEvent, change: Change | None, actor: Actor) -> None:
+def _record_replay(
+    event: WebhookEvent, change: Change | None, actor: Actor, *, into: Writes | None = None
+) -> None:
     if change is not None:
         audited = change.part(("status", "replays"))
-        audit.record("webhook_event.replayed", event, audited, actor=actor)
+        audit.record("webhook_event.replayed", event, audited, actor=actor, into=into)
 
 
 def statistics() -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from app.core.actors import SYSTEM_CLI
-from app.core.db.queries import insert_row
+from app.core.db.writes import insert_row
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.custom_fields import service
 from app.custom_fields.models import CustomField

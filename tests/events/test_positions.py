@@ -10,9 +10,9 @@ import pytest
 from app.audit.service import record
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.queries import Change
 from app.core.db.transactions import transaction
+from app.core.db.writes import writes
 from app.core.jobs import signals
 from app.core.jobs.queues import connection
 from app.events import positions, sequencer
@@ -29,10 +29,10 @@ def user(app):
     return create_user(create_tenant())
 
 
-def change(user, name):
+def change(user, name, *, into=None):
     """Record a change of the user in the current transaction."""
-    row = user._replace(first_name=name)
-    record("user.updated", row, Change({"first_name": ""}, {"first_name": name}), actor=SYSTEM_CLI)
+    row, changed = user._replace(first_name=name), Change({"first_name": ""}, {"first_name": name})
+    record("user.updated", row, changed, actor=SYSTEM_CLI, into=into)
 
 
 def meanwhile(api):
@@ -96,9 +96,9 @@ class TestSequence:
 
     def test_works_on_many_changes_of_one_statement(self, app, api, user):
         names = [str(number) for number in range(5)]
-        with sent_messages() as messages, platform_transaction(), inserts_in_one_statement():
+        with sent_messages() as messages, platform_transaction(), writes() as w:
             for name in names:
-                change(user, name)
+                change(user, name, into=w)
 
         api.sequence()
 

@@ -12,7 +12,6 @@ from flask import Blueprint, Flask
 from app import create_app
 from app.auth.guard import public
 from app.core.db import tenancy
-from app.core.db.queries import insert_row
 from app.core.db.transactions import (
     ATTEMPTS,
     Transaction,
@@ -21,6 +20,7 @@ from app.core.db.transactions import (
     on_commit,
     run,
 )
+from app.core.db.writes import insert_row
 from app.extensions import db
 from app.tenants.models import Tenant
 from tests import factories

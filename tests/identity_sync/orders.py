@@ -10,7 +10,6 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.core.db import tenancy
-from app.core.db.bulk import inserts_in_one_statement
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.identity_sync import sync
@@ -67,13 +66,12 @@ def deliver(app: Flask, provider: str, events: list[Body]) -> Snapshot:
                 for body in events:
                     raw = json.dumps(body).encode()
                     (delivery,) = adapter.split(Posted(raw), None)
-                    with inserts_in_one_statement():
-                        sync.apply(
-                            list(adapter.adapt(raw)),  # type: ignore[arg-type]
-                            source=provider,
-                            event_id=delivery.external_id,
-                            roles={},
-                        )
+                    sync.apply(
+                        list(adapter.adapt(raw)),  # type: ignore[arg-type]
+                        source=provider,
+                        event_id=delivery.external_id,
+                        roles={},
+                    )
                 found = snapshot()
                 raise RolledBack
         except RolledBack:

@@ -11,7 +11,6 @@ import pytest
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
 from app.core.actors import SYSTEM_CLI
-from app.core.db.bulk import inserts_in_one_statement
 from app.identity_sync import sync
 from app.identity_sync.events import Change, UserEvent
 from app.memberships import service as memberships
@@ -180,7 +179,7 @@ class TestBesideAnotherTransaction:
         at = datetime(2026, 1, 5, 10, tzinfo=UTC)
         end = UserEvent(object_id="u1", change=Change.UPDATED, occurred_at=at, active=False)
         with ThreadPoolExecutor(1) as threads:
-            with database.platform_transaction(), inserts_in_one_statement():
+            with database.platform_transaction():
                 sync.apply([end], source="generic", event_id="e1", roles={})
                 threads.submit(api.patch, path.format(first.id, "owner"), token=token)
                 answer = threads.submit(api.patch, path.format(other.id, "viewer"), token=token)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.core.db.writes import writes
 from app.search import writer
 from app.search.models import EntityType, SearchTerm
 from tests import database, factories
@@ -33,6 +34,6 @@ def expected_terms(entity_type: EntityType, row: Any) -> set[str]:
 
 
 def _with_terms(entity_type: EntityType, row: Any) -> Any:
-    with platform_transaction():
-        writer.add(entity_type, row)
+    with platform_transaction(), writes() as w:
+        writer.add(entity_type, row, into=w)
     return row

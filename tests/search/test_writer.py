@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.actors import SYSTEM_CLI
+from app.core.db.writes import writes
 from app.search.models import EntityType, SearchTerm
 from app.subscriptions import service as subscriptions
 from app.subscriptions.models import Subscription
@@ -107,11 +108,13 @@ class TestServices:
     def test_change_rows_that_were_read(self, app):
         tenant = factories.create_tenant()
         people = [factories.create_user(tenant) for _ in range(3)]
-        with platform_transaction():
-            tenants.update_read(tenant, {"name": "Read", "is_active": False}, actor=SYSTEM_CLI)
+        with platform_transaction(), writes() as w:
+            values = {"name": "Read", "is_active": False}
+            tenants.update_read(tenant, values, actor=SYSTEM_CLI, into=w)
             users.update_many(
                 [(user, {"first_name": f"Name {n}"}) for n, user in enumerate(people)],
                 actor=SYSTEM_CLI,
+                into=w,
             )
 
         assert "read" in terms_of(tenant)

@@ -108,8 +108,8 @@ class TestIdentityEvents:
             "identity_objects.lock",
             "identity_objects.load",
             "identity_sync.find_rows",
-            "identity_objects.save",
             "audit_events_event_outbox_memberships_search_terms_users.insert_many",
+            "identity_objects.save",
             "COMMIT",
         ]
 
@@ -137,8 +137,8 @@ class TestIdentityEvents:
             "identity_objects.load",
             "identity_sync.find_rows",
             "tenants.find_similar_slugs",
-            "identity_objects.save",
             "audit_events_event_outbox_memberships_search_terms_tenants_users.insert_many",
+            "identity_objects.save",
             "COMMIT",
         ]
         assert {one.idp_user_id for one in database.rows(User)} == {"user_1", "user_2"}
@@ -167,8 +167,8 @@ class TestIdentityEvents:
             "identity_sync.find_rows",
             "users.update_many",
             "memberships.update_many",
-            "identity_objects.save",
             "audit_events_event_outbox.insert_many",
+            "identity_objects.save",
             "COMMIT",
         ]
         ended = [*database.rows(User), *database.rows(Membership)]
@@ -201,8 +201,8 @@ class TestIdentityEvents:
             "identity_objects.load",
             "identity_sync.find_rows",
             "users.update_many",
-            "identity_objects.save",
             "audit_events_event_outbox_search_terms.insert_many",
+            "identity_objects.save",
             "COMMIT",
         ]
         assert [one.first_name for one in database.rows(User)] == ["Augusta"] * 3

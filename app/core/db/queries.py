@@ -1,4 +1,4 @@
-"""Single rows: get, lock, insert, update and delete, inside the current tenant scope.
+"""Single rows: get, lock, update and delete, inside the current tenant scope.
 
 Rows are immutable; :func:`update_row` returns the new one.
 """
@@ -10,26 +10,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from uuid import UUID
 
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, delete, select, update
 
 from app.core.clock import utcnow
 from app.core.db.models import Attributed, Row, TenantRow
-from app.core.db.statements import Statement, row_class
+from app.core.db.statements import Statement, built_once
 from app.core.db.tenancy import current_scope
 from app.core.db.transactions import RowChanged, context
 from app.core.errors import Conflict, NotFound, PreconditionFailed
 from app.core.json_text import differs
 
 R = TypeVar("R", bound=Row)
-M = TypeVar("M")
 
 CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 Conflicts = Mapping[str, type[Conflict]]
-COLLECTED_ROWS = "collected_rows"
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,7 @@ def get_row(model: type[R], row_id: UUID | str) -> R:
 
 def find_row(model: type[R], **equal: Any) -> R | None:
     """The row whose columns equal these values, or None; of several the first by primary key."""
-    described: Any = model
-    row: R | None = _find(described, tuple(equal)).first(**equal)
+    row: R | None = _find(model, tuple(equal)).first(**equal)
     return row
 
 
@@ -89,58 +86,6 @@ def check_precondition(row: Any) -> None:
         raise PreconditionFailed
 
 
-def insert_row(
-    model: type[M], values: Mapping[str, Any], *, conflicts: Conflicts | None = None
-) -> M:
-    """Insert a row and return it; columns that ``values`` lacks get the model's defaults.
-
-    ``conflicts`` maps the names of unique constraints to errors. The violation of such a constraint
-    raises its error, so only one of two simultaneous requests succeeds. Inside
-    :func:`app.core.db.bulk.inserts_in_one_statement` the row is inserted later.
-    """
-    described: Any = model
-    table = described.__table__
-    unknown = values.keys() - table.columns.keys()
-    if unknown:
-        raise TypeError(f"{table.name} has no column {', '.join(sorted(unknown))}")
-    complete = {
-        column.name: values[column.name] if column.name in values else _default(column)
-        for column in table.columns
-    }
-    collected = context().get(COLLECTED_ROWS)
-    if collected is not None:
-        collected.setdefault((described,), []).append(complete)
-    else:
-        with _raising(conflicts):
-            _insert(described).execute(**complete)
-    made: M = _row_class(described)(**complete)
-    return made
-
-
-def insert_into(models: tuple[Any, ...], values: Mapping[str, Any]) -> None:
-    """Insert one row into each table, by one statement.
-
-    Columns of the same name have the same value; those that ``values`` lacks get their default.
-    Inside :func:`app.core.db.bulk.inserts_in_one_statement` the rows are inserted later.
-    """
-    complete = dict(values)
-    for model in models:
-        for column in written_columns(model):
-            if column.name not in complete:
-                complete[column.name] = _default(column)
-    collected = context().get(COLLECTED_ROWS)
-    if collected is not None:
-        collected.setdefault(models, []).append(complete)
-    else:
-        _insert(*models).execute(**complete)
-
-
-@cache
-def written_columns(model: Any) -> tuple[Any, ...]:
-    """The columns that an INSERT writes: all but those that PostgreSQL numbers."""
-    return tuple(column for column in model.__table__.columns if column.identity is None)
-
-
 def update_row(
     model: type[R],
     row: R,
@@ -159,7 +104,6 @@ def update_row(
     because PostgreSQL stores them unchanged. Raises RowChanged if another transaction has changed
     the row since it was read; :func:`app.core.db.transactions.run` then tries again.
     """
-    described: Any = model
     changed = {name: new for name, new in values.items() if differs(getattr(row, name), new)}
     if not changed:
         return row, None
@@ -167,23 +111,22 @@ def update_row(
     written = {**changed, **(also or {}), "updated_at": utcnow(), "version": row.version + 1}
     if actor_id is not None and issubclass(model, Attributed):
         written["updated_by_user_id"] = actor_id
-    place = {f"old_{name}": getattr(row, name) for name in _key(described)}
-    with _raising(conflicts):
-        count = _update(described, tuple(written)).execute(
-            **written, **place, old_version=row.version
+    table: Table = model.__table__
+    with raising(conflicts):
+        count = _update(table, tuple(written)).execute(
+            **written, **_place(table, row), old_version=row.version
         )
     if count != 1:
-        raise RowChanged(described.__table__.name)
+        raise RowChanged(table.name)
     shown = {name: value for name, value in written.items() if hasattr(row, name)}
-    return cast("Any", row)._replace(**shown), Change(before, changed)
+    return row._replace(**shown), Change(before, changed)
 
 
 def delete_row(model: type[R], row: R) -> None:
     """Delete a row that is locked; RowChanged if it is not there."""
-    described: Any = model
-    place = {f"old_{name}": getattr(row, name) for name in _key(described)}
-    if _delete(described).execute(**place) != 1:
-        raise RowChanged(described.__table__.name)
+    table: Table = model.__table__
+    if _delete(table).execute(**_place(table, row)) != 1:
+        raise RowChanged(table.name)
 
 
 def parse_id(row_id: UUID | str) -> UUID:
@@ -209,87 +152,58 @@ def visible_id(tenant_id: UUID | str) -> UUID:
     return wanted
 
 
-def _found(model: Any, row_id: UUID | str, *columns: ColumnElement[Any], lock: bool) -> Any:
+def _found(model: type[Row], row_id: UUID | str, *columns: ColumnElement[Any], lock: bool) -> Any:
     values = {"id": parse_id(row_id)}
     tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None
     if tenant_id is not None:
         values["tenant_id"] = tenant_id
-    found = _select(model, tenant_id is not None, *columns, lock=lock).first(**values)
+    found = _select(model, tuple(values), *columns, lock=lock).first(**values)
     if found is None:
         raise NotFound
     return found
 
 
-@cache
-def _select(model: Any, of_tenant: bool, *columns: Any, lock: bool) -> Statement:
-    clause = select(model, *columns).where(model.id == bindparam("id"))
-    if of_tenant:
-        clause = clause.where(model.tenant_id == bindparam("tenant_id"))
+@built_once
+def _select(
+    model: type[Row], names: tuple[str, ...], *columns: ColumnElement[Any], lock: bool
+) -> Statement:
+    table: Table = model.__table__
+    clause = select(model, *columns).where(*(table.c[name] == bindparam(name) for name in names))
     if lock:
-        return Statement(f"{model.__table__.name}.lock", clause.with_for_update(of=model))
-    return Statement(f"{model.__table__.name}.get", clause)
+        return Statement(f"{table.name}.lock", clause.with_for_update(of=model))
+    return Statement(f"{table.name}.get", clause)
 
 
-@cache
-def _find(model: Any, names: tuple[str, ...]) -> Statement:
-    table = model.__table__
+@built_once
+def _find(model: type[Row], names: tuple[str, ...]) -> Statement:
+    table: Table = model.__table__
     clause = select(model).where(*(table.c[name] == bindparam(name) for name in names))
     return Statement(f"{table.name}.find", clause.order_by(*table.primary_key).limit(1))
 
 
-@cache
-def _insert(*models: Any) -> Statement:
-    """INSERT into each table; columns of the same name share a parameter."""
-    inserts = [
-        insert(model.__table__)
-        .values({c.name: bindparam(c.name, type_=c.type) for c in written_columns(model)})
-        .inline()
-        for model in models
-    ]
-    first, *others = inserts
-    clause = first.add_cte(*(each.cte() for each in others))
-    return Statement(f"{models[0].__table__.name}.insert", clause)
-
-
 @lru_cache(maxsize=500)
-def _update(model: Any, names: tuple[str, ...]) -> Statement:
+def _update(table: Table, names: tuple[str, ...]) -> Statement:
     """One for each set of columns; a request chooses the set, so not all of them stay cached."""
-    table = model.__table__
-    clause = update(table).where(*_place(model), table.c.version == bindparam("old_version"))
+    clause = update(table).where(*_is_place(table), table.c.version == bindparam("old_version"))
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
     return Statement(f"{table.name}.update", clause.values(values))
 
 
 @cache
-def _delete(model: Any) -> Statement:
-    table = model.__table__
-    return Statement(f"{table.name}.delete", delete(table).where(*_place(model)))
+def _delete(table: Table) -> Statement:
+    return Statement(f"{table.name}.delete", delete(table).where(*_is_place(table)))
 
 
-def _place(model: Any) -> list[ColumnElement[bool]]:
-    columns = model.__table__.columns
-    return [columns[name] == bindparam(f"old_{name}") for name in _key(model)]
+def _is_place(table: Table) -> list[ColumnElement[bool]]:
+    return [column == bindparam(f"old_{column.name}") for column in table.primary_key]
 
 
-@cache
-def _key(model: Any) -> tuple[str, ...]:
-    return tuple(column.name for column in model.__table__.primary_key)
-
-
-@cache
-def _row_class(model: Any) -> Any:
-    table = model.__table__
-    return row_class(model.__name__, tuple(table.columns.keys()))
-
-
-def _default(column: Any) -> Any:
-    if column.default is None:
-        return None
-    return column.default.arg(None) if column.default.is_callable else column.default.arg
+def _place(table: Table, row: Row) -> dict[str, Any]:
+    return {f"old_{column.name}": getattr(row, column.name) for column in table.primary_key}
 
 
 @contextmanager
-def _raising(conflicts: Conflicts | None) -> Iterator[None]:
+def raising(conflicts: Conflicts | None) -> Iterator[None]:
     """Raise the error that ``conflicts`` has for a unique constraint if the block violates it."""
     try:
         yield

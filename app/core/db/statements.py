@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import cache, cached_property, lru_cache
+from typing import Any, ParamSpec, cast
 
 import psycopg2
 from psycopg2.extensions import cursor
@@ -25,6 +25,7 @@ DIALECT = postgresql.dialect(  # type: ignore[no-untyped-call]
 )
 
 Convert = Callable[[Any], Any]
+P = ParamSpec("P")
 
 
 class Statement:
@@ -140,6 +141,11 @@ class Statement:
         if self._read is None:
             self._read = _make_reader(self.clause, result.description or ())
         return self._read
+
+
+def built_once(build: Callable[P, Statement]) -> Callable[P, Statement]:
+    """``functools.cache`` for a function that builds a statement; it keeps the arguments' types."""
+    return cast("Callable[P, Statement]", cache(build))
 
 
 @lru_cache(maxsize=1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Uuid, any_, bindparam, delete, func, select, true
@@ -100,7 +100,7 @@ def lock_index(tenant_id: UUID, field_id: UUID) -> FieldIndex | None:
 
 def save_index(index: FieldIndex, changes: Mapping[str, Any]) -> FieldIndex:
     """Store changes of a locked state; returns the new state."""
-    changed: FieldIndex = cast("Any", index)._replace(**changes, updated_at=utcnow())
+    changed: FieldIndex = index._replace(**changes, updated_at=utcnow())
     SAVE.execute(**{name: getattr(changed, name) for name in FieldIndex.__table__.columns.keys()})  # noqa: SIM118
     return changed
 

@@ -14,9 +14,10 @@ from app.cli.tokens import issue_token
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.models import Row
-from app.core.db.queries import find_row, insert_row
+from app.core.db.queries import find_row
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
+from app.core.db.writes import insert_row
 from app.core.errors import NotFound
 from app.custom_fields import service as custom_fields
 from app.custom_fields.models import CustomField

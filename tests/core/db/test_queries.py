@@ -6,26 +6,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.audit.models import AuditEvent
 from app.core import json_text
 from app.core.db import tenancy
 from app.core.db.queries import (
     Change,
     delete_row,
     get_row,
-    insert_into,
-    insert_row,
     lock_row,
     update_row,
 )
 from app.core.db.transactions import RowChanged, run, transaction
-from app.core.errors import Conflict, NotFound
-from app.events.models import OutboxEvent
+from app.core.errors import NotFound
 from app.tenants.models import Tenant
 from app.users.models import User
-from tests.database import rows
 from tests.factories import create_tenant, create_user
-from tests.messages import sent_messages
 
 NEW = {"idp_org_id": "org_1", "name": "New", "slug": "new", "plan_name": "free"}
 
@@ -47,45 +41,6 @@ def as_platform(work):
         return work()
 
     return run(entered)
-
-
-class TestInsert:
-    def test_gives_the_row_as_it_is_stored(self):
-        made = as_platform(lambda: insert_row(Tenant, NEW))
-
-        assert made == as_platform(lambda: get_row(Tenant, made.id))
-        assert (made.version, made.is_active, made.mailing_city) == (1, True, "")
-
-    def test_into_two_tables_takes_one_statement(self, tenant):
-        values = {
-            "tenant_id": tenant.id,
-            "actor": "cli:test",
-            "action": "tenant.updated",
-            "target_type": "tenant",
-            "target_id": str(tenant.id),
-            "before": {"name": "a"},
-            "after": {"name": "b"},
-            "type": "tenant.updated",
-            "is_platform_actor": True,
-        }
-
-        with sent_messages() as messages:
-            as_platform(lambda: insert_into((AuditEvent, OutboxEvent), values))
-
-        (recorded,), (event,) = rows(AuditEvent), rows(OutboxEvent)
-        assert messages == ["tenancy.set_scope", "audit_events.insert", "COMMIT"]
-        for name in ("tenant_id", "id", "created_at", "actor", "before", "after"):
-            assert getattr(recorded, name) == getattr(event, name)
-
-    def test_raises_the_error_of_a_key_that_is_taken(self, tenant):
-        values, conflicts = {**NEW, "slug": tenant.slug}, {"uq_tenants_slug": Conflict}
-
-        with pytest.raises(Conflict):
-            as_platform(lambda: insert_row(Tenant, values, conflicts=conflicts))
-
-    def test_refuses_unknown_columns(self):
-        with pytest.raises(TypeError, match="no column colour"):
-            as_platform(lambda: insert_row(Tenant, {**NEW, "colour": "teal"}))
 
 
 class TestUpdate:

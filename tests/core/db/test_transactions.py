@@ -10,8 +10,9 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INTR
 
 from app.auth.guard import current_principal
 from app.core.db import tenancy, transactions
-from app.core.db.queries import get_row, insert_row
+from app.core.db.queries import get_row
 from app.core.db.transactions import on_commit, savepoint, transaction
+from app.core.db.writes import insert_row
 from app.core.errors import NotFound
 from app.extensions import db
 from app.tenants.models import Tenant, TenantDeletion

@@ -1,0 +1,197 @@
+"""Inserts: of one row at once, and of the rows that a block adds, by one statement at its end.
+
+A function that adds rows takes ``into``, the :class:`Writes` of its caller's block. The rows are
+then inserted at the end of that block. Without ``into`` they are inserted at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, lru_cache
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from sqlalchemy import Column, Delete, Table, bindparam, delete
+from sqlalchemy.dialects.postgresql import Insert, insert
+
+from app.core.db.bulk import rows_from_arrays
+from app.core.db.queries import Conflicts, raising
+from app.core.db.statements import Statement, row_class
+from app.core.errors import Conflict
+
+
+class Model(Protocol):
+    """A model: it describes a table."""
+
+    __table__: ClassVar[Table]
+
+
+M = TypeVar("M", bound=Model)
+Key = tuple[Any, ...]
+Part = tuple[Callable[[Table, str], Insert | Delete], Table]
+"""One table's part of a statement: the function that builds it, given the prefix of its parameters."""
+
+
+def insert_row(
+    model: type[M], values: Mapping[str, Any], *, conflicts: Conflicts | None = None
+) -> M:
+    """Insert a row at once and return it; columns that ``values`` lacks get the model's defaults.
+
+    ``conflicts`` maps the names of unique constraints to errors. The violation of such a constraint
+    raises its error, so only one of two simultaneous requests succeeds.
+    """
+    with writes() as w:
+        return w.insert(model, values, conflicts=conflicts)
+
+
+class Writes:
+    """What the block of :func:`writes` adds. No statement of the block sees these rows."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[tuple[Table, ...], Mapping[str, Any]]] = []
+        self._keys: dict[Table, dict[Key, bool]] = {}
+        self._conflicts: dict[str, type[Conflict]] = {}
+
+    def insert(
+        self, model: type[M], values: Mapping[str, Any], *, conflicts: Conflicts | None = None
+    ) -> M:
+        """Return the row that the end of the block inserts, as :func:`insert_row` does.
+
+        The end of the block raises the errors of ``conflicts``.
+        """
+        table = model.__table__
+        unknown = values.keys() - table.columns.keys()
+        if unknown:
+            raise TypeError(f"{table.name} has no column {', '.join(sorted(unknown))}")
+        row = _complete(values, table)
+        self._rows.append(((table,), row))
+        self._conflicts.update(conflicts or {})
+        made: M = row_class(model.__name__, tuple(table.columns.keys()))(**row)
+        return made
+
+    def insert_into(self, models: Iterable[type[Model]], values: Mapping[str, Any]) -> None:
+        """Insert one row into each table; columns of the same name have the same value."""
+        tables = tuple(model.__table__ for model in models)
+        self._rows.append((tables, _complete(values, *tables)))
+
+    def change_keys(
+        self, model: type[Model], *, added: Iterable[Key] = (), removed: Iterable[Key] = ()
+    ) -> None:
+        """Insert and delete rows of a table whose columns are all part of its primary key.
+
+        Rows to insert may exist already, and rows to delete may be missing. For a row that is added
+        and removed in one block, the last call counts.
+        """
+        keys = self._keys.setdefault(model.__table__, {})
+        keys |= dict.fromkeys(removed, False) | dict.fromkeys(added, True)
+
+    def send(self) -> None:
+        """Send the statement; nothing is sent where nothing was added."""
+        with raising(self._conflicts):
+            if len(self._rows) == 1 and not any(self._keys.values()):
+                [(tables, row)] = self._rows
+                _insert_one(*tables).execute(**row)  # smaller than the statement for arrays
+            else:
+                self._send_arrays()
+
+    def _send_arrays(self) -> None:
+        rows: dict[Table, list[Mapping[str, Any]]] = {}
+        for tables, row in self._rows:
+            for table in tables:
+                rows.setdefault(table, []).append(row)
+        arrays: dict[Part, dict[str, list[Any]]] = {
+            (_insert, table): {
+                each.name: [row[each.name] for row in new] for each in _written(table)
+            }
+            for table, new in rows.items()
+        }
+        for table, keys in self._keys.items():
+            for build, is_wanted in ((_insert_missing, True), (_delete_keys, False)):
+                if chosen := [key for key, is_added in keys.items() if is_added is is_wanted]:
+                    columns = map(list, zip(*chosen, strict=True))
+                    arrays[build, table] = dict(zip(table.columns.keys(), columns, strict=True))
+        if arrays:
+            values = {
+                _prefix(*part) + name: array
+                for part, columns in arrays.items()
+                for name, array in columns.items()
+            }
+            _insert_many(*sorted(arrays, key=lambda part: _prefix(*part))).execute(**values)
+
+
+@contextmanager
+def writes(into: Writes | None = None) -> Iterator[Writes]:
+    """Insert the rows that are added to the Writes, by one statement at the end of the block.
+
+    Nothing is inserted if the block raises. What violates a unique constraint raises at the end:
+    the error of ``conflicts``, or UniqueViolation. With ``into``, the block is a part of a larger
+    one, whose end inserts the rows.
+    """
+    w = Writes() if into is None else into
+    yield w
+    if into is None:
+        w.send()
+
+
+def _complete(values: Mapping[str, Any], *tables: Table) -> dict[str, Any]:
+    """The values, and the defaults of the other columns of the tables."""
+    row = dict(values)
+    for table in tables:
+        for column in table.columns:
+            if column.name not in row:
+                row[column.name] = _default(column)
+    return row
+
+
+def _default(column: Column[Any]) -> Any:
+    default: Any = column.default
+    if default is None:
+        return None
+    return default.arg(None) if default.is_callable else default.arg
+
+
+@cache
+def _written(table: Table) -> tuple[Column[Any], ...]:
+    """The columns that an INSERT writes: all but those that PostgreSQL numbers."""
+    return tuple(column for column in table.columns if column.identity is None)
+
+
+@cache
+def _insert_one(*tables: Table) -> Statement:
+    """INSERT of one row into each table; columns of the same name share a parameter."""
+    first, *others = (
+        insert(table).values({c.name: bindparam(c.name, type_=c.type) for c in _written(table)})
+        for table in tables
+    )
+    clause = first.inline().add_cte(*(each.inline().cte() for each in others))
+    return Statement(f"{tables[0].name}.insert", clause)
+
+
+@lru_cache(maxsize=100)
+def _insert_many(*parts: Part) -> Statement:
+    """The tables' foreign keys may refer to one another: they are checked after all inserts."""
+    *others, last = (build(table, _prefix(build, table)) for build, table in parts)
+    tables = "_".join(dict.fromkeys(table.name for _, table in parts))
+    return Statement(f"{tables}.insert_many", last.add_cte(*(each.cte() for each in others)))
+
+
+def _insert(table: Table, prefix: str) -> Insert:
+    names = [column.name for column in _written(table)]
+    new = rows_from_arrays(table, names, prefix=prefix)
+    return insert(table).from_select(names, new, include_defaults=False)
+
+
+def _insert_missing(table: Table, prefix: str) -> Insert:
+    names = table.columns.keys()
+    new = rows_from_arrays(table, names, prefix=prefix)
+    return insert(table).from_select(names, new).on_conflict_do_nothing()
+
+
+def _delete_keys(table: Table, prefix: str) -> Delete:
+    gone = rows_from_arrays(table, table.columns.keys(), prefix=prefix).subquery("gone").c
+    return delete(table).where(*(column == gone[column.name] for column in table.columns))
+
+
+def _prefix(build: Callable[[Table, str], Insert | Delete], table: Table) -> str:
+    """What the names of the parameters of one part of a statement begin with."""
+    return f"{table.name}{build.__name__}_"
