@@ -39,8 +39,7 @@ class Entity(Generic[R]):
     @cached_property
     def meta_data(self) -> Any:
         """The column with the values."""
-        described: Any = self.model
-        return described.meta_data
+        return self.model.meta_data
 
     def tenant_of(self, row: R) -> UUID:
         """The tenant whose fields describe ``row``."""
