@@ -1,10 +1,9 @@
-"""``flask jobs``: run the worker, the scheduler, the sequencer and the sender, show the queues."""
+"""``flask jobs``: run the worker and the background process, show the queues."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -14,15 +13,23 @@ from redis.exceptions import RedisError
 
 from app.cli.base import AppGroup, F, json_option, print_rows
 from app.core.errors import first_line
+from app.core.jobs.background import run_parts
 from app.core.jobs.queues import JOBS, Queue, connection
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.core.observability import logs
+from app.core.observability.heartbeats import Process
 from app.events.sequencer import run_sequencer
 from app.operations.queues import read_queues
 from app.webhook_deliveries.sender import run_sender
 
 jobs = AppGroup("jobs", help="Run and inspect background work.")
+
+PARTS = {
+    Process.SCHEDULER: run_scheduler,
+    Process.SEQUENCER: run_sequencer,
+    Process.SENDER: run_sender,
+}
 
 
 def uses_redis(command: F) -> F:
@@ -61,10 +68,19 @@ def worker(queues: tuple[str, ...], burst: bool) -> None:
     make_worker(app, chosen).work(burst=burst, with_scheduler=True, logging_level="WARNING")
 
 
+@jobs.command("background")
+def background() -> None:
+    """Run scheduler, sequencer and sender until SIGTERM.
+
+    They are threads of one process. One that fails starts again; the others continue.
+    """
+    _run(*PARTS)
+
+
 @jobs.command("scheduler")
 def scheduler() -> None:
     """Queue each periodic job when it is due, until SIGTERM."""
-    run_scheduler(_logging_app(), stop=_on_signal())
+    _run(Process.SCHEDULER)
 
 
 @jobs.command("sequencer")
@@ -73,7 +89,7 @@ def sequencer() -> None:
 
     Several sequencers take turns.
     """
-    run_sequencer(_logging_app(), stop=_on_signal())
+    _run(Process.SEQUENCER)
 
 
 @jobs.command("sender")
@@ -82,15 +98,15 @@ def sender() -> None:
 
     Deliveries that have begun are finished.
     """
-    run_sender(_logging_app(), stop=_on_signal())
+    _run(Process.SENDER)
 
 
-def _on_signal() -> Callable[[], bool]:
-    """A function that tells whether SIGTERM or SIGINT has come."""
+def _run(*parts: Process) -> None:
+    """Run the parts until SIGTERM or SIGINT."""
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    return stopped.is_set
+    run_parts(_logging_app(), {part: PARTS[part] for part in parts}, stopped=stopped)
 
 
 def _logging_app() -> Flask:

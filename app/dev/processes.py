@@ -107,7 +107,7 @@ def running(
         procfile.write_text(_commands(barrier))
         command = [sys.executable, "-m", "honcho", "--env", os.devnull]
         command += ["--procfile", str(procfile), "start"]
-        command += ["web", "worker", "scheduler", "sequencer", "sender", "parent"]
+        command += ["web", "worker", "background", "parent"]
         output: IO[Any] = sys.stderr  # standard output is for the command's own result
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)

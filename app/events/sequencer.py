@@ -1,4 +1,4 @@
-"""The sequencer process: gives events their positions soon after their commit."""
+"""The sequencer: gives events their positions soon after their commit."""
 
 from __future__ import annotations
 

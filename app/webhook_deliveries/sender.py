@@ -1,4 +1,4 @@
-"""The sender process: one thread works with the database, many others wait for receivers.
+"""The sender: one thread works with the database, many others wait for receivers.
 
 So a hundred deliveries at once need one database connection. Any number of senders may run.
 """
@@ -6,7 +6,6 @@ So a hundred deliveries at once need one database connection. Any number of send
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from flask import Flask
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.transactions import RowChanged
-from app.core.jobs.signals import DELIVERIES, Listener
+from app.core.jobs.signals import DELIVERIES, listening
 from app.core.observability.heartbeats import Heartbeat, Process
 from app.webhook_deliveries import work
 from app.webhook_deliveries.attempt import Result, Work, attempt
@@ -35,10 +34,11 @@ def run_sender(app: Flask, *, stop: Callable[[], bool]) -> None:
     """Deliver events until ``stop()``; the deliveries that have begun are finished first."""
     heartbeat = Heartbeat(Process.SENDER, app)
     sender = Sender(app)
-    listener = threading.Thread(target=_listen, args=(app, sender.wake, stop), daemon=True)
-    listener.start()
     is_prepared = False
-    with ThreadPoolExecutor(TOGETHER, thread_name_prefix="delivery") as threads:
+    with (
+        listening(app, DELIVERIES, sender.wake),
+        ThreadPoolExecutor(TOGETHER, thread_name_prefix="delivery") as threads,
+    ):
         while not stop():
             heartbeat.beat()
             try:
@@ -121,11 +121,3 @@ class Sender:
                 taken = self._inbox.get_nowait()
         except Empty:
             return
-
-
-def _listen(app: Flask, wake: Callable[[], None], stop: Callable[[], bool]) -> None:
-    """Call ``wake`` for each signal that there is something to send."""
-    listener = Listener(app, DELIVERIES)
-    while not stop():
-        if listener.wait(1):
-            wake()

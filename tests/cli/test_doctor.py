@@ -162,7 +162,7 @@ class TestDoctor:
 
         assert not found["ok"]
         assert "1 events wait" in found["found"]
-        assert "flask jobs sequencer" in found["fix"]
+        assert "flask jobs background" in found["fix"]
 
     def test_finds_a_development_key_outside_a_private_instance(self, app, environment, tmp_path):
         findings, _ = examine(environment, INSTANCE_DIR=str(tmp_path))

@@ -12,8 +12,8 @@ from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
 
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
-    "audit tail", "dev", "export", "jobs scheduler", "jobs sender", "jobs sequencer", "jobs worker",
-    "mcp", "tenants export", "users export",
+    "audit tail", "dev", "export", "jobs background", "jobs scheduler", "jobs sender", "jobs sequencer",
+    "jobs worker", "mcp", "tenants export", "users export",
 }  # fmt: skip
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {

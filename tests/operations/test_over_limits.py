@@ -142,7 +142,7 @@ class TestTrials:
         assert samples(api.get("/metrics").text)["trials_overdue",] == 2
         found = examine(environment)[0]["trials"]
         assert (found["ok"], found["found"]) == (False, "2 over, but not ended")
-        assert "flask jobs scheduler" in found["fix"]
+        assert "flask jobs background" in found["fix"]
 
     def test_that_go_on_are_no_fault(self, environment, assign):
         assign(FUTURE)

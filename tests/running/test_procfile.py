@@ -47,7 +47,7 @@ def processes(environ, tmp_path: Path) -> Iterator[tuple[list[int], psutil.Proce
     honcho = [str(PROGRAMS / "honcho"), "start", "-f", str(procfile), "-d", str(PROJECT)]
     log = tmp_path / "honcho.log"
     command = [*honcho, "-p", str(port), "-c", counts, "web"]
-    with running([*command, "worker", "scheduler"], environ=environ, log=log) as process:
+    with running([*command, "worker", "background"], environ=environ, log=log) as process:
         wait_until(
             lambda: (
                 all(answers(one, "/readyz") == 200 for one in ports) or process.poll() is not None

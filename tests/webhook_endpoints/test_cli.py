@@ -94,4 +94,4 @@ class TestMetrics:
         result = app.test_cli_runner().invoke(args=["doctor", "--json"])
         (finding,) = [one for one in json.loads(result.stdout) if one["check"] == "sender"]
         assert not finding["ok"]
-        assert "flask jobs sender" in finding["fix"]
+        assert "flask jobs background" in finding["fix"]

@@ -1,4 +1,4 @@
-"""The scheduler process: queues the jobs that have ``every``."""
+"""The scheduler: queues the jobs that have ``every``."""
 
 from __future__ import annotations
 

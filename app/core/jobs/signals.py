@@ -8,8 +8,10 @@ a signal may send none: whoever receives one looks again :data:`PAUSE` seconds l
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from flask import Flask
@@ -73,6 +75,24 @@ class Listener:
         except RedisError:
             time.sleep(timeout)
             return False
+
+
+@contextmanager
+def listening(app: Flask, signal: Signal, heard: Callable[[], None]) -> Iterator[None]:
+    """Call ``heard`` for each message, in a thread, until the block ends."""
+    ended = threading.Event()
+
+    def listen() -> None:
+        listener = Listener(app, signal)
+        while not ended.is_set():
+            if listener.wait(1):
+                heard()
+
+    threading.Thread(target=listen, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 OUTBOX = Signal("events:outbox")  # events wait for their positions

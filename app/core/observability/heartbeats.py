@@ -18,7 +18,7 @@ EVERY = 10.0  # seconds
 
 
 class Process(StrEnum):
-    """The background processes that are no workers."""
+    """The parts of the background process; each can also run as a process of its own."""
 
     SCHEDULER = "scheduler"
     SEQUENCER = "sequencer"
@@ -26,7 +26,7 @@ class Process(StrEnum):
 
 
 class Heartbeat:
-    """The signs of life of one process."""
+    """The signs of life of one part."""
 
     def __init__(self, process: Process, app: Flask) -> None:
         config = app.extensions["config"]
@@ -35,7 +35,7 @@ class Heartbeat:
         self._due = 0.0
 
     def beat(self) -> None:
-        """Store that the process works, every :data:`EVERY` seconds. Without Redis nothing is stored."""
+        """Store that the part works, every :data:`EVERY` seconds. Without Redis nothing is stored."""
         now = time.monotonic()
         if now >= self._due:
             self._due = now + EVERY

@@ -264,7 +264,7 @@ def _sequencer() -> Finding:
     _, waiting, seconds = event_backlog()
     if seconds < LONGEST_LAG:
         return Finding("sequencer", True, f"{waiting} events wait for a position")
-    fix = "Run flask jobs sequencer. Until then the event feed shows nothing new."
+    fix = "Run flask jobs background. Until then the event feed shows nothing new."
     return Finding("sequencer", False, f"{waiting} events wait, up to {seconds:.0f} s", fix)
 
 
@@ -274,7 +274,7 @@ def _sender() -> Finding:
     lag = sender_lag()
     if seconds > LONGEST_LAG or lag > LARGEST_LAG:
         found = f"{lag} events and {waiting} deliveries wait, up to {seconds:.0f} s"
-        return Finding("sender", False, found, "Run flask jobs sender.")
+        return Finding("sender", False, found, "Run flask jobs background.")
     return Finding("sender", True, f"{waiting} deliveries wait")
 
 

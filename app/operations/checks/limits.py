@@ -24,5 +24,5 @@ def check_trials() -> Finding:
     overdue = service.overdue_trials()
     if not overdue:
         return Finding("trials", True, "each that is over has been ended")
-    fix = "Run flask jobs scheduler and flask jobs worker; they end the trials that are over."
+    fix = "Run flask jobs background and flask jobs worker; they end the trials that are over."
     return Finding("trials", False, f"{overdue} over, but not ended", fix)

@@ -19,7 +19,7 @@ LONGEST_WAIT = 60  # seconds; a job that waits longer in its queue is a fault
 
 
 def check_redis() -> Iterator[Finding]:
-    """The findings on Redis, on each kind of process and on each queue."""
+    """The findings on Redis, on each part of the background process and on each queue."""
     redis = connection()
     try:
         redis.ping()
@@ -35,7 +35,7 @@ def _process(process: Process, last: float) -> Finding:
     seconds = time.time() - last
     found = f"seen {max(seconds, 0):.0f} s ago" if last else "never seen"
     is_seen = seconds < LONGEST_SILENCE
-    fix = "" if is_seen else f"Run flask jobs {process}."
+    fix = "" if is_seen else f"Run flask jobs background, or flask jobs {process}."
     return Finding(f"process {process}", is_seen, found, fix)
 
 
