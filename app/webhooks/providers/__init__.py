@@ -1,8 +1,4 @@
-"""The supported providers of each receiver.
-
-Where the signature does not identify the provider (``standard_webhooks``, ``stripe``, ``github``),
-it is the first one that recognises the document, else the generic one.
-"""
+"""The supported providers of each receiver. The last one of each is the generic form."""
 
 from __future__ import annotations
 
@@ -70,14 +66,44 @@ def get_provider(name: str) -> Provider:
 def choose(receiver: Receiver, name: str | None, posted: Posted) -> Provider:
     """The provider that a verified request comes from.
 
-    ``name`` is the provider that the signature identifies, or None. A provider of the other
-    receiver, whose secret is configured for the wrong endpoint, is read as the generic form.
+    ``name`` is the provider of the preset that verified the request. A preset without one, such as
+    ``svix``, may belong to a relay of other providers' events, so the form of the body decides. A
+    provider of the other receiver, whose secret is configured for the wrong endpoint, is read as
+    the generic form.
     """
     group = PROVIDERS[receiver]
-    if name is not None:
-        return next((provider for provider in group if provider.name == name), group[-1])
+    name = name or _provider_by_form(posted)
+    return next((provider for provider in group if provider.name == name), group[-1])
+
+
+def _provider_by_form(posted: Posted) -> str | None:
     try:
         document = posted.document
     except Unreadable:
-        return group[-1]
-    return next(provider for provider in group if provider.recognises(document))
+        return None
+    match document:
+        case {"specversion": str(), "a0tenant": str()}:
+            return "auth0"
+        case {"source": str(source)} if source.startswith("urn:auth0:"):
+            return "auth0"
+        case {"source": str(), "object_type": str(), "action": str()}:
+            return "stytch"
+        case {"event": str(), "hookId": str()}:
+            return "logto"
+        case {"event": str(), "data": {"object": str()}, "created_at": str()}:
+            return "workos"
+        case {"object": "event", "data": {"object": str()}}:
+            return "clerk"
+        case list():
+            return "sendgrid"
+        case {"event-data": dict()}:
+            return "mailgun"
+        case {"RecordType": str()}:
+            return "postmark"
+        case {"Type": str(), "TopicArn": str(), "Message": str()}:
+            return "ses"
+        case {"type": str(), "data": {"email_id": str()}}:
+            return "resend"
+        case {"type": str(kind)} if kind.startswith("contact."):
+            return "resend"
+    return None

@@ -53,14 +53,6 @@ def adapt(body: bytes) -> list[IdentityEvent]:
             raise Unwanted("not about a user, an organization or a member")
 
 
-def recognises(document: Any) -> bool:
-    """A CloudEvent whose source is a tenant of Auth0."""
-    return (
-        isinstance(member(document, "specversion"), str)
-        and isinstance(member(document, "a0tenant"), str)
-    ) or str(member(document, "source")).startswith("urn:auth0:")
-
-
 def _user(event: dict[str, Any], change: Change) -> UserEvent:
     """Without given and family name the full name is split, unless it is the e-mail address."""
     name = text(event, *_OBJECT, "name")
@@ -126,5 +118,4 @@ PROVIDER = Provider(
         lambda event: event.get("type"), lambda event: event.get("id"), prefer_message_id=False
     ),
     adapt=adapt,
-    recognises=recognises,
 )

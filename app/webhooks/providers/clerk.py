@@ -3,6 +3,7 @@
 ``timestamp`` is in milliseconds or in seconds: a number below 10^11 is seconds. A deleted user or
 organization has only its id, a deleted membership is the whole object. The copies of the
 organization and the user in a membership are ignored, because they have their own events.
+https://clerk.com/docs/webhooks/overview lists the events.
 """
 
 from __future__ import annotations
@@ -12,13 +13,11 @@ from typing import Any
 
 from app.identity_sync.events import (
     Change,
-    IdentityEvent,
     MembershipEvent,
     OrganizationEvent,
     UserEvent,
 )
 from app.webhooks.providers.payloads import (
-    Unwanted,
     email,
     epoch,
     flag,
@@ -27,31 +26,9 @@ from app.webhooks.providers.payloads import (
     member,
     objects,
     optional_epoch,
-    parse_object,
     text,
 )
-from app.webhooks.providers.provider import Provider, single
-
-
-def adapt(body: bytes) -> list[IdentityEvent]:
-    """The changes in one event; https://clerk.com/docs/webhooks/overview lists them."""
-    event = parse_object(body)
-    match str(event.get("type")).split("."):
-        case ["user", "created" | "updated" | "deleted" as change]:
-            return [_user(event, Change(change))]
-        case ["organization", "created" | "updated" | "deleted" as change]:
-            return [_organization(event, Change(change))]
-        case ["organizationMembership", "created" | "updated" | "deleted" as change]:
-            return [_membership(event, Change(change))]
-        case _:
-            raise Unwanted("not about a user, an organization or a membership")
-
-
-def recognises(document: Any) -> bool:
-    """``"object": "event"``, and a ``data.object``."""
-    return member(document, "object") == "event" and isinstance(
-        member(document, "data", "object"), str
-    )
+from app.webhooks.providers.provider import Provider, lifecycle, single
 
 
 def _user(event: dict[str, Any], change: Change) -> UserEvent:
@@ -116,6 +93,8 @@ def _primary_email(event: dict[str, Any]) -> str | None:
 PROVIDER = Provider(
     name="clerk",
     split=single(lambda event: event.get("type")),
-    adapt=adapt,
-    recognises=recognises,
+    adapt=lifecycle(
+        "type",
+        {"user": _user, "organization": _organization, "organizationMembership": _membership},
+    ),
 )

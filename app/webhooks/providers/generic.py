@@ -29,14 +29,12 @@ from typing import Any
 
 from app.identity_sync.events import (
     Change,
-    IdentityEvent,
     MembershipEvent,
     OrganizationEvent,
     UserEvent,
     membership_key,
 )
 from app.webhooks.providers.payloads import (
-    Unwanted,
     email,
     flag,
     full_name,
@@ -44,28 +42,10 @@ from app.webhooks.providers.payloads import (
     member,
     moment,
     optional_moment,
-    parse_object,
     text,
     texts,
 )
-from app.webhooks.providers.provider import Provider, single
-
-
-def adapt(body: bytes) -> list[IdentityEvent]:
-    """The changes in one event."""
-    event = parse_object(body)
-    match str(event.get("type")).split("."):
-        case ["organization", "created" | "updated" | "deleted" as change]:
-            return [_organization(event, Change(change))]
-        case ["user", "created" | "updated" | "deleted" as change]:
-            return [_user(event, Change(change))]
-        case [
-            "membership" | "organization_membership",
-            "created" | "updated" | "deleted" as change,
-        ]:
-            return [_membership(event, Change(change))]
-        case _:
-            raise Unwanted("not about an organization, a user or a membership")
+from app.webhooks.providers.provider import Provider, lifecycle, single
 
 
 def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
@@ -126,6 +106,13 @@ def _optional_id(event: dict[str, Any], name: str) -> str | None:
 PROVIDER = Provider(
     name="generic",
     split=single(lambda event: event.get("type"), lambda event: event.get("id")),
-    adapt=adapt,
-    recognises=lambda document: True,
+    adapt=lifecycle(
+        "type",
+        {
+            "organization": _organization,
+            "user": _user,
+            "membership": _membership,
+            "organization_membership": _membership,
+        },
+    ),
 )

@@ -68,5 +68,4 @@ PROVIDER = Provider(
     name="generic_email",
     split=single(lambda event: event.get("type"), lambda event: event.get("id")),
     adapt=adapt,
-    recognises=lambda document: True,
 )

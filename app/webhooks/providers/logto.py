@@ -59,11 +59,6 @@ def adapt(body: bytes) -> Sequence[IdentityEvent]:
             raise Unwanted("not about a user, an organization or its members")
 
 
-def recognises(document: Any) -> bool:
-    """An ``event`` name beside ``hookId``."""
-    return isinstance(member(document, "event"), str) and member(document, "hookId") is not None
-
-
 def _user(event: dict[str, Any], change: Change, user: Any) -> UserEvent:
     """The change of a user. Data without the user's id, such as custom data alone, are ignored."""
     user_id = _id(event, user, "userId")
@@ -141,5 +136,4 @@ PROVIDER = Provider(
     name="logto",
     split=single(lambda event: event.get("event")),
     adapt=adapt,
-    recognises=recognises,
 )

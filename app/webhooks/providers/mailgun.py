@@ -53,11 +53,6 @@ def adapt(body: bytes) -> list[EmailEvent]:
     ]
 
 
-def recognises(document: Any) -> bool:
-    """A document with ``event-data``."""
-    return isinstance(member(document, _DATA), dict)
-
-
 def _kind(data: Any) -> EmailKind:
     match text(data, "event"):
         case "failed" if (text(data, "reason") or "").startswith("suppress-"):
@@ -91,5 +86,4 @@ PROVIDER = Provider(
         prefer_message_id=False,
     ),
     adapt=adapt,
-    recognises=recognises,
 )

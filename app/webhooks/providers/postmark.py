@@ -12,7 +12,6 @@ from app.webhooks.providers.payloads import (
     Unwanted,
     address,
     key,
-    member,
     moment,
     pairs,
     parse_object,
@@ -71,11 +70,6 @@ def adapt(body: bytes) -> list[EmailEvent]:
     ]
 
 
-def recognises(document: Any) -> bool:
-    """A document with ``RecordType``."""
-    return isinstance(member(document, "RecordType"), str)
-
-
 def _kind(event: dict[str, Any]) -> EmailKind:
     match event.get("RecordType"):
         case "Delivery":
@@ -124,5 +118,4 @@ PROVIDER = Provider(
     name="postmark",
     split=single(lambda event: event.get("RecordType"), _own_id, prefer_message_id=False),
     adapt=adapt,
-    recognises=recognises,
 )

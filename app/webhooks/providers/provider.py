@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from app.emails.events import EmailEvent
-from app.identity_sync.events import IdentityEvent
-from app.webhooks.providers.payloads import MAX_ID, Posted, Unreadable, digest, key
+from app.identity_sync.events import Change, IdentityEvent
+from app.webhooks.providers.payloads import (
+    MAX_ID,
+    Posted,
+    Unreadable,
+    Unwanted,
+    digest,
+    key,
+    parse_object,
+)
 
 T = TypeVar("T")
 
@@ -72,15 +80,12 @@ class Provider:
     ``message_id`` is the delivery id in the signature, or None.
     ``adapt(body)`` returns the events of one delivery. It, or making the first event, may raise
     Unwanted or Unreadable; making a later event does not.
-    ``recognises(document)``: whether a document has this provider's form. It is asked where the
-    signature does not identify the provider.
     ``batches``: a request is a list of events.
     """
 
     name: str
     split: Split
     adapt: Adapt
-    recognises: Callable[[Any], bool]
     batches: bool = False
 
 
@@ -108,6 +113,22 @@ def single(
         return [Delivery(external_id or digest(body), type_name(event_type(event)), body)]
 
     return split
+
+
+def lifecycle(
+    name: str, makers: Mapping[str, Callable[[dict[str, Any], Change], IdentityEvent]]
+) -> Adapt:
+    """Adapts events whose member ``name`` is an object's kind and a change: ``user.created``."""
+
+    def adapt(body: bytes) -> list[IdentityEvent]:
+        event = parse_object(body)
+        match str(event.get(name)).split("."):
+            case [kind, "created" | "updated" | "deleted" as change] if kind in makers:
+                return [makers[kind](event, Change(change))]
+            case _:
+                raise Unwanted("not about a user, an organization or a membership")
+
+    return adapt
 
 
 def unreadable(body: bytes, message_id: str | None, error: str) -> Delivery:

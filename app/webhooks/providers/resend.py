@@ -53,14 +53,6 @@ def adapt(body: bytes) -> Sequence[EmailEvent]:
             raise Unwanted("not about a message that was sent")
 
 
-def recognises(document: Any) -> bool:
-    """A document with ``type`` and ``data.email_id``, or an event of a contact."""
-    return isinstance(member(document, "type"), str) and (
-        isinstance(member(document, "data", "email_id"), str)
-        or str(member(document, "type")).startswith("contact.")
-    )
-
-
 def _events(event: dict[str, Any], kind: EmailKind) -> Sequence[EmailEvent]:
     data = member(event, "data")
     recipients = [address(recipient) for recipient in texts(data, "to")]
@@ -120,5 +112,4 @@ PROVIDER = Provider(
     name="resend",
     split=single(lambda event: event.get("type")),
     adapt=adapt,
-    recognises=recognises,
 )

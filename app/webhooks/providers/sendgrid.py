@@ -116,11 +116,6 @@ def adapt(body: bytes) -> list[EmailEvent]:
     ]
 
 
-def recognises(document: Any) -> bool:
-    """A list; no other provider here posts one."""
-    return isinstance(document, list)
-
-
 def _delivery(element: Any) -> Delivery:
     body = json.dumps(element, separators=(",", ":")).encode()
     if not isinstance(element, dict):
@@ -145,4 +140,4 @@ def _group(event: dict[str, Any]) -> str:
     return f"group:{group}" if isinstance(group, int) and not isinstance(group, bool) else ""
 
 
-PROVIDER = Provider(name="sendgrid", split=split, adapt=adapt, recognises=recognises, batches=True)
+PROVIDER = Provider(name="sendgrid", split=split, adapt=adapt, batches=True)

@@ -61,11 +61,6 @@ def adapt(body: bytes) -> Sequence[Event]:
             raise Unwanted("not a notification")
 
 
-def recognises(document: Any) -> bool:
-    """A message of SNS."""
-    return all(isinstance(member(document, n), str) for n in ("Type", "TopicArn", "Message"))
-
-
 def _inner(envelope: dict[str, Any]) -> dict[str, Any]:
     """The event in ``Message``; Unwanted for the plain text that SNS posts to test a topic."""
     try:
@@ -207,5 +202,4 @@ PROVIDER = Provider(
     name="ses",
     split=single(_type_of_envelope, lambda envelope: envelope.get("MessageId")),
     adapt=adapt,
-    recognises=recognises,
 )

@@ -48,12 +48,6 @@ def adapt(body: bytes) -> list[IdentityEvent]:
             raise Unwanted("not about a member or an organization")
 
 
-def recognises(document: Any) -> bool:
-    """A document with ``source``, ``object_type`` and ``action``."""
-    names = ("source", "object_type", "action")
-    return all(isinstance(member(document, name), str) for name in names)
-
-
 def _event_type(event: dict[str, Any]) -> str:
     """The three fields in the documentation's order, such as ``direct.member.create``."""
     parts = [event.get(name) for name in ("source", "object_type", "action")]
@@ -116,5 +110,4 @@ PROVIDER = Provider(
     name="stytch",
     split=single(_event_type, lambda event: event.get("event_id")),
     adapt=adapt,
-    recognises=recognises,
 )

@@ -2,6 +2,7 @@
 
 Each event has the whole object. A deletion has the object's old ``updated_at``. A ``pending``
 membership is an invitation, not access.
+https://workos.com/docs/events lists the events.
 """
 
 from __future__ import annotations
@@ -10,47 +11,20 @@ from typing import Any
 
 from app.identity_sync.events import (
     Change,
-    IdentityEvent,
     MembershipEvent,
     OrganizationEvent,
     UserEvent,
 )
 from app.webhooks.providers.payloads import (
-    Unwanted,
     email,
     identifier,
-    member,
     moment,
     objects,
     optional_moment,
-    parse_object,
     text,
     texts,
 )
-from app.webhooks.providers.provider import Provider, single
-
-
-def adapt(body: bytes) -> list[IdentityEvent]:
-    """The changes in one event; https://workos.com/docs/events lists them."""
-    event = parse_object(body)
-    match str(event.get("event")).split("."):
-        case ["user", "created" | "updated" | "deleted" as change]:
-            return [_user(event, Change(change))]
-        case ["organization", "created" | "updated" | "deleted" as change]:
-            return [_organization(event, Change(change))]
-        case ["organization_membership", "created" | "updated" | "deleted" as change]:
-            return [_membership(event, Change(change))]
-        case _:
-            raise Unwanted("not about a user, an organization or a membership")
-
-
-def recognises(document: Any) -> bool:
-    """A document with ``event``, ``data.object`` and ``created_at``."""
-    return (
-        isinstance(member(document, "event"), str)
-        and isinstance(member(document, "data", "object"), str)
-        and isinstance(member(document, "created_at"), str)
-    )
+from app.webhooks.providers.provider import Provider, lifecycle, single
 
 
 def _user(event: dict[str, Any], change: Change) -> UserEvent:
@@ -105,6 +79,8 @@ PROVIDER = Provider(
     split=single(
         lambda event: event.get("event"), lambda event: event.get("id"), prefer_message_id=False
     ),
-    adapt=adapt,
-    recognises=recognises,
+    adapt=lifecycle(
+        "event",
+        {"user": _user, "organization": _organization, "organization_membership": _membership},
+    ),
 )

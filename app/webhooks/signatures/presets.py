@@ -38,7 +38,7 @@ class Preset:
     verifier: Callable[..., Proof]
     value: Value
     provider: str | None
-    """The provider of the payloads; None where only the payload tells."""
+    """The provider of the payloads; None where only their form tells."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The verifier's other arguments. ``tolerance``: seconds, configurable; None for any age."""
     max_body: int = MAX_BODY
@@ -110,7 +110,7 @@ def _svix(families: Sequence[str], provider: str | None) -> Preset:
     )
 
 
-_BOTH = ("svix", "webhook")
+_BOTH = ("svix", "webhook")  # the prefixes of the headers; Clerk's own library reads svix- alone
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
