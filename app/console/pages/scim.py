@@ -14,13 +14,19 @@ from app.console.blueprint import console
 from app.console.forms import Field, Form, choices
 from app.console.lists import list_rows
 from app.console.pages.common import delete, edit, get_tenant, recent_history, rotate
-from app.console.scim_setup import SETUPS
 
 PATH = "/v1/scim-connections"
-PROVIDERS = [(provider, setup.name) for provider, setup in SETUPS.items()]
+PROVIDERS = {
+    "okta": "Okta",
+    "entra": "Entra ID",
+    "onelogin": "OneLogin",
+    "google": "Google Workspace",
+    "jumpcloud": "JumpCloud",
+    "generic": "another",
+}
 FIELDS = (
     Field("name", "Name", is_required=True),
-    Field("provider", "Directory", "select", choices=PROVIDERS, is_required=True),
+    Field("provider", "Directory", "select", choices=list(PROVIDERS.items()), is_required=True),
     Field(
         "default_role",
         "Role of new people",
@@ -159,10 +165,15 @@ def _token(tenant_id: UUID, answer: api.Answer) -> Any:
 
 
 def _setup(connection: Any, token: str = "") -> dict[str, Any]:
-    """The instructions of the connection's directory, and what to paste there."""
+    """The connection's directory, and what to paste there."""
     base: str = current_app.extensions["config"].public_url or request.host_url
-    setup = SETUPS[connection["provider"]]
-    return {"setup": setup, "pasted": setup.filled(f"{base.rstrip('/')}/scim/v2", token)}
+    provider = connection["provider"]
+    return {
+        "provider": provider,
+        "directory": PROVIDERS[provider],
+        "base_url": f"{base.rstrip('/')}/scim/v2",
+        "token": token,
+    }
 
 
 def _list(tenant_id: UUID) -> str:
