@@ -14,10 +14,10 @@ from app.auth.oidc import IdentityProvider
 from app.auth.tokens import TokenVerifier
 from app.config import Config, load_config
 from app.console.routes import open_console
-from app.core.db.replicas import open_databases
+from app.core.db.replicas.reading import open_databases
+from app.core.http.application import Application
 from app.core.http.cors import allow_origins
 from app.core.http.hooks import register_hooks
-from app.core.http.long_poll import configure_long_polls
 from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
 from app.core.observability import logs, telemetry
@@ -85,7 +85,7 @@ def create_app(
         environ = development_environment(environ)
     config = load_config(environ)
     logs.configure("ERROR" if quiet else config.log_level)
-    app = Flask(__name__, static_folder=None)
+    app = Application(__name__, static_folder=None)
     configure_routing(app)
     app.extensions["config"] = config
     app.extensions["is_private"] = _is_private(config)
@@ -106,7 +106,6 @@ def create_app(
     register_hooks(app, limits)
     allow_origins(app, config.cors_origins)
     record_refused_uses(app)
-    configure_long_polls(app, threads=config.db_pool_size)
     if is_private:
         from app.dev.engines.sharing import run_engines_for
 

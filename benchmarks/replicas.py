@@ -20,8 +20,8 @@ import psycopg2
 from flask import Flask
 
 from app import create_app
-from app.core.db.replica_watch import State
-from app.core.db.replicas import EXTENSION
+from app.core.db.replicas.reading import EXTENSION
+from app.core.db.replicas.watch import State
 from app.dev.engines.instance import OWNER_ROLE
 from app.dev.engines.postgres import SUPERUSER
 from app.extensions import db

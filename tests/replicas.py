@@ -12,8 +12,8 @@ from flask import Flask
 
 from app import create_app
 from app.core.db import transactions
-from app.core.db.replica_watch import Replica, State
-from app.core.db.replicas import EXTENSION, Replicas
+from app.core.db.replicas.reading import EXTENSION, Replicas
+from app.core.db.replicas.watch import Replica, State
 from app.dev.engines.instance import OWNER_ROLE
 from app.dev.engines.postgres import program
 from app.extensions import db

@@ -68,9 +68,6 @@ def reachable(function: FunctionType) -> frozenset[type[AppError]]:
         if one in seen:
             continue
         seen.add(one)
-        if hasattr(one, "__wrapped__"):
-            waiting.append(one.__wrapped__)
-        # The wrappers of the Blueprint and the parser are around every view.
         for value in () if is_of(one, "app.core.http") else named_in(one):
             for part in value.values() if isinstance(value, dict) else [value]:
                 if inspect.isclass(part) and issubclass(part, AppError) and part.code:
@@ -102,10 +99,10 @@ class TestCodes:
         wrong = {}
         for operation in operations(app.test_client().get("/openapi.json").get_json()):
             view = view_of(app, operation)
-            around = {DatabaseUnavailable, *getattr(view.access, "errors", ())}
+            around = {DatabaseUnavailable, *view.access.errors}
             if operation.takes_an_idempotency_key:
                 around.add(IdempotencyInProgress)
-            own = {error.code for error in reachable(view)}
+            own = {error.code for error in reachable(view.view)}
             own -= IMPOSSIBLE.get((operation.method, operation.path), set())
             expected = own | {error.code for error in around}
             if operation.permission is None and not own:

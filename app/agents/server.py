@@ -14,7 +14,7 @@ from mcp.server import Server, ServerRequestContext
 from werkzeug.test import Client
 
 from app.agents.tools import Operation, operations
-from app.core.http import consistency
+from app.core.db.replicas import reading
 from app.core.version import VERSION
 
 INSTRUCTIONS = (
@@ -81,9 +81,9 @@ class Agents:
 
     def _send(self, request: dict[str, Any]) -> types.CallToolResult:
         if self._last_change:
-            request["headers"][consistency.HEADER] = self._last_change
+            request["headers"][reading.HEADER] = self._last_change
         response = Client(self.app, use_cookies=False).open(**request)
-        self._last_change = response.headers.get(consistency.HEADER, self._last_change)
+        self._last_change = response.headers.get(reading.HEADER, self._last_change)
         found: dict[str, Any] = {"status": response.status_code}
         if tag := response.headers.get("ETag"):
             found["etag"] = tag

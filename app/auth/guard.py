@@ -1,30 +1,27 @@
 """Access to endpoints: ``@requires(permission)`` or ``@public``. A view without either is refused.
 
-The decorators only mark the view. :class:`app.core.http.blueprint.Blueprint` calls the mark's
-:meth:`enter` at the start of the request's transaction.
+The decorators only mark the view: :func:`app.core.http.endpoint.serve` calls :meth:`enter` at the
+start of the request's transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 from uuid import UUID
 
 from flask import Request, current_app
 
-from app.auth import key_use
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
 from app.auth.principals import NoMembership, Principal, key_principal, user_principal
 from app.auth.tokens import Claims, KeysUnavailable, TokenVerifier
 from app.core.actors import Actor
-from app.core.db import transactions
-from app.core.errors import AppError, Forbidden, PermissionDenied, Unauthenticated
+from app.core.errors import AppError, Forbidden, PermissionDenied, ProviderField, Unauthenticated
+from app.core.http.endpoint import Access, Guarded, View, guarded
 from app.core.http.rate_limit import rate_limits
+from app.core.http.state import RequestState, current_state
 from app.core.observability.logs import add_facts
-
-View = TypeVar("View", bound=Callable[..., Any])
 
 CLAIMS = "controlplane.claims"
 """The key of the WSGI environment with which the console calls the API for a session.
@@ -32,6 +29,9 @@ CLAIMS = "controlplane.claims"
 Its value is the session's :class:`Claims`, which need no token. A client cannot send it: headers
 are under ``HTTP_`` keys.
 """
+
+
+PUBLIC = Access()
 
 
 class TenantSuspended(Forbidden):
@@ -42,49 +42,51 @@ class TenantSuspended(Forbidden):
 
 
 @dataclass(frozen=True)
-class Requires:
+class Requires(Access):
     """What an endpoint requires of its caller; see :func:`requires`."""
 
     permission: Permission
     platform_only: bool = False
     while_suspended: bool = False
+    provider_only: bool = False
 
-    def enter(self, request: Request) -> None:
-        """Authenticate, then authorise; the transaction has the principal afterwards.
+    def enter(self, state: RequestState) -> None:
+        """Authenticate, then authorise; ``state`` has the principal afterwards.
 
         Raises Unauthenticated or one of :attr:`errors`.
         """
         try:
-            principal = authenticate(request)
+            principal = authenticate(state.request)
         except Unauthenticated:
-            rate_limits().count_failed_authentication()
+            rate_limits().count_failed_authentication(state)
             raise
-        rate_limits().set_limit_of_credential(is_platform=principal.is_platform)
-        key_use.note(principal)
-        facts = transactions.context()
-        facts["principal"] = principal
-        facts["credential"] = principal.credential
+        rate_limits().set_limit_of_credential(state, is_platform=principal.is_platform)
+        state.principal = principal
+        state.credential = principal.credential
+        state.api_key_id = principal.key_id
         add_facts(tenant=str(principal.tenant_id or ""), principal=principal.credential)
         self.check(principal)
 
     def check(self, principal: Principal) -> None:
-        """Raise TenantSuspended or PermissionDenied where the endpoint refuses the principal."""
+        """Raise TenantSuspended, PermissionDenied or ProviderField where it is refused."""
         if principal.is_suspended and not self.while_suspended:
             raise TenantSuspended
         if self.platform_only and not principal.is_platform:
             raise PermissionDenied("This needs a platform credential.")
         _check_permission(principal, self.permission)
+        if self.provider_only and not principal.is_platform:
+            raise ProviderField
 
-    @staticmethod
-    def require(permission: Permission) -> None:
+    def require(self, permission: str) -> None:
         """Raise PermissionDenied where the request's principal lacks a further permission."""
-        _check_permission(current_principal(), permission)
+        _check_permission(current_principal(), Permission(permission))
 
     @property
     def errors(self) -> tuple[type[AppError], ...]:
         """The errors with a code that :meth:`enter` raises."""
         suspended = () if self.while_suspended else (TenantSuspended,)
-        return (PermissionDenied, NoMembership, *suspended, KeysUnavailable)
+        provider = (ProviderField,) if self.provider_only else ()
+        return (PermissionDenied, NoMembership, *suspended, *provider, KeysUnavailable)
 
     @property
     def description(self) -> str:
@@ -93,42 +95,26 @@ class Requires:
         return f"Requires the permission `{self.permission}`{kind}."
 
 
-@dataclass(frozen=True)
-class Public:
-    """An endpoint that needs no credential."""
-
-    def enter(self, request: Request) -> None:
-        """Check nothing."""
-
-    @property
-    def description(self) -> str:
-        """One sentence for the OpenAPI document."""
-        return "Public: needs no credential."
-
-
 def requires(
     permission: Permission,
     *,
     platform_only: bool = False,
     while_suspended: bool = False,
-) -> Callable[[View], View]:
+    provider_only: bool = False,
+) -> Callable[[View], Guarded]:
     """Allow a view only for a principal with ``permission``.
 
     ``platform_only`` refuses tenant credentials, whatever their permissions.
-    ``while_suspended`` also allows the credentials of a suspended tenant.
+    ``while_suspended`` also allows the credentials of a suspended tenant. ``provider_only`` refuses
+    tenant credentials with ``provider_field``, before the request's body is validated.
     """
-
-    def mark(view: View) -> View:
-        view.access = Requires(permission, platform_only, while_suspended)  # type: ignore[attr-defined]
-        return view
-
-    return mark
+    access = Requires(permission, platform_only, while_suspended, provider_only)
+    return lambda view: guarded(view, access)
 
 
-def public(view: View) -> View:
+def public(view: View) -> Guarded:
     """Allow a view for everybody."""
-    view.access = Public()  # type: ignore[attr-defined]
-    return view
+    return guarded(view, PUBLIC)
 
 
 def bearer_of(request: Request) -> str:
@@ -159,10 +145,10 @@ def authenticate(request: Request) -> Principal:
 
 def current_principal() -> Principal:
     """The principal of the current request; RuntimeError for a public endpoint."""
-    principal = transactions.context().get("principal")
-    if principal is None:
-        raise RuntimeError("no principal: the endpoint is public, or this is no request")
-    return principal  # type: ignore[no-any-return]
+    principal = current_state().principal
+    if not isinstance(principal, Principal):
+        raise RuntimeError("no principal: the endpoint is public")
+    return principal
 
 
 def current_actor() -> Actor:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 
 import psycopg2
-from flask import Flask, Response, g
+from flask import Flask, Response
 from sqlalchemy import Uuid, bindparam, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.auth.principals import Principal
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
+from app.core.http.state import current_state
 
 log = logging.getLogger(__name__)
 
@@ -35,13 +35,8 @@ def record_refused_uses(app: Flask) -> None:
     app.after_request(_record)
 
 
-def note(principal: Principal) -> None:
-    """Store in ``g`` the API key of the current request, if its credential is one."""
-    g.used_key_id = principal.key_id
-
-
 def _record(response: Response) -> Response:
-    key_id = g.pop("used_key_id", None)
+    key_id = current_state().api_key_id
     if key_id is None or not 400 <= response.status_code < 500:
         return response
     try:

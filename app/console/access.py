@@ -7,9 +7,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -17,16 +15,16 @@ from flask import Response, current_app, g, redirect, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.auth import sessions
-from app.auth.guard import Public
+from app.auth.guard import PUBLIC
 from app.auth.principals import NoMembership, Principal, user_principal
 from app.auth.tokens import Claims
-from app.core.db import transactions
+from app.core.db import retries
+from app.core.db.replicas import reading
 from app.core.errors import AppError
-from app.core.http import consistency
+from app.core.http.endpoint import Access, Guarded, View, guarded
 from app.core.http.rate_limit import rate_limits
+from app.core.http.state import current_state
 from app.core.observability.logs import add_facts
-
-View = TypeVar("View", bound=Callable[..., Any])
 
 COOKIE = "console"
 SAFE_METHODS = ("GET", "HEAD")
@@ -55,7 +53,7 @@ class Forged(AppError):
 
 
 @dataclass(frozen=True)
-class SignedIn:
+class SignedIn(Access):
     """Access of a console page: a session. The API decides what the person may do."""
 
     needs_tenant: bool = True
@@ -97,16 +95,14 @@ def current_session() -> Session:
     return session
 
 
-def signed_in(view: View) -> View:
+def signed_in(view: View) -> Guarded:
     """Show a page only to people with a session and a tenant, or to platform superadmins."""
-    view.access = SignedIn()  # type: ignore[attr-defined]
-    return view
+    return guarded(view, SignedIn())
 
 
-def signed_in_without_tenant(view: View) -> View:
+def signed_in_without_tenant(view: View) -> Guarded:
     """Show a page to everybody with a session."""
-    view.access = SignedIn(needs_tenant=False)  # type: ignore[attr-defined]
-    return view
+    return guarded(view, SignedIn(needs_tenant=False))
 
 
 def admit() -> AnyResponse | None:
@@ -115,14 +111,16 @@ def admit() -> AnyResponse | None:
     Raises Forged, and TooManyRequests beyond the session's rate limit.
     """
     g.session = None
-    access = getattr(current_app.view_functions[request.endpoint or ""], "access", None)
-    if isinstance(access, Public):
+    view = current_app.view_functions[request.endpoint or ""]
+    access = view.access if isinstance(view, Guarded) else None
+    if access is PUBLIC:
         return None
     secret = request.cookies.get(cookie_name(), "")
-    rate_limits().count_credential(f"console:{secret}" if secret else "")
-    g.session = transactions.run(lambda: _find_session(secret)) if secret else None
+    state, limits = current_state(), rate_limits()
+    limits.count_credential(state, f"console:{secret}" if secret else "")
+    g.session = retries.run(lambda: _find_session(secret)) if secret else None
     if g.session is None and secret:
-        rate_limits().count_failed_authentication()
+        limits.count_failed_authentication(state)
         return set_notice(_lead_to("console.sign_in"), ENDED)
     if g.session is None:
         return _lead_to("console.sign_in")
@@ -132,7 +130,7 @@ def admit() -> AnyResponse | None:
         needs_tenant = not isinstance(access, SignedIn) or access.needs_tenant
         return _lead_to("console.choose_tenant") if needs_tenant else None
     principal = g.session.principal
-    rate_limits().set_limit_of_credential(is_platform=principal.is_platform)
+    limits.set_limit_of_credential(state, is_platform=principal.is_platform)
     add_facts(
         tenant=str(principal.tenant_id or ""),
         principal=principal.credential,
@@ -163,16 +161,14 @@ def begin_session(response: AnyResponse, subject: str, org_id: str | None) -> An
             sessions.end(old)
         return sessions.start(subject, org_id)
 
-    _set_cookie(
-        response, cookie_name(), transactions.run(work), int(sessions.LIFETIME.total_seconds())
-    )
+    _set_cookie(response, cookie_name(), retries.run(work), int(sessions.LIFETIME.total_seconds()))
     return response
 
 
 def end_session(response: AnyResponse) -> AnyResponse:
     """Sign out: the session ends here and in the browser."""
     secret = g.session.secret
-    transactions.run(lambda: sessions.end(secret))
+    retries.run(lambda: sessions.end(secret))
     _set_cookie(response, cookie_name(), "", 0)
     return response
 
@@ -219,7 +215,7 @@ def note_change(token: str) -> None:
 def last_change() -> str:
     """The token of this browser's last change; an empty text without one."""
     token: str = g.get("last_change") or request.cookies.get(f"{cookie_name()}-change", "")
-    return token if consistency.is_token(token) else ""
+    return token if reading.position_of(token) is not None else ""
 
 
 def remember_change(response: Response) -> Response:

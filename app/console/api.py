@@ -13,7 +13,8 @@ from werkzeug.test import Client
 
 from app.auth.guard import CLAIMS
 from app.console.access import last_change, note_change
-from app.core.http import consistency, idempotency
+from app.core.db.replicas import reading
+from app.core.http import idempotency
 from app.core.http.rate_limit import IS_COUNTED
 from app.core.observability.logs import current_request_id
 
@@ -88,7 +89,7 @@ def call(
     """
     headers = {"X-Request-Id": current_request_id()}
     if token := last_change():
-        headers[consistency.HEADER] = token
+        headers[reading.HEADER] = token
     if if_match:
         headers["If-Match"] = if_match if TAG.fullmatch(if_match) else '"unknown"'
     key = request.form.get(FORM_KEY, "")
@@ -105,7 +106,7 @@ def call(
         environ_overrides={CLAIMS: g.session.claims, IS_COUNTED: True},
         **({} if body is None else {"json": body}),
     )
-    note_change(response.headers.get(consistency.HEADER, ""))
+    note_change(response.headers.get(reading.HEADER, ""))
     return Answer(
         response.status_code,
         response.get_json(silent=True),

@@ -23,9 +23,10 @@ from app.console.access import (
     signed_in_without_tenant,
 )
 from app.console.blueprint import console
-from app.core.db import transactions
+from app.core.db import retries
 from app.core.errors import Unauthenticated
 from app.core.http.rate_limit import rate_limits
+from app.core.http.state import current_state
 
 LINK = "link"  # the purpose of a sign-in link's ticket
 OIDC = "oidc"  # the purpose of the state of a sign-in by OpenID Connect
@@ -57,7 +58,7 @@ def use_link() -> Any:
     """Sign in by a link, which cannot be used again."""
     secret = request.form.get("token", "")
     check_origin(secret)
-    ticket = transactions.run(lambda: sessions.use_ticket(LINK, secret))
+    ticket = retries.run(lambda: sessions.use_ticket(LINK, secret))
     if ticket is None or ticket.subject is None:
         return _refused("This link has been used already, or is older than ten minutes.")
     to = safe_target(request.form.get("next", ""))
@@ -68,11 +69,13 @@ def use_link() -> Any:
 @public
 def begin_oidc() -> Response:
     """Lead to the identity provider. The state is a ticket, and this browser's cookie has it too."""
-    rate_limits().count_credential("")  # for the address, because each attempt is stored
+    rate_limits().count_credential(
+        current_state(), ""
+    )  # for the address, because each attempt is stored
     provider = _provider()
     attempt = oidc.begin()
     data = {**asdict(attempt), "next": safe_target(request.args.get("next", ""))}
-    state = transactions.run(lambda: sessions.create_ticket(OIDC, data=data))
+    state = retries.run(lambda: sessions.create_ticket(OIDC, data=data))
     response = redirect(provider.authorization_url(attempt, state, _callback_url()), 303)
     return remember_state(response, state)
 
@@ -84,7 +87,7 @@ def finish_oidc() -> Any:
     provider = _provider()
     state = request.args.get("state", "")
     is_own = hmac.compare_digest(remembered_state().encode(), state.encode())
-    ticket = transactions.run(lambda: sessions.use_ticket(OIDC, state)) if is_own else None
+    ticket = retries.run(lambda: sessions.use_ticket(OIDC, state)) if is_own else None
     code = request.args.get("code", "")
     if ticket is None or not code:
         return _refused("The identity provider did not sign you in. Try again.")
@@ -102,7 +105,7 @@ def finish_oidc() -> Any:
 def choose_tenant() -> Any:
     """Choose one of the tenants that the person is a member of, or another one later."""
     subject = g.session.claims.subject
-    found = transactions.run(lambda: sessions.organizations(subject))
+    found = retries.run(lambda: sessions.organizations(subject))
     if request.method == "POST":
         org_id = request.form.get("org_id", "")
         if org_id in {each.idp_org_id for each in found}:
@@ -133,7 +136,7 @@ def _sign_in_page(problem: str = "") -> str:
 
 
 def _refused(problem: str) -> Response:
-    rate_limits().count_failed_authentication()
+    rate_limits().count_failed_authentication(current_state())
     return make_response(_sign_in_page(problem), 403)
 
 

@@ -9,7 +9,7 @@ from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.parser import ignores_unknown_query
+from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields import service
 from app.custom_fields.includes import INDEX

@@ -7,7 +7,6 @@ from typing import Any
 from app.auth.guard import requires
 from app.auth.permissions import Permission
 from app.core.http.blueprint import Blueprint
-from app.core.http.long_poll import wait_for
 from app.events import service
 from app.events.schemas import EventSchema, FeedQuerySchema
 
@@ -29,11 +28,9 @@ def list_events(query: dict[str, Any]) -> Any:
     its tenant; those of plans and of e-mail are the platform's. Events are kept for `EVENT_DAYS`;
     a position whose following events are gone is 410 with the `oldest` position.
     """
-    wait = query.pop("wait")
+    waits = query.pop("wait") > 0
     page = service.list_events(**query)
-    if page.items or not wait:
-        return page
-    return page, wait_for(lambda: service.last_position() > page.last_position, seconds=wait)
+    return (page, {"Retry-After": "1"}) if waits and not page.items else page
 
 
 @blp.get("/<evt_id>")

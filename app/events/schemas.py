@@ -189,7 +189,7 @@ class FeedQuerySchema(Schema):
         le=MAX_WAIT,
         load_default=0,
         metadata={
-            "description": "Seconds to wait where no event follows. Where too many requests of the"
-            " server wait, the empty page comes at once, with `Retry-After: 1`."
+            "description": "More than 0 where the reader asks again and again: an empty page then"
+            " has `Retry-After`, the seconds after which to ask again. No request waits."
         },
     )

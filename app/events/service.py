@@ -63,12 +63,10 @@ class PositionGone(AppError):
 
 @dataclass(frozen=True)
 class FeedPage(Page):
-    """Events in the order of their positions; ``last_position`` is that of the whole feed.
+    """Events in the order of their positions.
 
     ``next_cursor`` is the ``after`` of the next page, also on the last page that there is.
     """
-
-    last_position: int = 0
 
     def first(self, count: int) -> Page:
         if count >= len(self.items):
@@ -112,7 +110,7 @@ def list_events(
         end = items[-1].position
     else:
         end = _shown_position(feed.last_position, feed.cursor_key, own, is_event=False)
-    return FeedPage(items, str(end), "events", feed.last_position)
+    return FeedPage(items, str(end), "events")
 
 
 def get_event(event_id: str) -> Any:

@@ -23,7 +23,7 @@ from app.auth.permissions import Permission
 from app.core import json_text
 from app.core.errors import AppError, Invalid
 from app.core.http.blueprint import Blueprint
-from app.core.http.consistency import reads_only
+from app.core.http.endpoint import reads_only
 from app.core.http.error_handlers import answer_errors
 from app.flags import ofrep_document
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate, evaluate_all, fingerprint

@@ -9,7 +9,7 @@ from app.auth.guard import current_actor, current_principal, home_tenant_id, req
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.parser import ignores_unknown_query
+from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.flags import evaluation, ofrep, overrides, presets, preview
 from app.flags.explanation import FlagExplanation, explain

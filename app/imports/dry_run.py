@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from app.core.actors import Actor
-from app.core.db import tenancy, transactions
+from app.core.db import retries, tenancy
 from app.imports import lines
 from app.imports.apply import apply_set
 from app.imports.line_schemas import Kind
@@ -49,7 +49,7 @@ def _tried(stored: Sequence[Line], actor: Actor) -> Sequence[Result]:
         raise RolledBack(apply_set(stored, actor=actor))
 
     try:
-        transactions.run(work)
+        retries.run(work)
     except RolledBack as ended:
         return ended.results
     raise AssertionError("unreachable")

@@ -17,7 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core import json_text
 from app.core.actors import Actor
-from app.core.db import queries, tenancy, transactions
+from app.core.db import queries, retries, tenancy
 from app.core.db.transactions import RowChanged
 from app.core.db.writes import writes
 from app.core.errors import Entry, error
@@ -43,11 +43,11 @@ def work(import_id: UUID) -> Iterator[Import]:
     """
     while True:
         try:
-            current = transactions.run(partial(_apply_next, import_id))
+            current = retries.run(partial(_apply_next, import_id))
         except RESUMABLE:
             raise
         except Exception as fault:
-            transactions.run(partial(_fail, import_id, type(fault).__name__))
+            retries.run(partial(_fail, import_id, type(fault).__name__))
             raise
         yield current
         if current.finished_at is not None:

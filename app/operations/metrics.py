@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
 from app.core.db import tenancy
-from app.core.db.replica_watch import State
+from app.core.db.replicas.watch import State
 from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, live_workers, queue_named
 from app.core.observability.heartbeats import last_seen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial, update_wrapper
 from typing import Any
 
 from flask import Flask, Response, current_app, request
@@ -15,7 +14,7 @@ from app.auth.permissions import Permission
 from app.core import json_text
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.consistency import reads_primary
+from app.core.http.endpoint import reads_primary
 from app.core.jobs.queues import connection
 from app.operations import metrics, service
 from app.operations.checks.everything import check_quickly
@@ -111,8 +110,7 @@ def open_documentation(app: Flask) -> None:
     app.register_blueprint(docs)
     for endpoint, view in list(app.view_functions.items()):
         if endpoint.partition(".")[0] in (docs.name, "api-docs"):
-            opened: Any = public(update_wrapper(partial(view), view))
-            app.view_functions[endpoint] = opened
+            app.view_functions[endpoint] = public(view)
 
 
 BLUEPRINTS = (blp, state)

@@ -15,8 +15,8 @@ from redis.exceptions import RedisError
 from sqlalchemy import ARRAY, Text, bindparam, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.core.db.replica_watch import State
-from app.core.db.replicas import EXTENSION, Replicas
+from app.core.db.replicas.reading import EXTENSION, Replicas
+from app.core.db.replicas.watch import State
 from app.core.db.statements import Statement
 from app.core.db.transactions import current_transaction
 from app.core.errors import Unauthenticated

@@ -21,7 +21,7 @@ from uuid import UUID
 from app.audit.service import add_event
 from app.core.actors import Actor
 from app.core.clock import utcnow
-from app.core.db import queries, tenancy, transactions
+from app.core.db import queries, retries, tenancy
 from app.core.db.pages import EPOCH, MAX_BYTES
 from app.core.db.queries import Change
 from app.core.db.writes import writes
@@ -54,7 +54,7 @@ def delete_batch(tenant_id: UUID) -> bool:
     There is nothing to do for a tenant that is gone, was restored, or is worked on by another
     worker at this moment.
     """
-    return transactions.run(partial(_run_batch, tenant_id))
+    return retries.run(partial(_run_batch, tenant_id))
 
 
 def tables() -> Sequence[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from flask import Request
@@ -13,10 +12,12 @@ from app.auth.keys import digest_of
 from app.auth.permissions import Permission
 from app.auth.principals import SERVER_PROCESS_ID, Principal
 from app.core.actors import Actor
-from app.core.db import tenancy, transactions
+from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.errors import Forbidden, Unauthenticated
+from app.core.http.endpoint import Access, Guarded, View, guarded
 from app.core.http.rate_limit import rate_limits
+from app.core.http.state import RequestState
 from app.core.observability.logs import add_facts
 from app.scim import activity
 from app.scim.models import ConnectionStatus
@@ -46,40 +47,44 @@ class ConnectionDisabled(Forbidden):
     detail = "This SCIM connection is disabled."
 
 
-@dataclass(frozen=True)
-class ConnectionAccess:
+class ConnectionAccess(Access):
     """The guard of the endpoints below /scim: the token of an active connection."""
 
     permission = Permission.SCIM_WRITE
-    is_scim = True
 
-    def enter(self, request: Request) -> None:
-        """Authenticate; the transaction has the principal and the tenant's scope afterwards.
+    @property
+    def description(self) -> str:
+        """One sentence for readers."""
+        return "Requires the token of a SCIM connection."
 
-        Raises Unauthenticated, TooManyRequests and ConnectionDisabled. A suspended tenant's connection gets in,
-        because it may end memberships.
-        """
-        try:
-            found = _authenticate(request)
-        except Unauthenticated:
-            rate_limits().count_failed_authentication()
-            raise
-        actor = Actor(f"scim:{found.id}", found.acts_as)
-        facts = transactions.context()
-        facts["principal"] = Principal(
-            actor,
-            frozenset(),
-            found.tenant_id,
-            actor.id,
-            is_suspended=not found.tenant_is_active,
-        )
-        facts["scim_connection"] = found
-        tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
-        add_facts(tenant=str(found.tenant_id), principal=actor.id, scim_connection=str(found.id))
-        if activity.note(found):  # the first attempt of this request
-            rate_limits().count_scim_connection(found.id)
-        if found.status != ConnectionStatus.ACTIVE:
-            raise ConnectionDisabled
+
+def with_token(view: View) -> Guarded:
+    """Allow a view for the connections of directories."""
+    return guarded(view, ConnectionAccess())
+
+
+def enter(state: RequestState) -> Any:
+    """Authenticate; returns the connection, and the request has its principal and scope.
+
+    Raises Unauthenticated, TooManyRequests and ConnectionDisabled. A suspended tenant's connection
+    gets in, because it may end memberships.
+    """
+    try:
+        found = _authenticate(state.request)
+    except Unauthenticated:
+        rate_limits().count_failed_authentication(state)
+        raise
+    actor = Actor(f"scim:{found.id}", found.acts_as)
+    state.principal = Principal(
+        actor, frozenset(), found.tenant_id, actor.id, is_suspended=not found.tenant_is_active
+    )
+    tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
+    add_facts(tenant=str(found.tenant_id), principal=actor.id, scim_connection=str(found.id))
+    if activity.note(found):  # the first attempt of this request
+        rate_limits().count_scim_connection(state, found.id)
+    if found.status != ConnectionStatus.ACTIVE:
+        raise ConnectionDisabled
+    return found
 
 
 def check_not_suspended(principal: Principal) -> None:

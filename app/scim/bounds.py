@@ -6,11 +6,11 @@ bounds a body of 1 MiB takes minutes and more than 1 GB of memory.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 from werkzeug.datastructures import Headers
 
-from app.core.db.transactions import context
 from app.scim.errors import ScimError, invalid_value
 
 MAX_EXPRESSION = 4096  # characters of a filter or a path
@@ -42,14 +42,17 @@ class Visits:
             raise ScimError(413, detail)
 
 
+_visits: ContextVar[Visits] = ContextVar("scim_visits")
+
+
 def begin_visits() -> None:
-    """Count the members of the request that the open transaction serves from 0."""
-    context()["scim_visits"] = Visits()
+    """Count the members of a new request from 0."""
+    _visits.set(Visits())
 
 
 def count_visits(members: int) -> None:
     """Count members that the current request goes through; raises ScimError beyond the bound."""
-    context()["scim_visits"].count(members)
+    _visits.get().count(members)
 
 
 def check_body(body: Any) -> None:

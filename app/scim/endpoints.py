@@ -10,11 +10,12 @@ from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import Rule
 
-from app.core.db import transactions
+from app.core.db import retries, transactions
 from app.core.errors import NotFound
 from app.core.http.error_handlers import answer_errors_below
-from app.scim import activity, oauth
-from app.scim.access import ConnectionAccess
+from app.core.http.rate_limit import rate_limits
+from app.core.http.state import RequestState, current_state
+from app.scim import access, activity, oauth
 from app.scim.errors import SCIM_JSON, write_error
 
 PREFIX = "/scim"
@@ -23,31 +24,31 @@ VERSION = "v2"
 blp = Blueprint("scim", __name__)
 
 
-@blp.endpoint("scim.serve")
-def serve(path: str = "") -> Response:
-    """Serve a request of the connection whose token it has, in one transaction.
-
-    Its rule has all methods, so the token endpoint's other methods arrive here as well.
-    """
-    if request.path == oauth.PATH:
-        raise MethodNotAllowed
-    return transactions.run(lambda: answer(path))
-
-
-def answer(path: str) -> Response:
+def answer(path: str, state: RequestState) -> Response:
     """The answer to the current request, in the open transaction; raises AppError."""
     version, _, rest = path.partition("/")
-    serve.access.enter(request)  # type: ignore[attr-defined]
+    connection = access.enter(state)
     if version != VERSION:
         raise NotFound(f"The base of SCIM is {PREFIX}/{VERSION}.")
     from app.scim import protocol
 
     if request.method != "GET" and not rest.endswith(".search"):
         transactions.confirm()
-    return protocol.serve(request, f"/{rest}")
+    return protocol.serve(request, f"/{rest}", connection)
 
 
-serve.access = ConnectionAccess()  # type: ignore[attr-defined]
+@blp.endpoint("scim.serve")
+@access.with_token
+def serve(path: str = "") -> Response:
+    """Serve a request of the connection whose token it has, in one transaction.
+
+    Its rule has all methods, so the token endpoint's other methods arrive here as well.
+    """
+    state = current_state()
+    rate_limits().count_request(state, is_scim=True)
+    if request.path == oauth.PATH:
+        raise MethodNotAllowed
+    return retries.run(lambda: answer(path, state))
 
 
 def _add_rules(state: BlueprintSetupState) -> None:

@@ -10,9 +10,10 @@ from flask import Blueprint, Response, current_app, request
 
 from app.auth.guard import public
 from app.core import json_text
-from app.core.db import transactions
+from app.core.db import retries
 from app.core.errors import AppError
 from app.core.http.rate_limit import rate_limits
+from app.core.http.state import current_state
 from app.core.validation.scalars import unstorable
 from app.scim import clients
 from app.scim.clients import InvalidClient, OAuthError
@@ -29,16 +30,17 @@ blp = Blueprint("scim_oauth", __name__)
 @public
 def token() -> Response:
     """Give a connection an access token for its client credentials."""
-    rate_limits().count_request(is_scim=True)
+    state = current_state()
+    rate_limits().count_request(state, is_scim=True)
     form = _form()
     if "grant_type" not in form:
         raise OAuthError("invalid_request", "grant_type is missing.")
     if form["grant_type"] != "client_credentials":
         raise OAuthError("unsupported_grant_type", "grant_type must be client_credentials.")
     try:
-        granted = transactions.run(lambda: _grant(form))
+        granted = retries.run(lambda: _grant(form))
     except InvalidClient as refusal:
-        rate_limits().count_failed_authentication()
+        rate_limits().count_failed_authentication(state)
         if "Authorization" in request.headers:
             refusal.headers["WWW-Authenticate"] = 'Basic realm="scim"'
         raise

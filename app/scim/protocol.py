@@ -20,7 +20,6 @@ from scim2_server.service import ScimService
 
 from app.auth.guard import current_principal
 from app.core import json_text
-from app.core.db.transactions import context
 from app.core.errors import AppError
 from app.core.http.parser import parse_json, query_values
 from app.core.validation.scalars import unstorable
@@ -103,10 +102,10 @@ class Service(ScimService):
 SERVICE = Service(PROVIDER, secret=CURSOR_SECRET)
 
 
-def serve(request: Request, path: str) -> Response:
+def serve(request: Request, path: str, connection: Any) -> Response:
     """The answer to a request at ``path`` below the base; raises AppError."""
     try:
-        return _serve(request, path)
+        return _serve(request, path, connection)
     except SCIMException as fault:
         raise _as_error(fault) from fault
     except AppError as fault:
@@ -115,7 +114,7 @@ def serve(request: Request, path: str) -> Response:
         raise ScimError(400, "The request is nested too deeply.") from None
 
 
-def _serve(request: Request, path: str) -> Response:
+def _serve(request: Request, path: str, connection: Any) -> Response:
     principal = current_principal()
     bounds.check_tags(request.headers)
     bounds.begin_visits()
@@ -130,7 +129,6 @@ def _serve(request: Request, path: str) -> Response:
     if operation not in ENDING and operation is not Operation.bulk:
         check_not_suspended(principal)
     scim_request.body = _body(request, path)
-    connection = context()["scim_connection"]
     storage = Storage(connection, principal.actor, is_bulk=operation is Operation.bulk)
     answer = ScimHandler(SERVICE, storage).handle(scim_request)
     body = b"" if answer.body is None else json_text.dumps(answer.body)

@@ -13,12 +13,13 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from flask import current_app
+from flask import current_app, request
 
 from app.core import json_text
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, savepoint, transaction
 from app.core.errors import AppError
+from app.core.http import state
 from app.scim import clients, endpoints, service
 from app.scim.errors import SCIM_JSON, write_error
 
@@ -174,9 +175,10 @@ class _Trial:
             content_type=SCIM_JSON,
             headers={"Authorization": f"Bearer {self.token}"},
         ):
+            inner = state.begin(request)
             try:
                 with savepoint():
-                    answer = endpoints.answer(place)
+                    answer = endpoints.answer(place, inner)
                 status, text = answer.status_code, answer.get_data()
             except AppError as refusal:
                 status, text = refusal.status, write_error(refusal)

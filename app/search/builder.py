@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.clock import utcnow
-from app.core.db import tenancy, transactions
+from app.core.db import retries, tenancy
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.core.db.writes import writes
@@ -72,7 +72,7 @@ def restart(entity_type: EntityType) -> None:
 def work(entity_type: EntityType) -> Iterator[Progress]:
     """Build batch by batch until no work is left; yields after each."""
     while True:
-        progress = transactions.run(partial(_run_batch, entity_type))
+        progress = retries.run(partial(_run_batch, entity_type))
         yield progress
         if progress.is_settled:
             return

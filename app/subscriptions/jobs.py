@@ -11,7 +11,7 @@ from functools import partial
 from uuid import UUID
 
 from app.core.actors import SYSTEM_JOB
-from app.core.db import tenancy, transactions
+from app.core.db import retries, tenancy
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
 from app.subscriptions import plan_assignments, plans
@@ -49,7 +49,7 @@ def _each(find: Callable[..., Sequence[UUID]], bring: Callable[..., object]) -> 
             return
         for tenant_id in found:
             try:
-                transactions.run(partial(_bring, bring, tenant_id))
+                retries.run(partial(_bring, bring, tenant_id))
             except Exception:
                 log.exception("plan_not_followed", extra={"tenant_id": str(tenant_id)})
                 failed += 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +10,7 @@ from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
-from app.core.http.parser import ignores_unknown_query
+from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.includes import HISTORY, TENANT, TENANT_ID
 from app.subscriptions import plan_assignments, plan_decision, service
@@ -61,17 +59,6 @@ IGNORED = {
 }
 
 
-def provider_only(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse a tenant's credential before the request's body is validated."""
-
-    @wraps(view)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        service.require_provider(current_actor())
-        return view(*args, **kwargs)
-
-    return wrapper
-
-
 SAFE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # ASCII that a header can have, but not the percent sign
 INCLUDES = (TENANT, TENANT_ID, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, HISTORY)
 
@@ -86,12 +73,11 @@ def list_subscriptions(query: dict[str, Any]) -> Any:
 
 
 @blp.post("")
-@requires(Permission.BILLING_WRITE)
-@provider_only
+@requires(Permission.BILLING_WRITE, provider_only=True)
 @blp.arguments(SubscriptionTenantQuerySchema, location="query")
 @blp.arguments(SubscriptionCreateSchema)
 @blp.response(201, SubscriptionSchema, headers=UNKNOWN_PLAN)
-@blp.raises(ProviderField, BpSubscriptionIdTaken)
+@blp.raises(BpSubscriptionIdTaken)
 def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
     """Create a subscription; the tenant's plan follows.
 

@@ -10,7 +10,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
-from app.core.http.parser import ignores_unknown_query
+from app.core.http.endpoint import ignores_unknown_query
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.includes import HISTORY, TENANT
 from app.tenants import counts, deletion, service

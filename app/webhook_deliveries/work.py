@@ -12,7 +12,7 @@ from uuid import UUID
 
 from app.core.actors import SYSTEM_WEBHOOKS
 from app.core.clock import utcnow
-from app.core.db import tenancy, transactions
+from app.core.db import retries, tenancy, transactions
 from app.events.service import find_events
 from app.webhook_deliveries.attempt import GONE, Result, Work
 from app.webhook_deliveries.statements import (
@@ -63,7 +63,7 @@ def exchange(results: Sequence[Result], most: int) -> tuple[list[Work], int]:
         disabled = _record(results) if results else 0
         return _claim(most) if most else [], disabled
 
-    return transactions.run(both)
+    return retries.run(both)
 
 
 def _claim(most: int) -> list[Work]:

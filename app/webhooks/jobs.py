@@ -7,7 +7,7 @@ from functools import partial
 
 from flask import current_app
 
-from app.core.db import transactions
+from app.core.db import retries
 from app.core.db.batches import delete_in_batches
 from app.core.db.transactions import transaction
 from app.core.jobs import signals
@@ -51,7 +51,7 @@ def apply_waiting_memberships() -> None:
         waiting = sync.waiting_memberships()
     roles = current_app.extensions["config"].idp_role_map
     for source, object_id in waiting:
-        transactions.run(partial(sync.apply_waiting, source, object_id, roles=roles))
+        retries.run(partial(sync.apply_waiting, source, object_id, roles=roles))
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

@@ -25,7 +25,7 @@ from sqlalchemy import Column, ColumnElement, and_, bindparam, delete, func, not
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.clock import utcnow
-from app.core.db import tenancy, transactions
+from app.core.db import retries, tenancy
 from app.core.db.queries import update_row
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged
@@ -161,12 +161,12 @@ def process_next() -> Result | None:
         _apply(event)
 
     try:
-        transactions.run(work)
+        retries.run(work)
     except Exception as fault:
         if not claimed:
             raise
         log.warning("webhook_attempt_failed", extra={"event_id": str(claimed[0])}, exc_info=True)
-        return Result(claimed[0], transactions.run(partial(_note_failure, claimed[0], fault)))
+        return Result(claimed[0], retries.run(partial(_note_failure, claimed[0], fault)))
     return Result(claimed[0]) if claimed else None
 
 

@@ -13,7 +13,7 @@ from app.core import json_text
 from app.core.db.pages import Page
 from app.core.errors import DatabaseUnavailable
 from app.core.http.blueprint import Blueprint
-from app.core.http.parser import ignores_unknown_query
+from app.core.http.endpoint import ignores_unknown_query
 from app.webhooks import inbox, service, verification
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver

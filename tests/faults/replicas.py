@@ -19,8 +19,8 @@ from typing import Any
 
 from flask import Flask
 
-from app.core.db.replica_watch import State
-from app.core.http.consistency import HEADER
+from app.core.db.replicas.reading import HEADER
+from app.core.db.replicas.watch import State
 from app.dev.engines.instance import DATABASE
 from tests import factories
 from tests.cluster import Node

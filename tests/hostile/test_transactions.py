@@ -12,14 +12,8 @@ from flask import Blueprint, Flask
 from app import create_app
 from app.auth.guard import public
 from app.core.db import tenancy
-from app.core.db.transactions import (
-    ATTEMPTS,
-    Transaction,
-    context,
-    current_transaction,
-    on_commit,
-    run,
-)
+from app.core.db.retries import ATTEMPTS, run
+from app.core.db.transactions import Transaction, current_transaction, on_commit
 from app.core.db.writes import insert_row
 from app.extensions import db
 from app.tenants.models import Tenant
@@ -139,8 +133,8 @@ class TestRunAgain:
 
         def change() -> str:
             tenancy.enter(tenancy.PLATFORM)
-            assert "seen" not in context()
-            context()["seen"] = True
+            assert "seen" not in current_transaction().known
+            current_transaction().known["seen"] = True
             on_commit(lambda: pushed.append(work.runs))
             current_transaction().execute(RENAME, {"name": f"run {work.runs + 1}", "id": tenant.id})
             return work()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import http.client
-import json
 import socket
 import threading
-from select import select
 
 from tests.factories import create_member, create_tenant
 from tests.running.serving import HOST, wait_until, web_server
@@ -40,15 +38,6 @@ class Client(threading.Thread):
                 connection.close()
 
 
-def is_refused_to_wait(port: int, headers: dict[str, str]) -> bool:
-    """Whether a long poll is answered at once, because another one waits."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=40)
-    connection.request("GET", "/v1/events?wait=1", headers=headers)
-    answer = connection.getresponse()
-    connection.close()
-    return "Retry-After" in answer.headers
-
-
 class TestStopping:
     def test_a_restart_loses_no_request(self, app, environment, tmp_path):
         """Between two servers, new connections wait in the socket that both were given."""
@@ -76,26 +65,3 @@ class TestStopping:
                     client.join(40)
 
         assert [fault for client in clients for fault in client.faults] == []
-
-    def test_a_long_poll_is_answered(self, app, environment, tmp_path):
-        _, _, token = create_member(create_tenant())
-        headers = {"Authorization": f"Bearer {token}"}
-        one_waits = {**environment, "DB_POOL_SIZE": "4"}  # a quarter of the threads
-        with web_server(one_waits, tmp_path, workers=1) as (port, process):
-            connection = http.client.HTTPConnection(HOST, port, timeout=40)
-            connection.request("GET", "/v1/events?wait=20", headers=headers)
-
-            def only_this_waits() -> bool:
-                if select([connection.sock], [], [], 0)[0]:  # it came second, and did not wait
-                    connection.getresponse().read()
-                    connection.request("GET", "/v1/events?wait=20", headers=headers)
-                return is_refused_to_wait(port, headers)
-
-            wait_until(only_this_waits)
-
-            process.terminate()
-
-            answer = connection.getresponse()
-            assert (answer.status, json.loads(answer.read())["data"]) == (200, [])
-            assert answer.headers["Connection"] == "close"
-            assert process.wait(15) == 0

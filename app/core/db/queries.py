@@ -20,7 +20,7 @@ from app.core.clock import utcnow
 from app.core.db.models import Attributed, Row, TenantRow
 from app.core.db.statements import Statement, built_once
 from app.core.db.tenancy import current_scope
-from app.core.db.transactions import RowChanged, context
+from app.core.db.transactions import RowChanged, current_transaction
 from app.core.errors import Conflict, NotFound, PreconditionFailed
 from app.core.json_text import differs
 
@@ -81,7 +81,7 @@ def lock_with(
 
 def check_precondition(row: Any) -> None:
     """Raise PreconditionFailed where the request's ``If-Match`` does not name this version."""
-    tags = context().get("if_match")
+    tags = current_transaction().precondition
     if tags is not None and not tags.contains(str(row.version)):
         raise PreconditionFailed
 
@@ -102,7 +102,7 @@ def update_row(
     where ``actor_id`` is given and the model has it; none of these is in the Change. ``row`` needs
     the key, the version and the fields in ``values``. The new row is built from the given values,
     because PostgreSQL stores them unchanged. Raises RowChanged if another transaction has changed
-    the row since it was read; :func:`app.core.db.transactions.run` then tries again.
+    the row since it was read; :func:`app.core.db.retries.run` then tries again.
     """
     changed = {name: new for name, new in values.items() if differs(getattr(row, name), new)}
     if not changed:

@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, bindparam, func, select
 
 from app.core.db.statements import Statement
-from app.core.db.transactions import context, current_transaction
+from app.core.db.transactions import current_transaction
 
 # Audit rows of what belongs to no tenant (presets, platform keys) carry this id.
 PLATFORM_TENANT_ID = UUID(int=0)
@@ -65,15 +65,15 @@ def note(scope: Scope, server_process_id: int) -> None:
     current = current_transaction()
     if current.prepared is not None:
         current.prepared.note_server(server_process_id, current.cursor.connection)
-    current.facts["scope"] = scope
+    current.scope = scope
 
 
 def current_scope() -> Scope:
     """The scope of the current transaction; RuntimeError where none was entered."""
-    scope = context().get("scope")
+    scope = current_transaction().scope
     if scope is None:
         raise RuntimeError("no tenant scope in this transaction")
-    return scope  # type: ignore[no-any-return]
+    return scope
 
 
 def narrow(tenant_id: UUID | None) -> UUID | None:

@@ -7,27 +7,27 @@ to :func:`on_commit`.
 from __future__ import annotations
 
 import logging
-import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import psycopg2
 from psycopg2 import extensions
 from psycopg2.errors import ReadOnlySqlTransaction
 from sqlalchemy import PoolProxiedConnection
+from werkzeug.datastructures import ETags
 
 from app.core.db.prepared import PREPARED, PreparedStatements
 from app.extensions import db
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from app.core.db.tenancy import Scope
+
 log = logging.getLogger(__name__)
 
-ATTEMPTS = 4
 IDLE = extensions.TRANSACTION_STATUS_IDLE
 # The end of what was written, as bytes since the beginning. It includes what is not flushed yet, so
 # it is right with any synchronous_commit.
@@ -38,9 +38,6 @@ WRITE = (
     "SELECT pg_logical_emit_message(true, 'controlplane', '')"
     " WHERE current_setting('synchronous_standby_names') <> ''"
 )
-# Serialization failure, deadlock, and a foreign key to a row that was deleted after it was read.
-RETRIED = {"40001", "40P01", "23503", *STALE_PREPARED}
-
 observers: list[Callable[[str, str], AbstractContextManager[Any]]] = []
 """Each gets a message's name and template; the message is sent inside the context it returns."""
 
@@ -53,7 +50,16 @@ class NotReplicated(psycopg2.OperationalError):
 
 
 class RowChanged(Exception):
-    """Another transaction changed a row after this one had read it; :func:`run` tries again."""
+    """Another transaction changed a row after this one had read it."""
+
+
+class Standby(Protocol):
+    """A replica that a transaction reads from."""
+
+    bind: str
+
+    def note_failure(self, current: Transaction, fault: Exception) -> None:
+        """Record that a transaction has failed on this replica."""
 
 
 @dataclass
@@ -69,7 +75,11 @@ class Transaction:
     begin: str = "BEGIN"
     tells_position: bool = False
     position: int | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    standby: Standby | None = None  # see read_from()
+    scope: Scope | None = None  # see app.core.db.tenancy
+    precondition: ETags | None = None  # the request's If-Match
+    known: dict[Hashable, Any] = field(default_factory=dict)
+    """What the transaction has read once and needs again, such as a tenant's custom fields."""
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
     is_committing: bool = False
     is_lost: bool = False  # its connection to PostgreSQL broke, or is to a standby
@@ -142,6 +152,11 @@ class Transaction:
         if notices:
             raise NotReplicated(notices[-1].strip())
 
+    def read_from(self, standby: Standby) -> None:
+        """Go on reading from a replica. Nothing may be open on the primary (an empty ``begin``)."""
+        self.close()
+        self.standby, self.bind, self.begin = standby, standby.bind, "BEGIN READ ONLY"
+
     def close(self) -> None:
         """Return the connection to the pool; changes that were not committed are rolled back."""
         connection, cursor = (vars(self).pop(name, None) for name in ("connection", "cursor"))
@@ -201,38 +216,16 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
             log.exception("on_commit_failed")
 
 
-def run(work: Callable[[], T], make: Callable[[], Transaction] = Transaction) -> T:
-    """Run ``work`` in a transaction, and again after a conflict with another transaction.
-
-    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them; ``make``
-    creates the transaction of each. ``work`` also runs again if a prepared statement is no longer
-    valid, and if the first attempt lost its connection. It does not if the connection was lost
-    during the commit, because then nobody knows whether the changes are durable.
-    """
-    current = Transaction()
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with transaction(make()) as current:
-                return work()
-        except (psycopg2.Error, RowChanged) as fault:
-            is_lost = attempt == 1 and current.is_lost and not current.is_committing
-            if attempt == ATTEMPTS or not (is_lost or _is_conflict(fault)):
-                raise
-            log.info("transaction_retried", extra={"attempt": attempt})
-            time.sleep(random.uniform(0.005, 0.02) * attempt)  # noqa: S311 - jitter, no secret
-    raise AssertionError("unreachable")
-
-
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """Run the block in a savepoint: an error undoes only the block, its callbacks and its facts."""
+    """Run the block in a savepoint: an error undoes only the block, and what it has remembered."""
     current = current_transaction()
-    facts, callbacks = dict(current.facts), list(current.callbacks)
+    known, callbacks = dict(current.known), list(current.callbacks)
     current.execute("SAVEPOINT inner_block", name="SAVEPOINT")
     try:
         yield
     except BaseException:
-        current.facts, current.callbacks = facts, callbacks
+        current.known, current.callbacks = known, callbacks
         current.execute("ROLLBACK TO SAVEPOINT inner_block", name="ROLLBACK TO SAVEPOINT")
         raise
     current.execute("RELEASE SAVEPOINT inner_block", name="RELEASE SAVEPOINT")
@@ -244,10 +237,10 @@ def on_commit(callback: Callable[[], Any]) -> None:
 
 
 def confirm() -> None:
-    """Commit only when what the current transaction has read is replicated, as far as changes are.
+    """Let the current transaction commit only after what it has read is replicated.
 
-    For requests that change something. One that finds its change made already may have found it
-    by a commit that has waited for a standby in vain, and has been answered 503.
+    Requests that change something need this. One that finds its change made already may read a
+    commit that waited for a standby in vain, and whose client was answered 503.
     """
     current_transaction().is_confirming = True
 
@@ -263,13 +256,3 @@ def current_transaction() -> Transaction:
     if current is None:
         raise RuntimeError("this needs an open transaction")
     return current
-
-
-def context() -> dict[str, Any]:
-    """Facts that last as long as the open transaction (scope, precondition); empty without one."""
-    current = _current.get()
-    return {} if current is None else current.facts
-
-
-def _is_conflict(fault: Exception) -> bool:
-    return isinstance(fault, RowChanged) or getattr(fault, "pgcode", None) in RETRIED

@@ -1,46 +1,45 @@
-"""The one Blueprint: guard, transaction, idempotency, envelope, ETag and their documentation.
+"""The one Blueprint: its decorators make an :class:`Endpoint` of a view, and document it.
 
-A view is decorated as in flask-smorest. It returns a row, a :class:`Page`, ``(row, headers)``, a
-complete ``Response``, or None for an answer without a body. Around it, in this order: open the
-transaction, authenticate and authorise, replay the answer of a known ``Idempotency-Key``, validate
-the arguments, run the view, serialize ``{"data": …}`` with an ``ETag``, commit.
-
-Conditional requests (RFC 9110 §13.1): the ``ETag`` is the row's version, or a digest of the body if
-a GET answers something without a version. ``If-None-Match`` is compared weakly. ``If-Match`` is
-optional and compared strongly under the row's lock
-(:func:`app.core.db.queries.check_precondition`), so of many writers with one tag exactly one wins.
+A view is decorated as in flask-smorest. :func:`app.core.http.endpoint.serve` says what happens to a
+request, and :mod:`app.core.http.answers` what a view returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, wraps
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from typing import Any, cast
 
 import flask_smorest
 import marshmallow as ma
-from flask import Request, Response, request
-from flask_smorest.utils import resolve_schema_instance, unpack_tuple_response
+from flask_smorest.utils import resolve_schema_instance
 
-from app.core import json_text
-from app.core.db import transactions
-from app.core.db.pages import MAX_BYTES, Page
 from app.core.errors import AppError
-from app.core.http import consistency, idempotency, includes, long_poll
+from app.core.http import includes
+from app.core.http.answers import Answer
+from app.core.http.endpoint import Endpoint, View, endpoint_of
 from app.core.http.includes import Include
-from app.core.http.parser import RequestParser, check_has_no_query, query_values
 from app.core.openapi import responses
 from app.core.validation.schemas import Schema
 
-View = Callable[..., Any]
+Decorator = Callable[[View], Endpoint]
 
-MAX_LIST_ENVELOPE = 100  # bytes around the rows of a list
+
+class DocumentedArguments:
+    """In place of webargs' parser, which :mod:`app.core.http.parser` replaces."""
+
+    DEFAULT_VALIDATION_STATUS = 422
+
+    def use_args(self, schema: Any, *, location: str) -> Callable[[Any], Any]:
+        """Leave the view as it is: flask-smorest has documented its arguments."""
+        return lambda view: view
 
 
 class Blueprint(flask_smorest.Blueprint):
     """flask-smorest's Blueprint with this service's rules."""
 
-    ARGUMENTS_PARSER = RequestParser()
+    ARGUMENTS_PARSER = DocumentedArguments()
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -54,56 +53,39 @@ class Blueprint(flask_smorest.Blueprint):
         *args: Any,
         **options: Any,
     ) -> None:
-        """Register a view behind its guard and inside a transaction."""
-        endpoint_func: Any = _endpoint(view_func)
-        access = getattr(view_func, "access", None)
-        raised = getattr(view_func, "raised", ())
-        offered = includes.offered_by(view_func)
-        endpoint_func._apidoc = {
-            **getattr(view_func, "_apidoc", {}),
-            "reads_only": hasattr(view_func, "reads_only"),
-            "contract": (
-                rule,
-                access,
-                raised,
-                offered,
-                operation_id(self.name, view_func.__name__),
-            ),
-            "answers_list": getattr(view_func, "answers_list", False),
-        }
-        endpoint_func.__doc__ = f"{view_func.__doc__}\n\n{getattr(access, 'description', '')}"
-        super().add_url_rule(rule, endpoint, endpoint_func, *args, **options)
+        """Register an endpoint; an application hook refuses one without ``access``."""
+        name = operation_id(self.name, view_func.__name__)
+        described = replace(endpoint_of(view_func), rule=rule, operation_id=name)
+        super().add_url_rule(rule, endpoint, described, *args, **options)
 
     @staticmethod
     def _prepare_contract_doc(
         doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
     ) -> dict[str, Any]:
-        rule, access, raised, offered, doc["operationId"] = doc_info["contract"]
-        if offered:
-            doc.setdefault("parameters", []).append(includes.parameter(offered))
+        endpoint: Endpoint = doc_info["endpoint"]
+        doc["operationId"] = endpoint.operation_id
+        if endpoint.includes:
+            doc.setdefault("parameters", []).append(includes.parameter(endpoint.includes))
         described = doc_info.get("manual_doc", {}).get("responses", ())
-        return responses.complete(
-            doc,
-            described,
-            has_tag=not doc_info["answers_list"] if method == "get" else "_id>" in rule,
-            is_read=method == "get" or doc_info["reads_only"],
-            rule=rule,
-            method=method,
-            access=access,
-            raised=raised,
-        )
+        return responses.complete(doc, described, endpoint, method)
 
     @staticmethod
-    def raises(*errors: type[AppError]) -> Callable[[View], View]:
+    def raises(*errors: type[AppError]) -> Decorator:
         """Document the errors of the view's own that have a ``code``.
 
         Those of every guarded endpoint, of ``If-Match`` and of ``Idempotency-Key`` are documented
         without it.
         """
+        return lambda view: replace(endpoint_of(view), errors=errors)
 
-        def decorate(view: View) -> View:
-            view.raised = errors  # type: ignore[attr-defined]
-            return view
+    def arguments(self, schema: Any, *, location: str = "json", **documentation: Any) -> Decorator:
+        """Load an argument of the view by a schema, from ``json``, ``query`` or ``headers``."""
+        source = (location, cast("Schema", resolve_schema_instance(schema)))
+        document = super().arguments(schema, location=location, **documentation)
+
+        def decorate(view: View) -> Endpoint:
+            endpoint = _documenting(view, document)
+            return replace(endpoint, arguments=(source, *endpoint.arguments))
 
         return decorate
 
@@ -115,7 +97,7 @@ class Blueprint(flask_smorest.Blueprint):
         shown_once: tuple[str, ...] = (),
         includes: tuple[Include, ...] = (),
         **documentation: Any,
-    ) -> Callable[[View], View]:
+    ) -> Decorator:
         """Serialize the view's result; ``documentation`` are further options of flask-smorest.
 
         ``shown_once`` names fields that a replay of the stored answer must not contain, and
@@ -123,20 +105,18 @@ class Blueprint(flask_smorest.Blueprint):
         """
         schema = cast("Schema | None", resolve_schema_instance(schema))
         document = super().response(status_code, _documented(schema, includes), **documentation)
+        answer = Answer(status_code, schema, shown_once, includes)
+        return lambda view: replace(_documenting(view, document), answer=answer)
 
-        def decorate(view: View) -> View:
-            @wraps(document(view))
-            def wrapper(*args: Any, **kwargs: Any) -> Response:
-                result, status, headers = unpack_tuple_response(view(*args, **kwargs))
-                if isinstance(result, Response):
-                    return result
-                return _response(result, schema, status or status_code, headers, shown_once)
+    def alt_response(self, *args: Any, **documentation: Any) -> Decorator:
+        """Document a further response."""
+        document = super().alt_response(*args, **documentation)
+        return lambda view: _documenting(view, document)
 
-            wrapper.includes = includes  # type: ignore[attr-defined]
-            wrapper.answers_list = schema is not None and schema.many  # type: ignore[attr-defined]
-            return wrapper
-
-        return decorate
+    def doc(self, **documentation: Any) -> Decorator:
+        """Add to the documentation of the operation."""
+        document = super().doc(**documentation)
+        return lambda view: _documenting(view, document)
 
     @staticmethod
     def _make_doc_response_schema(schema: ma.Schema | None) -> Any:
@@ -155,94 +135,10 @@ def operation_id(resource: str, view: str) -> str:
     return f"{resource}_{verb}" if is_resource else f"{resource}_{view}"
 
 
-def _endpoint(view: View) -> View:
-    """The view in a transaction; an application hook refuses a view without ``access``."""
-
-    @wraps(view)
-    def endpoint(**path: Any) -> Response:
-        def answer() -> Response:
-            check_has_no_query(view, request)
-            includes.choose(view, request, query_values(request))
-            return cast("Response", view(**path))
-
-        def enter() -> None:
-            view.access.enter(request)  # type: ignore[attr-defined]
-            if _may_change(request, view):
-                transactions.confirm()
-            if "If-Match" in request.headers:
-                transactions.context()["if_match"] = request.if_match
-
-        def work() -> Response:
-            return idempotency.answer_once(request, answer)
-
-        return long_poll.repeat(lambda: consistency.run(view, request, enter, work))
-
-    return endpoint
-
-
-def _may_change(request: Request, view: View) -> bool:
-    """Whether the request asks for a change; a POST with a permission to read does not."""
-    permission = getattr(view.access, "permission", "")  # type: ignore[attr-defined]
-    return request.method not in ("GET", "HEAD") and not permission.endswith(":read")
-
-
-def _response(
-    result: Any,
-    schema: Schema | None,
-    status: int,
-    headers: Mapping[str, str] | None,
-    shown_once: tuple[str, ...],
-) -> Response:
-    if schema is None:
-        return Response(status=status, headers=headers)
-    response = Response(status=status, content_type="application/json", headers=headers)
-    if isinstance(result, Page):
-        response.data = _list(result, schema)
-        return response
-    has_version = hasattr(result, "version") and not includes.has_any()
-    if has_version:
-        response.set_etag(str(result.version))
-        if _is_known(response):
-            return response
-    if status == 201:
-        response.headers.setdefault("Location", f"{request.path}/{result.id}")
-    data = schema.dump(result)
-    includes.add_to([data], [result])
-    response.data = json_text.dumps({"data": data})
-    if request.method == "GET" and not has_version:
-        response.add_etag()
-        if _is_known(response):
-            response.data = b""
-    if shown_once:
-        repeatable = {name: value for name, value in data.items() if name not in shown_once}
-        idempotency.replay_as(json_text.dumps({"data": repeatable}))
-    return response
-
-
-def _is_known(response: Response) -> bool:
-    """Whether ``If-None-Match`` of a GET names the answer's ETag; then its status is 304."""
-    tag, _ = response.get_etag()
-    is_get = request.method == "GET"
-    is_known = is_get and tag is not None and request.if_none_match.contains_weak(tag)
-    if is_known:
-        response.status_code = 304
-    return is_known
-
-
-def _list(page: Page, schema: Schema) -> bytes:
-    """The JSON of a page, with fewer rows where it would have more than MAX_BYTES."""
-    left = MAX_BYTES - MAX_LIST_ENVELOPE
-    items: list[bytes] = []
-    dumped = schema.dump(page.items)
-    includes.add_to(dumped, page.items)
-    for item in dumped:
-        text = json_text.dumps(item)
-        left -= len(text) + 1
-        if left < 0 and items and page.name:
-            break
-        items.append(text)
-    cursor = json_text.dumps(page.first(len(items)).next_cursor)
-    return b'{"data":[%b],"next_cursor":%b}' % (b",".join(items), cursor)
+def _documenting(view: View, document: Callable[[Any], Any]) -> Endpoint:
+    """The endpoint with what a decorator of flask-smorest documents."""
+    endpoint = endpoint_of(view)
+    return replace(endpoint, documented=document(endpoint.documented))
 
 
 def _documented(schema: Schema | None, offered: tuple[Include, ...]) -> Schema | None:

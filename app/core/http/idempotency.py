@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from flask import Request, Response
 from psycopg2.errors import LockNotAvailable
@@ -31,10 +31,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
-from app.core.db import transactions
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, Entry, Invalid, error, value_error
+from app.core.http.state import RequestState
 from app.extensions import db
 
 LIFETIME = timedelta(hours=24)
@@ -117,37 +117,49 @@ DELETE_EXPIRED = Statement(
 )
 
 
-def answer_once(request: Request, answer: Callable[[], Response]) -> Response:
-    """``answer()``, or the stored answer to the same request with the same key.
+class Key(NamedTuple):
+    """A key that a request has claimed: its credential, method and path, and the key."""
 
-    Raises Invalid for a key that is empty, longer than 255 characters or not printable, and Invalid
-    ``idempotency_key_reused`` for another request under the key: another query or body, or another
-    value of one of :data:`DISTINGUISHING_HEADERS`. Raises IdempotencyInProgress if the first
-    request still runs after ten seconds.
+    of_scope: str
+    of_key: str
+
+
+def replay(state: RequestState) -> Response | None:
+    """The stored answer to the same request with the same key; None if there is none.
+
+    Then ``state.key`` is the claimed key, if there is one, and the answer belongs to
+    :func:`store`. Raises Invalid for a key that is empty, longer than 255 characters or not
+    printable, and Invalid ``idempotency_key_reused`` for another request under the key: another
+    query or body, or another value of one of :data:`DISTINGUISHING_HEADERS`. Raises
+    IdempotencyInProgress if the first request still runs after ten seconds.
     """
-    key = request.headers.get("Idempotency-Key")
-    credential = transactions.context().get("credential")
-    if key is None or credential is None or request.method not in METHODS:
-        return answer()
-    if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isprintable():
+    request, state.key = state.request, None
+    text = request.headers.get("Idempotency-Key")
+    if text is None or not state.credential or request.method not in METHODS:
+        return None
+    if not 1 <= len(text) <= MAX_KEY_LENGTH or not text.isprintable():
         reason = f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters"
-        raise Invalid(value_error(LOCATION, reason, key))
-    scope = f"{credential} {request.method} {request.path}".encode()
-    place = {"of_scope": hashlib.sha256(scope).hexdigest(), "of_key": key}
+        raise Invalid(value_error(LOCATION, reason, text))
+    scope = f"{state.credential} {request.method} {request.path}".encode()
+    key = Key(hashlib.sha256(scope).hexdigest(), text)
     fingerprint = _fingerprint(request)
-    if not _claim(place, fingerprint):
-        return _replay(place, fingerprint)
-    response = answer()
-    if 200 <= response.status_code < 300:
-        _store(place, response)
-    else:  # returned, not raised, so this commits: a 304
-        RELEASE.execute(**place)
-    return response
+    if not _claim(key, fingerprint):
+        return _replay(key, fingerprint)
+    state.key = key
+    return None
 
 
-def replay_as(body: bytes) -> None:
-    """Store ``body`` for repeated requests, because the body of this answer contains a secret."""
-    transactions.context()["idempotent_body"] = body
+def store(state: RequestState, response: Response) -> None:
+    """Store the answer under the request's key, if it has one; one that is not 2xx is not."""
+    if state.key is None:
+        return
+    place = state.key._asdict()
+    if not 200 <= response.status_code < 300:
+        RELEASE.execute(**place)  # returned, not raised, so this commits: a 304
+        return
+    headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
+    body = response.get_data() if state.repeatable_body is None else state.repeatable_body
+    STORE.execute(**place, status=response.status_code, headers=headers, body=body)
 
 
 def reused(key: str) -> Entry:
@@ -163,7 +175,7 @@ def _fingerprint(request: Request) -> str:
     return hashlib.sha256(head.encode() + b"\0" + request.get_data()).hexdigest()
 
 
-def _claim(place: dict[str, str], fingerprint: str) -> bool:
+def _claim(key: Key, fingerprint: str) -> bool:
     """Insert the key, or replace an expired one; False if it was used already.
 
     Waits until another request that is inserting the same key has ended.
@@ -172,8 +184,8 @@ def _claim(place: dict[str, str], fingerprint: str) -> bool:
     LIMIT_WAIT.first(limit=f"{int(WAIT_SECONDS * 1000)}ms")
     try:
         claimed = CLAIM.execute(
-            scope=place["of_scope"],
-            key=place["of_key"],
+            scope=key.of_scope,
+            key=key.of_key,
             fingerprint=fingerprint,
             created_at=now,
             expired_before=now - LIFETIME,
@@ -183,19 +195,13 @@ def _claim(place: dict[str, str], fingerprint: str) -> bool:
     return claimed == 1
 
 
-def _replay(place: dict[str, str], fingerprint: str) -> Response:
-    stored = GET.first(**place)
+def _replay(key: Key, fingerprint: str) -> Response:
+    stored = GET.first(**key._asdict())
     if stored.fingerprint != fingerprint:
-        raise Invalid(reused(place["of_key"]))
+        raise Invalid(reused(key.of_key))
     response = Response(stored.body, status=stored.status, headers=stored.headers or {})
     response.headers["Idempotent-Replayed"] = "true"
     return response
-
-
-def _store(place: dict[str, str], response: Response) -> None:
-    headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
-    body = transactions.context().get("idempotent_body", response.get_data())
-    STORE.execute(**place, status=response.status_code, headers=headers, body=body)
 
 
 def forget_expired(limit: int) -> int:

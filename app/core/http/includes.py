@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
-
-from flask import Request
+from typing import TYPE_CHECKING, Any
 
 from app.core.db.statements import Statement
-from app.core.db.transactions import context
 from app.core.errors import Invalid
 from app.core.validation.fields import Field
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
 
+if TYPE_CHECKING:
+    from app.core.http.endpoint import Endpoint
+
 PARAMETER = "include"
-CHOSEN = "includes"  # of the transaction's context
 
 
 @dataclass(frozen=True)
@@ -44,41 +43,31 @@ def by_key(statement: Statement, keys: Sequence[Any], **values: Any) -> dict[Any
     return {row[0]: row for row in statement.all(keys=wanted, **values)} if wanted else {}
 
 
-def choose(view: Any, request: Request, values: Mapping[str, str]) -> None:
-    """Note the includes that the request asks for, in their order.
+def choose(endpoint: Endpoint, query: Mapping[str, str]) -> tuple[Include, ...]:
+    """The includes that the request asks for, in its order.
 
-    Raises Invalid at ``["query", "include"]`` for a name that the view does not offer, and
+    Raises Invalid at ``["query", "include"]`` for a name that the endpoint does not offer, and
     PermissionDenied without the permission of one.
     """
-    if PARAMETER not in values or not offered_by(view):
-        return
-    offered = {include.name: include for include in offered_by(view)}
-    names = dict.fromkeys(values[PARAMETER].split(","))
+    if PARAMETER not in query or not endpoint.includes:
+        return ()
+    offered = {include.name: include for include in endpoint.includes}
+    names = dict.fromkeys(query[PARAMETER].split(","))
     if names.keys() - offered.keys():
         expected = ", ".join(repr(name) for name in offered)
         raise Invalid(
-            refused("enum", ("query", PARAMETER), values[PARAMETER], expected=f"any of {expected}")
+            refused("enum", ("query", PARAMETER), query[PARAMETER], expected=f"any of {expected}")
         )
-    chosen = [offered[name] for name in names]
+    chosen = tuple(offered[name] for name in names)
     for include in chosen:
-        if include.permission is not None:
-            view.access.require(include.permission)
-    context()[CHOSEN] = chosen
+        if include.permission is not None and endpoint.access is not None:
+            endpoint.access.require(include.permission)
+    return chosen
 
 
-def offered_by(view: Any) -> tuple[Include, ...]:
-    """The includes of a view; none for a view that is no read."""
-    return getattr(view, "includes", ())
-
-
-def has_any() -> bool:
-    """Whether the request asks for includes."""
-    return bool(context().get(CHOSEN))
-
-
-def add_to(items: Sequence[dict[str, Any]], rows: Sequence[Any]) -> None:
-    """Add the keys that the request asks for to ``items``, the serialized ``rows``."""
-    for include in context().get(CHOSEN, ()):
+def add_to(items: Sequence[dict[str, Any]], rows: Sequence[Any], chosen: Sequence[Include]) -> None:
+    """Add the keys of ``chosen`` to ``items``, the serialized ``rows``."""
+    for include in chosen:
         for item, value in zip(items, include.read(rows), strict=True):
             item[include.name] = include.field.to_json(value)
 

@@ -1,31 +1,31 @@
-"""The request parser behind ``@blp.arguments``: reads and answers as FastAPI does.
+"""The arguments of a view: reads a request and refuses it as FastAPI does.
 
 A 422 lists the errors of all sources: the query's first, then the headers', then the body's. If a
 query parameter is repeated, the last value counts. Below /v1 unknown query parameters are refused,
-except by views with :func:`ignores_unknown_query`. A body is parsed as JSON only if its
+except by an endpoint that ``ignores_unknown_query``. A body is parsed as JSON only if its
 Content-Type is JSON.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import wraps
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl
 
 import marshmallow as ma
-from flask import Request, request
+from flask import Request
 
 from app.core.errors import BadRequest, Entry, Invalid, error
-from app.core.http.includes import PARAMETER, offered_by
+from app.core.http.includes import PARAMETER
 from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_storable
 from app.core.validation.schemas import Schema
 
-View = Callable[..., Any]
-Source = tuple[str, Schema]  # the location, and what is loaded from it
+if TYPE_CHECKING:
+    from app.core.http.endpoint import Endpoint
+
+Source: TypeAlias = tuple[str, Schema]  # the location, and what is loaded from it
 
 MAX_DEPTH = 128
 """JSON nested deeper than this is answered with 400, as FastAPI answers an unreadable body."""
@@ -41,84 +41,36 @@ _CONTAINERS = frozenset({dict, list})
 _NO_BODY = object()
 
 
-class RequestParser:
-    """The part of webargs' Parser that flask-smorest uses."""
-
-    DEFAULT_VALIDATION_STATUS = 422
-
-    def use_args(self, schema: Schema | type[Schema], *, location: str) -> Callable[[View], View]:
-        """Append what ``schema`` loads from ``location`` to the view's positional arguments.
-
-        The decorators of one view share a list of sources. The innermost one loads all of them, so
-        that a 422 has the errors of every source.
-        """
-        source = (location, schema() if isinstance(schema, type) else schema)
-
-        def decorate(view: View) -> View:
-            if hasattr(view, "sources"):
-                view.sources.insert(0, source)
-                return view
-            sources = [source]
-
-            @wraps(view)
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                unknown = ma.RAISE if refuses_unknown_query(view, request) else ma.EXCLUDE
-                return view(*args, *_read(sources, request, own_query(view), unknown), **kwargs)
-
-            wrapper.sources = sources  # type: ignore[attr-defined]
-            return wrapper
-
-        return decorate
-
-
-def ignores_unknown_query(view: View) -> View:
-    """Let a view below /v1 ignore query parameters that it does not have, as FastAPI does.
-
-    It is the innermost decorator.
-    """
-    view.ignores_unknown_query = True  # type: ignore[attr-defined]
-    return view
-
-
-def refuses_unknown_query(view: View, request: Request) -> bool:
-    """Whether the request's unknown query parameters are refused."""
-    return request.path.startswith("/v1/") and not hasattr(view, "ignores_unknown_query")
-
-
-def check_has_no_query(view: View, request: Request) -> None:
-    """Raise Invalid for query parameters where the view takes none."""
-    if not request.query_string or not refuses_unknown_query(view, request):
-        return
-    if all(location != "query" for location, _ in getattr(view, "sources", ())):
-        try:
-            NO_PARAMETERS.load(own_query(view))
-        except Invalid as fault:
-            raise Invalid(*under("query", fault.errors)) from None
-
-
 def query_values(request: Request) -> dict[str, str]:
     """As FastAPI reads the query: the last of repeated parameters counts, ``;`` is no separator."""
     return dict(parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True))
 
 
-def own_query(view: View) -> dict[str, str]:
-    """The query without what the Blueprint reads itself (:mod:`app.core.http.includes`)."""
+def read_query(endpoint: Endpoint, request: Request) -> dict[str, str]:
+    """The query; raises Invalid for one where the endpoint takes none."""
+    if not request.query_string:
+        return {}
     values = query_values(request)
-    if offered_by(view):
-        values.pop(PARAMETER, None)
+    if _refuses_unknown(endpoint, request) and all(at != "query" for at, _ in endpoint.arguments):
+        try:
+            NO_PARAMETERS.load(_own(endpoint, values))
+        except Invalid as fault:
+            raise Invalid(*under("query", fault.errors)) from None
     return values
 
 
-def _read(
-    sources: list[Source], request: Request, query: dict[str, str], unknown: str
-) -> list[Any]:
-    """The values of the sources; ``unknown`` is for query parameters.
+def read(endpoint: Endpoint, request: Request, query: dict[str, str]) -> list[Any]:
+    """The arguments of the view, one for each of the endpoint's sources.
 
     Raises Invalid with the errors of all sources or, if there are none, those of ``Schema.rules``.
     """
+    if not endpoint.arguments:
+        return []
+    unknown = ma.RAISE if _refuses_unknown(endpoint, request) else ma.EXCLUDE
+    query = _own(endpoint, query)
     values: list[Any] = []
     refusals: dict[str, list[Entry]] = {}
-    for location, schema in sources:
+    for location, schema in endpoint.arguments:
         body = _body(request) if location == "json" else None  # its faults end the request
         try:
             if location != "json":
@@ -134,11 +86,22 @@ def _read(
         for location in _PREFIXES:
             found += refusals.get(location, ())
     else:
-        for (_, schema), loaded in zip(sources, values, strict=True):
+        for (_, schema), loaded in zip(endpoint.arguments, values, strict=True):
             found += schema.rules(loaded)
     if found:
         raise Invalid(*found[:MAX_ENTRIES])
     return values
+
+
+def _refuses_unknown(endpoint: Endpoint, request: Request) -> bool:
+    return request.path.startswith("/v1/") and not endpoint.ignores_unknown_query
+
+
+def _own(endpoint: Endpoint, query: dict[str, str]) -> dict[str, str]:
+    """The query without ``include``, where :mod:`app.core.http.includes` reads it."""
+    if not endpoint.includes or PARAMETER not in query:
+        return query
+    return {name: value for name, value in query.items() if name != PARAMETER}
 
 
 def _load_parameters(

@@ -21,12 +21,13 @@ import math
 import time
 from uuid import UUID
 
-from flask import Response, current_app, g, request
+from flask import Response, current_app
 
 from app.config import Config
 from app.config_values import Rate, parse_rate
 from app.core.errors import AppError
-from app.core.http.rate_counts import RateCounts, Usage
+from app.core.http.rate_counts import RateCounts
+from app.core.http.state import RequestState
 from app.core.redis_clients import request_client
 
 EXTENSION = "rate_limits"
@@ -51,45 +52,50 @@ class RateLimits:
         self._platform = parse_rate(config.ratelimit_platform)
         self._failed_authentication = parse_rate(config.ratelimit_failed_auth)
 
-    def count_request(self, *, is_scim: bool = False) -> None:
+    def count_request(self, state: RequestState, *, is_scim: bool = False) -> None:
         """Count a request to a guarded endpoint; raises TooManyRequests beyond the limit.
 
         SCIM has a limit of its own, because a directory sends one request for each person.
         """
+        if IS_COUNTED in state.request.environ:
+            return
         # White space and the spelling of ``Bearer`` make no difference.
-        credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
-        self.count_credential(credential, is_scim=is_scim)
+        credential = state.request.headers.get("Authorization", "").partition(" ")[2].strip()
+        self.count_credential(state, credential, is_scim=is_scim)
 
-    def count_credential(self, credential: str, *, is_scim: bool = False) -> None:
+    def count_credential(
+        self, state: RequestState, credential: str, *, is_scim: bool = False
+    ) -> None:
         """Count a request with this credential; one without any counts for its address."""
         if credential:
             name = hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
         else:
-            name = f"address:{request.remote_addr}"
-        self._count(name, self._scim if is_scim else self._default, "Too Many Requests")
+            name = f"address:{state.request.remote_addr}"
+        self._count(state, name, self._scim if is_scim else self._default, "Too Many Requests")
 
-    def count_scim_connection(self, connection_id: UUID) -> None:
+    def count_scim_connection(self, state: RequestState, connection_id: UUID) -> None:
         """Count a request of a SCIM connection, whichever of its tokens it has."""
-        self._count(f"scim:{connection_id}", self._scim, "Too Many Requests")
+        self._count(state, f"scim:{connection_id}", self._scim, "Too Many Requests")
 
-    def count_failed_authentication(self) -> None:
+    def count_failed_authentication(self, state: RequestState) -> None:
         """Count one failure for the request's address; raises TooManyRequests beyond the limit."""
         self._count(
-            f"failed-authentication:{request.remote_addr}",
+            state,
+            f"failed-authentication:{state.request.remote_addr}",
             self._failed_authentication,
             "Too many failed authentications from this address.",
         )
 
-    def set_limit_of_credential(self, *, is_platform: bool) -> None:
+    def set_limit_of_credential(self, state: RequestState, *, is_platform: bool) -> None:
         """Apply RATELIMIT_PLATFORM or RATELIMIT_DEFAULT to the credential of this request."""
-        usage: Usage | None = g.get("rate_limit")
         rate = self._platform if is_platform else self._default
-        if usage is not None and usage.rate != rate:
-            g.rate_limit = self.counts.set_rate(usage.name, rate)
+        if state.usage is not None and state.usage.rate != rate:
+            state.usage = self.counts.set_rate(state.usage.name, rate)
 
-    def add_headers(self, response: Response) -> None:
+    @staticmethod
+    def add_headers(state: RequestState, response: Response) -> None:
         """Add the headers of the limit that this request was counted against last."""
-        usage: Usage | None = g.get("rate_limit")
+        usage = state.usage
         if usage is None:
             return
         seconds = str(max(1, math.ceil(usage.ends_at - time.time())))
@@ -99,10 +105,10 @@ class RateLimits:
         if response.status_code == 429:
             response.headers.add("Retry-After", seconds)
 
-    def _count(self, name: str, rate: Rate, refusal: str) -> None:
+    def _count(self, state: RequestState, name: str, rate: Rate, refusal: str) -> None:
         if self._is_enabled:
-            usage = g.rate_limit = self.counts.count(name, rate)
-            if not usage.is_allowed:
+            state.usage = self.counts.count(name, rate)
+            if not state.usage.is_allowed:
                 raise TooManyRequests(refusal)
 
 

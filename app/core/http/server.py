@@ -25,7 +25,6 @@ from gunicorn.workers import base
 from waitress import create_server, wasyncore
 from waitress.server import BaseWSGIServer
 
-from app.core.http import long_poll
 from app.core.http.server_channel import Channel
 from app.core.http.server_messages import MAX_HEADERS
 
@@ -141,7 +140,6 @@ class Worker(base.Worker):
             channel.abort()
 
     def _drain(self) -> None:
-        long_poll.stopping.set()
         end = time.monotonic() + self.cfg.graceful_timeout
         for server in self.servers:
             if self.is_told_to_stop:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import cast
 
-from flask import request
+from flask import Request
 from prometheus_client import Counter, Histogram
 from redis import Redis
 from redis.exceptions import RedisError
@@ -37,8 +37,8 @@ WEBHOOK_ATTEMPTS = "metrics:webhook_attempts"  # field "succeeded", "failed" or 
 OVER_LIMITS = "metrics:tenants_over_limits"  # field "usage" or "seats"
 
 
-def observe_request(status: int, seconds: float) -> None:
-    """Count the current request and log one line, which names its route and not its path."""
+def observe_request(request: Request, status: int, seconds: float) -> None:
+    """Count a request and log one line, which names its route and not its path."""
     route = request.url_rule.rule if request.url_rule else "unrouted"
     method = request.method if request.method in METHODS else "other"
     count, duration = _of_request(method, route, status)

@@ -20,6 +20,7 @@ from app.core.errors import (
 )
 from app.core.http import idempotency
 from app.core.http.body_limits import MAX_BODY, TOO_LARGE
+from app.core.http.endpoint import Access, Endpoint
 from app.core.http.parser import UNREADABLE
 
 CODE = "For programs, where the status alone is ambiguous."
@@ -199,25 +200,18 @@ DETAILS = {
 
 
 def complete(
-    doc: dict[str, Any],
-    described: Collection[str],
-    *,
-    has_tag: bool,
-    is_read: bool,
-    rule: str,
-    method: str,
-    access: Any,
-    raised: Sequence[type[AppError]],
+    doc: dict[str, Any], described: Collection[str], endpoint: Endpoint, method: str
 ) -> dict[str, Any]:
     """Add the common headers, error responses and security to an operation's documentation.
 
-    ``described``: the statuses that the endpoint documents itself; ``raised``: its own errors;
-    ``has_tag``: whether the operation answers or changes something that has an ETag; ``is_read``:
-    whether it only reads.
+    ``described``: the statuses that the endpoint documents itself.
     """
-    guarded = getattr(access, "permission", None) is not None
+    access, rule, guarded = endpoint.access, endpoint.rule, endpoint.is_guarded
+    is_list = endpoint.answer is not None and endpoint.answer.is_list
+    has_tag = not is_list if method == "get" else "_id>" in rule
+    is_read = method == "get" or endpoint.only_reads
     doc["security"] = [{"user_token": []}, {"api_key": []}] if guarded else []
-    if guarded:
+    if access is not None and guarded:
         doc["x-permission"] = str(access.permission)
         doc.setdefault("parameters", []).extend(_headers(has_tag, is_read, method))
     responses = doc.setdefault("responses", {})
@@ -227,8 +221,8 @@ def complete(
         responses[422] = INVALID_OR_KEY_REUSED
     for status in _error_statuses(doc, rule, method) if guarded else ():
         responses.setdefault(str(status), refusal(DESCRIPTIONS[status], DETAILS[status]))
-    common = _common_errors(has_tag, method, access) if guarded else ()
-    errors = sorted({*common, *raised}, key=lambda error: (error.status, error.code or ""))
+    common = _common_errors(has_tag, method, access) if access is not None and guarded else ()
+    errors = sorted({*common, *endpoint.errors}, key=lambda error: (error.status, error.code or ""))
     for status, of_status in groupby(errors, key=lambda error: error.status):
         responses[str(status)] = _coded_answer(DESCRIPTIONS[status], list(of_status))
     if guarded and method == "get" and has_tag:
@@ -267,7 +261,7 @@ def _answer_headers(status: str, has_tag: bool, is_read: bool, method: str) -> d
     return found
 
 
-def _common_errors(has_tag: bool, method: str, access: Any) -> Iterator[type[AppError]]:
+def _common_errors(has_tag: bool, method: str, access: Access) -> Iterator[type[AppError]]:
     """The errors with a code that guarded endpoints share."""
     yield from access.errors
     yield DatabaseUnavailable

@@ -16,7 +16,7 @@ from uuid import UUID
 import psycopg2
 from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, delete, func, select, text
 
-from app.core.db import tenancy, transactions
+from app.core.db import retries, tenancy
 from app.core.db.statements import Statement
 from app.custom_fields.entities import ENTITIES
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
@@ -83,11 +83,11 @@ def work(tenant_id: UUID, field_id: UUID) -> Iterator[Progress]:
     """
     while True:
         try:
-            progress = transactions.run(partial(_run_batch, tenant_id, field_id))
+            progress = retries.run(partial(_run_batch, tenant_id, field_id))
         except psycopg2.Error:
             raise
         except Exception as fault:
-            transactions.run(partial(_fail, tenant_id, field_id, type(fault).__name__))
+            retries.run(partial(_fail, tenant_id, field_id, type(fault).__name__))
             raise
         yield progress
         if progress.is_settled:

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import JSON, ColumnElement, bindparam, func, select
 
-from app.core.db import transactions
 from app.core.db.statements import Statement
+from app.core.db.transactions import current_transaction
 from app.custom_fields.models import CustomField, FieldType
 
 
@@ -55,7 +55,7 @@ READ = Statement(
 
 def rules_of(tenant_id: UUID, entity_type: str) -> tuple[Rule, ...]:
     """The rules, in the fields' order; read once per transaction and locked until it ends."""
-    known: tuple[Rule, ...] | None = transactions.context().get(_key(tenant_id, entity_type))
+    known: tuple[Rule, ...] | None = current_transaction().known.get((READ, tenant_id, entity_type))
     if known is None:
         found = READ.scalar(tenant_id=tenant_id, entity_type=entity_type)
         known = remember(tenant_id, entity_type, found)
@@ -68,9 +68,5 @@ def remember(tenant_id: UUID, entity_type: str, found: list[Any] | None) -> tupl
         Rule(UUID(field_id), key, FieldType(type_), options, required, searchable)
         for field_id, key, type_, options, required, searchable in found or ()
     )
-    transactions.context()[_key(tenant_id, entity_type)] = rules
+    current_transaction().known[READ, tenant_id, entity_type] = rules
     return rules
-
-
-def _key(tenant_id: UUID, entity_type: str) -> str:
-    return f"custom_field_rules {tenant_id} {entity_type}"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import psycopg2
 from flask import current_app
 
-from app.core.db.replica_watch import Replica, State
-from app.core.db.replicas import EXTENSION, Replicas
+from app.core.db.replicas.reading import EXTENSION, Replicas
+from app.core.db.replicas.watch import Replica, State
 from app.core.db.transactions import Transaction, transaction
 from app.core.errors import first_line
 from app.operations.checks.database import check_role

@@ -6,8 +6,9 @@ import pytest
 from sqlalchemy import bindparam, select, text
 
 from app.core.db import prepared, tenancy, transactions
+from app.core.db.retries import run
 from app.core.db.statements import Statement
-from app.core.db.transactions import run, transaction
+from app.core.db.transactions import transaction
 from app.extensions import db
 from app.tenants.models import Tenant
 from tests.factories import create_tenant

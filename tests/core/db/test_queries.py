@@ -15,7 +15,8 @@ from app.core.db.queries import (
     lock_row,
     update_row,
 )
-from app.core.db.transactions import RowChanged, run, transaction
+from app.core.db.retries import run
+from app.core.db.transactions import RowChanged, transaction
 from app.core.errors import NotFound
 from app.tenants.models import Tenant
 from app.users.models import User

@@ -15,8 +15,8 @@ from app.agents.server import Agents
 from app.agents.tools import operations as operations_of_agents
 from app.auth import sessions
 from app.auth.permissions import Permission
-from app.core.db import replica_watch, replicas
-from app.core.db.replica_watch import State
+from app.core.db.replicas import reading, watch
+from app.core.db.replicas.watch import State
 from app.dev.engines.instance import DATABASE
 from tests import factories
 from tests.changes import make_world
@@ -51,7 +51,7 @@ def world(app, environment):
         replicated(environment, REPLICA_MAX_LAG="60") as found,
         pytest.MonkeyPatch.context() as patch,
     ):
-        for module in (replica_watch, replicas):
+        for module in (watch, reading):
             patch.setattr(module, "ANSWER", 2.0)
         yield found
     factories.bind(app)
@@ -160,7 +160,7 @@ class TestRead:
                 answer = api.get(path, token=data["token"], query_string=query)
             assert answer.status_code == 200 or one.name in MAY_BE_MISSING, (one.name, answer.text)
             servers = [server for server, _ in sent]
-            is_about_primary = hasattr(view_of(calm.app, one), "reads_primary")
+            is_about_primary = view_of(calm.app, one).reads_primary
             from_replica = servers.count("primary") == 1 and set(servers) != {"primary"}
             if answer.status_code == 200 and from_replica is is_about_primary:
                 wrong.append((one.name, sent))
@@ -315,7 +315,7 @@ class TestToken:
         assert first_name(api, member, **{"X-Consistency": "FFFFFFFF/FFFFFFFF"}) == "Before"
 
     def test_waits_until_a_replica_has_the_change(self, calm, api, member, behind, monkeypatch):
-        monkeypatch.setattr(replicas, "WAIT", 30.0)
+        monkeypatch.setattr(reading, "WAIT", 30.0)
         behind()
         token = rename(api, member, "After").headers["X-Consistency"]
 
@@ -330,7 +330,7 @@ class TestToken:
         assert [server for server, _ in sent].count("primary") == 1
 
     def test_is_waited_for_in_a_quarter_of_the_threads_only(self, calm, api, member, caplog):
-        caplog.set_level("INFO", replicas.__name__)
+        caplog.set_level("INFO", watch.__name__)
         places = calm.replicas._places
         while places.acquire(blocking=False):
             pass
@@ -488,35 +488,6 @@ class TestAgents:
         assert found["body"]["data"]["first_name"] == "After"
 
 
-class TestLongPoll:
-    def test_ends_with_the_event_however_far_the_replicas_are(self, api, member, behind):
-        token = member[2]
-        api.sequence()
-        behind()
-        position = api.get("/v1/events", token=token).get_json()["next_cursor"]
-        query = {"after": position, "wait": 20, "types": "user.updated"}
-        with ThreadPoolExecutor(1) as threads:
-            answer = threads.submit(api.get, "/v1/events", token=token, query_string=query)
-            rename(api, member, "After")
-            api.sequence()
-            events = answer.result().get_json()["data"]
-
-        assert [event["data"]["first_name"] for event in events] == ["After"]
-
-    def test_of_a_position_that_no_replica_has_is_answered(self, api, member, behind):
-        token = member[2]
-        behind()
-        rename(api, member, "After")
-        api.sequence()
-
-        first = api.get("/v1/events", token=token, headers={"X-Consistency": "FFFFFFFF/0"})
-        query = {"after": first.get_json()["next_cursor"]}
-        answer = api.get("/v1/events", token=token, query_string=query)
-
-        assert first.get_json()["data"]
-        assert answer.status_code == 200
-
-
 class TestDoctor:
     def test_names_what_is_wrong(self, calm):
         gone, other = calm.cluster.standbys
@@ -553,3 +524,18 @@ class TestPromotedReplica:
         assert api.get("/readyz").get_json()["checks"]["replicas"] == "ok"
         findings = {one["check"]: one for one in json.loads(ended.stdout)}
         assert findings[f"replica {calm.replica(promoted).name}"]["found"] == "primary"
+
+
+class TestFeed:
+    def test_of_a_position_that_no_replica_has_is_answered(self, api, member, behind):
+        token = member[2]
+        behind()
+        rename(api, member, "After")
+        api.sequence()
+
+        first = api.get("/v1/events", token=token, headers={"X-Consistency": "FFFFFFFF/0"})
+        query = {"after": first.get_json()["next_cursor"]}
+        answer = api.get("/v1/events", token=token, query_string=query)
+
+        assert first.get_json()["data"]
+        assert answer.status_code == 200

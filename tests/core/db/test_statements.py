@@ -14,8 +14,9 @@ from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, func, literal, select
 from app.auth.models import ApiKey
 from app.core.db import tenancy, transactions
 from app.core.db.queries import get_row
+from app.core.db.retries import run
 from app.core.db.statements import Statement
-from app.core.db.transactions import run, transaction
+from app.core.db.transactions import transaction
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User

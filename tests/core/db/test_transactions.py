@@ -9,7 +9,7 @@ import pytest
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INTRANS
 
 from app.auth.guard import current_principal
-from app.core.db import tenancy, transactions
+from app.core.db import retries, tenancy, transactions
 from app.core.db.queries import get_row
 from app.core.db.transactions import on_commit, savepoint, transaction
 from app.core.db.writes import insert_row
@@ -38,7 +38,7 @@ class TestTransaction:
         with transaction():
             with pytest.raises(RuntimeError, match="no tenant scope"):
                 tenancy.current_scope()
-            with pytest.raises(RuntimeError, match="no principal"):
+            with pytest.raises(RuntimeError, match="needs a request"):
                 current_principal()
 
     def test_goes_on_after_a_callback_that_fails(self, caplog):
@@ -66,7 +66,7 @@ class TestTransaction:
                 transactions.current_transaction().execute("SELECT 1 / 0")
 
         with pytest.raises(RuntimeError, match="cannot commit"):
-            transactions.run(swallow)
+            retries.run(swallow)
 
     def test_leaves_no_setting_behind(self):
         db.engine.dispose()
@@ -97,15 +97,15 @@ class TestSavepoint:
             cursor = opened.execute("SELECT a FROM kept")
             assert cursor.fetchall() == [(1,)]
 
-    def test_forgets_the_callbacks_and_facts_of_a_block_that_failed(self, app):
+    def test_forgets_the_callbacks_and_reads_of_a_block_that_failed(self, app):
         called = []
         with app.app_context(), transaction():
             on_commit(lambda: called.append("before"))
             with suppress(ZeroDivisionError), savepoint():
                 on_commit(lambda: called.append("inside"))
-                transactions.context()["fact"] = 1
+                transactions.current_transaction().known["read"] = 1
                 raise ZeroDivisionError
-            assert "fact" not in transactions.context()
+            assert "read" not in transactions.current_transaction().known
 
         assert called == ["before"]
 
@@ -132,7 +132,7 @@ class TestRun:
             insert_row(TenantDeletion, values)
 
         with app.app_context(), pytest.raises(NotFound):
-            transactions.run(work)
+            retries.run(work)
 
         assert len(attempts) == 2
 
@@ -148,7 +148,7 @@ class TestRun:
             insert_row(TenantDeletion, {"tenant_id": tenant.id, "requested_by": "x"})
 
         with app.app_context():
-            transactions.run(work)
+            retries.run(work)
 
         assert [bool(server.closed) for server in servers] == [True, False]
 
@@ -159,4 +159,4 @@ class TestRun:
             current.execute("DELETE FROM tenants")
 
         with app.app_context(), pytest.raises(psycopg2.OperationalError, match="not the primary"):
-            transactions.run(work)
+            retries.run(work)

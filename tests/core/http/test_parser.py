@@ -1,13 +1,14 @@
 import json
 
-import flask_smorest
 import pytest
-from flask import Flask, jsonify
+from flask import Flask, jsonify, request
 
 from app.core.errors import error
+from app.core.http import parser
 from app.core.http.body_limits import MAX_BODY
+from app.core.http.endpoint import Endpoint
 from app.core.http.error_handlers import register_error_handlers
-from app.core.http.parser import MAX_CONTAINERS, MAX_DEPTH, RequestParser
+from app.core.http.parser import MAX_CONTAINERS, MAX_DEPTH
 from app.core.http.routing import configure_routing
 from app.core.validation import fields
 from app.core.validation.messages import MAX_ANSWER, MAX_INPUT, MAX_LOC
@@ -34,41 +35,34 @@ class HeaderSchema(Schema):
     source_timestamp = fields.AwareDateTime(data_key="X-Source-Timestamp")
 
 
-class Blueprint(flask_smorest.Blueprint):
-    ARGUMENTS_PARSER = RequestParser()
+BODY = ("json", BodySchema())
+QUERY = ("query", FilterSchema())
+HEADERS = ("headers", HeaderSchema())
 
 
 @pytest.fixture(scope="module")
 def client():
-    blp = Blueprint("things", __name__)
-
-    @blp.route("/body", methods=["POST"])
-    @blp.arguments(BodySchema)
-    def body(values):
-        return jsonify(values)
-
-    @blp.route("/query")
-    @blp.arguments(FilterSchema, location="query")
-    def query(values):
-        return jsonify(values)
-
-    @blp.route("/v1/strict")
-    @blp.arguments(FilterSchema, location="query")
-    def strict_query(values):
-        return jsonify(values)
-
-    @blp.route("/all", methods=["POST"])
-    @blp.arguments(BodySchema)
-    @blp.arguments(HeaderSchema, location="headers")
-    @blp.arguments(FilterSchema, location="query")
-    def everything(values, headers, filters):
-        return jsonify([values, sorted(headers), filters])
-
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     configure_routing(app)
     register_error_handlers(app)
-    app.register_blueprint(blp)
+
+    def add(rule: str, *sources, method: str = "GET") -> None:
+        def view():
+            query = parser.read_query(endpoint, request)
+            values = parser.read(endpoint, request, query)
+            if len(values) == 1:
+                return jsonify(values[0])
+            body, headers, filters = values
+            return jsonify([body, sorted(headers), filters])
+
+        endpoint = Endpoint(view, arguments=sources)
+        app.add_url_rule(rule, rule, view, methods=[method])
+
+    add("/body", BODY, method="POST")
+    add("/query", QUERY)
+    add("/v1/strict", QUERY)
+    add("/all", BODY, HEADERS, QUERY, method="POST")
     return app.test_client()
 
 

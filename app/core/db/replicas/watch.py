@@ -26,6 +26,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.core.db.engine import waiting_at_most
 from app.core.db.statements import Statement
 from app.core.db.transactions import Transaction, transaction
+from app.core.errors import AppError
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,14 @@ class State(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
+class NotReadable(Exception):
+    """The replica is no standby, or has not replayed enough; ``state`` is its new one, if any."""
+
+    def __init__(self, reason: str, state: State | None = None) -> None:
+        super().__init__(reason)
+        self.state = state
+
+
 class Replica:
     """One standby, as this process knows it."""
 
@@ -74,6 +83,18 @@ class Replica:
             level = logging.INFO if state is State.OK else logging.WARNING
             log.log(level, "replica_state", extra={"replica": self.name, "state": state.value})
         self.state = state
+
+    def note_failure(self, current: Transaction, fault: Exception) -> None:
+        """Log a failed read. A replica that does not answer is read again once it is ``ok``."""
+        if isinstance(fault, AppError):
+            return
+        reason = str(fault).partition("\n")[0]
+        log.info("replica_not_read", extra={"replica": self.name, "reason": reason})
+        if isinstance(fault, NotReadable):
+            if fault.state is not None:
+                self.note(fault.state)
+        elif current.is_lost or (isinstance(fault, psycopg2.Error) and fault.pgcode is None):
+            self.note(State.UNAVAILABLE)
 
 
 class Watch:

@@ -1,0 +1,100 @@
+"""Answers: ``{"data": …}`` with an ``ETag``, from what a view returns.
+
+A view returns a row, a :class:`Page`, ``(row, headers)``, a complete ``Response``, or None for an
+answer without a body. The ``ETag`` is the row's version, or a digest of the body if a GET answers
+something without a version. ``If-None-Match`` is compared weakly (RFC 9110 §13.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Request, Response
+from flask_smorest.utils import unpack_tuple_response
+
+from app.core import json_text
+from app.core.db.pages import MAX_BYTES, Page
+from app.core.http import includes
+from app.core.http.includes import Include
+from app.core.http.state import RequestState
+from app.core.validation.schemas import Schema
+
+MAX_LIST_ENVELOPE = 100  # bytes around the rows of a list
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """How an operation answers. ``shown_once`` are fields that a stored answer must not contain."""
+
+    status: int
+    schema: Schema | None
+    shown_once: tuple[str, ...] = ()
+    includes: tuple[Include, ...] = ()
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the operation answers several rows."""
+        return self.schema is not None and bool(self.schema.many)
+
+
+def write(answer: Answer | None, returned: Any, state: RequestState) -> Response:
+    """The response to what the view has returned."""
+    request = state.request
+    result, status, headers = unpack_tuple_response(returned)
+    if isinstance(result, Response):
+        return result
+    if answer is None:
+        raise TypeError("a view without a described answer returns a Response")
+    status = status or answer.status
+    if answer.schema is None:
+        return Response(status=status, headers=headers)
+    response = Response(status=status, content_type="application/json", headers=headers)
+    if isinstance(result, Page):
+        response.data = _list(result, answer.schema, state)
+        return response
+    has_version = hasattr(result, "version") and not state.includes
+    if has_version:
+        response.set_etag(str(result.version))
+        if _is_known(request, response):
+            return response
+    if status == 201:
+        response.headers.setdefault("Location", f"{request.path}/{result.id}")
+    data = answer.schema.dump(result)
+    includes.add_to([data], [result], state.includes)
+    response.data = json_text.dumps({"data": data})
+    if request.method == "GET" and not has_version:
+        response.add_etag()
+        if _is_known(request, response):
+            response.data = b""
+    if answer.shown_once:
+        repeatable = {name: value for name, value in data.items() if name not in answer.shown_once}
+        state.repeatable_body = json_text.dumps({"data": repeatable})
+    return response
+
+
+def _is_known(request: Request, response: Response) -> bool:
+    """Whether ``If-None-Match`` of a GET names the answer's ETag; then its status is 304."""
+    if request.method != "GET" or "If-None-Match" not in request.headers:
+        return False
+    tag, _ = response.get_etag()
+    is_known = tag is not None and request.if_none_match.contains_weak(tag)
+    if is_known:
+        response.status_code = 304
+    return is_known
+
+
+def _list(page: Page, schema: Schema, state: RequestState) -> bytes:
+    """The JSON of a page, with fewer rows where it would have more than MAX_BYTES."""
+    left = MAX_BYTES - MAX_LIST_ENVELOPE
+    items: list[bytes] = []
+    dumped = schema.dump(page.items)
+    includes.add_to(dumped, page.items, state.includes)
+    for item in dumped:
+        text = json_text.dumps(item)
+        left -= len(text) + 1
+        if left < 0 and items and page.name:
+            break
+        items.append(text)
+    cursor = json_text.dumps(page.first(len(items)).next_cursor)
+    return b'{"data":[%b],"next_cursor":%b}' % (b",".join(items), cursor)

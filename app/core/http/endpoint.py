@@ -1,0 +1,169 @@
+"""What happens to a request: :func:`serve`, and the :class:`Endpoint` that it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from flask import Request, Response
+from flask.globals import request_ctx
+
+from app.core.db import retries, transactions
+from app.core.db.replicas import reading
+from app.core.errors import AppError, PermissionDenied
+from app.core.http import answers, idempotency, includes, parser
+from app.core.http.answers import Answer
+from app.core.http.includes import Include
+from app.core.http.parser import Source
+from app.core.http.rate_limit import rate_limits
+from app.core.http.state import RequestState, current_state
+
+SAFE_METHODS = ("GET", "HEAD")
+
+
+class Access:
+    """Who may call a view. This one is for everybody; see :mod:`app.auth.guard`."""
+
+    permission: str | None = None  # that the caller needs; None for a public endpoint
+
+    @property
+    def errors(self) -> tuple[type[AppError], ...]:
+        """The errors with a code that :meth:`enter` raises."""
+        return ()
+
+    @property
+    def description(self) -> str:
+        """One sentence for the OpenAPI document."""
+        return "Public: needs no credential."
+
+    def enter(self, state: RequestState) -> None:
+        """Authenticate and authorise: set the principal and the scope, or raise AppError."""
+
+    def require(self, permission: str) -> None:
+        """Raise PermissionDenied where the principal lacks a further permission."""
+        raise PermissionDenied(f"This needs the permission {permission}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Guarded:
+    """A view and who may call it. The application refuses requests to any other view."""
+
+    view: Callable[..., Any]
+    access: Access | None = None
+
+    def __post_init__(self) -> None:
+        # Flask names the endpoint by it, and flask-smorest documents the operation with it.
+        document = f"{self.view.__doc__}\n\n{self.access.description if self.access else ''}"
+        vars(self).update(__name__=self.view.__name__, __doc__=document)
+
+    def __call__(self, **path: str) -> Any:
+        return self.view(**path)
+
+
+@dataclass(frozen=True, eq=False)
+class Endpoint(Guarded):
+    """An operation of the API, as its decorators describe it."""
+
+    arguments: tuple[Source, ...] = ()
+    answer: Answer | None = None  # None: the view returns a Response
+    errors: tuple[type[AppError], ...] = ()  # of the view's own, with a code
+    only_reads: bool = False  # a POST that changes nothing
+    reads_primary: bool = False  # a GET that must not read from a replica
+    ignores_unknown_query: bool = False
+    rule: str = ""
+    operation_id: str = ""
+    documented: Callable[..., Any] | None = None  # carries what flask-smorest documents
+
+    @property
+    def _apidoc(self) -> dict[str, Any]:
+        """What flask-smorest documents: it reads this attribute of a view."""
+        return {**getattr(self.documented, "_apidoc", {}), "endpoint": self}
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the endpoint needs a credential."""
+        return self.access is not None and self.access.permission is not None
+
+    @property
+    def includes(self) -> tuple[Include, ...]:
+        """What ``?include=`` may name."""
+        return self.answer.includes if self.answer else ()
+
+    def reads(self, request: Request) -> bool:
+        """Whether the request changes nothing; an ``Idempotency-Key`` of a POST is stored."""
+        if request.method in SAFE_METHODS:
+            return True
+        return self.only_reads and "Idempotency-Key" not in request.headers
+
+    def may_change(self, request: Request) -> bool:
+        """Whether the request asks for a change; a POST with a permission to read does not."""
+        permission = self.access.permission if self.access else None
+        return request.method not in SAFE_METHODS and not (permission or "").endswith(":read")
+
+    def __call__(self, **path: str) -> Response:
+        return serve(self, request_ctx.request, path)
+
+
+View: TypeAlias = Callable[..., Any] | Guarded
+
+
+def guarded(view: View, access: Access) -> Guarded:
+    """The view with who may call it."""
+    return replace(view, access=access) if isinstance(view, Guarded) else Guarded(view, access)
+
+
+def endpoint_of(view: View) -> Endpoint:
+    """The endpoint that the decorators before have made, or a new one."""
+    if isinstance(view, Endpoint):
+        return view
+    if isinstance(view, Guarded):
+        return Endpoint(view.view, view.access, documented=view.view)
+    return Endpoint(view, documented=view)
+
+
+def reads_only(view: View) -> Endpoint:
+    """Let a POST read from replicas."""
+    return replace(endpoint_of(view), only_reads=True)
+
+
+def reads_primary(view: View) -> Endpoint:
+    """Let a GET read from the primary, because that is what it is about."""
+    return replace(endpoint_of(view), reads_primary=True)
+
+
+def ignores_unknown_query(view: View) -> Endpoint:
+    """Let an operation below /v1 ignore query parameters that it does not have, as FastAPI does."""
+    return replace(endpoint_of(view), ignores_unknown_query=True)
+
+
+def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Response:
+    """Answer a request, in one transaction.
+
+    An error ends the transaction with a rollback; :mod:`app.core.http.error_handlers` answers it.
+    """
+    access, state = endpoint.access, current_state()
+    assert access is not None  # noqa: S101 - the hook has refused a view without it
+    if endpoint.is_guarded:
+        rate_limits().count_request(state)
+    route = reading.route(endpoint, request)
+    for attempt in retries.attempts(route.open):  # again after a conflict
+        with attempt as transaction:
+            access.enter(state)  # authenticate and authorise
+            route.enter(transaction)  # a read may go on on a replica
+            if endpoint.may_change(request):
+                transactions.confirm()
+            if "If-Match" in request.headers:
+                transaction.precondition = request.if_match
+            replayed = idempotency.replay(state)
+            if replayed is not None:
+                response = replayed
+            else:
+                query = parser.read_query(endpoint, request)
+                state.includes = includes.choose(endpoint, query)
+                arguments = parser.read(endpoint, request, query)
+                result = endpoint.view(*arguments, **path)
+                response = answers.write(endpoint.answer, result, state)
+                idempotency.store(state, response)
+    route.finish(transaction, response)
+    return response
