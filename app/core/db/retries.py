@@ -26,9 +26,10 @@ class Attempt:
 
     is_done = False
 
-    def __init__(self, number: int, current: Transaction) -> None:
+    def __init__(self, number: int, current: Transaction, *, is_first: bool) -> None:
         self.number = number
-        self._current = current
+        self.current = current
+        self._is_first = is_first  # on the primary
         self._block = transaction(current)
 
     def __enter__(self) -> Transaction:
@@ -53,13 +54,13 @@ class Attempt:
         return False
 
     def _may_repeat(self, fault: Exception) -> bool:
-        current = self._current
+        current = self.current
         if current.standby is not None:
             current.standby.note_failure(current, fault)
             return True
         if self.number == ATTEMPTS or not isinstance(fault, psycopg2.Error | RowChanged):
             return False
-        is_lost = self.number <= 2 and current.is_lost and not current.is_committing
+        is_lost = self._is_first and current.is_lost and not current.is_committing
         if not (is_lost or _is_conflict(fault)):
             return False
         log.info("transaction_retried", extra={"attempt": self.number})
@@ -73,17 +74,19 @@ def attempts(
     """Transactions, one after another, until one commits: ``for attempt in attempts():``.
 
     The body is ``with attempt:``. It runs again after a conflict with another transaction, if a
-    prepared statement is no longer valid, if one of the first two lost its connection, and after any
+    prepared statement is no longer valid, if the first one lost its connection, and after any
     error on a replica, since the primary may know better. It does not if the connection was lost
     during the commit, because then nobody knows whether the changes are durable. There are at most
     :data:`ATTEMPTS`, with a short random pause between them; ``make`` creates the transaction of
     each from its number, which begins at 1.
     """
+    is_first = True
     for number in range(1, ATTEMPTS + 1):
-        attempt = Attempt(number, make(number))
+        attempt = Attempt(number, make(number), is_first=is_first)
         yield attempt
         if attempt.is_done:
             return
+        is_first = attempt.current.standby is not None
 
 
 def run(work: Callable[[], T]) -> T:
