@@ -8,56 +8,46 @@ and the route. It has no messages, which may quote personal data; the log has th
 from __future__ import annotations
 
 import logging
+from typing import Any, cast
 
+import sentry_sdk
 from flask import Flask, has_request_context, request
-from sentry_sdk import Client
-from sentry_sdk.types import Event
-from sentry_sdk.utils import event_from_exception
+from sentry_sdk.integrations.logging import EventHandler
+from sentry_sdk.types import Event, Hint
 
 from app.core.observability.logs import current_facts
 
+SENT = (
+    *("event_id", "timestamp", "level", "logger", "exception"),
+    *("platform", "sdk", "release", "environment", "server_name"),
+)
 TAGS = ("request_id", "trace_id", "tenant", "job", "job_id")
 
 
-class Reporting(logging.Handler):
-    """Sends each log record with an exception, from the SDK's thread."""
-
-    def __init__(self, dsn: str) -> None:
-        super().__init__(logging.ERROR)
-        self._client = Client(
-            dsn,
-            default_integrations=False,
-            auto_enabling_integrations=False,
-            include_local_variables=False,
-            auto_session_tracking=False,
-            enable_logs=False,
-        )
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Send the record's exception, unless the SDK itself logged it."""
-        if record.exc_info and record.exc_info[1] and not record.name.startswith("sentry_sdk"):
-            event, hint = event_from_exception(record.exc_info[1], self._client.options)
-            self._client.capture_event(_described(event, record), hint)
-
-    def flush(self) -> None:
-        """Send the queued reports; takes two seconds at most."""
-        self._client.flush()
-
-
-def start(_app: Flask, dsn: str) -> Reporting:
+def start(_app: Flask, dsn: str) -> Any:
     """Report the errors of all loggers of this process; configure the logs before."""
-    reporting = Reporting(dsn)
-    logging.getLogger().addHandler(reporting)
-    return reporting
+    sentry_sdk.init(
+        dsn,
+        default_integrations=False,
+        auto_enabling_integrations=False,
+        include_local_variables=False,
+        auto_session_tracking=False,
+        before_send=_reduced,
+    )
+    logging.getLogger().addHandler(EventHandler(logging.ERROR))
+    return sentry_sdk.get_client()
 
 
-def _described(event: Event, record: logging.LogRecord) -> Event:
+def _reduced(event: Event, hint: Hint) -> Event | None:
+    """What is sent of an exception; None for an error without one."""
+    if "exception" not in event:
+        return None
     for exception in event["exception"]["values"]:
         exception.pop("value", None)
+    reduced: dict[str, Any] = {name: value for name, value in event.items() if name in SENT}
     facts = current_facts()
-    event["logger"] = record.name
-    event["tags"] = {name: facts[name] for name in TAGS if facts.get(name)}
-    event["tags"]["event"] = str(record.msg)  # the constant, without its arguments
+    reduced["tags"] = {name: facts[name] for name in TAGS if facts.get(name)}
+    reduced["tags"]["event"] = str(hint["log_record"].msg)  # the constant, without its arguments
     if has_request_context() and request.url_rule:
-        event["transaction"] = f"{request.method} {request.url_rule.rule}"
-    return event
+        reduced["transaction"] = f"{request.method} {request.url_rule.rule}"
+    return cast("Event", reduced)

@@ -55,7 +55,7 @@ def carried() -> dict[str, str]:
 def job_span(name: str, meta: Mapping[str, Any], **attributes: str) -> AbstractContextManager[None]:
     """One span around a job, in the trace of the ``traceparent`` in ``meta``."""
     tracing = _tracing()
-    return tracing.job_span(name, meta, attributes) if tracing else nullcontext()
+    return tracing.span(name, meta, attributes) if tracing else nullcontext()
 
 
 def note_failure(fault: BaseException) -> None:

@@ -21,6 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from app import create_app
 from app.auth.guard import public
 from app.config import ConfigError, load_config
+from app.core.db import transactions
 from app.core.jobs.queues import JOBS, Queue
 from app.core.jobs.worker import make_worker
 from app.core.observability import telemetry
@@ -58,14 +59,14 @@ def watched() -> Iterator[Collector]:
 def traced(app, environment, watched: Collector) -> Iterator[Flask]:
     """The application with both; it has a view that fails, quoting what it was sent."""
     root = logging.getLogger()
-    handlers = root.handlers[:]
+    handlers, observers = root.handlers[:], transactions.observers[:]
     made = create_app({**environment, **watched.settings})
     made.add_url_rule("/failing/<word>", methods=["POST"], view_func=public(fail))
     yield made
     telemetry.flush(made)
     with made.app_context():
         db.engine.dispose()
-    root.handlers[:] = handlers
+    root.handlers[:], transactions.observers[:] = handlers, observers
 
 
 def fail(word: str) -> str:
