@@ -33,7 +33,6 @@ LAYERS = (
     ("core",),
     ("models",),
     ("auth",),
-    ("includes",),
     ("audit",),
     ("search",),
     ("custom_fields",),

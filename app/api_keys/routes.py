@@ -13,6 +13,7 @@ from app.api_keys.schemas import (
     KeyOwnerSchema,
 )
 from app.api_keys.service import PermissionBeyondOwn, TooManyKeys
+from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_principal, home_tenant_id, requires
 from app.auth.models import ApiKey
@@ -20,7 +21,6 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import target_id
-from app.includes import HISTORY, TENANT
 
 blp = Blueprint(
     "api_keys", __name__, url_prefix="/v1/api-keys", description="Credentials of services."

@@ -1,31 +1,138 @@
-"""The key that the audit trail can include."""
+"""The keys that the reads of every resource can include, and the one of the audit trail."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ARRAY, any_, bindparam, select
+from sqlalchemy import ARRAY, bindparam, func, select, true
 
-from app.audit import schemas
-from app.audit.history import ACTOR_NAME
+from app.audit import history, schemas
 from app.audit.models import AuditEvent
+from app.auth.permissions import Permission
 from app.core.db.statements import Statement
-from app.core.http.includes import Include, by_key
-from app.core.validation.fields import Str
+from app.core.http.includes import by_id, own_column, related, related_lists
+from app.core.validation.fields import AwareDateTime, Bool, JsonObject, ListOf, Nested, Str, Uuid
+from app.core.validation.schemas import Schema
+from app.tenants.models import Tenant
 
-FIND_ACTOR_NAMES = Statement(
-    "audit_events.find_actor_names",
-    select(AuditEvent.id, ACTOR_NAME).where(
-        AuditEvent.id == any_(bindparam("keys", type_=ARRAY(sa.Uuid)))
+CHANGES_SHOWN = 10
+MAX_HISTORY = 4 * 1024 * 1024  # bytes of all values in an answer's histories
+
+
+class TenantSummarySchema(Schema):
+    """Whose row it is."""
+
+    examples = {"slug": "acme-ltd", "name": "Acme Ltd", "plan_name": "growth"}
+    descriptions = {
+        "slug": "The tenant's slug.",
+        "name": "The tenant's name.",
+        "is_active": "False: the tenant is suspended.",
+    }
+
+    id = Uuid(required=True)
+    slug = Str(required=True)
+    name = Str(required=True)
+    plan_name = Str(required=True)
+    is_active = Bool(required=True)
+
+
+class ChangeSchema(Schema):
+    """One of the row's last changes."""
+
+    examples = {
+        "actor": "platform:operator",
+        "action": "user.updated",
+        "before": {"first_name": "Ada"},
+        "after": {"first_name": "Augusta"},
+        "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+    }
+
+    id = Uuid(required=True, metadata={"description": "The id in the audit trail."})
+    created_at = AwareDateTime(required=True)
+    actor = Str(required=True)
+    action = Str(required=True)
+    before = JsonObject(
+        required=True,
+        nullable=True,
+        metadata={"description": "The changed fields before; null where all would exceed 4 MiB."},
+    )
+    after = JsonObject(
+        required=True,
+        nullable=True,
+        metadata={"description": "The same fields after; null where all would exceed 4 MiB."},
+    )
+    request_id = Str(required=True)
+
+
+def _histories() -> sa.Select[Any]:
+    """The last changes of each target in ``keys``; the largest values are left out."""
+    each = func.unnest(bindparam("keys", type_=ARRAY(sa.Text)))
+    keys = each.table_valued("target_id").render_derived()
+    newest_first = (AuditEvent.created_at.desc(), AuditEvent.id.desc())
+    last = (
+        select(AuditEvent)
+        .where(AuditEvent.target_id == keys.c.target_id)
+        .order_by(*newest_first)
+        .limit(CHANGES_SHOWN)
+        .lateral("last")
+    )
+    size = func.octet_length(sa.cast(last.c.before, sa.Text)) + func.octet_length(
+        sa.cast(last.c.after, sa.Text)
+    )
+    is_shown = func.sum(size).over(order_by=(last.c.created_at.desc(), last.c.id)) <= MAX_HISTORY
+    return (
+        select(
+            last.c.target_id,
+            last.c.id,
+            last.c.created_at,
+            last.c.actor,
+            last.c.action,
+            sa.case((is_shown, last.c.before)).label("before"),
+            sa.case((is_shown, last.c.after)).label("after"),
+            last.c.request_id,
+        )
+        .select_from(keys.join(last, true()))
+        .order_by(last.c.created_at.desc(), last.c.id.desc())
+    )
+
+
+FIND_HISTORIES = Statement("audit_events.find_histories", _histories())
+
+
+TENANT = related(
+    "tenant",
+    Nested(
+        TenantSummarySchema,
+        nullable=True,
+        metadata={"description": "The row's tenant; null for a row of no tenant."},
     ),
+    by_id(
+        "tenants.find_summaries",
+        Tenant.id,
+        Tenant.slug,
+        Tenant.name,
+        Tenant.plan_name,
+        Tenant.is_active,
+    ),
+    lambda row: getattr(row, "tenant_id", row.id),
+    Permission.TENANTS_READ,
 )
-
-
-def _names(rows: Sequence[Any]) -> list[str]:
-    found = by_key(FIND_ACTOR_NAMES, [row.id for row in rows])
-    return [found[row.id].actor_name for row in rows]
-
-
-ACTORS_NAME = Include("actor_name", Str(metadata=schemas.ACTOR_NAME), _names)
+TENANT_ID = own_column("tenant_id", Uuid(metadata={"description": "The id of the row's tenant."}))
+HISTORY = related_lists(
+    "history",
+    ListOf(
+        Nested(ChangeSchema),
+        metadata={"description": f"The last {CHANGES_SHOWN} changes, newest first."},
+    ),
+    Statement("audit_events.find_histories", _histories()),
+    lambda row: str(row.id),
+    Permission.AUDIT_READ,
+)
+ACTORS_NAME = related(
+    "actor_name",
+    Str(metadata=schemas.ACTOR_NAME),
+    by_id("audit_events.find_actor_names", AuditEvent.id, history.ACTOR_NAME),
+    lambda row: row.id,
+    column="actor_name",
+)

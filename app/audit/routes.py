@@ -10,7 +10,7 @@ from flask import Response, request
 
 from app.audit import history, service
 from app.audit.csv_text import as_csv
-from app.audit.includes import ACTORS_NAME
+from app.audit.includes import ACTORS_NAME, TENANT
 from app.audit.schemas import (
     AuditCsvQuerySchema,
     AuditEventSchema,
@@ -23,7 +23,6 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import query_values
-from app.includes import TENANT
 
 blp = Blueprint(
     "audit", __name__, url_prefix="/v1/audit-events", description="Who changed what, and when."

@@ -15,8 +15,7 @@ from app.core.db.pages import Paging
 from app.identity_sync import waiting
 from app.identity_sync.schemas import WaitingSchema
 from app.memberships import service
-from app.memberships.includes import USER
-from app.memberships.schemas import MembershipCreateSchema, TenantMembershipSchema
+from app.memberships.schemas import USER, MembershipCreateSchema, TenantMembershipSchema
 
 COLUMNS = ("id", "idp_org_id", "user_id", "email", "role", "is_active", "created_at")
 WAITING_COLUMNS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.includes import HISTORY, TENANT, TENANT_ID
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
@@ -12,10 +13,10 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields import service
-from app.custom_fields.includes import INDEX
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldIndex
 from app.custom_fields.schemas import (
+    INDEX,
     CustomFieldCreateSchema,
     CustomFieldQuerySchema,
     CustomFieldRestoreSchema,
@@ -40,7 +41,6 @@ from app.custom_fields.service import (
 )
 from app.custom_fields.values.check import check_values
 from app.custom_fields.values.rules import Rule
-from app.includes import HISTORY, TENANT, TENANT_ID
 
 blp = Blueprint(
     "custom_fields",

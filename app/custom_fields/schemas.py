@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from app.core.http.includes import Include
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.http.tenant_choice import TenantChoiceSchema
 from app.core.validation.fields import (
@@ -14,11 +16,13 @@ from app.core.validation.fields import (
     JsonObject,
     ListOf,
     LiteralTrue,
+    Nested,
     Str,
     Uuid,
 )
 from app.core.validation.schemas import Schema
 from app.custom_fields.models import FieldType, IndexState
+from app.custom_fields.search_index import index_state
 from app.custom_fields.search_index.filters import FILTER
 from app.custom_fields.values.check import MAX_OPTIONS, option_errors
 
@@ -239,3 +243,15 @@ class OrderSchema(Schema):
 
     entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
     field_ids = ListOf(Uuid(), required=True)
+
+
+def _indexes(rows: Sequence[Any]) -> list[Any]:
+    found = {index.field_id: index for index in index_state.get_indexes([row.id for row in rows])}
+    return [found[row.id] for row in rows]
+
+
+INDEX = Include(
+    "index",
+    Nested(FieldIndexSchema, metadata={"description": "How far its search index is."}),
+    _indexes,
+)

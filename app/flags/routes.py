@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
 from app.auth.permissions import Permission
@@ -13,7 +14,6 @@ from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
 from app.flags import evaluation, ofrep, overrides, presets, preview
 from app.flags.explanation import FlagExplanation, explain
-from app.flags.includes import CARRY_OVER, CREATED_BY, EXPIRES_AT, PRESET
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.preset_schemas import (
     PlanPresetCreateSchema,
@@ -25,6 +25,10 @@ from app.flags.preset_schemas import (
 )
 from app.flags.presets import FlagInUse, PlanInUse, PresetNameTaken
 from app.flags.schemas import (
+    CARRIES_OVER,
+    CREATED_BY,
+    EXPIRES_AT,
+    PRESET,
     EffectiveFlagSchema,
     FlagExplanationSchema,
     FlagTenantQuerySchema,
@@ -33,7 +37,6 @@ from app.flags.schemas import (
     OverrideSchema,
     OverrideUpdateSchema,
 )
-from app.includes import HISTORY, TENANT
 
 plans = Blueprint(
     "plans",
@@ -49,7 +52,7 @@ flags = Blueprint(
 )
 BLUEPRINTS = (plans, flags, ofrep.blp)
 PLAN_INCLUDES = (HISTORY,)
-INCLUDES = (TENANT, EXPIRES_AT, CARRY_OVER, PRESET, CREATED_BY, HISTORY)
+INCLUDES = (TENANT, EXPIRES_AT, CARRIES_OVER, PRESET, CREATED_BY, HISTORY)
 
 
 @plans.get("")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from sqlalchemy import ARRAY, Text, any_, bindparam, select
+
+from app.audit.models import AuditEvent
+from app.core.db.statements import Statement
+from app.core.http.includes import by_id, own_column, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.validation.fields import AnyJson, AwareDateTime, Bool, Choice, Str, Uuid
+from app.core.validation.fields import AnyJson, AwareDateTime, Bool, Choice, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.flags.evaluation import Layer
 from app.flags.flag_types import FlagType
+from app.flags.models import PlanPreset
 from app.flags.preset_schemas import FLAG_KEY_PATTERN, FlagValue
 
 EXPIRY = {"description": "In the future; then the preset's value applies again. Null: no expiry."}
@@ -158,3 +164,40 @@ class FlagExplanationSchema(Schema):
         required=True, metadata={"description": "The override's value; null without an override."}
     )
     expires_at = AwareDateTime(required=True, nullable=True)
+
+
+class PresetSummarySchema(Schema):
+    """The preset that has the flag."""
+
+    examples = {"name": "growth"}
+    descriptions = {"name": "The plan's name."}
+
+    id = Uuid(required=True)
+    name = Str(required=True)
+
+
+_creators = select(AuditEvent.target_id, AuditEvent.actor).where(
+    AuditEvent.target_id == any_(bindparam("keys", type_=ARRAY(Text))),
+    AuditEvent.action == "override.created",
+)
+EXPIRES_AT = own_column(
+    "expires_at", AwareDateTime(nullable=True, metadata={"description": "Null: no expiry."})
+)
+CARRIES_OVER = own_column(
+    "carry_over",
+    Bool(metadata={"description": "Whether it goes along to the tenant's next plan."}),
+)
+PRESET = related(
+    "preset",
+    Nested(PresetSummarySchema, metadata={"description": "The preset that has the flag."}),
+    by_id("plan_presets.find_summaries", PlanPreset.id, PlanPreset.name),
+    lambda row: row.plan_preset_id,
+)
+CREATED_BY = related(
+    "created_by",
+    Str(metadata={"description": "The actor, as in the audit trail."}),
+    Statement("audit_events.find_creators", _creators),
+    lambda row: str(row.id),
+    column="actor",
+    empty="",
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
@@ -11,13 +12,12 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
-from app.includes import HISTORY, TENANT
 from app.memberships import service
 from app.memberships.directories import ManagedByDirectory
-from app.memberships.includes import USER
 from app.memberships.models import Membership
 from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
 from app.memberships.schemas import (
+    USER,
     MembershipCreateSchema,
     MembershipQuerySchema,
     RoleQuerySchema,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from app.auth.permissions import Role
+from app.auth.permissions import Permission, Role
+from app.core.http.includes import by_id, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Bool, Choice, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
+from app.users.models import User
 
 MAX_KEY = 255
 
@@ -72,3 +74,45 @@ class RoleQuerySchema(Schema):
     descriptions = DESCRIPTIONS
 
     role = Choice(Role, required=True, metadata={"description": "The new role."})
+
+
+class UserSummarySchema(Schema):
+    """The member."""
+
+    examples = {
+        "idp_user_id": "user_01JZ4M",
+        "email": "ada@example.com",
+        "first_name": "Ada",
+        "last_name": "Lovelace",
+    }
+    descriptions = {
+        "idp_user_id": "The identity provider's id of the person.",
+        "email": "The person's e-mail address.",
+        "first_name": "The person's first name; empty if unknown.",
+        "last_name": "The person's last name; empty if unknown.",
+        "is_active": "False: the user is deactivated, and has no access.",
+    }
+
+    id = Uuid(required=True)
+    idp_user_id = Str(required=True)
+    email = Str(required=True)
+    first_name = Str(required=True)
+    last_name = Str(required=True)
+    is_active = Bool(required=True)
+
+
+USER = related(
+    "user",
+    Nested(UserSummarySchema, metadata={"description": "The member."}),
+    by_id(
+        "users.find_summaries",
+        User.id,
+        User.idp_user_id,
+        User.email,
+        User.first_name,
+        User.last_name,
+        User.is_active,
+    ),
+    lambda row: row.user_id,
+    Permission.USERS_READ,
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from app.audit.includes import HISTORY, TENANT, TENANT_ID
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
@@ -12,12 +13,13 @@ from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
-from app.includes import HISTORY, TENANT, TENANT_ID
 from app.subscriptions import plan_assignments, plan_decision, service
-from app.subscriptions.includes import CANCELLATION, SOURCE_TIMESTAMP, STATUS_CLASS
 from app.subscriptions.models import Subscription
 from app.subscriptions.plan_decision import PlanDecision
 from app.subscriptions.schemas import (
+    CANCELLATION,
+    SOURCE_TIMESTAMP,
+    STATUS_CLASS,
     PlanAssignmentSchema,
     PlanDecisionSchema,
     SourceHeadersSchema,

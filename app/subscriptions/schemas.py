@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.core.http.includes import Include, own_column
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import (
     AwareDateTime,
@@ -328,3 +329,37 @@ class TrialSchema(PlanAssignmentSchema):
     next_plan_name = Str(
         required=True, metadata={"description": "The plan that the tenant has afterwards."}
     )
+
+
+class CancellationSchema(Schema):
+    """The recorded cancellation."""
+
+    examples = {"reason": "Too expensive."}
+    descriptions = {
+        "canceled_at": "When it was cancelled (UTC).",
+        "at_period_end": "Whether it ends with the paid period, and not at once.",
+        "reason": "Why it was cancelled; null without a reason.",
+    }
+
+    canceled_at = AwareDateTime(required=True)
+    at_period_end = Bool(required=True, attribute="cancel_at_period_end")
+    reason = Str(required=True, nullable=True, attribute="cancel_reason")
+
+
+CANCELLATION = Include(
+    "cancellation",
+    Nested(
+        CancellationSchema, nullable=True, metadata={"description": "Null where none is recorded."}
+    ),
+    lambda rows: [None if row.canceled_at is None else row for row in rows],
+)
+STATUS_CLASS = own_column(
+    "status_class", Choice(StatusClass, metadata={"description": "The class of `bp_status`."})
+)
+SOURCE_TIMESTAMP = own_column(
+    "source_timestamp",
+    AwareDateTime(
+        nullable=True,
+        metadata={"description": "`X-Source-Timestamp` of the newest applied update, or null."},
+    ),
+)

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from flask import current_app
-from sqlalchemy import ARRAY, any_, bindparam, select, text
+from sqlalchemy import ARRAY, bindparam, text
 
 from app.auth.permissions import Permission
 from app.core.db.statements import Statement
-from app.core.http.includes import Include, by_key
+from app.core.http.includes import Include, by_id, by_key, own_column, related, related_lists
 from app.core.validation.fields import AwareDateTime, Int, JsonObject, ListOf, Nested, Str
 from app.core.validation.schemas import Schema
 from app.tenants.models import Tenant
-
-FIND_META_DATA = Statement(
-    "tenants.find_meta_data",
-    select(Tenant.id, Tenant.meta_data).where(
-        Tenant.id == any_(bindparam("keys", type_=ARRAY(sa.Uuid)))
-    ),
-)
-
 
 # The rule is that of the database function follow_plan.
 FIND_PLAN_SOURCES = Statement(
@@ -41,14 +32,6 @@ FIND_PLAN_SOURCES = Statement(
         " WHERE s.tenant_id = t.id AND s.status_class <> 'ended'"
         " ORDER BY s.start_date DESC, s.id DESC LIMIT 1) s ON true"
         " WHERE t.id = ANY (:keys)"
-    ).bindparams(bindparam("keys", type_=ARRAY(sa.Uuid))),
-)
-FIND_LIMITS = Statement(
-    "tenants.find_limits",
-    text(
-        "SELECT each.tenant_id, u.* FROM unnest(:keys) AS each (tenant_id)"
-        " CROSS JOIN LATERAL tenant_usage(each.tenant_id, NULL) u"
-        ' ORDER BY each.tenant_id, u.feature COLLATE "C"'
     ).bindparams(bindparam("keys", type_=ARRAY(sa.Uuid))),
 )
 
@@ -75,30 +58,18 @@ class TenantLimitSchema(Schema):
     )
 
 
-def _meta_data(rows: Sequence[Any]) -> list[Any]:
-    found = by_key(FIND_META_DATA, [row.id for row in rows])
-    return [found[row.id].meta_data for row in rows]
-
-
 def _plan_sources(rows: Sequence[Any]) -> list[Any]:
     default_plan = current_app.extensions["config"].default_plan
     found = by_key(FIND_PLAN_SOURCES, [row.id for row in rows], default_plan=default_plan)
     return [found[row.id].source for row in rows]
 
 
-def _limits(rows: Sequence[Any]) -> list[Any]:
-    found: dict[Any, list[Any]] = defaultdict(list)
-    for limit in FIND_LIMITS.all(keys=[row.id for row in rows]):
-        found[limit.tenant_id].append(limit)
-    return [found[row.id] for row in rows]
-
-
-def _reasons(rows: Sequence[Any]) -> list[Any]:
-    return [row.suspension_reason for row in rows]
-
-
-META_DATA = Include(
-    "meta_data", JsonObject(metadata={"description": "The tenant's metadata."}), _meta_data
+META_DATA = related(
+    "meta_data",
+    JsonObject(metadata={"description": "The tenant's metadata."}),
+    by_id("tenants.find_meta_data", Tenant.id, Tenant.meta_data),
+    lambda row: row.id,
+    column="meta_data",
 )
 PLAN_SOURCE = Include(
     "plan_source",
@@ -111,17 +82,25 @@ PLAN_SOURCE = Include(
     _plan_sources,
     Permission.BILLING_READ,
 )
-LIMITS = Include(
+FIND_LIMITS = Statement(
+    "tenants.find_limits",
+    text(
+        "SELECT each.tenant_id, u.* FROM unnest(:keys) AS each (tenant_id)"
+        " CROSS JOIN LATERAL tenant_usage(each.tenant_id, NULL) u"
+        ' ORDER BY each.tenant_id, u.feature COLLATE "C"'
+    ).bindparams(bindparam("keys", type_=ARRAY(sa.Uuid))),
+)
+LIMITS = related_lists(
     "limits",
     ListOf(
         Nested(TenantLimitSchema),
         metadata={"description": "The limits of the plan, by `feature`."},
     ),
-    _limits,
+    FIND_LIMITS,
+    lambda row: row.id,
     Permission.USAGE_READ,
 )
-SUSPENSION_REASON = Include(
+SUSPENSION_REASON = own_column(
     "suspension_reason",
     Str(metadata={"description": "Empty if nobody gave one, and while the tenant is active."}),
-    _reasons,
 )

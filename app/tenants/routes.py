@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
@@ -12,7 +13,6 @@ from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.custom_fields.search_index.filters import IndexNotReady
-from app.includes import HISTORY, TENANT
 from app.tenants import counts, deletion, service
 from app.tenants.deletion import Deletion, DeletionStarted, TenantActive
 from app.tenants.includes import LIMITS, META_DATA, PLAN_SOURCE, SUSPENSION_REASON

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
@@ -13,16 +14,15 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.custom_fields.search_index.filters import IndexNotReady
-from app.includes import HISTORY, TENANT
 from app.memberships.directories import ManagedByDirectory
 from app.memberships.owners import LastOwner, OwnerOnly
 from app.memberships.seats import SeatLimit
 from app.tenants.service import TenantDeleting
 from app.users import service
 from app.users.emails import EmailTaken, ErasureRequested
-from app.users.includes import MEMBERSHIPS
 from app.users.models import User
 from app.users.schemas import (
+    MEMBERSHIPS,
     UserCreateSchema,
     UserMetaDataPatchSchema,
     UserQuerySchema,

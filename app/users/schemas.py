@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import ARRAY, any_, bindparam, select
+
+from app.auth.permissions import Permission
+from app.core.db.statements import Statement
+from app.core.http.includes import Include
 from app.core.http.pagination import ONE_TENANT
-from app.core.validation.fields import AwareDateTime, Bool, Email, JsonObject, Str, Uuid
+from app.core.validation.fields import (
+    AwareDateTime,
+    Bool,
+    Email,
+    JsonObject,
+    ListOf,
+    Nested,
+    Str,
+    Uuid,
+)
 from app.core.validation.schemas import Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
+from app.memberships.models import Membership
+from app.memberships.schemas import TenantMembershipSchema
 
 MAX_KEY = 255
 
@@ -98,3 +119,34 @@ class UserQuerySchema(MetaDataQuerySchema):
     is_active = Bool(metadata={"description": "Only active users, or only deactivated ones."})
     email = Str(metadata={"description": "Only users with this address, in whatever case."})
     idp_user_id = Str(metadata={"description": "Only this person, by the provider's id."})
+
+
+FIND_MEMBERSHIPS = Statement(
+    "memberships.find_of_users",
+    select(Membership)
+    .where(
+        Membership.tenant_id == any_(bindparam("tenant_ids", type_=ARRAY(sqlalchemy.Uuid))),
+        Membership.user_id == any_(bindparam("user_ids", type_=ARRAY(sqlalchemy.Uuid))),
+    )
+    .order_by(Membership.created_at, Membership.id),
+)
+
+
+def _memberships(rows: Sequence[Any]) -> list[Any]:
+    found: dict[Any, list[Any]] = defaultdict(list)
+    tenant_ids = sorted({row.tenant_id for row in rows})
+    user_ids = [row.id for row in rows]
+    for membership in FIND_MEMBERSHIPS.all(tenant_ids=tenant_ids, user_ids=user_ids):
+        found[membership.user_id].append(membership)
+    return [found[row.id] for row in rows]
+
+
+MEMBERSHIPS = Include(
+    "memberships",
+    ListOf(
+        Nested(TenantMembershipSchema),
+        metadata={"description": "The user's membership; empty without one."},
+    ),
+    _memberships,
+    Permission.MEMBERSHIPS_READ,
+)

@@ -6,10 +6,13 @@ whatever the number of items.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, select
 
 from app.core.db.statements import Statement
 from app.core.errors import Invalid
@@ -97,3 +100,49 @@ def parameter(includes: Sequence[Include]) -> dict[str, Any]:
         f"{'; '.join(needed)}{'. ' if needed else ''}"
         "With it, the ETag is a digest of the answer.",
     }
+
+
+def own_column(name: str, field: Field, attribute: str = "") -> Include:
+    """A key whose value is a column of the row, by default the column of that name."""
+    return Include(name, field, lambda rows: [getattr(row, attribute or name) for row in rows])
+
+
+def related(
+    name: str,
+    field: Field,
+    statement: Statement,
+    key: Callable[[Any], Any],
+    permission: str | None = None,
+    *,
+    column: str = "",
+    empty: Any = None,
+) -> Include:
+    """A key whose value is the row that ``statement`` has for ``key(row)``, or a column of it."""
+
+    def read(rows: Sequence[Any]) -> list[Any]:
+        found = by_key(statement, [key(row) for row in rows])
+        if column:
+            found = {each: getattr(value, column) for each, value in found.items()}
+        return [found.get(key(row), empty) for row in rows]
+
+    return Include(name, field, read, permission)
+
+
+def related_lists(
+    name: str, field: Field, statement: Statement, key: Callable[[Any], Any], permission: str
+) -> Include:
+    """A key whose value are all rows that ``statement`` has for ``key(row)``, in its order."""
+
+    def read(rows: Sequence[Any]) -> list[Any]:
+        found: dict[Any, list[Any]] = defaultdict(list)
+        for one in statement.all(keys=[key(row) for row in rows]):
+            found[one[0]].append(one)
+        return [found[key(row)] for row in rows]
+
+    return Include(name, field, read, permission)
+
+
+def by_id(name: str, *columns: Any) -> Statement:
+    """The statement that reads ``columns``, first the id, of the rows with the ids ``keys``."""
+    keys = bindparam("keys", type_=ARRAY(Uuid))
+    return Statement(name, select(*columns).where(columns[0] == any_(keys)))
