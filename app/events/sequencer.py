@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 
@@ -10,7 +11,7 @@ import psycopg2
 from flask import Flask
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.core.jobs.signals import DELIVERIES, OUTBOX, Listener
+from app.core.jobs.signals import DELIVERIES, OUTBOX, listening
 from app.core.observability.heartbeats import Heartbeat, Process
 from app.events import positions
 
@@ -27,20 +28,22 @@ def run_sequencer(app: Flask, *, stop: Callable[[], bool]) -> None:
     Of several sequencers one works at a time; any other continues when that one ends.
     """
     heartbeat = Heartbeat(Process.SEQUENCER, app)
-    listener = Listener(app, OUTBOX)
+    woken = threading.Event()
     limit = positions.BATCH
-    while not stop():
-        heartbeat.beat()
-        try:
-            with app.app_context():
-                moved = positions.sequence(limit)
-                if moved:
-                    DELIVERIES.notify()
-        except (psycopg2.Error, PoolTimeout) as fault:
-            log.warning("sequencer_failed", extra={"reason": type(fault).__name__})
-            limit = FEW  # so many are moved in time, however large they are
-            time.sleep(PAUSE)
-            continue
-        if moved < limit:
-            listener.wait(INTERVAL)
-        limit = positions.BATCH
+    with listening(app, OUTBOX, woken.set):
+        while not stop():
+            heartbeat.beat()
+            woken.clear()
+            try:
+                with app.app_context():
+                    moved = positions.sequence(limit)
+                    if moved:
+                        DELIVERIES.notify()
+            except (psycopg2.Error, PoolTimeout) as fault:
+                log.warning("sequencer_failed", extra={"reason": type(fault).__name__})
+                limit = FEW  # so many are moved in time, however large they are
+                time.sleep(PAUSE)
+                continue
+            if moved < limit:
+                woken.wait(INTERVAL)
+            limit = positions.BATCH

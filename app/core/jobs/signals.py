@@ -57,36 +57,23 @@ class Signal:
             self._has_failed = True
 
 
-class Listener:
-    """Waits for the messages of a signal."""
-
-    def __init__(self, app: Flask, signal: Signal) -> None:
-        config = app.extensions["config"]
-        redis: Any = request_client(config.redis_url, config.redis_timeout)
-        self._messages = redis.pubsub(ignore_subscribe_messages=True)
-        self._channel = signal.channel
-
-    def wait(self, timeout: float) -> bool:
-        """Wait for a message, at most ``timeout`` seconds; without Redis so long."""
-        try:
-            if not self._messages.subscribed:
-                self._messages.subscribe(self._channel)
-            return self._messages.get_message(timeout=timeout) is not None
-        except RedisError:
-            time.sleep(timeout)
-            return False
-
-
 @contextmanager
 def listening(app: Flask, signal: Signal, heard: Callable[[], None]) -> Iterator[None]:
-    """Call ``heard`` for each message, in a thread, until the block ends."""
+    """Call ``heard`` for each message of a signal, in a thread, until the block ends."""
+    config = app.extensions["config"]
+    redis: Any = request_client(config.redis_url, config.redis_timeout)
+    messages = redis.pubsub(ignore_subscribe_messages=True)
     ended = threading.Event()
 
     def listen() -> None:
-        listener = Listener(app, signal)
         while not ended.is_set():
-            if listener.wait(1):
-                heard()
+            try:
+                if not messages.subscribed:
+                    messages.subscribe(signal.channel)
+                if messages.get_message(timeout=1) is not None:
+                    heard()
+            except RedisError:
+                ended.wait(1)
 
     threading.Thread(target=listen, daemon=True).start()
     try:

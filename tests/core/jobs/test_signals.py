@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 from redis.exceptions import ConnectionError as Unreachable
 
 from app.core.db.transactions import savepoint, transaction
 from app.core.jobs import signals
-from app.core.jobs.signals import Listener, Signal
+from app.core.jobs.queues import connection
+from app.core.jobs.signals import Signal, listening
 from tests.running.serving import wait_until
 
 
@@ -76,17 +78,13 @@ class TestNotify:
         assert [record.getMessage() for record in caplog.records] == ["signal_not_sent"] * 2
 
 
-class TestListener:
-    def test_is_told_of_a_signal(self, app):
-        listener = Listener(app, signals.OUTBOX)
-        listener.wait(0.1)  # subscribes
+class TestListening:
+    def test_hears_its_own_signal(self, app):
+        heard = threading.Event()
 
-        with app.app_context():
+        with app.app_context(), listening(app, signals.OUTBOX, heard.set):
+            wait_until(lambda: connection().pubsub_numsub(signals.OUTBOX.channel)[0][1])
+            signals.DELIVERIES.notify()
+            assert not heard.wait(0.1)
             signals.OUTBOX.notify()
-
-        wait_until(lambda: listener.wait(0.1))
-
-    def test_waits_as_long_without_a_signal(self, app):
-        listener = Listener(app, signals.DELIVERIES)
-
-        assert not listener.wait(0.1)
+            assert heard.wait(10)
