@@ -30,7 +30,7 @@ def dumps(value: Any) -> bytes:
 
 
 def dumps_text(value: Any) -> str:
-    """The same as str, for JSON columns."""
+    """Compact JSON as text, for JSON columns."""
     return dumps(value).decode()
 
 

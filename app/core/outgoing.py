@@ -148,18 +148,18 @@ def guarded() -> Outgoing:
 def check_url(url: str, *, only_public: bool = True) -> None:
     """Raise AddressRefused for a URL that is wrong by itself, whatever address its host has.
 
-    With ``only_public`` it must be https, and its host no address that is not public.
+    With ``only_public`` it must be https, and an address as its host must be public.
     """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise AddressRefused("this is no URL") from None
+        raise AddressRefused("this is not a URL") from None
     if not url.isascii() or not url.isprintable() or " " in url:
         raise AddressRefused("only printable ASCII characters are allowed")
     if not host or parts.scheme not in ("https", *(() if only_public else ("http",))):
         raise AddressRefused(
-            "this is no https URL" if only_public else "this is no http or https URL"
+            "this is not an https URL" if only_public else "this is not an http or https URL"
         )
     if parts.username is not None or parts.password is not None:
         raise AddressRefused("a user name or a password is not allowed")
@@ -235,7 +235,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 class _WatchedConnection(HTTPConnection):
-    """Tells the exchange which socket it uses."""
+    """A connection that tells the exchange which socket it uses."""
 
     def connect(self) -> None:
         super().connect()

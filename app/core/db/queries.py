@@ -46,7 +46,7 @@ class Change:
 
 
 def get_row(model: type[R], row_id: UUID | str) -> R:
-    """The row; NotFound where the scope shows none, or the id is no UUID."""
+    """The row; NotFound where the scope shows none, or the id is not a UUID."""
     row: R = _found(model, row_id, lock=False)
     return row
 
@@ -130,7 +130,7 @@ def delete_row(model: type[R], row: R) -> None:
 
 
 def parse_id(row_id: UUID | str) -> UUID:
-    """The id in a path; NotFound for what is no UUID."""
+    """The id in a path; NotFound if it is not a UUID."""
     if isinstance(row_id, UUID):
         return row_id
     if not CANONICAL.fullmatch(row_id):
@@ -139,7 +139,7 @@ def parse_id(row_id: UUID | str) -> UUID:
 
 
 def id_or_none(text: str) -> UUID | None:
-    """The text as an id, or None if it is none."""
+    """The text as an id; None if it is not a UUID."""
     return UUID(text) if CANONICAL.fullmatch(text) else None
 
 
@@ -183,7 +183,7 @@ def _find(model: type[Row], names: tuple[str, ...]) -> Statement:
 
 @lru_cache(maxsize=500)
 def _update(table: Table, names: tuple[str, ...]) -> Statement:
-    """One for each set of columns; a request chooses the set, so not all of them stay cached."""
+    """One statement per set of columns. Clients choose the sets, so the cache is bounded."""
     clause = update(table).where(*_is_place(table), table.c.version == bindparam("old_version"))
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
     return Statement(f"{table.name}.update", clause.values(values))

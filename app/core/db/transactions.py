@@ -59,7 +59,7 @@ class Standby(Protocol):
     bind: str
 
     def note_failure(self, current: Transaction, fault: Exception) -> None:
-        """Record that a transaction has failed on this replica."""
+        """Record that a transaction failed on this replica."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Transaction:
     scope: Scope | None = None  # see app.core.db.tenancy
     precondition: ETags | None = None  # the request's If-Match
     known: dict[Hashable, Any] = field(default_factory=dict)
-    """What the transaction has read once and needs again, such as a tenant's custom fields."""
+    """Values that are read once per transaction, such as the rules of a tenant's custom fields."""
     callbacks: list[Callable[[], Any]] = field(default_factory=list)
     is_committing: bool = False
     is_lost: bool = False  # its connection to PostgreSQL broke, or is to a standby

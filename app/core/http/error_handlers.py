@@ -64,8 +64,7 @@ def answer_errors(target: Flask | Blueprint, write_body: WriteBody) -> None:
 def answer_errors_below(prefix: str, write_body: WriteBody, content_type: str) -> None:
     """Answer the errors of all paths below ``prefix`` with this body.
 
-    It is also the body for requests that no route matches, and for those that the server refuses.
-    Call it when the module of the protocol is imported.
+    This includes requests that no route matches. Call it when the protocol's module is imported.
     """
     _protocols[prefix] = write_body, content_type
 
@@ -107,7 +106,7 @@ def _write_body(error: AppError) -> bytes:
 
 
 def _known_error(error: Exception) -> AppError:
-    """The error as one of ours; a refusal and a database that is away are logged."""
+    """The error as one of ours; refusals and an unavailable database are logged."""
     if isinstance(error, HTTPException):
         return _http_error(error)
     if not isinstance(error, AppError):

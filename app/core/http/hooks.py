@@ -19,7 +19,7 @@ from app.core.version import HEADER, VERSION
 
 
 def register_hooks(app: Flask, limits: RateLimits) -> None:
-    """Give each request an id and a body limit, and count and log each response."""
+    """Register the hooks: ids and body limits before each request, metrics and a log line after it."""
 
     @app.before_request
     def begin() -> None:

@@ -127,8 +127,8 @@ class Key(NamedTuple):
 def replay(state: RequestState) -> Response | None:
     """The stored answer to the same request with the same key; None if there is none.
 
-    Then ``state.key`` is the claimed key, if there is one, and the answer belongs to
-    :func:`store`. Raises Invalid for a key that is empty, longer than 255 characters or not
+    A request that is the first one with its key claims it in ``state.key``; its answer must then be
+    given to :func:`store`. Raises Invalid for a key that is empty, longer than 255 characters or not
     printable, and Invalid ``idempotency_key_reused`` for another request under the key: another
     query or body, or another value of one of :data:`DISTINGUISHING_HEADERS`. Raises
     IdempotencyInProgress if the first request still runs after ten seconds.
@@ -150,7 +150,7 @@ def replay(state: RequestState) -> Response | None:
 
 
 def store(state: RequestState, response: Response) -> None:
-    """Store the answer under the request's key, if it has one; one that is not 2xx is not."""
+    """Store a 2xx answer under the key that the request has claimed; release it after any other."""
     if state.key is None:
         return
     place = state.key._asdict()

@@ -16,7 +16,7 @@ PAGING = tuple(field.name for field in fields(Paging))
 class PageQuerySchema(Schema):
     """The query of every list; a list's own filters are fields of a subclass.
 
-    The value ``paging`` has the parameters that all lists share.
+    ``load`` returns the parameters of this class as one value, ``paging``.
     """
 
     limit = Int(

@@ -42,12 +42,12 @@ _NO_BODY = object()
 
 
 def query_values(request: Request) -> dict[str, str]:
-    """As FastAPI reads the query: the last of repeated parameters counts, ``;`` is no separator."""
+    """The query as FastAPI reads it: of repeated parameters the last one counts."""
     return dict(parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True))
 
 
 def read_query(endpoint: Endpoint, request: Request) -> dict[str, str]:
-    """The query; raises Invalid for one where the endpoint takes none."""
+    """The query parameters. Raises Invalid if there are any and the endpoint takes none."""
     if not request.query_string:
         return {}
     values = query_values(request)
@@ -124,7 +124,7 @@ def _load_parameters(
 
 
 def _of_parameter(entry: Entry, location: str) -> Entry:
-    """The input of a missing parameter is null; the names of headers are in lower case."""
+    """The entry with FastAPI's details: a missing parameter's input is null, headers are lower case."""
     loc = [str(part).lower() for part in entry["loc"]] if location == "headers" else entry["loc"]
     return {**entry, "loc": loc, "input": None if entry["type"] == "missing" else entry["input"]}
 

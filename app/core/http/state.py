@@ -1,4 +1,4 @@
-"""What is known of the request that this thread answers."""
+"""The state of the request that this thread answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RequestState:
-    """One per request, from its first to its last hook."""
+    """What later steps need to know of a request; begun and ended by its hooks."""
 
     request: Request
     started: float = field(default_factory=perf_counter)
@@ -43,7 +43,7 @@ def begin(request: Request) -> RequestState:
 
 
 def end() -> None:
-    """Make the state before the current one the current one."""
+    """End the request: the state of the request around it is the current one again."""
     state = _current.get()
     if state is not None:
         _current.set(state.outer)

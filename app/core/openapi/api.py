@@ -48,7 +48,7 @@ where the status alone is ambiguous. A 422 lists the errors and their places.
 - **Requests sent twice**: a POST or PATCH with an `Idempotency-Key` has one effect within 24 hours.
 - **Times** are RFC 3339 in UTC; **amounts** are integers in minor units of the currency.
 - **Every answer** names the service's version in `{HEADER}` and the request in `X-Request-Id`. Where rate
-  limits are on, `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) tell the limit.
+  limits are on, `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) describe the limit.
 - **429 and 503** have `Retry-After`: send the request again after so many seconds.
 """
 

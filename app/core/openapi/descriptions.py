@@ -33,7 +33,7 @@ COMMON: Mapping[str, str] = {
     "user_id": "The user.",
     "version": "Grows by one with each change.",
 }
-"""Of the fields that many resources have with the same meaning."""
+"""Descriptions of fields that many resources have."""
 
 PATH_PARAMETERS: Mapping[str, str] = {
     "address": "The e-mail address.",
@@ -54,7 +54,7 @@ PATH_PARAMETERS: Mapping[str, str] = {
     "tenant_id": "The id of the tenant.",
     "user_id": "The id of the user.",
 }
-"""Of the parameters in paths."""
+"""Descriptions of path parameters."""
 
 
 class SchemaDescriptions(BasePlugin):

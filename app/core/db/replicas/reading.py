@@ -1,4 +1,4 @@
-"""Where a request reads: on PostgreSQL's standbys, which replay what the primary writes, or there.
+"""Reading from replicas: PostgreSQL's standbys, which replay what the primary writes.
 
 A replica is read only if it has replayed everything that the primary had written
 ``REPLICA_MAX_LAG`` seconds ago. Nothing depends on a replica: a read that fails there is repeated
@@ -76,9 +76,9 @@ class Replicas:
         return max(readable, key=lambda each: each.position >= after, default=None)
 
     def enter(self, current: Transaction, replica: Replica, after: int) -> None:
-        """Go on on ``replica`` in the transaction's scope; NotReadable if it is too far behind.
+        """Switch to ``replica``, in the same scope; NotReadable if it is too far behind.
 
-        The statement that sets the scope checks it too. The replica must have replayed ``after``.
+        One statement sets the scope and checks the replica, which must have replayed ``after``.
         """
         scope = tenancy.current_scope()
         current.read_from(replica)
@@ -86,7 +86,7 @@ class Replicas:
             found = ENTER.first(**tenancy.values_of(scope))
         tenancy.note(scope, found.server_process_id)
         if not found.is_standby:
-            raise NotReadable("it is no standby", State.PRIMARY)
+            raise NotReadable("it is not a standby", State.PRIMARY)
         floor = self.watch.floor()
         if floor is None or found.position < floor:
             raise NotReadable("it is too far behind", State.LAGGING)
@@ -108,21 +108,21 @@ class Replicas:
 
 
 class Route:
-    """Where one request reads and writes. This one: all on the primary, without replicas."""
+    """Which server a request uses. This one: the primary, where no replicas are configured."""
 
     def open(self, attempt: int) -> Transaction:
         """The transaction of an attempt, which begins at 1."""
         return Transaction()
 
     def enter(self, current: Transaction) -> None:
-        """Go on where the request reads; called after the authentication, on the primary."""
+        """Switch to the server from which the request reads. Call it after the authentication."""
 
     def finish(self, current: Transaction, response: Response) -> None:
-        """Add what the committed transaction tells the client."""
+        """Add the headers that depend on the commit, and count the read."""
 
 
 class Change(Route):
-    """A change on the primary, whose answer has the position that a later read must have."""
+    """A change. Its answer names the WAL position that a later read needs."""
 
     def open(self, attempt: int) -> Transaction:
         return Transaction(tells_position=True)
@@ -134,7 +134,7 @@ class Change(Route):
 
 @dataclass
 class Read(Route):
-    """A read. The first attempt is on ``replica``, if there is one; the others on the primary."""
+    """A read. The first attempt uses ``replica``, if there is one; further attempts the primary."""
 
     replicas: Replicas
     replica: Replica | None
@@ -148,7 +148,9 @@ class Read(Route):
     def enter(self, current: Transaction) -> None:
         """Raises Invalid for a malformed token, and NotReadable."""
         if self.after is None:
-            raise Invalid(value_error(LOCATION, "this is no token that an answer had", self.token))
+            raise Invalid(
+                value_error(LOCATION, "this is not a token that an answer had", self.token)
+            )
         if self.replica is not None and not current.begin:
             self.replicas.enter(current, self.replica, self.after)
 
@@ -161,7 +163,7 @@ CHANGE = Change()
 
 
 def route(endpoint: Endpoint, request: Request) -> Route:
-    """Where a request to this endpoint reads and writes."""
+    """Which server a request to this endpoint uses."""
     replicas: Replicas | None = current_app.extensions.get(EXTENSION)
     if replicas is None or not endpoint.is_guarded or endpoint.reads_primary:
         return NO_REPLICAS

@@ -31,7 +31,7 @@ from app.core.errors import AppError
 log = logging.getLogger(__name__)
 
 INTERVAL = 0.25  # seconds between two looks at a server
-ANSWER = 0.5  # seconds in which a replica must tell how far it is
+ANSWER = 0.5  # seconds in which a replica must answer
 REMEMBERED = 1200  # positions of the primary, which are those of five minutes
 FAULTS = (psycopg2.Error, PoolTimeout)
 
@@ -59,7 +59,7 @@ class State(StrEnum):
 
 
 class NotReadable(Exception):
-    """The replica is no standby, or has not replayed enough; ``state`` is its new one, if any."""
+    """The replica is not a standby, or has not replayed enough; ``state`` is its new state."""
 
     def __init__(self, reason: str, state: State | None = None) -> None:
         super().__init__(reason)
