@@ -6,13 +6,15 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 
 from flask import Flask
 
 from app.auth.key_use import record_refused_uses
 from app.auth.oidc import IdentityProvider
 from app.auth.tokens import TokenVerifier
-from app.config import Config, load_config
+from app.config import load_config
 from app.console.routes import open_console
 from app.core.db.replicas.reading import open_databases
 from app.core.http.application import Application
@@ -50,19 +52,6 @@ DOMAINS = (
     "webhook_deliveries",
     "operations",
 )
-JOB_MODULES = (
-    "app.custom_fields.jobs",
-    "app.flags.jobs",
-    "app.subscriptions.jobs",
-    "app.webhooks.jobs",
-    "app.search.jobs",
-    "app.imports.jobs",
-    "app.usage.jobs",
-    "app.events.jobs",
-    "app.webhook_deliveries.jobs",
-    "app.operations.jobs",
-    "app.privacy.jobs",
-)
 
 
 def create_app(
@@ -88,7 +77,6 @@ def create_app(
     app = Application(__name__, static_folder=None)
     configure_routing(app)
     app.extensions["config"] = config
-    app.extensions["is_private"] = _is_private(config)
     app.extensions["token_verifier"] = TokenVerifier(config)
     app.extensions["identity_provider"] = IdentityProvider(config)
     app.extensions["guarded_outgoing"] = Outgoing(
@@ -96,8 +84,7 @@ def create_app(
     )
     app.config["PUBLIC_URL"] = config.public_url
     open_databases(app, config)
-    for module in JOB_MODULES:
-        import_module(module)  # registers its jobs
+    import_each("jobs")  # registers them
     _register_domains(app)
     if with_commands:
         _register_commands(app)
@@ -113,18 +100,16 @@ def create_app(
     return app
 
 
-def _is_private(config: Config) -> bool:
-    """True on a private instance, also in the processes that ``flask dev`` starts."""
-    from app.dev.engines.instance import Instance
-
-    return config.database_url == Instance.at(config.instance_dir).database_url()
+def import_each(name: str) -> list[ModuleType]:
+    """The module ``name`` of each domain that has one, such as ``routes``."""
+    paths = [f"{__name__}.{domain}.{name}" for domain in DOMAINS]
+    return [import_module(path) for path in paths if find_spec(path)]
 
 
 def _register_domains(app: Flask) -> None:
     api = app.extensions["api"] = Api()
     api.init_app(app)
-    for domain in DOMAINS:
-        routes = import_module(f"app.{domain}.routes")
+    for routes in import_each("routes"):
         for blueprint in routes.BLUEPRINTS:
             api.register_blueprint(blueprint)
         for protocol in getattr(routes, "PROTOCOLS", ()):

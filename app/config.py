@@ -72,6 +72,9 @@ class Config:
         parse_redis_url, "", "Redis for job queues and rate limits", required=REQUIRED
     )
     instance_dir: str = _setting(parse_text, "instance", "folder of the private engines and keys")
+    private_instance: bool = _setting(
+        parse_flag, False, "set by `flask dev`: a private instance, for development"
+    )
     db_pool_size: int = _setting(
         number_between(1, 200), 4, "connections per process; threads per web process"
     )

@@ -164,13 +164,13 @@ class TestDoctor:
         assert "1 events wait" in found["found"]
         assert "flask jobs background" in found["fix"]
 
-    def test_finds_a_development_key_outside_a_private_instance(self, app, environment, tmp_path):
-        findings, _ = examine(environment, INSTANCE_DIR=str(tmp_path))
+    def test_finds_a_development_key_outside_a_private_instance(self, app, environment):
+        findings, _ = examine(environment, PRIVATE_INSTANCE="0")
 
         assert "JWT_SIGNING_KEY" in findings["development key"]["fix"]
         assert findings["configuration"]["found"] == "complete"
 
-    def test_knows_a_private_instance_by_its_database(self, app, environment):
+    def test_knows_a_private_instance(self, app, environment):
         findings, _ = examine(environment)
 
         assert "development key" not in findings

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from multiprocessing.context import ForkServerProcess
 
-from app import DOMAINS, JOB_MODULES, create_app
+from app import create_app, import_each
 from app.core.jobs.queues import Queue
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
@@ -19,8 +19,9 @@ from app.events.sequencer import run_sequencer
 from app.webhook_deliveries import work
 from app.webhook_deliveries.sender import run_sender
 
-for name in (*(f"app.{domain}.routes" for domain in DOMAINS), *JOB_MODULES, "app.cli"):
-    import_module(name)
+import_each("routes")
+import_each("jobs")
+import_module("app.cli")
 gc.freeze()  # the processes need not look at it
 
 context = multiprocessing.get_context("forkserver")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from flask import current_app
-
 from app.auth.tokens import KeySet
 from app.config import REQUIRED, SETTINGS, Config
 from app.core.errors import Unavailable
@@ -19,8 +17,7 @@ REQUIRED_SETTINGS = [
 
 def check_configuration(config: Config) -> Iterator[Finding]:
     """The findings on the settings, and on the keys of user tokens."""
-    is_private: bool = current_app.extensions["is_private"]
-    if is_private:
+    if config.private_instance:
         fix = f"In production set {', '.join(REQUIRED_SETTINGS)}."
         yield Finding("configuration", True, "a private instance, for development", fix)
     else:
@@ -32,7 +29,7 @@ def check_configuration(config: Config) -> Iterator[Finding]:
         yield Finding(f"secret {receiver}", True, "set" if secrets else "receiver not used")
     yield _secrets_key(config)
     yield _metrics(config)
-    if config.jwt_signing_key and not is_private:
+    if config.jwt_signing_key and not config.private_instance:
         fix = "Unset JWT_SIGNING_KEY: everybody who can read the environment can issue tokens."
         yield Finding("development key", False, "set", fix)
     yield _token_keys(config)
