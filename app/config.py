@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import click
+from flask import current_app
 
 from app.config_values import (
     checked_rate,
@@ -223,6 +224,12 @@ class Config:
 
 
 SETTINGS = {setting.name.upper(): setting for setting in fields(Config)}
+
+
+def current_config() -> Config:
+    """The settings of the running application."""
+    config: Config = current_app.extensions["config"]
+    return config
 
 
 def load_config(environ: Mapping[str, str]) -> Config:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import click
-from flask import current_app
 
 from app.auth import sessions
 from app.cli.base import AppGroup, json_option, local_address, operator, print_json
 from app.cli.lookup import find_tenant, find_user
 from app.cli.tokens import superadmin_subject
+from app.config import current_config
 from app.console.sign_in import LINK, link_url
 
 console = AppGroup("console", help="Sign in to the console in the browser.")
@@ -34,7 +34,7 @@ def link(superadmin: bool, user: str | None, tenant: str | None, as_json: bool) 
     else:
         found = find_user(user, tenant)
         subject, org_id = found.idp_user_id, found.idp_org_id
-    base_url = current_app.extensions["config"].public_url or local_address()
+    base_url = current_config().public_url or local_address()
     url = link_url(base_url, sessions.create_ticket(LINK, subject=subject, org_id=org_id))
     if as_json:
         print_json({"url": url, "subject": subject, "org_id": org_id})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-from flask import current_app
 from flask.cli import with_appcontext
 
 from app.cli.base import json_option, print_json, print_rows
+from app.config import current_config
 from app.operations.checks.configuration import REQUIRED_SETTINGS
 from app.operations.checks.everything import check_all
 
@@ -21,7 +21,7 @@ def doctor(as_json: bool) -> None:
 
     The exit code is 1 if there is a fault. A hint is no fault.
     """
-    findings = check_all(current_app.extensions["config"])
+    findings = check_all(current_config())
     faults = [finding for finding in findings if not finding.ok]
     if as_json:
         print_json([{**asdict(one), "level": one.level.value} for one in findings])

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 import click
-from flask import current_app
 
 from app.cli.base import AppGroup, ask, json_option, operator, print_json, print_rows, yes_option
 from app.cli.lookup import find_tenant
@@ -23,6 +22,7 @@ from app.cli.records import (
     set_option,
 )
 from app.cli.times import time_option
+from app.config import current_config
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
 from app.core.db.queries import find_row
@@ -184,7 +184,7 @@ def delete(tenant: str, at_once: bool, yes: bool, as_json: bool) -> None:
     export TENANT.
     """
     row = operator(_find_suspended)(tenant)
-    days = current_app.extensions["config"].tenant_grace_days
+    days = current_config().tenant_grace_days
     when = "now, for good" if at_once else f"after {days} day(s)"
     ask(f"Delete {row.slug} with all its data {when}?", yes=yes)
     requested = operator(deletion.request)(row.id, row.slug, at_once=at_once, actor=SYSTEM_CLI)

@@ -7,12 +7,11 @@ import time
 import click
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from flask import current_app
 
 from app.auth.tokens import algorithm_of
 from app.cli.base import AppGroup, json_option, operator, print_json
 from app.cli.lookup import find_tenant, find_user
-from app.config import Config
+from app.config import Config, current_config
 from app.platform_admins import service as platform_admins
 
 HOUR = 3600
@@ -44,7 +43,7 @@ def issue(superadmin: bool, user: str | None, tenant: str | None, ttl: int, as_j
     else:
         found = find_user(user, tenant)
         subject, org_id = found.idp_user_id, found.idp_org_id
-    config = current_app.extensions["config"]
+    config = current_config()
     token = issue_token(config, subject=subject, org_id=org_id, ttl=ttl)
     if as_json:
         print_json({"token": token, "subject": subject, "org_id": org_id, "ttl": ttl})

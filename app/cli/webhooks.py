@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from flask import current_app
 from flask.cli import with_appcontext
 
 from app.cli.base import AppGroup, json_option, local_address, operator, print_json, print_rows
 from app.cli.records import paging_options, print_list, print_one, print_page
 from app.cli.samples import delete_samples
+from app.config import current_config
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
 from app.core.errors import NotFound
@@ -177,7 +177,7 @@ def _receiver_of(preset: str) -> Receiver:
 def _configured_secret(receiver: Receiver, preset: str) -> str:
     """The receiver's first secret for the preset, without its tolerance."""
     setting = verification.SETTINGS[receiver]
-    for pair in getattr(current_app.extensions["config"], setting).split():
+    for pair in getattr(current_config(), setting).split():
         name, _, value = pair.partition(":")
         if name == preset:
             return re.sub(r"\?tolerance=[0-9]+$", "", value)

@@ -18,6 +18,7 @@ from app.auth import sessions
 from app.auth.guard import PUBLIC
 from app.auth.principals import NoMembership, Principal, user_principal
 from app.auth.tokens import Claims
+from app.config import current_config
 from app.core.db import retries
 from app.core.db.replicas import reading
 from app.core.errors import AppError
@@ -262,7 +263,7 @@ def check_origin(secret: str) -> None:
     if site is not None:
         is_own = site == "same-origin"
     elif origin is not None:
-        public_url: str = current_app.extensions["config"].public_url
+        public_url = current_config().public_url
         is_own = origin in {address.rstrip("/") for address in (request.host_url, public_url)}
     else:
         salt, _, seal = request.form.get("csrf_token", "").partition(".")

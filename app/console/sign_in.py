@@ -12,6 +12,7 @@ from werkzeug.wrappers import Response
 
 from app.auth import oidc, sessions
 from app.auth.guard import public
+from app.config import current_config
 from app.console.access import (
     begin_session,
     check_origin,
@@ -148,7 +149,7 @@ def _provider() -> oidc.IdentityProvider:
 
 
 def _callback_url() -> str:
-    base: str = current_app.extensions["config"].public_url or request.host_url
+    base = current_config().public_url or request.host_url
     return base.rstrip("/") + url_for("console.finish_oidc")
 
 

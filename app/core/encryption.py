@@ -7,8 +7,8 @@ so that every process can decrypt with it, before one encrypts with it (docs/ope
 from __future__ import annotations
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from flask import current_app
 
+from app.config import current_config
 from app.core.errors import Unavailable
 
 
@@ -50,7 +50,7 @@ def check_key() -> None:
 
 
 def _keys() -> MultiFernet:
-    keys = current_app.extensions["config"].secrets_key
+    keys = current_config().secrets_key
     if not keys:
         raise SecretsKeyMissing
     return MultiFernet([Fernet(key) for key in keys])

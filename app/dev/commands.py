@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 import flask_migrate
-from flask import current_app
 from flask.cli import ScriptInfo, pass_script_info, with_appcontext
 
 from app.auth import sessions
 from app.cli.base import json_option, print_json
 from app.cli.tokens import require_signing_key
+from app.config import current_config
 from app.console.sign_in import LINK, link_url
 from app.core.db.transactions import transaction
 from app.dev.demo.seed import DATA, seed_demo
@@ -65,7 +65,7 @@ def _sign_in_link(base_url: str) -> str:
 
 def welcome(port: int, link: str, *, seconds: float) -> str:
     """Eight lines: where everything is, where the tokens are, and a first request."""
-    url, folder = address(port), current_app.extensions["config"].instance_dir
+    url, folder = address(port), current_config().instance_dir
     lines = {
         "Ready": f"after {seconds:.1f} s; the data are in {folder}",
         "Console": f"{link} (signs in once, within ten minutes)",
@@ -93,14 +93,14 @@ def seed(as_json: bool, as_env: bool, port: int | None) -> None:
     """Create missing demo data; print its ids and tokens.
 
     The tokens are valid for seven days."""
-    require_signing_key(current_app.extensions["config"])
+    require_signing_key(current_config())
     flask_migrate.upgrade()
     demo = seed_demo()
     if as_json:
         print_json(demo)
         return
     if as_env:
-        port = port or last_port(Instance.at(current_app.extensions["config"].instance_dir))
+        port = port or last_port(Instance.at(current_config().instance_dir))
         for name, value in variables(demo, port).items():
             click.echo(f"export {name}={shlex.quote(value or '')}")
         return

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from flask import current_app
 from sqlalchemy import bindparam, func, select, text
 
+from app.config import current_config
 from app.core.clock import utcnow
 from app.core.db import tenancy
 from app.core.db.batches import delete_in_batches
@@ -99,5 +99,5 @@ def remove_old() -> None:
 
     A batch locks the row of the feed, for which the sequencer waits, so it has to be short.
     """
-    before = utcnow() - timedelta(days=current_app.extensions["config"].event_days)
+    before = utcnow() - timedelta(days=current_config().event_days)
     delete_in_batches(lambda limit: REMOVE_OLD.scalar(batch=limit, before=before))

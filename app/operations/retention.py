@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 
-from flask import current_app
 from psycopg2.errors import LockNotAvailable
 from sqlalchemy import bindparam, func, select
 
 from app.audit.service import add_event
+from app.config import current_config
 from app.core.actors import SYSTEM_JOB
 from app.core.db import tenancy
 from app.core.db.batches import delete_in_batches
@@ -42,7 +42,7 @@ def keep_partitions() -> None:
     so. Where a lock is not free within 0.2 s, the rest is left to the next run. Old rows that are in
     no partition of a month are deleted.
     """
-    days = current_app.extensions["config"].audit_days
+    days = current_config().audit_days
     _delete("audit_events", days)
     try:
         with transaction():
@@ -56,7 +56,7 @@ def keep_partitions() -> None:
 
 def delete_old_email_events() -> int:
     """Delete the e-mail events that are older than ``EMAIL_EVENT_DAYS``; returns their number."""
-    return _delete("email_events", current_app.extensions["config"].email_event_days)
+    return _delete("email_events", current_config().email_event_days)
 
 
 def _drop_partition(days: int) -> str | None:

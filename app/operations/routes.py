@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask, Response, current_app, request
+from flask import Flask, Response, request
 from flask_swagger_ui import get_swaggerui_blueprint
 from prometheus_client import CONTENT_TYPE_LATEST
 from redis.exceptions import RedisError
 
 from app.auth.guard import bearer_of, public, requires
 from app.auth.permissions import Permission
+from app.config import current_config
 from app.core import json_text
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
@@ -91,7 +92,7 @@ def list_findings() -> Page:
     The configuration, PostgreSQL with the migrations, Redis and its queues, plans and limits. Each
     check has a time-out.
     """
-    return Page(check_quickly(current_app.extensions["config"]), None)
+    return Page(check_quickly(current_config()), None)
 
 
 def _answer(body: Any, status: int) -> Response:

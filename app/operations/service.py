@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from sqlalchemy import ARRAY, Text, bindparam, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.config import current_config
 from app.core.db.replicas.reading import EXTENSION, Replicas
 from app.core.db.replicas.watch import State
 from app.core.db.statements import Statement
@@ -237,7 +238,7 @@ def _redis() -> str:
 
 def check_metrics_token(given: str) -> None:
     """Raise Unauthenticated where ``METRICS_TOKEN`` is set and ``given`` is another token."""
-    token: str = current_app.extensions["config"].metrics_token
+    token = current_config().metrics_token
     if token and not compare_digest(token.encode(), given.encode("latin-1", "replace")):
         raise Unauthenticated(reason="metrics_token_invalid")
 
@@ -302,7 +303,7 @@ def unknown_plans() -> Sequence[Any]:
     A tenant counts if it has the plan, or a subscription that names it and has not ended. The
     default plan needs no preset.
     """
-    names = FIND_UNKNOWN_PLANS.scalars(default_plan=current_app.extensions["config"].default_plan)
+    names = FIND_UNKNOWN_PLANS.scalars(default_plan=current_config().default_plan)
     return COUNT_TENANTS.all(names=names) if names else []
 
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flask import current_app
 from sqlalchemy import Connection, create_engine, pool, text
 
-from app.config import Config
+from app.config import Config, current_config
 from app.core.db.engine import limit_connecting
 from app.core.db.tenancy import SET_SCOPE
 from app.core.errors import AppError
@@ -26,7 +25,7 @@ class NotOwner(AppError):
 @contextmanager
 def snapshot() -> Iterator[Connection]:
     """A read-only transaction that sees all rows as they are at one moment."""
-    config: Config = current_app.extensions["config"]
+    config = current_config()
     with _connection(config, config.database_url, isolation_level="REPEATABLE READ") as connection:
         connection.execute(text("SET TRANSACTION READ ONLY"))
         yield connection
@@ -35,7 +34,7 @@ def snapshot() -> Iterator[Connection]:
 @contextmanager
 def application() -> Iterator[Connection]:
     """A transaction of the application's role. It waits at most ten seconds for a lock."""
-    config: Config = current_app.extensions["config"]
+    config = current_config()
     with _connection(config, config.database_url) as connection:
         connection.execute(LIMIT_LOCKS)
         yield connection
@@ -47,7 +46,7 @@ def owner() -> Iterator[Connection]:
 
     It waits at most ten seconds for a lock. Raises :class:`NotOwner`.
     """
-    config: Config = current_app.extensions["config"]
+    config = current_config()
     with _connection(config, config.migration_database_url) as connection:
         if not connection.scalar(MAY_UPDATE_AUDIT):
             raise NotOwner("Name the owner of the tables in MIGRATION_DATABASE_URL.")

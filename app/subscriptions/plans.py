@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from flask import current_app
 from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, select, text, update
 
 from app.audit import service as audit
+from app.config import current_config
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db.models import Moment
@@ -178,5 +178,4 @@ def find_behind(*, limit: int) -> Sequence[UUID]:
 
 def default_plan() -> str:
     """The plan of a tenant without an assigned plan and without a current subscription."""
-    name: str = current_app.extensions["config"].default_plan
-    return name
+    return current_config().default_plan

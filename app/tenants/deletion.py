@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from flask import current_app
 from sqlalchemy import bindparam, delete, select
 
 from app.audit.service import add_event, record
+from app.config import current_config
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
@@ -90,7 +90,7 @@ def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: A
     now = utcnow()
     if tenant.deletes_at is None:
         insert_row(TenantDeletion, {"tenant_id": tenant.id, "requested_by": actor.id})
-        days = current_app.extensions["config"].tenant_grace_days
+        days = current_config().tenant_grace_days
         _set_date(tenant, now + timedelta(days=0 if at_once else days), actor)
     elif at_once and tenant.deletes_at > now:
         _set_date(tenant, now, actor)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from flask import current_app
 from sqlalchemy import ARRAY, bindparam, text
 
 from app.auth.permissions import Permission
+from app.config import current_config
 from app.core.db.statements import Statement
 from app.core.http.includes import Include, by_id, by_key, own_column, related, related_lists
 from app.core.validation.fields import AwareDateTime, Int, JsonObject, ListOf, Nested, Str
@@ -59,7 +59,7 @@ class TenantLimitSchema(Schema):
 
 
 def _plan_sources(rows: Sequence[Any]) -> list[Any]:
-    default_plan = current_app.extensions["config"].default_plan
+    default_plan = current_config().default_plan
     found = by_key(FIND_PLAN_SOURCES, [row.id for row in rows], default_plan=default_plan)
     return [found[row.id].source for row in rows]
 

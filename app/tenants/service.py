@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from flask import current_app
-
 from app.audit.service import record, record_creation
+from app.config import current_config
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, transactions
@@ -105,7 +104,7 @@ def insert(values: Mapping[str, Any], *, actor: Actor, into: Writes | None = Non
     """Create a tenant as :func:`create` does, with a ``slug`` in ``values``."""
     given = values.get("meta_data", {})  # a new tenant has no custom fields
     metadata.check_size(given, given, loc=("body", "meta_data"))
-    values = {"plan_name": current_app.extensions["config"].default_plan, **values}
+    values = {"plan_name": current_config().default_plan, **values}
     with writes(into) as w:
         tenant = w.insert(Tenant, values, conflicts=CONFLICTS)
         record_creation("tenant.created", tenant, actor=actor, into=w)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from app.config import current_config
 from app.core.db.batches import delete_in_batches
 from app.core.jobs.queues import Queue, job
 from app.usage import service
@@ -11,4 +14,5 @@ from app.usage import service
 def forget_old_usage() -> None:
     """Delete old keys and the counts of old periods."""
     delete_in_batches(service.forget_old_keys)
-    delete_in_batches(service.forget_old_periods)
+    days = current_config().usage_history_days
+    delete_in_batches(partial(service.forget_old_periods, days=days))

@@ -13,8 +13,6 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from flask import current_app
-
 from app.audit import limit_events
 from app.audit import service as audit
 from app.auth.guard import TenantSuspended
@@ -161,9 +159,8 @@ def forget_old_keys(limit: int) -> int:
     return DELETE_OLD_KEYS.execute(count=limit)
 
 
-def forget_old_periods(limit: int) -> int:
-    """Delete counts of periods that ended ``USAGE_HISTORY_DAYS`` ago; as forget_old_keys."""
-    days = current_app.extensions["config"].usage_history_days
+def forget_old_periods(limit: int, *, days: int) -> int:
+    """Delete counts of periods that ended ``days`` ago, at most ``limit``; returns their number."""
     return DELETE_OLD_PERIODS.execute(days=days, count=limit)
 
 

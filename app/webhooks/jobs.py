@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from flask import current_app
-
+from app.config import current_config
 from app.core.db import retries
 from app.core.db.batches import delete_in_batches
 from app.core.db.transactions import transaction
@@ -49,7 +48,7 @@ def apply_waiting_memberships() -> None:
     """Apply memberships whose tenant or user was created otherwise than by an event."""
     with transaction():
         waiting = sync.waiting_memberships()
-    roles = current_app.extensions["config"].idp_role_map
+    roles = current_config().idp_role_map
     for source, object_id in waiting:
         retries.run(partial(sync.apply_waiting, source, object_id, roles=roles))
 

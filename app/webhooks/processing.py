@@ -19,11 +19,11 @@ from typing import Any
 from uuid import UUID
 
 import psycopg2
-from flask import current_app
 from psycopg2.errors import UniqueViolation
 from sqlalchemy import Column, ColumnElement, and_, bindparam, delete, func, not_, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.config import current_config
 from app.core.clock import utcnow
 from app.core.db import retries, tenancy
 from app.core.db.queries import update_row
@@ -183,7 +183,7 @@ def remove_payloads(limit: int) -> int:
 
     Returns their number. An event that has failed, or could never be read, counts as processed.
     """
-    days = current_app.extensions["config"].webhook_payload_days
+    days = current_config().webhook_payload_days
     return REMOVE_PAYLOADS.execute(before=utcnow() - timedelta(days=days), limit=limit)
 
 
@@ -192,7 +192,7 @@ def delete_old(limit: int) -> int:
 
     Those that are still to be applied stay.
     """
-    days = current_app.extensions["config"].webhook_event_days
+    days = current_config().webhook_event_days
     return DELETE_OLD.execute(before=utcnow() - timedelta(days=days), limit=limit)
 
 
@@ -255,7 +255,7 @@ def _apply_identity(event: Any, events: Sequence[IdentityEvent]) -> tuple[Status
         events,
         source=event.source,
         event_id=event.external_id,
-        roles=current_app.extensions["config"].idp_role_map,
+        roles=current_config().idp_role_map,
         force=event.replays > 0,
     )
     if outcome.deleted and not event.applied_parts:

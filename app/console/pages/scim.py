@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from flask import current_app, make_response, render_template, request, url_for
+from flask import make_response, render_template, request, url_for
 
 from app.auth.permissions import Role
+from app.config import current_config
 from app.console import api
 from app.console.access import signed_in
 from app.console.blueprint import console
@@ -166,7 +167,7 @@ def _token(tenant_id: UUID, answer: api.Answer) -> Any:
 
 def _setup(connection: Any, token: str = "") -> dict[str, Any]:
     """The connection's directory, and what to paste there."""
-    base: str = current_app.extensions["config"].public_url or request.host_url
+    base = current_config().public_url or request.host_url
     provider = connection["provider"]
     return {
         "provider": provider,

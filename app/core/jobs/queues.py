@@ -16,11 +16,11 @@ from enum import StrEnum
 from typing import Any
 
 import rq
-from flask import current_app
 from redis import Redis
 from redis.exceptions import RedisError
 from rq.serializers import JSONSerializer
 
+from app.config import current_config
 from app.core.clock import utcnow
 from app.core.db import transactions
 from app.core.observability import telemetry
@@ -128,7 +128,7 @@ def live_workers(connection: Redis) -> list[rq.worker.BaseWorker]:
 
 def connection() -> Redis:
     """The current application's Redis client, with short time-outs."""
-    config = current_app.extensions["config"]
+    config = current_config()
     return request_client(config.redis_url, config.redis_timeout)
 
 

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from flask import current_app
 from sqlalchemy import func, select
 
 from app.cli.tokens import issue_token
+from app.config import current_config
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.models import Row
@@ -185,5 +185,5 @@ def _id(row: Row | None) -> str | None:
 
 
 def _token(subject: str, org_id: str | None) -> str:
-    config = current_app.extensions["config"]
+    config = current_config()
     return issue_token(config, subject=subject, org_id=org_id, ttl=TOKEN_SECONDS)
