@@ -108,6 +108,33 @@ class TestRunAgain:
 
         assert work.runs == 2
 
+    def test_after_a_conflict_that_only_the_commit_finds(self, app):
+        """Each of two serializable transactions reads what the other one writes."""
+        mine, other = factories.create_tenant(), factories.create_tenant()
+        runs = []
+
+        def change(tenant, name: str) -> None:
+            current = current_transaction()
+            current.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+            tenancy.enter(tenancy.PLATFORM)
+            current.execute("SELECT name FROM tenants")
+            current.execute(RENAME, {"name": name, "id": tenant.id})
+
+        def change_other() -> None:
+            with app.app_context():
+                run(lambda: change(other, "other"))
+
+        def work() -> str:
+            runs.append(1)
+            change(mine, f"run {len(runs)}")
+            if len(runs) == 1:
+                at_once([change_other])
+            return "done"
+
+        assert run(work) == "done"
+        assert len(runs) == 2
+        assert query("SELECT name FROM tenants WHERE id = :id", id=mine.id) == [("run 2",)]
+
     def test_never_after_a_connection_lost_at_the_commit(self, monkeypatch):
         """It may have happened: only who asked can tell whether to ask again."""
         work = Work("SELECT 1")

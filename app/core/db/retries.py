@@ -78,7 +78,8 @@ def attempts(
     error on a replica, since the primary may know better. It does not if the connection was lost
     during the commit, because then nobody knows whether the changes are durable. There are at most
     :data:`ATTEMPTS`, with a short random pause between them; ``make`` creates the transaction of
-    each from its number, which begins at 1.
+    each from its number, which begins at 1. Never ``return`` inside ``with attempt:``: if the commit
+    failed then, there would be no further attempt and no error.
     """
     is_first = True
     for number in range(1, ATTEMPTS + 1):
@@ -93,8 +94,8 @@ def run(work: Callable[[], T]) -> T:
     """Run ``work`` in a transaction, again where :func:`attempts` makes a further attempt."""
     for attempt in attempts():
         with attempt:
-            return work()
-    raise AssertionError("unreachable")
+            result = work()
+    return result
 
 
 def _is_conflict(fault: Exception) -> bool:
