@@ -97,9 +97,6 @@ def _histories() -> sa.Select[Any]:
     )
 
 
-FIND_HISTORIES = Statement("audit_events.find_histories", _histories())
-
-
 TENANT = related(
     "tenant",
     Nested(

@@ -31,7 +31,6 @@ DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 MAX_BYTES = 8 * 1024 * 1024  # of a page's rows in PostgreSQL, and of its JSON
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-CURSOR_PATTERN = "^A[A-Za-z0-3][A-Za-z0-9_-]{34}$"  # every cursor until the year 9900
 
 
 class ListOrder(StrEnum):
