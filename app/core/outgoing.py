@@ -10,12 +10,8 @@ TLS certificates are verified against the system's certificate authorities.
 
 from __future__ import annotations
 
-import socket
 import ssl
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import ip_address, ip_network
@@ -27,7 +23,8 @@ import urllib3
 from flask import current_app
 from requests.adapters import HTTPAdapter
 from requests_hardened.ip_filter_adapter import IPFilterAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
+
+from app.core.deadlines import Pool, TlsPool, TooSlow, limited
 
 USER_AGENT = "controlplane"
 KEPT_HOSTS, KEPT_CONNECTIONS = 100, 5  # whose connections are used again, and how many of each
@@ -99,7 +96,7 @@ class Outgoing:
         sent = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **(headers or {})}
         try:
             with (
-                _limited(timeout),
+                limited(timeout),
                 self._session.request(
                     method,
                     url,
@@ -178,89 +175,8 @@ def is_public(host: str) -> bool:
     return address.is_global and not is_refused
 
 
-class TooSlow(Exception):
-    """The time of a request is over."""
-
-
 class _Refused(Exception):
     pass
-
-
-class _Exchange:
-    """One request. When its time is over its socket is shut down, which ends a thread's wait.
-
-    Time-outs of sockets are not enough: a server that sends one byte at a time meets them.
-    """
-
-    def __init__(self) -> None:
-        self.is_over = False
-        self._socket: socket.socket | None = None
-
-    def use(self, used: socket.socket) -> None:
-        """The request is sent by this socket."""
-        self._socket = used
-        if self.is_over:
-            raise TooSlow
-
-    def end(self) -> None:
-        """Shut the socket down."""
-        self.is_over = True
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-
-_exchange: ContextVar[_Exchange | None] = ContextVar("exchange", default=None)
-
-
-@contextmanager
-def _limited(seconds: float) -> Iterator[None]:
-    """Run the block; raises TooSlow where a request in it takes longer."""
-    exchange = _Exchange()
-    timer = threading.Timer(seconds, exchange.end)
-    timer.daemon = True
-    timer.start()
-    entered = _exchange.set(exchange)
-    try:
-        yield
-    except Exception:
-        if exchange.is_over:
-            raise TooSlow from None
-        raise
-    finally:
-        _exchange.reset(entered)
-        timer.cancel()
-    if exchange.is_over:
-        raise TooSlow
-
-
-class _WatchedConnection(HTTPConnection):
-    """A connection that tells the exchange which socket it uses."""
-
-    def connect(self) -> None:
-        super().connect()
-        self._watch()
-
-    def request(self, *args: Any, **options: Any) -> None:
-        self._watch()
-        super().request(*args, **options)
-
-    def _watch(self) -> None:
-        exchange = _exchange.get()
-        if exchange is not None and self.sock is not None:
-            exchange.use(self.sock)
-
-
-class _WatchedTlsConnection(_WatchedConnection, HTTPSConnection):
-    pass
-
-
-class _Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _WatchedConnection
-
-
-class _TlsPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _WatchedTlsConnection
 
 
 class _Adapter(HTTPAdapter):
@@ -275,13 +191,13 @@ class _Adapter(HTTPAdapter):
 
     def init_poolmanager(self, *_: Any, **__: Any) -> None:
         super().init_poolmanager(KEPT_HOSTS, KEPT_CONNECTIONS, ssl_context=self._tls)
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+        self.poolmanager.pool_classes_by_scheme = {"http": Pool, "https": TlsPool}
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         is_new = proxy not in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **options, ssl_context=self._tls)
         if is_new:
-            manager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+            manager.pool_classes_by_scheme = {"http": Pool, "https": TlsPool}
         return manager
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from app.core.errors import DatabaseUnavailable
 from app.core.http.body_limits import MAX_BODY, TOO_LARGE
 from app.core.http.idempotency import IdempotencyInProgress, reused
-from app.core.openapi.responses import CONSISTENCY, DESCRIPTIONS, IDEMPOTENCY_KEY
+from app.core.openapi.components import CONSISTENCY, DESCRIPTIONS, IDEMPOTENCY_KEY
 
 CONTEXT = {
     "type": "object",

@@ -14,7 +14,7 @@ from app.core.db.pages import Page
 from app.core.errors import Invalid, UnsupportedMediaType
 from app.core.http.blueprint import Blueprint
 from app.core.http.body_limits import TOO_LARGE, allow_body
-from app.core.openapi.responses import DESCRIPTIONS, refusal
+from app.core.openapi.components import DESCRIPTIONS, refusal
 from app.core.validation.messages import refused
 from app.imports import service
 from app.imports.models import Import

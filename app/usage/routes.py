@@ -15,7 +15,7 @@ from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
-from app.core.openapi.responses import CONSISTENCY_ANSWER, refusal
+from app.core.openapi.components import CONSISTENCY_ANSWER, refusal
 from app.tenants.lookup import tenant_id_of
 from app.usage import service
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage

@@ -11,6 +11,7 @@ from flask import Flask, Response, request
 
 from app.core import json_text
 from app.core.http.error_handlers import register_error_handlers
+from app.core.openapi.components import HEADERS, RESPONSES, SCHEMAS
 from app.core.openapi.descriptions import (
     SchemaDescriptions,
     describe_paths,
@@ -18,7 +19,6 @@ from app.core.openapi.descriptions import (
     with_description,
 )
 from app.core.openapi.examples import add_examples, example_of
-from app.core.openapi.responses import HEADERS, RESPONSES, SCHEMAS
 from app.core.validation.fields import Choice
 from app.core.version import HEADER, VERSION
 

@@ -1,0 +1,95 @@
+"""A time limit for a whole request to another service.
+
+Time-outs of sockets are not enough: a server that sends one byte at a time meets them. So a timer
+shuts the socket of the request down, which ends a thread's wait.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+
+class TooSlow(Exception):
+    """The time of a request is over."""
+
+
+class Exchange:
+    """One request, whose socket is shut down when its time is over."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._socket: socket.socket | None = None
+
+    def use(self, used: socket.socket) -> None:
+        """The request is sent by this socket."""
+        self._socket = used
+        if self.is_over:
+            raise TooSlow
+
+    def end(self) -> None:
+        """Shut the socket down."""
+        self.is_over = True
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
+_exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Run the block; raises TooSlow where a request in it takes longer."""
+    exchange = Exchange()
+    timer = threading.Timer(seconds, exchange.end)
+    timer.daemon = True
+    timer.start()
+    entered = _exchange.set(exchange)
+    try:
+        yield
+    except Exception:
+        if exchange.is_over:
+            raise TooSlow from None
+        raise
+    finally:
+        _exchange.reset(entered)
+        timer.cancel()
+    if exchange.is_over:
+        raise TooSlow
+
+
+class _WatchedConnection(HTTPConnection):
+    """A connection that tells the exchange which socket it uses."""
+
+    def connect(self) -> None:
+        super().connect()
+        self._watch()
+
+    def request(self, *args: Any, **options: Any) -> None:
+        self._watch()
+        super().request(*args, **options)
+
+    def _watch(self) -> None:
+        exchange = _exchange.get()
+        if exchange is not None and self.sock is not None:
+            exchange.use(self.sock)
+
+
+class _WatchedTlsConnection(_WatchedConnection, HTTPSConnection):
+    pass
+
+
+class Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _WatchedConnection
+
+
+class TlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _WatchedTlsConnection
