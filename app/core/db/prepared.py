@@ -25,6 +25,7 @@ THRESHOLD = 5  # uses on one connection
 DEFERRAL = 1000  # further uses before the next attempt, after a message that prepares has failed
 MAX_PREPARED = 200  # statements per connection; PostgreSQL keeps about 10 KB for each
 MAX_COUNTED = 1000
+NAME_LENGTH = 50  # PostgreSQL cuts names after 63 bytes, and the number must stay
 PREPARED = "prepared_statements"  # the key in ``info`` of the pool's connection
 
 
@@ -75,7 +76,8 @@ class PreparedStatements:
 
     def _prepare(self, cursor: cursor, statement: Statement, arguments: list[Any]) -> bytes:
         """One message that prepares the statement and executes it."""
-        name = f"{statement.name.replace('.', '_').replace('-', '_')}_{next(self._numbers)}"
+        name = statement.name.replace(".", "_").replace("-", "_")[:NAME_LENGTH]
+        name = f"{name}_{next(self._numbers)}"
         call = Call(name, f"EXECUTE {name}{statement.placeholders}")
         places = {key: AsIs(f"${place}") for place, key in enumerate(statement.required, 1)}
         parts = [

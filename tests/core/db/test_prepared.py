@@ -67,6 +67,14 @@ class TestPreparing:
 
         assert names() == []
 
+    def test_keeps_statements_with_one_long_name_apart(self):
+        asked = [Statement(f"tests.{'long' * 20}", text(f"SELECT {n} + :a")) for n in range(2)]
+
+        found = [ask(one, a=1)[0] for one in asked for _ in range(prepared.THRESHOLD + 1)]
+
+        assert found == [1] * (prepared.THRESHOLD + 1) + [2] * (prepared.THRESHOLD + 1)
+        assert len(names()) == 2
+
     def test_deallocates_the_least_recently_used(self, monkeypatch):
         monkeypatch.setattr(prepared, "MAX_PREPARED", 4)
         asked = [Statement(f"tests.s{n}", text(f"SELECT {n} + :a")) for n in range(8)]
