@@ -29,7 +29,7 @@ def named_actions() -> set[str]:
         statements = {
             id(call.args[0])
             for call in ast.walk(tree)
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == "Statement"
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("Statement", "by_id")
         }
         found |= {
             node.value
