@@ -4,6 +4,7 @@ from alembic import op
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from migrations.replaceable import install
 from migrations.security import grant, isolate
 
 revision = ${repr(up_revision)}

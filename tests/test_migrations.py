@@ -71,6 +71,15 @@ class TestFunctionsAndViews:
 
         assert {path.stem for path in FOLDER.glob("superseded/*.sql")} == replaced
 
+    def test_views_have_the_row_level_security_of_their_reader(self, app):
+        views = "FROM pg_class WHERE relkind = 'v' AND relnamespace = 'public'::regnamespace"
+
+        found = database.query(f"SELECT relname, reloptions {views}")
+
+        assert {name for name, options in found if "security_invoker=true" in options} == {
+            name for name in VIEWS if "." not in name
+        }
+
     def test_all_policies_have_the_same_condition(self, app):
         assert len(database.query("SELECT DISTINCT qual FROM pg_policies")) == 1
 

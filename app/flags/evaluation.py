@@ -1,7 +1,6 @@
 """The effective flags of a tenant, and the layer that decided each value.
 
-A tenant has the flags of the preset whose name is its plan in force (:data:`PLAN_NAME`). An
-override of that preset and flag takes precedence over the preset's value, unless it has expired or
+A tenant has the flags of the preset whose name is its plan in force. An override of that preset and flag takes precedence over the preset's value, unless it has expired or
 does not have the flag's type. The flags of a suspended tenant are disabled: each has the preset's
 value.
 """
@@ -23,8 +22,7 @@ from app.core.db.statements import Statement
 from app.core.errors import NotFound
 from app.flags.flag_types import fits
 from app.flags.models import FeatureOverride, PlanPreset
-from app.subscriptions.models import PlanAssignment
-from app.tenants.models import Tenant
+from app.subscriptions.models import PLANS_IN_FORCE
 
 # Part of every fingerprint. Increase it in a release that answers differently for the same rows.
 FORMAT = 1
@@ -69,11 +67,8 @@ class FlagSet:
     flags: dict[str, EffectiveFlag]
 
 
-HAS_ENDED = and_(PlanAssignment.tenant_id == Tenant.id, PlanAssignment.until <= func.now())
-"""Join the assigned plan by it: a job has still to remove one that has ended."""
-PLAN_NAME = func.coalesce(PlanAssignment.next_plan_name, Tenant.plan_name)
-"""The plan in force."""
 Ended = aliased(PlanPreset)  # of an assigned plan that has ended
+_plan = PLANS_IN_FORCE.c
 
 _in_force = or_(FeatureOverride.expires_at.is_(None), FeatureOverride.expires_at > func.now())
 _is_own = FeatureOverride.plan_preset_id == PlanPreset.id
@@ -83,7 +78,7 @@ _goes_along = and_(
     func.have_same_flag(Ended.flags, PlanPreset.flags, FeatureOverride.flag_key),
 )
 _of_preset = and_(
-    FeatureOverride.tenant_id == Tenant.id,
+    FeatureOverride.tenant_id == _plan.tenant_id,
     FeatureOverride.plan_preset_id.in_([PlanPreset.id, Ended.id]),  # for the index
     or_(_is_own, _goes_along),
 )
@@ -99,7 +94,7 @@ _versions = (
 )
 _fingerprint = func.md5(
     func.concat_ws(
-        "|", FORMAT, Tenant.id, Tenant.is_active, PlanPreset.id, PlanPreset.version, _versions
+        "|", FORMAT, _plan.tenant_id, _plan.is_active, PlanPreset.id, PlanPreset.version, _versions
     )
 ).label("fingerprint")
 
@@ -124,14 +119,13 @@ def _statement(name: str, *columns: Any) -> Statement:
     return Statement(
         name,
         select(*columns)
-        .outerjoin_from(Tenant, PlanAssignment, HAS_ENDED)
-        .outerjoin(PlanPreset, PlanPreset.name == PLAN_NAME)
-        .outerjoin(Ended, Ended.name == PlanAssignment.plan_name)
-        .where(Tenant.id == bindparam("tenant_id")),
+        .outerjoin_from(PLANS_IN_FORCE, PlanPreset, PlanPreset.name == _plan.plan_name)
+        .outerjoin(Ended, Ended.name == _plan.ended_plan_name)
+        .where(_plan.tenant_id == bindparam("tenant_id")),
     )
 
 
-_state = (_fingerprint, Tenant.is_active, PLAN_NAME.label("plan_name"), PlanPreset.flags)
+_state = (_fingerprint, _plan.is_active, _plan.plan_name, PlanPreset.flags)
 FINGERPRINT = _statement("flags.fingerprint", _fingerprint)
 EVALUATE_ALL = _statement("flags.evaluate_all", *_state, _overrides())
 EVALUATE_ONE = _statement(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, bindparam, func, or_, select
+from sqlalchemy import Uuid, and_, bindparam, func, or_, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -33,7 +33,6 @@ from app.core.errors import (
     PermissionDenied,
     value_error,
 )
-from app.flags.evaluation import HAS_ENDED, PLAN_NAME
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, PlanPreset
 from app.subscriptions.models import PlanAssignment
@@ -48,10 +47,13 @@ DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at", "car
 PLATFORM_FIELDS = {"expires_at": "an expiry", "carry_over": "carry_over"}
 """What only a platform superadmin can set."""
 HIDDEN = frozenset({"announced_expiry"})
+# As the view plans_in_force. After a wait for the lock PostgreSQL reads the locked table again, but
+# not the tables of a view beside it.
+_has_ended = and_(PlanAssignment.tenant_id == Tenant.id, PlanAssignment.until <= func.now())
 LOCK_PLAN_NAME = Statement(
     "tenants.lock_plan_name",
-    select(PLAN_NAME)
-    .outerjoin_from(Tenant, PlanAssignment, HAS_ENDED)
+    select(func.coalesce(PlanAssignment.next_plan_name, Tenant.plan_name))
+    .outerjoin_from(Tenant, PlanAssignment, _has_ended)
     .where(Tenant.id == bindparam("tenant_id"))
     .with_for_update(key_share=True, of=Tenant),
 )

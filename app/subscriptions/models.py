@@ -6,7 +6,18 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ForeignKey,
+    Index,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    column,
+    table,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
@@ -65,6 +76,16 @@ class Subscription(TenantRow):
             Index(None, "status_class", "created_at", "id"),
             Index(None, "plan_name", postgresql_where=text("status_class <> 'ended'")),
         )
+
+
+PLANS_IN_FORCE = table(
+    "plans_in_force",
+    column("tenant_id", Uuid),
+    column("is_active", Boolean),
+    column("plan_name", Text),
+    column("ended_plan_name", Text),
+)
+"""The view ``migrations/views/plans_in_force.sql``: the plan that each tenant has now."""
 
 
 class PlanAssignment(db.Model):  # type: ignore[name-defined]

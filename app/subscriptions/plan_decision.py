@@ -1,4 +1,4 @@
-"""What decides a tenant's plan. The rule itself is the database function ``follow_plan``."""
+"""What decides a tenant's plan, as the database function ``decide_plans`` says."""
 
 from __future__ import annotations
 
@@ -9,45 +9,20 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, exists, func, or_, select
+from sqlalchemy import ARRAY, Text, Uuid, and_, bindparam, cast, column, exists, func, or_, select
+from sqlalchemy.dialects.postgresql import array
 
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
 from app.flags.models import PlanPreset
-from app.subscriptions.models import PlanAssignment, Subscription
+from app.subscriptions.models import PLANS_IN_FORCE, PlanAssignment, Subscription
 from app.subscriptions.plans import default_plan
 from app.subscriptions.statuses import StatusClass, is_ended
-from app.tenants.models import Tenant
 
 MAX_SUBSCRIPTIONS = 100
 RECONCILE = "flask subscriptions reconcile"
-
-_has_ended = func.coalesce(PlanAssignment.until <= func.now(), False)
-_is_known = or_(
-    Subscription.plan_name == bindparam("default_plan"),
-    exists().where(PlanPreset.name == Subscription.plan_name),
-)
-FIND_SUBSCRIPTIONS = Statement(
-    "subscriptions.find_plan_candidates",
-    select(
-        Tenant,
-        Subscription,
-        _is_known.label("is_known"),
-        PlanAssignment,
-        _has_ended.label("has_ended"),
-    )
-    .outerjoin(Subscription, Subscription.tenant_id == Tenant.id)
-    .outerjoin(PlanAssignment, PlanAssignment.tenant_id == Tenant.id)
-    .where(Tenant.id == bindparam("tenant_id"))
-    .order_by(
-        Subscription.status_class == StatusClass.ENDED.value,
-        Subscription.start_date.desc(),
-        Subscription.id.desc(),
-    )
-    .limit(MAX_SUBSCRIPTIONS),
-)
-"""The tenant with its subscriptions: those that have not ended first, then the latest first."""
+PRECEDED = "The assigned plan takes precedence."
 
 
 class PlanSource(StrEnum):
@@ -57,6 +32,52 @@ class PlanSource(StrEnum):
     SUBSCRIPTION = "subscription"
     KEPT = "kept"
     DEFAULT = "default"
+
+
+_plan = PLANS_IN_FORCE.c
+_decided = (
+    func.decide_plans(
+        cast(array([bindparam("tenant_id", type_=Uuid)]), ARRAY(Uuid)),
+        bindparam("default_plan", type_=Text),
+    )
+    .table_valued(
+        column("tenant_id", Uuid), "source", "next_plan_name", column("subscription_id", Uuid)
+    )
+    .c
+)
+FIND_CANDIDATES = Statement(
+    "subscriptions.find_plan_candidates",
+    select(
+        _plan.tenant_id,
+        _plan.plan_name,
+        _decided.source,
+        _decided.next_plan_name,
+        PlanAssignment,
+        Subscription,
+        Subscription.id.is_not_distinct_from(_decided.subscription_id).label("is_current"),
+        or_(
+            Subscription.plan_name == bindparam("default_plan"),
+            exists().where(PlanPreset.name == Subscription.plan_name),
+        ).label("is_known"),
+    )
+    .join_from(PLANS_IN_FORCE, _decided.source.table, _decided.tenant_id == _plan.tenant_id)
+    .outerjoin(
+        PlanAssignment,
+        and_(
+            PlanAssignment.tenant_id == _plan.tenant_id,
+            _decided.source == PlanSource.ASSIGNMENT.value,
+        ),
+    )
+    .outerjoin(Subscription, Subscription.tenant_id == _plan.tenant_id)
+    .where(_plan.tenant_id == bindparam("tenant_id"))
+    .order_by(
+        Subscription.status_class == StatusClass.ENDED.value,
+        Subscription.start_date.desc(),
+        Subscription.id.desc(),
+    )
+    .limit(MAX_SUBSCRIPTIONS),
+)
+"""The decision with the tenant's subscriptions: the current one first, those that ended last."""
 
 
 @dataclass(frozen=True)
@@ -97,18 +118,17 @@ def explain(tenant_id: UUID | str) -> PlanDecision:
 
     The candidates include :data:`MAX_SUBSCRIPTIONS` subscriptions at most.
     """
-    rows = FIND_SUBSCRIPTIONS.all(tenant_id=visible_id(tenant_id), default_plan=default_plan())
+    rows = FIND_CANDIDATES.all(tenant_id=visible_id(tenant_id), default_plan=default_plan())
     if not rows:
         raise NotFound
-    tenant, assignment = rows[0].Tenant, rows[0].PlanAssignment
-    plan_name = assignment.next_plan_name if rows[0].has_ended else tenant.plan_name
-    candidates = list(_candidates(rows, plan_name))
+    plan_name = rows[0].plan_name
+    candidates = list(_candidates(rows))
     decisive = next(candidate for candidate in candidates if candidate.decides)
     because = decisive.because
     if decisive.plan_name != plan_name:
         because += f" The tenant has another plan until {RECONCILE} is run."
     return PlanDecision(
-        tenant_id=tenant.id,
+        tenant_id=rows[0].tenant_id,
         plan_name=plan_name,
         source=decisive.source,
         subscription_id=decisive.subscription_id,
@@ -118,23 +138,17 @@ def explain(tenant_id: UUID | str) -> PlanDecision:
     )
 
 
-def _candidates(rows: Sequence[Any], plan_name: str) -> Iterator[Candidate]:
-    assignment = rows[0].PlanAssignment
-    is_assigned = assignment.tenant_id is not None and not rows[0].has_ended
-    if is_assigned:
-        yield _assigned(assignment)
+def _candidates(rows: Sequence[Any]) -> Iterator[Candidate]:
+    source = PlanSource(rows[0].source)
     found = [row for row in rows if row.Subscription.id is not None]
-    living = [row for row in found if not is_ended(row.Subscription)]
-    is_known = bool(living) and living[0].is_known
-    for place, row in enumerate(living):
-        yield _of(row.Subscription, *_of_living(place, row.is_known, is_assigned=is_assigned))
-    if living and not is_known:
-        kept = assignment.next_plan_name if is_assigned else plan_name
-        yield _kept(kept, is_assigned=is_assigned)
-    yield _default(is_assigned=is_assigned, is_subscribed=bool(living))
-    for row in found:
-        if is_ended(row.Subscription):
-            yield _of(row.Subscription, False, "The subscription has ended.")
+    current = next((row for row in found if row.is_current), None)
+    if source is PlanSource.ASSIGNMENT:
+        yield _assigned(rows[0].PlanAssignment)
+    yield from (_of(row, source) for row in found if not is_ended(row.Subscription))
+    if current is not None and not current.is_known:
+        yield _kept(rows[0].next_plan_name, source)
+    yield _default(source, is_subscribed=current is not None)
+    yield from (_of(row, source) for row in found if is_ended(row.Subscription))
 
 
 def _assigned(assignment: PlanAssignment) -> Candidate:
@@ -148,18 +162,19 @@ def _assigned(assignment: PlanAssignment) -> Candidate:
     )
 
 
-def _of_living(place: int, is_known: bool, *, is_assigned: bool) -> tuple[bool, str]:
-    """Whether a subscription that has not ended decides the plan, and why."""
-    if not is_known:
-        return False, "No preset has the name of this plan, so it has no effect."
-    if place:
-        return False, "A subscription with a later start date, or a later id, takes precedence."
-    if is_assigned:
-        return False, "The assigned plan takes precedence."
-    return True, "Of the subscriptions that have not ended, it has the latest start date and id."
-
-
-def _of(subscription: Subscription, decides: bool, because: str) -> Candidate:
+def _of(row: Any, source: PlanSource) -> Candidate:
+    subscription: Subscription = row.Subscription
+    decides = row.is_current and source is PlanSource.SUBSCRIPTION
+    if decides:
+        because = "Of the subscriptions that have not ended, it has the latest start date and id."
+    elif is_ended(subscription):
+        because = "The subscription has ended."
+    elif not row.is_known:
+        because = "No preset has the name of this plan, so it has no effect."
+    elif row.is_current:
+        because = PRECEDED
+    else:
+        because = "A subscription with a later start date, or a later id, takes precedence."
     return Candidate(
         PlanSource.SUBSCRIPTION,
         subscription.plan_name,
@@ -173,22 +188,17 @@ def _of(subscription: Subscription, decides: bool, because: str) -> Candidate:
     )
 
 
-def _kept(plan_name: str, *, is_assigned: bool) -> Candidate:
-    because = (
-        "The assigned plan takes precedence."
-        if is_assigned
-        else "The current subscription's plan has no preset, so the tenant keeps the plan it has."
-    )
-    return Candidate(PlanSource.KEPT, plan_name, not is_assigned, because)
+def _kept(plan_name: str, source: PlanSource) -> Candidate:
+    decides = source is PlanSource.KEPT
+    because = "The current subscription's plan has no preset, so the tenant keeps the plan it has."
+    return Candidate(PlanSource.KEPT, plan_name, decides, because if decides else PRECEDED)
 
 
-def _default(*, is_assigned: bool, is_subscribed: bool) -> Candidate:
-    if is_assigned:
-        because = "The assigned plan takes precedence."
+def _default(source: PlanSource, *, is_subscribed: bool) -> Candidate:
+    if source is PlanSource.ASSIGNMENT:
+        because = PRECEDED
     elif is_subscribed:
         because = "A subscription takes precedence."
     else:
         because = "No subscription is left that has not ended."
-    return Candidate(
-        PlanSource.DEFAULT, default_plan(), not (is_assigned or is_subscribed), because
-    )
+    return Candidate(PlanSource.DEFAULT, default_plan(), source is PlanSource.DEFAULT, because)

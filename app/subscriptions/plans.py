@@ -62,14 +62,13 @@ LOCK_SUBSCRIPTIONS = Statement(
 FIND_BEHIND = Statement(
     "subscriptions.find_behind",
     text(
-        "SELECT s.tenant_id FROM subscriptions s"
+        "WITH behind AS MATERIALIZED (SELECT s.tenant_id, s.id FROM subscriptions s"
         " JOIN tenants t ON t.id = s.tenant_id"
         " LEFT JOIN plan_assignments a ON a.tenant_id = s.tenant_id"
         " WHERE s.plan_name = :plan_name AND s.status_class <> 'ended'"
-        " AND coalesce(a.next_plan_name, t.plan_name) <> :plan_name"
-        " AND NOT EXISTS (SELECT FROM subscriptions later WHERE later.tenant_id = s.tenant_id"
-        " AND later.status_class <> 'ended' AND (later.start_date, later.id) > (s.start_date, s.id))"
-        " LIMIT :limit"
+        " AND coalesce(a.next_plan_name, t.plan_name) <> :plan_name)"
+        " SELECT b.tenant_id FROM behind b WHERE b.id = (SELECT c.id"
+        " FROM current_subscriptions c WHERE c.tenant_id = b.tenant_id) LIMIT :limit"
     ),
     prepare=False,
 )

@@ -16,23 +16,11 @@ from app.core.validation.fields import AwareDateTime, Int, JsonObject, ListOf, N
 from app.core.validation.schemas import Schema
 from app.tenants.models import Tenant
 
-# The rule is that of the database function follow_plan.
 FIND_PLAN_SOURCES = Statement(
     "tenants.find_plan_sources",
-    text(
-        "SELECT t.id, CASE WHEN a.tenant_id IS NOT NULL THEN 'assignment'"
-        " WHEN s.plan_name IS NULL THEN 'default'"
-        " WHEN s.plan_name = :default_plan"
-        " OR EXISTS (SELECT FROM plan_presets p WHERE p.name = s.plan_name) THEN 'subscription'"
-        " ELSE 'kept' END AS source"
-        " FROM tenants t"
-        " LEFT JOIN plan_assignments a ON a.tenant_id = t.id"
-        " AND (a.until IS NULL OR a.until > now())"
-        " LEFT JOIN LATERAL (SELECT s.plan_name FROM subscriptions s"
-        " WHERE s.tenant_id = t.id AND s.status_class <> 'ended'"
-        " ORDER BY s.start_date DESC, s.id DESC LIMIT 1) s ON true"
-        " WHERE t.id = ANY (:keys)"
-    ).bindparams(bindparam("keys", type_=ARRAY(sa.Uuid))),
+    text("SELECT d.tenant_id, d.source FROM decide_plans(:keys, :default_plan) d").bindparams(
+        bindparam("keys", type_=ARRAY(sa.Uuid))
+    ),
 )
 
 

@@ -1,8 +1,7 @@
--- Lock the tenant and give it the plan in force.
+-- Lock the tenant and give it the plan that decide_plans decides.
 --
--- That is an assigned plan until it ends, else the plan of the current subscription, else the default
--- plan. A subscription's plan without a preset has no effect: the tenant keeps the plan it has.
--- Overrides that carry over move to the new plan.
+-- The queries after the lock see what the last holder of the lock committed. Overrides that carry
+-- over move to the new plan.
 --
 -- Presets that the subscriptions name are locked, so they are not renamed or deleted meanwhile. The
 -- advisory lock lets the creation of a missing preset wait for the end of this transaction.
@@ -16,25 +15,17 @@ CREATE OR REPLACE FUNCTION follow_plan(
     OUT tenant tenants, OUT old_plan_name text, OUT unknown_plans text[], OUT carried json
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    locked record;
-    assigned record;
-    is_assigned boolean;
-    following text;
-    chosen text;
+    decided record;
 BEGIN
-    SELECT * INTO locked FROM lock_tenant_plan(wanted_tenant_id);
-    IF locked.id IS NULL THEN
+    SELECT t.plan_name INTO old_plan_name
+        FROM tenants t WHERE t.id = wanted_tenant_id FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
         RETURN;
     END IF;
-    SELECT a.plan_name, a.next_plan_name, a.until IS NULL OR a.until > now() AS is_in_force
-        INTO assigned
-        FROM plan_assignments a WHERE a.tenant_id = wanted_tenant_id;
-    is_assigned := FOUND;
-    IF NOT EXISTS (SELECT FROM plan_presets p WHERE p.name = locked.current_plan_name) THEN
-        PERFORM pg_advisory_xact_lock_shared(
-            hashtextextended(concat('plan ', locked.current_plan_name), 0)
-        );
-    END IF;
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended(concat('plan ', s.plan_name), 0))
+        FROM current_subscriptions s
+        WHERE s.tenant_id = wanted_tenant_id
+            AND NOT EXISTS (SELECT FROM plan_presets p WHERE p.name = s.plan_name);
     PERFORM FROM plan_presets p
         WHERE p.name IN (
             SELECT s.plan_name FROM subscriptions s
@@ -47,33 +38,23 @@ BEGIN
             AND s.plan_name <> default_plan
             AND NOT EXISTS (SELECT FROM plan_presets p WHERE p.name = s.plan_name)
     );
-    following := CASE
-        WHEN locked.current_plan_name IS NULL THEN default_plan
-        WHEN locked.current_plan_name <> ALL (unknown_plans) THEN locked.current_plan_name
-        WHEN is_assigned THEN assigned.next_plan_name
-        ELSE locked.plan_name
-    END;
-    chosen := following;
-    IF is_assigned THEN
-        UPDATE plan_assignments a SET next_plan_name = following
-            WHERE a.tenant_id = wanted_tenant_id AND a.next_plan_name <> following;
-        IF assigned.is_in_force THEN
-            chosen := assigned.plan_name;
-        END IF;
+    SELECT * INTO decided FROM decide_plans(ARRAY[wanted_tenant_id], default_plan);
+    IF decided.stored_next_plan_name <> decided.next_plan_name THEN
+        UPDATE plan_assignments a SET next_plan_name = decided.next_plan_name
+            WHERE a.tenant_id = wanted_tenant_id;
     END IF;
-    old_plan_name := locked.plan_name;
-    IF chosen = old_plan_name THEN
+    IF decided.plan_name = old_plan_name THEN
         RETURN;
     END IF;
     UPDATE tenants t
-        SET plan_name = chosen, version = t.version + 1, updated_at = moment
+        SET plan_name = decided.plan_name, version = t.version + 1, updated_at = moment
         WHERE t.id = wanted_tenant_id
         RETURNING t.* INTO tenant;
     WITH moved AS (
         UPDATE feature_overrides o
             SET plan_preset_id = target.id, version = o.version + 1, updated_at = moment
             FROM plan_presets source, plan_presets target
-            WHERE source.name = old_plan_name AND target.name = chosen
+            WHERE source.name = old_plan_name AND target.name = decided.plan_name
                 AND o.tenant_id = wanted_tenant_id AND o.plan_preset_id = source.id AND o.carry_over
                 AND have_same_flag(source.flags, target.flags, o.flag_key)
                 AND NOT EXISTS (

@@ -5,7 +5,7 @@
 -- overrides that carry over apply as well.
 --
 -- wanted_feature: only this limit; NULL for all.
--- Called by: app/usage/statements.py, tenant_usage, consume_usage, lock_seat_limit, lock_seats
+-- Called by: app/usage/statements.py, tenant_usage, consume_usage, lock_seat_limit
 CREATE OR REPLACE FUNCTION tenant_limits(wanted_tenant_id uuid, wanted_feature text)
 RETURNS TABLE (feature text, most bigint, period text, policy text, warn_at smallint[])
 LANGUAGE sql STABLE AS $$
@@ -16,14 +16,13 @@ LANGUAGE sql STABLE AS $$
             ELSE flag #>> '{metering,period}' END,
         flag #>> '{metering,policy}',
         ARRAY(SELECT json_array_elements_text(flag #> '{metering,warn_at}')::smallint)
-    FROM tenants t
-    LEFT JOIN plan_assignments a ON a.tenant_id = t.id AND a.until <= now()
-    JOIN plan_presets p ON p.name = coalesce(a.next_plan_name, t.plan_name)
-    LEFT JOIN plan_presets ended ON ended.name = a.plan_name
+    FROM plans_in_force f
+    JOIN plan_presets p ON p.name = f.plan_name
+    LEFT JOIN plan_presets ended ON ended.name = f.ended_plan_name
     CROSS JOIN LATERAL json_array_elements(p.flags) flag
     LEFT JOIN LATERAL (
         SELECT o.flag_value FROM feature_overrides o
-        WHERE o.tenant_id = t.id AND o.plan_preset_id = ANY (ARRAY[p.id, ended.id])
+        WHERE o.tenant_id = f.tenant_id AND o.plan_preset_id = ANY (ARRAY[p.id, ended.id])
             AND o.flag_key = flag ->> 'flag_key'
             AND (o.expires_at IS NULL OR o.expires_at > now())
             AND (o.plan_preset_id = p.id
@@ -31,7 +30,7 @@ LANGUAGE sql STABLE AS $$
         ORDER BY o.plan_preset_id = p.id DESC
         LIMIT 1
     ) o ON true
-    WHERE t.id = wanted_tenant_id
+    WHERE f.tenant_id = wanted_tenant_id
         AND (wanted_feature IS NULL OR flag ->> 'flag_key' = wanted_feature)
         AND flag ->> 'flag_type' = 'limit'
 $$

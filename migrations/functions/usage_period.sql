@@ -39,15 +39,11 @@ BEGIN
                         WHEN 'semiannual' THEN 6 WHEN 'annual' THEN 12 ELSE 1 END END
             INTO anchor, step
             FROM tenants t
-            LEFT JOIN LATERAL (
-                SELECT s.start_date, s.billing_cycle FROM subscriptions s
-                WHERE s.tenant_id = t.id AND s.status_class <> 'ended' AND NOT EXISTS (
-                        SELECT FROM plan_assignments a
-                        WHERE a.tenant_id = t.id AND (a.until IS NULL OR a.until > moment)
-                    )
-                ORDER BY s.start_date DESC, s.id DESC
-                LIMIT 1
-            ) s ON true
+            LEFT JOIN current_subscriptions s ON s.tenant_id = wanted_tenant_id
+                AND NOT EXISTS (
+                    SELECT FROM plan_assignments a
+                    WHERE a.tenant_id = t.id AND (a.until IS NULL OR a.until > moment)
+                )
             WHERE t.id = wanted_tenant_id;
         IF step = 0 THEN  -- weekly
             first_day := anchor + 7 * floor((today - anchor) / 7.0)::int;

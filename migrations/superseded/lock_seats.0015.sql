@@ -1,4 +1,3 @@
--- The seats that are left. Replaced by lock_seat_limit; no release calls it any more.
 CREATE OR REPLACE FUNCTION lock_seats(wanted_tenant_id uuid, new_member_id uuid, activated_id uuid)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE

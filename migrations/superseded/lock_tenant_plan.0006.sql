@@ -1,9 +1,3 @@
--- Lock the tenant's row, then read the plan of its current subscription.
---
--- The second query sees what the last holder of the lock committed. The current subscription has not
--- ended, and has the latest start date, then the latest id.
---
--- Called by: follow_plan
 CREATE OR REPLACE FUNCTION lock_tenant_plan(
     wanted_tenant_id uuid,
     OUT id uuid,

@@ -1,7 +1,3 @@
--- Fail the transaction (SQLSTATE 40001) unless exactly one row was changed.
---
--- changed: the number of rows that a statement has changed.
--- No release calls it any more.
 CREATE OR REPLACE FUNCTION must_change_one(changed bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF changed <> 1 THEN
