@@ -18,7 +18,8 @@ from app.auth.permissions import ALL, GRANTED_BY_PLATFORM, PLATFORM_ONLY, Permis
 from app.core.actors import Actor
 from app.core.clock import check_future, utcnow
 from app.core.db import queries
-from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
+from app.core.db.list_conditions import Condition
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope

@@ -20,7 +20,8 @@ from sqlalchemy import (
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
-from app.core.db.pages import Condition, Page, Paging, paginate
+from app.core.db.list_conditions import Condition
+from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import parse_id
 from app.core.db.tenancy import narrow
 from app.users.models import User

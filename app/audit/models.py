@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
-from app.core.db.models import Moment
+from app.core.db.models import UNBOUNDED, Moment
 from app.extensions import db
 
 
@@ -41,6 +41,6 @@ class AuditEvent(db.Model):  # type: ignore[name-defined]
     action: Mapped[str] = mapped_column(Text)
     target_type: Mapped[str] = mapped_column(Text)
     target_id: Mapped[str] = mapped_column(Text)
-    before: Mapped[dict[str, Any]] = mapped_column(JSON)
-    after: Mapped[dict[str, Any]] = mapped_column(JSON)
+    before: Mapped[dict[str, Any]] = mapped_column(JSON, info=UNBOUNDED)
+    after: Mapped[dict[str, Any]] = mapped_column(JSON, info=UNBOUNDED)
     request_id: Mapped[str] = mapped_column(Text, default="")

@@ -71,6 +71,7 @@ class AuditQuerySchema(PageQuerySchema):
 
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+    as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
     target_type = Literal(
@@ -86,6 +87,7 @@ class AuditCsvQuerySchema(AuditQuerySchema):
 
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+    as_json = False
 
     limit = Int(
         ge=1,

@@ -11,7 +11,8 @@ from sqlalchemy import ARRAY, Text, any_, bindparam
 from app.audit.models import AuditEvent
 from app.audit.outbox import EVENT_TYPES, TARGET_TYPE_OF
 from app.core.actors import Actor
-from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
+from app.core.db.list_conditions import Condition
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
 from app.core.db.writes import Writes, writes

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
-from app.core.db.models import Moment, Row
+from app.core.db.models import UNBOUNDED, Moment, Row
 from app.extensions import db
 
 
@@ -34,16 +34,16 @@ class EmailEventRecord(db.Model):  # type: ignore[name-defined]
     webhook_event_id: Mapped[UUID]
     ordinal: Mapped[int] = mapped_column(BigInteger)
     source: Mapped[str] = mapped_column(Text)
-    message_id: Mapped[str] = mapped_column(Text)
+    message_id: Mapped[str] = mapped_column(Text, info=UNBOUNDED)
     recipient: Mapped[str] = mapped_column(Text)
     address: Mapped[str] = mapped_column(Text)
     kind: Mapped[str] = mapped_column(Text)
     occurred_at: Mapped[datetime] = mapped_column(Moment)
-    reason: Mapped[str] = mapped_column(Text)
-    response: Mapped[str] = mapped_column(Text)
-    url: Mapped[str] = mapped_column(Text)
-    tags: Mapped[list[str]] = mapped_column(JSON)
-    sender_values: Mapped[dict[str, str]] = mapped_column("metadata", JSON)
+    reason: Mapped[str] = mapped_column(Text, info=UNBOUNDED)
+    response: Mapped[str] = mapped_column(Text, info=UNBOUNDED)
+    url: Mapped[str] = mapped_column(Text, info=UNBOUNDED)
+    tags: Mapped[list[str]] = mapped_column(JSON, info=UNBOUNDED)
+    sender_values: Mapped[dict[str, str]] = mapped_column("metadata", JSON, info=UNBOUNDED)
 
 
 class EmailMessage(Row):

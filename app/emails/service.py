@@ -16,7 +16,8 @@ from app.audit.service import announce
 from app.core.actors import SYSTEM_EMAIL
 from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays, rows_from_arrays
-from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, between, paginate
+from app.core.db.list_conditions import Condition, between
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.statements import Statement
 from app.core.db.writes import writes
 from app.emails import suppressions

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import Moment, Row, TenantRow, updated_index
+from app.core.db.models import UNBOUNDED, Moment, Row, TenantRow, updated_index
 
 
 class PlanPreset(Row):
@@ -25,9 +25,9 @@ class PlanPreset(Row):
     __table_args__ = (Index(None, "created_at", "id"),)
 
     name: Mapped[str] = mapped_column(Text, unique=True)
-    display_name: Mapped[str] = mapped_column(Text, default="", server_default="")
+    display_name: Mapped[str] = mapped_column(Text, default="", server_default="", info=UNBOUNDED)
     has_new_name: Mapped[bool] = mapped_column(default=False, server_default="false")
-    flags: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
+    flags: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list, info=UNBOUNDED)
 
 
 class FeatureOverride(TenantRow):

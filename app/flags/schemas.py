@@ -110,6 +110,7 @@ class OverrideQuerySchema(PageQuerySchema):
 
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+    as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
     plan_preset_id = Uuid(metadata={"description": "Only overrides of this preset."})

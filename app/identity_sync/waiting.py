@@ -11,16 +11,9 @@ from uuid import UUID
 
 from sqlalchemy import Text, Uuid, bindparam, cast, func, select, tuple_
 
+from app.core.db.list_cursors import EPOCH, make_cursor, read_cursor
 from app.core.db.models import Moment
-from app.core.db.pages import (
-    EPOCH,
-    FIRST_PAGE,
-    ListOrder,
-    Page,
-    Paging,
-    make_cursor,
-    read_cursor,
-)
+from app.core.db.pages import FIRST_PAGE, ListOrder, Page, Paging
 from app.core.db.statements import Statement
 from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Kind

@@ -60,6 +60,7 @@ class MembershipQuerySchema(PageQuerySchema):
 
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+    as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
     user_id = Uuid(metadata={"description": "Only this user's."})

@@ -71,7 +71,8 @@ def list_memberships(
 
     ``filters`` are values of columns.
     """
-    return paginate(Membership, paging, equal=filters, tenant_id=narrow(tenant_id))
+    shown = narrow(tenant_id)
+    return paginate(Membership, paging, equal=filters, tenant_id=shown, has_one_plan=True)
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membership:

@@ -22,7 +22,8 @@ from app.audit.service import add_event
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, retries, tenancy
-from app.core.db.pages import EPOCH, MAX_BYTES
+from app.core.db.list_cursors import EPOCH
+from app.core.db.pages import MAX_BYTES
 from app.core.db.queries import Change
 from app.core.db.writes import writes
 from app.emails.events import EmailEvent

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
-from app.core.db.models import Attributed, Moment, TenantRow, updated_index
+from app.core.db.models import UNBOUNDED, Attributed, Moment, TenantRow, updated_index
 from app.extensions import db
 
 
@@ -63,7 +63,7 @@ class ScimConnection(Attributed, TenantRow):
     provider: Mapped[str] = mapped_column(Text)
     status: Mapped[str] = mapped_column(Text, default=ConnectionStatus.ACTIVE.value)
     default_role: Mapped[str] = mapped_column(Text)
-    group_roles: Mapped[dict[str, str]] = mapped_column(JSON, default=dict)
+    group_roles: Mapped[dict[str, str]] = mapped_column(JSON, default=dict, info=UNBOUNDED)
     deactivate: Mapped[str] = mapped_column(Text, default=Deactivate.MEMBERSHIP.value)
     acts_as: Mapped[str] = mapped_column(Text)
     digest: Mapped[str] = mapped_column(Text)

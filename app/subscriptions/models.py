@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
-from app.core.db.models import Moment, TenantRow, updated_index
+from app.core.db.models import UNBOUNDED, Moment, TenantRow, updated_index
 from app.extensions import db
 
 
@@ -37,9 +37,9 @@ class Subscription(TenantRow):
     __tablename__ = "subscriptions"
 
     bp_subscription_id: Mapped[str] = mapped_column(Text)
-    bp_customer_id: Mapped[str] = mapped_column(Text)
-    bp_plan_id: Mapped[str] = mapped_column(Text)
-    bp_status: Mapped[str] = mapped_column(Text)
+    bp_customer_id: Mapped[str] = mapped_column(Text, info=UNBOUNDED)
+    bp_plan_id: Mapped[str] = mapped_column(Text, info=UNBOUNDED)
+    bp_status: Mapped[str] = mapped_column(Text, info=UNBOUNDED)
     status_class: Mapped[str] = mapped_column(Text)
     plan_name: Mapped[str] = mapped_column(Text)
     is_free_trial: Mapped[bool] = mapped_column(default=False)
@@ -47,13 +47,13 @@ class Subscription(TenantRow):
     auto_renew: Mapped[bool] = mapped_column(default=True)
     billing_cycle: Mapped[str] = mapped_column(Text)
     per_cycle_billing_amount: Mapped[int] = mapped_column(BigInteger)
-    billing_address_line_1: Mapped[str] = mapped_column(Text, default="")
-    billing_city: Mapped[str] = mapped_column(Text, default="")
-    billing_state: Mapped[str] = mapped_column(Text, default="")
-    billing_zip: Mapped[str] = mapped_column(Text, default="")
-    billing_country: Mapped[str] = mapped_column(Text, default="")
+    billing_address_line_1: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    billing_city: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    billing_state: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    billing_zip: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    billing_country: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
     billing_email: Mapped[str] = mapped_column(Text, default="")
-    billing_phone: Mapped[str] = mapped_column(Text, default="")
+    billing_phone: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
     billing_contact_name: Mapped[str] = mapped_column(Text, default="")
     send_invoice_days_before_due: Mapped[int] = mapped_column(BigInteger, default=0)
     send_email_receipts: Mapped[bool] = mapped_column(default=True)

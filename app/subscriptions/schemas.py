@@ -219,6 +219,7 @@ class SubscriptionQuerySchema(PageQuerySchema):
 
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+    as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
     bp_subscription_id = Str(

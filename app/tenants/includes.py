@@ -49,7 +49,7 @@ class TenantLimitSchema(Schema):
 def _plan_sources(rows: Sequence[Any]) -> list[Any]:
     default_plan = current_config().default_plan
     found = by_key(FIND_PLAN_SOURCES, [row.id for row in rows], default_plan=default_plan)
-    return [found[row.id].source for row in rows]
+    return [plan.source for plan in found]
 
 
 META_DATA = related(

@@ -11,7 +11,7 @@ from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
-from app.core.db.models import Moment, Row, updated_index
+from app.core.db.models import UNBOUNDED, Moment, Row, updated_index
 from app.extensions import db
 
 
@@ -34,18 +34,18 @@ class Tenant(Row):
     )
 
     idp_org_id: Mapped[str] = mapped_column(Text, unique=True)
-    name: Mapped[str] = mapped_column(Text)
+    name: Mapped[str] = mapped_column(Text, info=UNBOUNDED)
     slug: Mapped[str] = mapped_column(Text, unique=True)
     plan_name: Mapped[str] = mapped_column(Text)
-    primary_contact_name: Mapped[str] = mapped_column(Text, default="")
-    primary_contact_email: Mapped[str] = mapped_column(Text, default="")
-    primary_contact_phone: Mapped[str] = mapped_column(Text, default="")
-    mailing_address_line_1: Mapped[str] = mapped_column(Text, default="")
-    mailing_address_line_2: Mapped[str] = mapped_column(Text, default="")
-    mailing_city: Mapped[str] = mapped_column(Text, default="")
-    mailing_state: Mapped[str] = mapped_column(Text, default="")
-    mailing_zipcode: Mapped[str] = mapped_column(Text, default="")
-    mailing_country: Mapped[str] = mapped_column(Text, default="")
+    primary_contact_name: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    primary_contact_email: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    primary_contact_phone: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    mailing_address_line_1: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    mailing_address_line_2: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    mailing_city: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    mailing_state: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    mailing_zipcode: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    mailing_country: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
     is_active: Mapped[bool] = mapped_column(default=True)
     meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict, server_default="{}")
     deletes_at: Mapped[datetime | None] = mapped_column(Moment)

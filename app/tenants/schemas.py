@@ -163,6 +163,7 @@ class TenantQuerySchema(MetaDataQuerySchema):
 
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+    as_json = True
 
     is_active = Bool(metadata={"description": "Only active tenants, or only suspended ones."})
     slug = Str(metadata={"description": "Only the tenant with this slug."})

@@ -10,7 +10,7 @@ from sqlalchemy import JSON, ForeignKeyConstraint, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
-from app.core.db.models import Attributed, Moment, OrganizationRow, updated_index
+from app.core.db.models import UNBOUNDED, Attributed, Moment, OrganizationRow, updated_index
 from app.extensions import db
 
 
@@ -25,8 +25,8 @@ class User(Attributed, OrganizationRow):
     idp_user_id: Mapped[str] = mapped_column(Text)
     email: Mapped[str] = mapped_column(Text)
     email_key: Mapped[str] = mapped_column(Text, server_default="")
-    first_name: Mapped[str] = mapped_column(Text, default="")
-    last_name: Mapped[str] = mapped_column(Text, default="")
+    first_name: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
+    last_name: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
     is_active: Mapped[bool] = mapped_column(default=True)
     meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
 

@@ -114,6 +114,7 @@ class UserQuerySchema(MetaDataQuerySchema):
 
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+    as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
     is_active = Bool(metadata={"description": "Only active users, or only deactivated ones."})
@@ -133,12 +134,12 @@ FIND_MEMBERSHIPS = Statement(
 
 
 def _memberships(rows: Sequence[Any]) -> list[Any]:
-    found: dict[Any, list[Any]] = defaultdict(list)
-    tenant_ids = sorted({row.tenant_id for row in rows})
-    user_ids = [row.id for row in rows]
+    found: dict[str, list[Any]] = defaultdict(list)
+    tenant_ids = sorted({str(row.tenant_id) for row in rows})
+    user_ids = [str(row.id) for row in rows]
     for membership in FIND_MEMBERSHIPS.all(tenant_ids=tenant_ids, user_ids=user_ids):
-        found[membership.user_id].append(membership)
-    return [found[row.id] for row in rows]
+        found[str(membership.user_id)].append(membership)
+    return [found[user_id] for user_id in user_ids]
 
 
 MEMBERSHIPS = Include(

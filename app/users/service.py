@@ -71,7 +71,7 @@ def list_users(
         if shown is None:
             raise Invalid(error(["query", "tenant_id"], "missing", "Field required"))
         conditions = [search.among(shown, USER.entity_type, meta_data, User.id)]
-    return paginate(User, paging, *conditions, equal=equal, tenant_id=shown)
+    return paginate(User, paging, *conditions, equal=equal, tenant_id=shown, has_one_plan=True)
 
 
 def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:

@@ -13,7 +13,8 @@ from app.core import json_text
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.pages import FIRST_PAGE, Condition, Page, Paging, paginate
+from app.core.db.list_conditions import Condition
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.tenancy import current_scope, narrow
 from app.core.db.writes import insert_row

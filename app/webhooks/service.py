@@ -64,8 +64,8 @@ class PayloadForgotten(Conflict):
 
 
 def list_events(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:
-    """One page of events, without ``body``; ``filters`` are values of columns."""
-    return paginate(WebhookEvent, paging, equal=filters, without=("body",))
+    """One page of events, without body and headers; ``filters`` are values of columns."""
+    return paginate(WebhookEvent, paging, equal=filters, without=LARGE)
 
 
 def get_event(event_id: str) -> WebhookEvent:

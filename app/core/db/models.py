@@ -15,6 +15,12 @@ from app.core.clock import utcnow
 from app.extensions import db
 
 Moment = TIMESTAMP(timezone=True)
+UNBOUNDED = {"unbounded": True}
+"""The ``info`` of a column, never NULL, whose values can be large (see :mod:`app.core.db.pages`).
+
+The values of every other column are bounded where they are written; a row of them has at most about
+40 KiB.
+"""
 
 
 def updated_index() -> Index:

@@ -4,33 +4,47 @@ A client that reads from the first page to the last gets each row that existed a
 once, even if rows are inserted meanwhile. Only rows that are deleted, or no longer match the
 filters, can be absent.
 
-A page has fewer rows than asked for where they are large: PostgreSQL adds up their sizes and sends
-no more than :data:`MAX_BYTES`, or one row.
+A page has fewer rows than asked for if they would exceed :data:`MAX_BYTES`; it has at least one.
+What a row holds is bounded where it is written, except in columns marked
+:data:`~app.core.db.models.UNBOUNDED`. The statement of a list leaves out long values of these
+columns, so its result is bounded too. If it has left out any, a second statement reads the sizes of
+the rows, and a third one as many whole rows as fit. So lists measure only what is unbounded, and
+only where it is large: 50 users take PostgreSQL 85 µs. The plain statement takes 81, one that adds
+up the sizes of all rows with window functions 200.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, Select, Uuid, bindparam, func, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Label,
+    Text,
+    Uuid,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+    tuple_,
+)
 
+from app.core.db.list_conditions import Condition, between
+from app.core.db.list_cursors import make_cursor, read_cursor
 from app.core.db.models import Moment
-from app.core.db.statements import Statement, row_class
-from app.core.errors import Invalid, value_error
+from app.core.db.statements import Statement
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
-MAX_BYTES = 8 * 1024 * 1024  # of a page's rows in PostgreSQL, and of its JSON
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
+MAX_BYTES = 8 * 1024 * 1024  # of the unbounded columns of a page, and of its JSON
 
 
 class ListOrder(StrEnum):
@@ -45,6 +59,7 @@ class Paging:
     """Which rows of a list are wanted, and in which order; the same for every list.
 
     The period includes ``created_after`` and ``updated_after`` and excludes ``created_before``.
+    ``as_json``: the rows are only written as JSON (see :mod:`app.core.db.json_rows`).
     """
 
     limit: int = DEFAULT_LIMIT
@@ -53,6 +68,7 @@ class Paging:
     created_after: datetime | None = None
     created_before: datetime | None = None
     updated_after: datetime | None = None
+    as_json: bool = False
 
 
 FIRST_PAGE = Paging()
@@ -76,19 +92,13 @@ class Page:
         return Page(self.items[:count], make_cursor(self.name, self.items[count - 1]), self.name)
 
 
-@dataclass(frozen=True)
-class Condition:
-    """A condition of a list, and the values of its parameters.
+class _Statements(NamedTuple):
+    """The statements of a list with one combination of filters."""
 
-    Build the clause once, with ``bindparam``, because it is part of the key under which the list's
-    statement is cached. ``finds_ids`` says that the clause allows only a few ids, of one tenant.
-    Then one plan is best for all values, so the statement may be prepared, and the list adds no
-    condition for the tenant.
-    """
-
-    clause: ColumnElement[bool]
-    values: Mapping[str, Any]
-    finds_ids: bool = False
+    rows: Statement  # with NULL for long values of the unbounded columns
+    sizes: Statement  # of the unbounded columns of each row
+    whole_rows: Statement
+    unbounded: tuple[str, ...]
 
 
 def paginate(
@@ -99,19 +109,20 @@ def paginate(
     tenant_id: UUID | None = None,
     without: tuple[str, ...] = (),
     further: tuple[Label[Any], ...] = (),
+    has_one_plan: bool = False,
 ) -> Page:
     """One page of at most ``paging.limit`` rows of ``model``, ``without`` some columns.
 
     Each row also has the columns ``further``. Build these once, at import.
     ``equal`` gives columns and the values that they must have. All ``conditions`` must hold too.
-    With ``tenant_id``, only rows of that tenant are in the list. Raises Invalid at
+    With ``tenant_id``, only rows of that tenant are in the list. ``has_one_plan`` says that one plan
+    is best for all values of ``equal``: each column is a key or has no index. Then the statement is
+    prepared; otherwise its plan depends on how many rows have the values. Raises Invalid at
     ``["query", "cursor"]`` for a cursor that is not of this list and order.
     """
-    columns = (*(c for c in model.__table__.columns if c.name not in without), *further)
-    names = tuple(column.name for column in columns)
     equal = equal or {}
-    values: dict[str, Any] = {"limit": paging.limit + 1, **equal}
     conditions += tuple(_in_period(model, paging))
+    values = dict(equal)
     for condition in conditions:
         if condition.values.keys() & values.keys():
             raise ValueError("two conditions of a list have a parameter of the same name")
@@ -122,22 +133,28 @@ def paginate(
     by_ids = any(condition.finds_ids for condition in conditions)
     if tenant_id is not None and not by_ids:
         values["tenant_id"] = tenant_id
-    statement = _list(
+    if paging.limit != DEFAULT_LIMIT:
+        values["limit"] = paging.limit + 1
+    statements = _list(
         model,
-        columns,
+        without,
+        further,
         tuple(equal),
         tuple(condition.clause for condition in conditions),
-        of_tenant="tenant_id" in values and "tenant_id" not in equal,
-        onwards=paging.cursor is not None,
-        has_default_limit=paging.limit == DEFAULT_LIMIT,
-        order=paging.order,
-        prepare=by_ids if conditions else not equal,
+        frozenset(values),
+        paging.order,
+        longest=MAX_BYTES >> max(paging.limit, MAX_LIMIT).bit_length(),
+        prepare=by_ids if conditions else has_one_plan or not equal,
+        as_json=paging.as_json,
     )
-    make = row_class(model.__name__, names)._make
-    rows = statement.all(**values)
-    page = [make(row[:-1]) for row in rows[: paging.limit]]
-    has_more = bool(rows) and rows[0].rows_found > len(page)
-    return Page(page, make_cursor(name, page[-1]) if has_more else None, name)
+    rows = statements.rows.all(**values)
+    items = rows[: paging.limit]
+    if any(getattr(row, column) is None for column in statements.unbounded for row in items):
+        sizes = accumulate(statements.sizes.scalars(**{**values, "limit": paging.limit}))
+        count = max(1, sum(size <= MAX_BYTES for size in sizes))
+        items = statements.whole_rows.all(**{**values, "limit": count})
+    has_more = len(rows) > len(items) > 0
+    return Page(items, make_cursor(name, items[-1]) if has_more else None, name)
 
 
 def _in_period(model: Any, paging: Paging) -> list[Condition]:
@@ -151,111 +168,52 @@ def _in_period(model: Any, paging: Paging) -> list[Condition]:
     return [*between(model.created_at, created_after, paging.created_before), *changed]
 
 
-def between(column: Any, since: datetime | None, until: datetime | None) -> list[Condition]:
-    """Conditions that ``column`` is at or after ``since`` and before ``until``.
-
-    A bound that is None adds no condition.
-    """
-    conditions = []
-    if since is not None:
-        conditions.append(Condition(_at_or_after(column), {f"{column.key}_since": since}))
-    if until is not None:
-        conditions.append(Condition(_before(column), {f"{column.key}_until": until}))
-    return conditions
-
-
-@lru_cache(maxsize=100)
-def _at_or_after(column: Any) -> ColumnElement[bool]:
-    clause: ColumnElement[bool] = column >= bindparam(f"{column.key}_since", type_=Moment)
-    return clause
-
-
-@lru_cache(maxsize=100)
-def _before(column: Any) -> ColumnElement[bool]:
-    clause: ColumnElement[bool] = column < bindparam(f"{column.key}_until", type_=Moment)
-    return clause
-
-
 @lru_cache(maxsize=500)
 def _list(
     model: Any,
-    columns: tuple[ColumnElement[Any], ...],
+    without: tuple[str, ...],
+    further: tuple[Label[Any], ...],
     equal: tuple[str, ...],
     clauses: tuple[ColumnElement[bool], ...],
-    *,
-    of_tenant: bool,
-    onwards: bool,
-    has_default_limit: bool,
+    given: frozenset[str],
     order: ListOrder,
+    *,
+    longest: int,
     prepare: bool,
-) -> Statement:
-    """The statement for one combination of filters.
+    as_json: bool,
+) -> _Statements:
+    """The statements for one combination of filters.
 
-    ``prepare`` is False for a list whose best plan depends on the values of its filters. The usual
-    limit is part of the statement: PostgreSQL plans one with an unknown limit anew each time, which
-    takes longer than to run it where the table has partitions.
+    ``given`` are the names of all values. ``longest`` are the most bytes of the unbounded columns
+    of a row that is read at once.
+
+    The usual limit is part of the statement: PostgreSQL plans one with an unknown limit anew each
+    time, which takes longer than to run it where the table has partitions.
     """
-    limit: Any = DEFAULT_LIMIT + 1 if has_default_limit else bindparam("limit")
-    clause = select(*columns).order_by(*_sorted(model, order)).limit(limit)
-    clause = clause.where(*(getattr(model, name) == bindparam(name) for name in equal), *clauses)
-    if of_tenant:
-        clause = clause.where(model.tenant_id == bindparam("tenant_id"))
-    if onwards:
-        place = tuple_(model.created_at, model.id)
+    place = (model.created_at, model.id)
+    page = select().where(*(getattr(model, name) == bindparam(name) for name in equal), *clauses)
+    if "tenant_id" in given - {*equal}:
+        page = page.where(model.tenant_id == bindparam("tenant_id"))
+    is_ascending = order is ListOrder.OLDEST_FIRST
+    if "last_id" in given:
         last = tuple_(bindparam("last_moment", type_=Moment), bindparam("last_id", type_=Uuid))
-        clause = clause.where(place > last if order is ListOrder.OLDEST_FIRST else place < last)
-    names = tuple(clause.selected_columns.keys())
-    return Statement(f"{model.__tablename__}.list", _bounded(clause, names, order), prepare=prepare)
-
-
-def _sorted(columns: Any, order: ListOrder) -> tuple[ColumnElement[Any], ...]:
-    keys = (columns.created_at, columns.id)
-    return keys if order is ListOrder.OLDEST_FIRST else tuple(key.desc() for key in keys)
-
-
-def _bounded(clause: Select[Any], names: tuple[str, ...], order: ListOrder) -> Select[Any]:
-    """The first rows of ``clause`` that together have at most MAX_BYTES; at least one row.
-
-    A last column ``rows_found`` is the number of rows that ``clause`` found.
-    """
-    found = clause.subquery("found")
-    keys = _sorted(found.c, order)
-    measured = select(
-        found,
-        func.sum(func.pg_column_size(func.row(*found.c))).over(order_by=keys).label("total_size"),
-        func.row_number().over(order_by=keys).label("place"),
-        func.count().over().label("rows_found"),
-    ).subquery("measured")
-    return (
-        select(*(measured.c[name] for name in (*names, "rows_found")))
-        .where(or_(measured.c.total_size <= MAX_BYTES, measured.c.place == 1))
-        .order_by(*_sorted(measured.c, order))
+        page = page.where(tuple_(*place) > last if is_ascending else tuple_(*place) < last)
+    page = page.order_by(*(place if is_ascending else (key.desc() for key in place)))
+    own = [column for column in model.__table__.columns if column.name not in without]
+    sizes = {c: func.octet_length(cast(c, Text)) for c in own if "unbounded" in c.info}
+    short = [
+        case((sizes[c] <= longest // len(sizes), c)).label(c.name) if c in sizes else c for c in own
+    ]
+    limit: Any = bindparam("limit")
+    rows = page.add_columns(*short, *further).limit(
+        limit if "limit" in given else DEFAULT_LIMIT + 1
     )
-
-
-def make_cursor(name: str, row: Any) -> str:
-    """An opaque, URL-safe text that names the place of ``row`` in the list ``name``."""
-    micros = (row.created_at - EPOCH) // MICROSECOND
-    raw = micros.to_bytes(8) + row.id.bytes + _mark(name)
-    return base64.urlsafe_b64encode(raw).decode()
-
-
-def read_cursor(name: str, cursor: str) -> tuple[datetime, UUID]:
-    """The place that :func:`make_cursor` wrote for the same list; Invalid for any other text."""
-    try:
-        raw = base64.urlsafe_b64decode(cursor.encode("ascii"))
-        if len(raw) != 27 or base64.urlsafe_b64encode(raw).decode() != cursor:
-            raise ValueError("not written here")
-        moment = EPOCH + int.from_bytes(raw[:8]) * MICROSECOND
-    except (ValueError, OverflowError, binascii.Error):
-        reason = "this is not a cursor that a list answered"
-        raise Invalid(value_error(["query", "cursor"], reason, cursor)) from None
-    if raw[24:] != _mark(name):
-        reason = "this cursor is of another list or order"
-        raise Invalid(value_error(["query", "cursor"], reason, cursor))
-    return moment, UUID(bytes=raw[8:24])
-
-
-def _mark(name: str) -> bytes:
-    """Three bytes by which a cursor of another list is recognized."""
-    return hashlib.sha256(name.encode()).digest()[:3]
+    size_of_row = page.add_columns(sum(sizes.values(), literal(0))).limit(limit)
+    whole_rows = page.add_columns(*own, *further).limit(limit)
+    name = f"{model.__tablename__}.list"
+    return _Statements(
+        Statement(name, rows, prepare=prepare, as_json=as_json),
+        Statement(f"{name}_sizes", size_of_row, prepare=False),
+        Statement(f"{name}_whole", whole_rows, prepare=False, as_json=as_json),
+        tuple(column.name for column in sizes),
+    )

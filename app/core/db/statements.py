@@ -38,13 +38,17 @@ class Statement:
     model's columns. Otherwise a row has one element for each selected item, and a selected model is
     a row inside the row.
 
-    ``prepare=False`` is for statements whose best plan depends on their values.
+    ``prepare=False`` is for statements whose best plan depends on their values. ``as_json=True`` is
+    for rows that are only written as JSON (see :mod:`app.core.db.json_rows`).
     """
 
-    def __init__(self, name: str, clause: Executable, *, prepare: bool = True) -> None:
+    def __init__(
+        self, name: str, clause: Executable, *, prepare: bool = True, as_json: bool = False
+    ) -> None:
         self.name = name
         self.clause = clause
         self.prepare = prepare
+        self.as_json = as_json
         self.writes = isinstance(clause, UpdateBase)
         self._read: Callable[[Sequence[Any]], Any] | None = None
 
@@ -127,7 +131,9 @@ class Statement:
         message = prepared.message(current.cursor, self, values) if prepared else None
         text, parameters = message or (self.text, {**self.constants, **values})
         try:
-            result = current.execute(text, parameters, name=self.name, template=self.text)
+            result = current.execute(
+                text, parameters, name=self.name, template=self.text, as_json=self.as_json
+            )
         except psycopg2.Error:
             if prepared is not None and isinstance(text, bytes):  # it prepares the statement
                 prepared.note_failure(self)

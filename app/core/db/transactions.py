@@ -20,6 +20,7 @@ from psycopg2.errors import ReadOnlySqlTransaction
 from sqlalchemy import PoolProxiedConnection
 from werkzeug.datastructures import ETags
 
+from app.core.db import json_rows
 from app.core.db.prepared import PREPARED, PreparedStatements
 from app.extensions import db
 
@@ -104,14 +105,20 @@ class Transaction:
         return self.connection.info.get(PREPARED)
 
     def execute(
-        self, text: str | bytes, values: Any = None, *, name: str = "", template: str = ""
+        self,
+        text: str | bytes,
+        values: Any = None,
+        *,
+        name: str = "",
+        template: str = "",
+        as_json: bool = False,
     ) -> extensions.cursor:
         """Send one statement and return the cursor with its result.
 
         BEGIN travels with the first statement, in the same round trip. Observers are told the
         ``name`` and the ``template``, which holds no values.
         """
-        cursor = self.cursor
+        cursor = json_rows.open_cursor(self.cursor.connection) if as_json else self.cursor
         if self.begin and not self.has_begun:
             self.has_begun = True
             begin = f"{self.begin};"

@@ -40,10 +40,15 @@ class Include:
     permission: str | None = None
 
 
-def by_key(statement: Statement, keys: Sequence[Any], **values: Any) -> dict[Any, Any]:
-    """The rows of a statement that takes the distinct ``keys``, by their first column."""
-    wanted = sorted({key for key in keys if key is not None})
-    return {row[0]: row for row in statement.all(keys=wanted, **values)} if wanted else {}
+def by_key(statement: Statement, keys: Sequence[Any], **values: Any) -> list[Any]:
+    """For each key, the row of ``statement`` that has it as its first column, or None.
+
+    A key is an id or its text. The statement takes the distinct ``keys``.
+    """
+    wanted = sorted({str(key) for key in keys if key is not None})
+    rows = statement.all(keys=wanted, **values) if wanted else []
+    found = {str(row[0]): row for row in rows}
+    return [found.get(str(key)) for key in keys]
 
 
 def choose(endpoint: Endpoint, query: Mapping[str, str]) -> tuple[Include, ...]:
@@ -122,8 +127,8 @@ def related(
     def read(rows: Sequence[Any]) -> list[Any]:
         found = by_key(statement, [key(row) for row in rows])
         if column:
-            found = {each: getattr(value, column) for each, value in found.items()}
-        return [found.get(key(row), empty) for row in rows]
+            return [empty if one is None else getattr(one, column) for one in found]
+        return found
 
     return Include(name, field, read, permission)
 
@@ -134,10 +139,11 @@ def related_lists(
     """A key whose value are all rows that ``statement`` has for ``key(row)``, in its order."""
 
     def read(rows: Sequence[Any]) -> list[Any]:
-        found: dict[Any, list[Any]] = defaultdict(list)
-        for one in statement.all(keys=[key(row) for row in rows]):
-            found[one[0]].append(one)
-        return [found[key(row)] for row in rows]
+        found: dict[str, list[Any]] = defaultdict(list)
+        keys = [str(key(row)) for row in rows]
+        for one in statement.all(keys=keys):
+            found[str(one[0])].append(one)
+        return [found[each] for each in keys]
 
     return Include(name, field, read, permission)
 

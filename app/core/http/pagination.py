@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 
 from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT, ListOrder, Paging
 from app.core.validation.fields import AwareDateTime, Choice, Int, Str
 from app.core.validation.schemas import Schema
 
 ONE_TENANT = {"description": "Only one tenant's, for platform credentials."}
-PAGING = tuple(field.name for field in fields(Paging))
+PAGING = {field.name for field in fields(Paging)} - {"as_json"}
 
 
 class PageQuerySchema(Schema):
@@ -18,6 +18,9 @@ class PageQuerySchema(Schema):
 
     ``load`` returns the parameters of this class as one value, ``paging``.
     """
+
+    as_json: ClassVar[bool] = False
+    """Whether the list only writes its rows as JSON, and no field converts a JSON column."""
 
     limit = Int(
         ge=1,
@@ -49,4 +52,4 @@ class PageQuerySchema(Schema):
         """The list's own filters and ``paging``."""
         values = super().load(data, unknown=unknown)
         given = {name: values.pop(name) for name in PAGING if name in values}
-        return {**values, "paging": Paging(**given)}
+        return {**values, "paging": Paging(**given, as_json=self.as_json)}

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, bindparam, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from app.core.db.pages import Condition
+from app.core.db.list_conditions import Condition
 from app.core.db.statements import Statement
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
 from app.custom_fields.search_index import conditions, filters

@@ -27,7 +27,7 @@ from sqlalchemy import (
     union,
 )
 
-from app.core.db.pages import Condition
+from app.core.db.list_conditions import Condition
 from app.core.db.statements import Statement
 from app.core.errors import Invalid, value_error
 from app.custom_fields.entities import TENANT

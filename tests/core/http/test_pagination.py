@@ -2,10 +2,42 @@
 
 from itertools import chain
 
+import pytest
+
+from app.api_keys.schemas import ApiKeyCreateSchema
+from app.auth.models import ApiKey
 from app.core.db.pages import MAX_BYTES
+from app.core.validation.fields import AnyJson, JsonObject, ListOf, Str
+from app.custom_fields.models import CustomField
+from app.custom_fields.schemas import CustomFieldCreateSchema
+from app.flags.models import FeatureOverride, PlanPreset
+from app.flags.preset_schemas import PlanPresetCreateSchema
+from app.flags.schemas import OverrideCreateSchema
+from app.memberships.models import Membership
+from app.memberships.schemas import MembershipCreateSchema
+from app.scim.models import ScimConnection
+from app.scim.schemas import ScimConnectionCreateSchema
+from app.subscriptions.models import Subscription
+from app.subscriptions.schemas import SubscriptionCreateSchema
+from app.tenants.models import Tenant
+from app.tenants.schemas import TenantCreateSchema
+from app.users.models import User
+from app.users.schemas import UserCreateSchema
+from app.webhook_endpoints.models import WebhookEndpoint
+from app.webhook_endpoints.schemas import WebhookEndpointCreateSchema
 from app.webhooks.models import WebhookEvent
 from tests.document import operations
-from tests.factories import create_member, create_tenant, create_user, platform_token, save
+from tests.factories import (
+    create_member,
+    create_override,
+    create_preset,
+    create_subscription,
+    create_tenant,
+    create_user,
+    platform_token,
+    save,
+)
+from tests.messages import sent_messages
 
 MIB = 1024 * 1024
 
@@ -74,6 +106,77 @@ class TestPages:
         answer = api.get("/v1/webhooks/events", token=platform_token()).get_json()
 
         assert (len(answer["data"]), answer["next_cursor"]) == (3, None)
+
+    def test_read_the_sizes_of_their_rows_only_where_one_is_large(self, api):
+        _, small = create_users([0, 0])
+        _, large = create_users([0, MIB])
+
+        with sent_messages() as usual:
+            api.get("/v1/users", token=small)
+        with sent_messages() as measured:
+            api.get("/v1/users", token=large)
+
+        assert usual == ["auth.authenticate_user", "users.list", "COMMIT"]
+        assert measured[1:-1] == ["users.list", "users.list_sizes", "users.list_whole"]
+
+    def test_write_each_row_as_the_answer_of_one(self, api):
+        tenant = create_tenant(plan_name="growth")
+        create_member(tenant, meta_data={"n": [1, 1.0, 10**30, 1e300], "ä": None})
+        create_subscription(tenant)
+        preset = create_preset("growth", limits={"most": 5.0})
+        create_override(tenant, preset, "limits", None)
+        create_override(tenant, preset, "others", {"b": 1, "a": "\u2028"})
+
+        for path in (
+            "/v1/users",
+            "/v1/memberships/tenant",
+            "/v1/billing/subscriptions",
+            "/v1/billing/flags/overrides",
+            "/v1/tenants",
+        ):
+            rows = api.get(path, token=platform_token())
+            ones = [
+                api.get(f"{path}/{row['id']}", token=platform_token()).data
+                for row in rows.get_json()["data"]
+            ]
+            items = b",".join(one.removeprefix(b'{"data":').removesuffix(b"}") for one in ones)
+            assert ones
+            assert rows.data == b'{"data":[%b],"next_cursor":null}' % items
+
+
+class TestUnboundedColumns:
+    # A service limits what these hold; see the limits in docs/reference.
+    LIMITED = {"meta_data", "flag_value", "options", "public_keys", "permissions", "types"}
+
+    @pytest.mark.parametrize(
+        ("model", "schema"),
+        [
+            (ApiKey, ApiKeyCreateSchema),
+            (CustomField, CustomFieldCreateSchema),
+            (FeatureOverride, OverrideCreateSchema),
+            (Membership, MembershipCreateSchema),
+            (PlanPreset, PlanPresetCreateSchema),
+            (ScimConnection, ScimConnectionCreateSchema),
+            (Subscription, SubscriptionCreateSchema),
+            (Tenant, TenantCreateSchema),
+            (User, UserCreateSchema),
+            (WebhookEndpoint, WebhookEndpointCreateSchema),
+        ],
+    )
+    def test_are_marked(self, model, schema):
+        columns = model.__table__.columns
+        unbounded = {
+            name
+            for name, field in schema().fields.items()
+            if isinstance(field, Str | AnyJson | JsonObject | ListOf)
+            and not {"maxLength", "pattern"} & field.metadata.keys()
+            and name in columns
+        }
+
+        marked = {column.name for column in columns if "unbounded" in column.info}
+
+        assert unbounded - self.LIMITED <= marked
+        assert not any(columns[name].nullable for name in marked)
 
 
 class TestUpdatedAfter:

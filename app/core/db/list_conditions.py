@@ -1,0 +1,48 @@
+"""Conditions of lists besides equality: periods, and what a domain adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam
+
+from app.core.db.models import Moment
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition of a list, and the values of its parameters.
+
+    Build the clause once, with ``bindparam``, because it is part of the key under which the list's
+    statements are cached. ``finds_ids`` says that the clause allows only a few ids, of one tenant.
+    Then one plan is best for all values, so the statement may be prepared, and the list adds no
+    condition for the tenant.
+    """
+
+    clause: ColumnElement[bool]
+    values: Mapping[str, Any]
+    finds_ids: bool = False
+
+
+def between(column: Any, since: datetime | None, until: datetime | None) -> list[Condition]:
+    """Conditions that ``column`` is at or after ``since`` and before ``until``.
+
+    A bound that is None adds no condition.
+    """
+    bounds = {f"{column.key}_since": since, f"{column.key}_until": until}
+    return [
+        Condition(_bound(column, name), {name: moment})
+        for name, moment in bounds.items()
+        if moment is not None
+    ]
+
+
+@lru_cache(maxsize=100)
+def _bound(column: Any, name: str) -> ColumnElement[bool]:
+    moment = bindparam(name, type_=Moment)
+    bound: ColumnElement[bool] = column >= moment if name.endswith("since") else column < moment
+    return bound
