@@ -1,8 +1,9 @@
 """The rules for owners: who may change them, and that a tenant always has an active one.
 
 A change of a role, a membership or a user can remove an owner. The statement that reads or locks
-the changed row also locks the tenant's row and then reads the active owners. So the second of two
-concurrent changes sees the result of the first. A row that was read without a lock is written with
+the changed row also locks the tenant's row and then reads the active owners
+(``migrations/functions/lock_owners.sql``). So the second of two concurrent changes sees the result
+of the first. A row that was read without a lock is written with
 a check of its version.
 """
 

@@ -1,9 +1,9 @@
 """Seats: how many active memberships of active users the limit ``seats`` of a plan allows.
 
-The database function ``lock_seat_limit`` locks the tenant's row where there is a limit, and then
-counts. So the second of two concurrent changes sees the result of the first. Its result is JSON:
-the limit with the seats that are ``used``, and in ``announced`` the highest threshold of
-``warn_at`` that was recorded for this limit; None without a limit.
+The rule is ``migrations/functions/lock_seat_limit.sql``. The function locks the tenant's row where
+there is a limit, and then counts. So the second of two concurrent changes sees the result of the
+first. Its result is JSON: the limit with the seats that are ``used``, and in ``announced`` the
+highest threshold of ``warn_at`` that was recorded for this limit; None without a limit.
 """
 
 from __future__ import annotations

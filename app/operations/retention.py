@@ -1,7 +1,7 @@
 """Retention of tables from which the application's role may not delete.
 
-Functions in the database, which belong to the owner of the tables, do it for the role. They refuse
-to remove what is younger than 31 days.
+The owner's functions do it for the role (``migrations/functions``). They refuse to remove what is
+younger than 31 days.
 """
 
 from __future__ import annotations

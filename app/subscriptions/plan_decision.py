@@ -1,4 +1,4 @@
-"""What decides a tenant's plan, as the database function ``decide_plans`` says."""
+"""What decides a tenant's plan. The rule is ``migrations/functions/decide_plans.sql``."""
 
 from __future__ import annotations
 

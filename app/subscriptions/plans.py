@@ -1,4 +1,7 @@
-"""The tenant's plan follows its assigned plan or its current subscription."""
+"""The tenant's plan follows its assigned plan or its current subscription.
+
+The rules are ``migrations/functions/decide_plans.sql`` and ``follow_plan.sql``.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +49,6 @@ FOLLOW_PLAN = Statement(
         column("carried", JSON),
     ),
 )
-"""Lock the tenant and give it the plan in force, with the overrides that go along.
-
-The database function locks the tenant before it reads the subscriptions. So the second of two
-concurrent changes sees the result of the first.
-"""
 
 LOCK_SUBSCRIPTIONS = Statement(
     "subscriptions.lock_of_tenant",
@@ -104,13 +102,10 @@ def follow_plan(
     actor: Actor,
     into: Writes | None = None,
 ) -> Followed:
-    """Give the tenant the plan in force.
+    """Give the tenant the plan that the database function ``decide_plans`` decides.
 
-    It is the assigned plan until that ends, else that of the current subscription, else the default
-    plan. The current subscription has not ended and has the latest start date, then the latest id.
-    If no preset has its plan's name, the tenant keeps the plan it has. ``named`` are subscriptions
-    that have been given another plan, or have begun again: an audit row tells of each whose plan has
-    no preset.
+    ``named`` are subscriptions that have been given another plan, or have begun again: an audit row
+    tells of each whose plan has no preset.
     """
     found = FOLLOW_PLAN.first(tenant_id=tenant_id, default_plan=default_plan(), now=utcnow())
     is_changed = found.id is not None

@@ -1,4 +1,4 @@
-"""The SQL statements of usage. They call the database functions of migration 0015."""
+"""The SQL statements of usage. They call the functions in ``migrations/functions``."""
 
 from __future__ import annotations
 
