@@ -1,7 +1,7 @@
 """gunicorn's settings; `gunicorn wsgi:app` reads this file without an option.
 
 WEB_PROCESSES, DB_POOL_SIZE and LOG_LEVEL are the service's variables, which refuses wrong values when
-gunicorn loads it. The server's limits and deadlines are described in docs/operations/running.md.
+gunicorn loads it. The server's limits are described in docs/operations/running.md.
 """
 
 import gc
@@ -46,9 +46,8 @@ threads = number("DB_POOL_SIZE", default=4)  # a thread never waits for a connec
 preload_app = True
 worker_tmp_dir = RAM_DISK  # on a slow disk, a healthy process would look frozen
 control_socket_disable = True
-timeout = 30  # seconds for a whole request, and for an answer that is not read
+timeout = 30  # seconds without a sign of life of the server's loop, not of a request
 graceful_timeout = 30
-keepalive = 5
 max_requests = 50_000
 max_requests_jitter = 5_000
 

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -15,7 +16,7 @@ import pytest
 from app.core.http.rate_counts import INTERVAL
 from tests.factories import create_member, create_tenant
 from tests.running.proxies import nginx
-from tests.running.serving import HOST, answers, program, web_server
+from tests.running.serving import HOST, answers, program, wait_until, web_server
 
 SLOW = 400
 QUICK = 200
@@ -37,7 +38,10 @@ class Slow(threading.Thread):
 
     def __init__(self, port: int, count: int) -> None:
         super().__init__(daemon=True)
-        self.open = [socket.create_connection((HOST, port)) for _ in range(count)]
+        self.open = [
+            socket.create_connection((HOST, port), source_address=(f"127.0.0.{2 + number % 8}", 0))
+            for number in range(count)
+        ]
         self._ended = threading.Event()
         heads = (
             b"GET /healthz HTTP/1.1\r\nHost: example.com\r\nX-Slow: ",
@@ -83,6 +87,17 @@ class TestNginx:
         record_property("p99_ms", round(p99 * 1000))
         assert held > SLOW * 0.9
         assert p99 < 2  # seconds; who is held up waits until the client gives up, after ten
+
+    def test_one_address_has_at_most_100_requests_at_once(self, served):
+        head = b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
+        with ExitStack() as clients:
+            for _ in range(100):
+                client = clients.enter_context(socket.create_connection((HOST, served)))
+                client.sendall(head)
+
+            wait_until(lambda: answers(served, "/healthz") == 503)
+
+        wait_until(lambda: answers(served, "/healthz") == 200)
 
     def test_a_redirect_names_the_host_of_the_site(self, served):
         claims = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}

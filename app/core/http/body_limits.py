@@ -14,10 +14,10 @@ def allow_body(path: str, limit: int) -> None:
 
 
 def body_limit(path: str) -> int:
-    """The limit in bytes; the server applies it while a body arrives, Flask when it is read."""
+    """The limit in bytes, which Flask applies when a body is read."""
     return _LARGER.get(path, MAX_BODY)
 
 
-def too_large(path: str) -> str:
-    """The detail of a 413."""
-    return TOO_LARGE.format(limit=body_limit(path))
+def largest_body() -> int:
+    """The largest limit of all paths; the server refuses more while it arrives."""
+    return max((MAX_BODY, *_LARGER.values()))

@@ -19,7 +19,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, DatabaseUnavailable, Forbidden, Invalid, Unauthenticated
-from app.core.http.body_limits import too_large
+from app.core.http.body_limits import TOO_LARGE, body_limit
 from app.core.http.routing import allowed_methods, redirect_to_slashless
 from app.core.observability.logs import add_facts, current_facts
 from app.core.validation import messages
@@ -69,14 +69,6 @@ def answer_errors_below(prefix: str, write_body: WriteBody, content_type: str) -
     _protocols[prefix] = write_body, content_type
 
 
-def error_body(path: str, error: AppError, write_body: WriteBody) -> tuple[bytes, str]:
-    """The body of an error at ``path`` and its type; by ``write_body`` where no protocol is."""
-    for prefix, protocol in _protocols.items():
-        if path == prefix or path.startswith(f"{prefix}/"):
-            return protocol[0](error), protocol[1]
-    return write_body(error), JSON
-
-
 def _log(exc_info: Any) -> None:
     """Log as Flask does, without the path, which may contain personal data."""
     current_app.logger.error("request_failed", exc_info=exc_info)
@@ -84,8 +76,12 @@ def _log(exc_info: Any) -> None:
 
 def _answer(write_body: WriteBody, error: Exception) -> Response:
     known = _known_error(error)
-    body, content_type = error_body(request.path, known, write_body)
-    response = Response(body, known.status, content_type=content_type)
+    path, content_type = request.path, JSON
+    for prefix, protocol in _protocols.items():
+        if path == prefix or path.startswith(f"{prefix}/"):
+            write_body, content_type = protocol
+            break
+    response = Response(write_body(known), known.status, content_type=content_type)
     response.headers.update(known.headers)
     return response
 
@@ -132,7 +128,9 @@ def _http_error(error: HTTPException) -> AppError:
     headers = {name: value for name, value in error.get_headers() if name in _SENT_HEADERS}
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = allowed_methods(error, current_app.url_map, request.path)
-    detail = too_large(request.path) if status == 413 else HTTPStatus(status).phrase
+    detail = HTTPStatus(status).phrase
+    if status == 413:
+        detail = TOO_LARGE.format(limit=body_limit(request.path))
     known = AppError(detail, headers=headers)
     known.status = status
     return known

@@ -1,171 +1,121 @@
-"""The gunicorn worker class: waitress' event loop reads and writes, threads run the application.
+"""The gunicorn worker class: waitress' loop reads and writes, threads run the application.
 
-The loop reads a request completely before a thread gets it, and sends the thread's answer, so a
-slow client never occupies a thread. :mod:`app.core.http.server_channel` has the deadlines.
-
-After SIGTERM a process accepts the connections in the kernel's queue and closes its listening
-sockets. It answers every request that has begun, or begins within two seconds, with
-``Connection: close``, long polls at once. It ends when no connection is open, at the latest after
-``graceful_timeout``.
+waitress reads a request completely before a thread gets it, and buffers the answer, so a slow
+client occupies no thread. After SIGTERM or ``max_requests`` a process accepts no connection, and
+answers each request that has begun. It ends when no connection is open, or when nothing has
+happened for :data:`QUIET` seconds and no request runs, at the latest after ``graceful_timeout``.
 """
 
 from __future__ import annotations
 
-import errno
 import itertools
 import logging
 import os
 import socket
 import time
-from functools import partial
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
-from gunicorn.errors import ConfigError
 from gunicorn.workers import base
 from waitress import create_server, wasyncore
-from waitress.server import BaseWSGIServer
+from werkzeug.wsgi import ClosingIterator
 
-from app.core.http.server_channel import Channel
-from app.core.http.server_messages import MAX_HEADERS
+from app.core.http.body_limits import largest_body
 
-INTERVAL = 1.0  # seconds between two checks of the deadlines
-PAUSE = 0.0001  # seconds per open connection before a process accepts another one
-MAX_PAUSE = 0.002  # seconds
-# Bytes of requests and answers in one process; above it the oldest waiting connections are closed.
-MAX_BUFFERED = 128 * 1024 * 1024
+IDLE = 30  # seconds without a byte in either direction, after which a connection is closed
+QUIET = 2.0  # seconds
+# The connection closes after a larger answer. A client that sends many requests at once, and reads
+# nothing, then fills at most 16 MiB, above which waitress lets a thread wait.
+LARGE = 128 * 1024
+FRAMING = 1024 * 1024  # bytes that the framing of chunks may add to a body
 
 
 class Worker(base.Worker):
     """One web process, without TLS."""
 
-    servers: tuple[BaseWSGIServer, ...] = ()
-    is_told_to_stop = False
-
-    @classmethod
-    def check_config(cls, cfg: Any, _log: Any) -> None:
-        """Raise ConfigError if gunicorn is configured for TLS, which this worker cannot serve."""
-        if cfg.is_ssl:
-            raise ConfigError("TLS is for a proxy in front; this worker has none.")
-
     def run(self) -> None:
         """Serve until told to stop, then finish the open requests."""
         logging.getLogger("waitress").setLevel(logging.WARNING)
+        logging.getLogger("waitress").addFilter(_shorten)
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-        self.counter = itertools.count(1)
-        self.next_check = 0.0
-        self.pause_end = 0.0  # of the pause before the next accept; 0 without a pause
+        self.numbers = itertools.count(1)
+        self.running: set[int] = set()  # numbers of requests
         self.map: dict[int, Any] = {}
+        listeners = [_listener(one.detach()) for one in self.sockets]
+        address = listeners[0].getsockname()  # a path for a Unix socket
         create_server(
-            self.wsgi,
+            self._answer,
             map=self.map,
-            sockets=[Listener(self, listener.sock) for listener in self.sockets],
+            sockets=listeners,
+            server_name=address[0] if isinstance(address, tuple) else "localhost",
             threads=self.cfg.threads,
             backlog=self.cfg.backlog,
             connection_limit=self.cfg.worker_connections,
-            max_request_header_size=MAX_HEADERS,
+            channel_timeout=IDLE,
+            cleanup_interval=1,
+            recv_bytes=2048,
+            max_request_header_size=32 * 1024,
+            max_request_body_size=largest_body() + FRAMING,
             ident=None,
             clear_untrusted_proxy_headers=False,  # wsgi.py decides which proxies to trust
             log_socket_errors=False,
         )
-        self.servers = tuple(one for one in self.map.values() if isinstance(one, BaseWSGIServer))
-        for server in self.servers:
-            server.channel_class = partial(Channel, self)
+        own = set(self.map)
         while self.alive:
-            self._serve()
-        self._drain()
-
-    def handle_exit(self, sig: int, frame: Any) -> None:
-        """Begin to stop, because of SIGTERM; the module describes how."""
-        self.is_told_to_stop = True
-        self._stop()
-
-    def count_request(self) -> None:
-        """Stop after gunicorn's ``max_requests``."""
-        if next(self.counter) == self.max_requests:
-            self.log.info("Autorestarting worker after %s requests.", self.max_requests)
-            self._stop()
-
-    def _stop(self) -> None:
-        self.alive = False
-        for server in self.servers:
-            server.pull_trigger()
-
-    def may_accept(self) -> bool:
-        """Whether to accept the next connection now; otherwise a pause begins.
-
-        The pause grows with the number of open connections, so that all processes get equally many.
-        """
-        self.was_offered_connection = True
-        count = sum(len(server.active_channels) for server in self.servers)
-        if count and self.alive and not self.pause_end:
-            self.pause_end = time.monotonic() + min(MAX_PAUSE, count * PAUSE)
-            return False
-        self.pause_end = 0.0
-        return True
-
-    def _serve(self) -> None:
-        pause = self.pause_end - time.monotonic()
-        is_pausing = pause > 0
-        for server in self.servers:
-            server.accepting = not is_pausing
-        self.was_offered_connection = False
-        self._turn(pause if is_pausing else INTERVAL)
-        if not is_pausing and not self.was_offered_connection:
-            self.pause_end = 0.0  # another process accepted it
+            self._turn(1.0)
+        for listener in listeners:
+            del self.map[listener.fileno()]
+            listener.close()
+        end = time.monotonic() + self.cfg.graceful_timeout
+        while self.map.keys() - own and time.monotonic() < end:
+            began = time.monotonic()
+            self._turn(QUIET)
+            if not self.running and time.monotonic() - began >= QUIET:
+                break
 
     def _turn(self, seconds: float) -> None:
-        """Handle events, or wait ``seconds`` for them; check the deadlines each :data:`INTERVAL`."""
+        """Handle what happens next, or wait ``seconds`` for it."""
         wasyncore.loop(timeout=seconds, use_poll=True, map=self.map, count=1)
-        now = time.monotonic()
-        if now >= self.next_check:
-            self.next_check = now + INTERVAL
-            self._check(now)
-
-    def _check(self, now: float) -> None:
         self.notify()
         if os.getppid() != self.ppid:
             self.alive = False
-        channels = [
-            one for server in self.servers for one in server.active_channels.copy().values()
-        ]
-        for channel in channels:
-            if channel.since + channel.time_limit < now:
-                channel.expire()
-        waiting = [one for one in channels if not one.is_running]
-        buffered = sum(channel.buffered for channel in channels)
-        for channel in sorted(waiting, key=lambda one: one.since):
-            if buffered <= MAX_BUFFERED:
-                break
-            buffered -= channel.buffered
-            channel.abort()
 
-    def _drain(self) -> None:
-        end = time.monotonic() + self.cfg.graceful_timeout
-        for server in self.servers:
-            if self.is_told_to_stop:
-                _accept_all(server)
-            wasyncore.dispatcher.close(server)  # only the socket; threads need the trigger
-        while time.monotonic() < end and any(server.active_channels for server in self.servers):
-            self._turn(INTERVAL)
+    def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
+        """Run the application."""
 
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            length = next((int(value) for name, value in headers if name == "Content-Length"), 0)
+            is_last = not self.alive or length > LARGE or "HTTP_TRANSFER_ENCODING" in environ
+            if is_last and environ["REQUEST_METHOD"] != "HEAD":
+                # Without a length waitress sends chunks, and closes the connection after them.
+                headers = [one for one in headers if one[0] != "Content-Length"]
+            return start_response(status, headers, exc_info)
 
-class Listener(socket.socket):
-    """A listening socket that asks :meth:`Worker.may_accept` before each accept."""
-
-    def __init__(self, worker: Worker, listener: socket.socket) -> None:
-        super().__init__(listener.family, listener.type, listener.proto, listener.detach())
-        self.worker = worker
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection; raises BlockingIOError for none."""
-        if not self.worker.may_accept():
-            raise BlockingIOError(errno.EAGAIN, "left to another process")
-        return super().accept()
+        number = next(self.numbers)
+        self.running.add(number)
+        if number >= self.max_requests:
+            self.alive = False
+        try:
+            with closing(ClosingIterator(self.wsgi(environ, start))) as body:
+                yield from body
+        finally:
+            self.running.remove(number)
 
 
-def _accept_all(server: BaseWSGIServer) -> None:
-    """Accept the connections that wait in the kernel's queue."""
-    before = -1
-    while before < len(server.active_channels):
-        before = len(server.active_channels)
-        server.handle_accept()
+def _listener(fileno: int) -> socket.socket:
+    """The listening socket; Linux gives its options to each connection."""
+    listener = socket.socket(fileno=fileno)
+    # Urgent data are read as other bytes. Unread they would keep the loop busy.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+    if listener.family != socket.AF_UNIX and hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Only the kernel can close the connection of a client that reads nothing.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, IDLE * 1000)
+    return listener
+
+
+def _shorten(record: logging.LogRecord) -> bool:
+    """Log without a traceback what fails below the application, mostly because a client closes."""
+    if record.exc_info:
+        vars(record).update(reason=repr(record.exc_info[1]), exc_info=None)
+    return True

@@ -1,443 +1,252 @@
-"""The server: connections, deadlines, limits of memory, and how it stops."""
+"""gunicorn processes with the worker class: slow, broken and malicious clients, and SIGTERM."""
 
+from __future__ import annotations
+
+import random
 import socket
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
 
-from app.core.http import long_poll, server_channel
-from app.core.http import server as module
-from tests.core.http.serving import HOST, LARGE, WebProcess, answer, get, received, wait_until
+from tests.core.http.serving import (
+    HEADERS,
+    LARGE,
+    SMALL,
+    UPLOAD,
+    answer,
+    gunicorn,
+    received,
+    reset,
+)
+from tests.running.serving import wait_until
 
-SHORT = 0.3
+EACH = 60
+POST = b"POST /first" + HEADERS
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n"
+CODED = b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+SECOND = b"GET /second" + HEADERS + b"\r\n"
+CLOSING = SMALL.replace(b"Host: a", b"Host: a\r\nConnection: close")
+ONE_ANSWER = {
+    "two lengths": POST + b"Content-Length: 0\r\nContent-Length: 44\r\n\r\n",
+    "two equal lengths": POST + b"Content-Length: 0\r\nContent-Length: 0\r\n\r\n",
+    "a list of lengths": POST + b"Content-Length: 0, 44\r\n\r\n",
+    "a signed length": POST + b"Content-Length: +5\r\n\r\nhello",
+    "a length of 5,000 digits": POST + b"Content-Length: %s\r\n\r\n" % (b"9" * 5000),
+    "a space before the colon": POST + b"Content-Length : 5\r\n\r\nhello",
+    "chunks in HTTP/1.0": b"POST /a HTTP/1.0\r\nConnection: keep-alive\r\n" + CODED,
+    "chunks in HTTP/1.2": b"POST /a HTTP/1.2\r\nConnection: keep-alive\r\n" + CODED,
+    "two codings": POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "two headers of codings": CHUNKED + b"Transfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "a coding misspelt": POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "a coding with a vertical tab": POST + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
+    "a coding with a space": POST + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "a signed chunk": CHUNKED + b"\r\n+1\r\na\r\n0\r\n\r\n",
+    "a hexadecimal chunk": CHUNKED + b"\r\n0x1\r\na\r\n0\r\n\r\n",
+    "a chunk with an underscore": CHUNKED + b"\r\n1_0\r\n" + b"a" * 16 + b"\r\n0\r\n\r\n",
+    "a negative chunk": CHUNKED + b"\r\n-1\r\na\r\n0\r\n\r\n",
+    "a chunk longer than its size": CHUNKED + b"\r\n2\r\nabcdef\r\n0\r\n\r\n",
+    "a chunk that ends with a line feed": CHUNKED + b"\r\n1\r\na\n0\r\n\r\n",
+    "a size that ends with a line feed": CHUNKED + b"\r\n1\na\r\n0\r\n\r\n",
+    "a bare line feed": POST + b"X-A: b\nContent-Length: 44\r\n\r\n",
+    "a request of HTTP/0.9": b"GET /first\r\n\r\n",
+    "a body above every limit": POST + b"Content-Length: 99999999999\r\n\r\n",
+    "large headers": POST + b"X-A: " + b"b" * 40_000 + b"\r\n\r\n",
+}
+TWO_ANSWERS = {
+    "a body that looks like a request": POST + b"Content-Length: %d\r\n\r\n" % len(SECOND) + SECOND,
+    "a chunk that looks like a request": CHUNKED
+    + b"\r\n%x\r\n" % len(SECOND)
+    # Transfer-Encoding counts (RFC 9112, 6.3).
+    + SECOND
+    + b"\r\n0\r\n\r\n",
+    "both lengths": POST + b"Content-Length: 5\r\n" + CODED,
+    "both lengths, the other way": CHUNKED + b"Content-Length: 5\r\n\r\n0\r\n\r\n",
+}
+GONE = [
+    SMALL,
+    SMALL * 60,
+    CLOSING,
+    b"GET /sleep/0.01" + HEADERS + b"\r\n",
+    (b"GET /large" + HEADERS + b"\r\n") * 5,
+    UPLOAD,
+    UPLOAD.replace(b"Host: a", b"Host: a\r\nConnection: close"),
+    POST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+    POST + b"Content-Length: 99999999999\r\n\r\n" + b"x" * 1_200_000,
+    CHUNKED + b"\r\nzz\r\n",
+    b"no request\r\n\r\n",
+]
 
 
-@pytest.fixture
-def start(monkeypatch):
-    """Start a web process with settings of gunicorn."""
-    monkeypatch.setattr(module, "INTERVAL", 0.1)
-    monkeypatch.setattr(long_poll, "stopping", threading.Event())  # other tests do not stop
-    started: list[WebProcess] = []
-
-    def begin(**settings: int) -> WebProcess:
-        started.append(WebProcess(**settings))
-        return started[-1]
-
-    yield begin
-    for one in started:
-        one.end()
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with gunicorn(tmp_path_factory.mktemp("server"), workers=1) as started:
+        yield started
 
 
 class TestAnswers:
-    def test_keep_the_connection(self, start):
-        client = start().get("/a")
+    def test_keep_the_connection(self, server):
+        client = server.connect(SMALL)
+        first, body = answer(client)
+        client.sendall(SECOND)
 
-        first, _ = answer(client)
-        client.sendall(get("/b"))
+        assert answer(client)[1] == b"/second"
+        assert body == b"/small"
+        assert {"Connection", "Server"}.isdisjoint(first.headers)
 
-        assert answer(client)[1] == b"/b"
-        assert first.getheader("Connection") is None
-        assert first.getheader("Server") is None
-
-    def test_have_headers_and_body_in_one_piece(self, start):
-        assert start().get("/a").recv(4096).endswith(b"\r\n\r\n/a")
-
-    def test_without_a_body_keep_the_connection(self, start):
-        client = start().get("/nothing")
-
-        assert answer(client)[0].status == 204
-        client.sendall(get("/b"))
-        assert answer(client)[1] == b"/b"
-
-    def test_to_http_1_0_end_the_connection(self, start):
-        client = start().client(b"GET /a HTTP/1.0\r\n\r\n")
-
-        assert received(client).endswith(b"\r\n\r\n/a")
-
-    def test_to_http_1_0_keep_the_connection_where_the_client_asks_for_it(self, start):
-        client = start().client(b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" * 2)
-
-        assert answer(client)[0].getheader("Connection") == "Keep-Alive"
-        assert answer(client)[1] == b"/a"
-
-    def test_to_head_have_no_body(self, start):
-        client = start().client(b"HEAD /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-
-        head = received(client)
-        assert b"Content-Length: 2" in head
-        assert head.endswith(b"\r\n\r\n")
-
-    def test_to_requests_sent_together_come_in_order(self, start):
-        paths = [f"/{number}" for number in range(50)]
-
-        client = start(threads=4).get(*paths)
-
-        assert [answer(client)[1].decode() for _ in paths] == paths
-
-    def test_come_though_the_client_sends_nothing_more(self, start):
-        client = start().get("/a")
-        client.shutdown(socket.SHUT_WR)
-
-        assert answer(client)[1] == b"/a"
-
-    def test_come_whole_though_the_request_is_not_read(self, start):
-        head = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n"
-        client = start().client(head)
-        assert client.recv(12) == b"HTTP/1.1 413"
-
-        client.sendall(b"x" * 1_000_000)
-
-        assert b"larger than this endpoint takes: at most 1048576 bytes" in received(client)
-
-    def test_of_a_program_that_fails_say_nothing(self, start):
-        client = start().get("/fail")
+    def test_end_the_connection_where_they_are_large(self, server):
+        client = server.connect(b"GET /large" + HEADERS + b"\r\n" + SECOND)
 
         found, body = answer(client)
-        assert (found.status, body) == (500, b'{"detail":"Internal Server Error"}')
 
-    def test_of_a_program_that_exits_are_none(self, start):
-        process = start(threads=1)
+        assert (found.getheader("Connection"), len(body)) == ("close", LARGE)
+        assert client.recv(1) == b""
 
-        assert received(process.get("/exit")) == b""
-        assert answer(process.get("/a"))[1] == b"/a"
+    def test_trust_no_header_about_proxies(self, server):
+        found = received(server.connect(b"GET /a HTTP/1.0\r\nScript-Name: /x\r\n\r\n"))
 
-
-class TestEnvironment:
-    def test_has_the_path_as_sent(self, start):
-        process = start()
-
-        answer(process.get("//v1//users"))
-
-        assert process.program.paths == ["//v1//users"]
-
-    def test_trusts_no_header_about_proxies(self, start):
-        process = start()
-        client = process.client(
-            b"GET /a HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\nSCRIPT_NAME: /x\r\n"
-            b"Script-Name: /x\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Prefix: /x\r\n\r\n"
-        )
-
-        answer(client)
-
-        environ = process.program.environ
-        assert (environ["REMOTE_ADDR"], environ["wsgi.url_scheme"]) == (HOST, "http")
-        assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("", "/a")
-        assert environ["HTTP_X_FORWARDED_FOR"] == "192.0.2.1"  # for ProxyFix to judge
-
-    def test_names_the_address_of_the_connection(self, start):
-        process = start()
-
-        answer(process.get("/a"))
-
-        environ = process.program.environ
-        assert (environ["SERVER_NAME"], int(environ["SERVER_PORT"])) == process.address
+        assert found.endswith(b"\r\n\r\n/a")
 
 
-class TestDeadlines:
-    @pytest.mark.parametrize(
-        "sent",
-        [
-            b"GET / HTTP/1.1\r\nX-Slow: ",
-            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n",
-        ],
-    )
-    def test_of_a_request_count_from_its_first_byte(self, start, sent):
-        process = start(timeout=1)
-        client = process.client(sent)
-        client.settimeout(0.1)
-        started, found = time.monotonic(), b""
-        while not found:
-            client.sendall(b"x")
-            try:
-                found = client.recv(4096)
-            except TimeoutError:
-                assert time.monotonic() < started + 5
+class TestAmbiguousRequests:
+    @pytest.mark.parametrize("name", ONE_ANSWER)
+    def test_hide_no_second_request(self, server, name):
+        found = b""
+        with suppress(ConnectionResetError):
+            found = received(server.connect(ONE_ANSWER[name] + SECOND))
 
-        assert found.startswith(b"HTTP/1.1 408" if b"Length" in sent else b"HTTP/1.0 408")
-        assert b'{"detail":"Request Timeout"}' in found + received(client)
-        assert process.program.paths == []
+        assert found.count(b"HTTP/1.") <= 1
+        assert b"/second" not in found
 
-    def test_of_a_further_request_count_from_the_end_of_the_one_before(self, start):
-        process = start(timeout=1)
-        client = process.client(get("/wait") + b"GET /b HT")
-        assert process.program.waiting.acquire(timeout=20)
-        time.sleep(1.5)
+    @pytest.mark.parametrize("name", TWO_ANSWERS)
+    def test_are_not_those_with_a_clear_end(self, server, name):
+        found = received(server.connect(TWO_ANSWERS[name] + CLOSING))
 
-        process.program.released.release()
-        answer(client)
-        client.sendall(b"TP/1.1\r\nHost: a\r\n\r\n")
-
-        assert answer(client)[1] == b"/b"
-
-    def test_of_a_further_request_count_from_the_end_of_a_long_one(self, start, monkeypatch):
-        process = start(keepalive=1)
-        (client,) = process.busy()
-        delay_threads(process, monkeypatch)  # the loop comes between the answer and the end
-        time.sleep(1.1)
-
-        process.program.released.release()
-
-        assert answer(client)[1] == b"/wait"
-        time.sleep(SHORT)
-        client.sendall(get("/b"))
-        assert answer(client)[1] == b"/b"
-
-    def test_of_an_answer_count_from_its_first_byte(self, start, monkeypatch):
-        process = start(timeout=1)
-        client = slow_reader(process)
-        client.sendall(get("/wait-large"))
-        assert process.program.waiting.acquire(timeout=20)
-        delay_threads(process, monkeypatch)
-        time.sleep(1.5)
-
-        process.program.released.release()
-        time.sleep(SHORT)
-
-        assert len(answer(client)[1]) == LARGE
-
-    def test_of_a_connection_that_sends_nothing(self, start):
-        started = time.monotonic()
-
-        assert received(start(keepalive=1).client()) == b""
-        assert 0.9 < time.monotonic() - started < 5
-
-    def test_of_a_connection_that_asks_nothing_more(self, start):
-        client = start(keepalive=1).get("/a")
-        answer(client)
-
-        assert received(client) == b""
-
-    def test_of_a_connection_that_sends_only_blank_lines(self, start):
-        process = start(keepalive=1, timeout=1)
-        client = process.client()
-        wait_until(lambda: process.channels)
-        started = time.monotonic()
-        while process.channels and time.monotonic() < started + 10:
-            with suppress(OSError):
-                client.sendall(b"\r\n")
-            time.sleep(0.1)
-
-        assert process.channels == []
-
-    def test_of_an_answer_that_nobody_reads(self, start):
-        process = start(timeout=1)
-        client = slow_reader(process)
-        client.sendall(get("/large"))
-        wait_until(lambda: process.program.paths)
-
-        wait_until(lambda: not process.channels)
-
-        with pytest.raises(ConnectionResetError):
-            received(client)
-
-    def test_of_an_answer_hold_only_where_the_client_stops_reading(self, start):
-        client = slow_reader(start(timeout=2))
-        client.sendall(get("/large"))
-        started, found = time.monotonic(), 0
-        while time.monotonic() < started + 4:
-            found += len(client.recv(20_000))
-            time.sleep(0.02)
-        assert found < LARGE
-
-        while found < LARGE:
-            found += len(client.recv(65536))
-
-    def test_do_not_end_what_the_application_works_at(self, start):
-        process = start(timeout=1, keepalive=1)
-        (client,) = process.busy()
-        time.sleep(2)
-
-        process.program.released.release()
-
-        assert answer(client)[1] == b"/wait"
-
-    def test_of_a_client_that_does_not_close(self, start, monkeypatch):
-        monkeypatch.setattr(server_channel, "LINGER", SHORT)
-        process = start()
-        client = process.client(b"GET /a HTTP/1.0\r\n\r\n")
-        answer(client)
-
-        wait_until(lambda: not process.channels)
+        assert found.count(b"HTTP/1.1 200") == 2
+        assert found.endswith(b"/small")
 
 
 class TestSlowClients:
-    def test_that_send_hold_no_thread(self, start):
-        process = start(threads=1)
-        for _ in range(20):
-            process.client(b"GET / HT")
-            process.client(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx")
+    def test_hold_no_thread(self, server, record_property):
+        sent = b"GET /" + HEADERS + b"X-A: ", POST + b"Content-Length: 100000\r\n\r\n"
+        slow = [server.connect(one) for one in sent for _ in range(EACH)]
+        large = (b"GET /large" + HEADERS + b"\r\n") * 20
+        unread = [server.connect(large, is_slow=True) for _ in range(EACH)]
+        seconds = []
+        for _ in range(300):
+            for client in slow:
+                client.send(b"x")
+            started = time.perf_counter()
+            with server.connect(SMALL) as client:
+                answer(client)
+            seconds.append(time.perf_counter() - started)
 
-        assert answer(process.get("/a"))[1] == b"/a"
+        p99 = sorted(seconds)[297]
+        record_property("p99_ms", round(p99 * 1000))
+        assert p99 < 0.2
+        for client in slow + unread:
+            client.close()
 
-    def test_that_do_not_read_hold_no_thread(self, start):
-        process = start(threads=1)
-        for _ in range(5):
-            slow_reader(process).sendall(get("/large") * 20)
+    def test_are_closed_where_they_are_silent(self, tmp_path):
+        with gunicorn(tmp_path, idle=1) as server:
+            silent = [server.connect(sent) for sent in (b"", b"GET / HT", SMALL)]
+            silent.append(server.connect(b"GET /large" + HEADERS + b"\r\n", is_slow=True))
+            assert server.connections == len(silent)
 
-        assert answer(process.get("/a"))[1] == b"/a"
-        wait_until(lambda: all(one.is_postponed for one in process.channels if one.requests))
-        assert max(one.buffered for one in process.channels) < 2 * LARGE
+            wait_until(lambda: server.connections == 0, 10)
 
-    def test_that_read_after_all_get_every_answer(self, start):
-        client = slow_reader(start(threads=1))
-        client.sendall(get("/large") * 5 + get("/last"))
-        time.sleep(SHORT)
-
-        for _ in range(5):
-            assert len(answer(client)[1]) == LARGE
-        assert answer(client)[1] == b"/last"
-
-    def test_that_have_waited_longest_are_ended_where_too_much_is_buffered(
-        self, start, monkeypatch
-    ):
-        monkeypatch.setattr(module, "MAX_BUFFERED", 500_000)
-        process = start()
-        head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"
-        first = process.client(head + b"x" * 300_000)
-        wait_until(lambda: process.channels and process.channels[0].buffered == 300_000)
-        second = process.client(head + b"x" * 300_000)
-
-        with pytest.raises(ConnectionResetError):
-            received(first)
-        second.sendall(b"x" * 700_000)
-        assert answer(second)[0].status == 200
-
-    def test_that_send_urgent_data_are_closed(self, start):
-        process = start()
-        client = process.client(b"GET / HT")
+    def test_that_send_urgent_data_keep_no_process_busy(self, server):
+        client = server.connect(b"GET / HT")
 
         client.send(b"!", socket.MSG_OOB)
 
-        wait_until(lambda: not process.channels)
+        (worker,) = server.workers
+        before = sum(worker.cpu_times()[:2])
+        time.sleep(1)
+        assert sum(worker.cpu_times()[:2]) - before < 0.1
+        client.close()
 
 
-class TestConnections:
-    def test_of_a_process_that_has_more_wait_for_another_one(self, start, monkeypatch):
-        monkeypatch.setattr(module, "PAUSE", 60.0)
-        monkeypatch.setattr(module, "MAX_PAUSE", 60.0)
-        process = start()
-        answer(process.get("/a"))
-        waiting = process.get("/b")
+class TestClientsThatGoAway:
+    def test_end_no_process(self, tmp_path):
+        chance = random.Random(7)
 
-        other, _ = accept(process)
+        def go_away(number: int) -> None:
+            sent = GONE[number % len(GONE)]
+            client = server.connect()
+            with suppress(OSError):
+                client.sendall(sent[: chance.choice((len(sent), chance.randrange(len(sent))))])
+                client.settimeout(chance.choice((0.001, 0.02)))
+                if chance.random() < 0.3:
+                    client.recv(100)
+            chance.choice((reset, socket.socket.close))(client)
 
-        assert other.recv(4096) == get("/b")
-        other.close()
-        waiting.close()
+        with gunicorn(tmp_path, workers=2) as server:
+            before = server.workers
+            with ThreadPoolExecutor(16) as clients:
+                list(clients.map(go_away, range(800)))
 
-    def test_are_no_more_than_allowed(self, start):
-        process = start(worker_connections=6)  # the listening socket and the loop's pipe count too
-        for _ in range(20):
-            process.client()
-        time.sleep(SHORT)
-
-        assert 0 < len(process.channels) <= 6
+            assert answer(server.connect(SMALL))[1] == b"/small"
+            assert server.workers == before
+            assert "Traceback" not in server.log.read_text()
 
 
 class TestStopping:
-    def test_answers_what_it_has_and_what_waits_in_the_queue(self, start, monkeypatch):
-        monkeypatch.setattr(module, "PAUSE", 60.0)
-        monkeypatch.setattr(module, "MAX_PAUSE", 60.0)
-        process = start(threads=1)
-        (client,) = process.busy()
-        queued = [process.get(f"/{number}") for number in range(5)]
+    def test_answers_what_has_begun_and_accepts_nothing(self, tmp_path):
+        with gunicorn(tmp_path) as server:
+            works = server.connect(b"GET /sleep/3" + HEADERS + b"\r\n")
+            arrives = server.connect(UPLOAD[:600_000])
+            unread = server.connect(b"GET /large" + HEADERS + b"\r\n", is_slow=True)
+            kept = server.connect(SMALL)
+            answer(kept)
 
-        process.stop()
-        wait_until(lambda: not process.is_listening)
-        process.program.released.release()
+            server.process.terminate()
+            time.sleep(1.2)  # the loop looks each second
+            late = server.connect(SMALL)
+            kept.sendall(SECOND)
+            arrives.sendall(UPLOAD[600_000:])
 
-        for one in (client, *queued):
-            assert answer(one)[0].getheader("Connection") == "close"
-        assert process.has_ended()
+            found = [answer(one) for one in (works, arrives, unread, kept)]
+            assert [len(body) for _, body in found] == [8, 1_200_007, LARGE, 7]
+            assert {one.getheader("Connection") for one, _ in found} == {"close"}
+            server.process.wait(10)
+            late.settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                late.recv(1)
 
-    def test_answers_what_is_arriving(self, start):
-        process = start()
-        client = process.client(b"GET /a HT")
-        wait_until(lambda: process.channels)
+    def test_does_not_wait_for_idle_connections(self, tmp_path):
+        with gunicorn(tmp_path) as server:
+            client = server.connect(SMALL)
+            answer(client)
 
-        process.stop()
-        wait_until(lambda: not process.is_listening)
-        client.sendall(b"TP/1.1\r\nHost: a\r\n\r\n")
+            server.process.terminate()
 
-        assert answer(client)[1] == b"/a"
+            server.process.wait(20)  # less than graceful_timeout
+            assert client.recv(1) == b""
 
-    def test_answers_all_requests_that_were_sent_together(self, start):
-        process = start(threads=1)
-        client = process.get("/wait", "/a", "/b")
-        assert process.program.waiting.acquire(timeout=20)
+    def test_ends_in_time(self, tmp_path):
+        with gunicorn(tmp_path, graceful_timeout=1) as server:
+            client = server.connect(b"GET /sleep/60" + HEADERS + b"\r\n")
 
-        process.stop()
-        process.program.released.release()
+            server.process.terminate()
 
-        found = [answer(client) for _ in range(3)]
-        assert [body for _, body in found] == [b"/wait", b"/a", b"/b"]
-        assert found[-1][0].getheader("Connection") == "close"
+            server.process.wait(10)
+            client.close()
 
-    def test_closes_idle_connections_soon(self, start, monkeypatch):
-        monkeypatch.setattr(server_channel, "LINGER", SHORT)
-        process = start()
-        client = process.get("/a")
-        answer(client)
+    def test_comes_after_a_number_of_requests(self, tmp_path):
+        with gunicorn(tmp_path, max_requests=5) as server:
+            before = server.workers
 
-        process.stop()
+            found = [answer(server.connect(SMALL))[1] for _ in range(20)]
 
-        assert received(client) == b""
-        client.close()
-        assert process.has_ended(4)
+            assert found == [b"/small"] * 20
+            wait_until(lambda: server.workers and not set(before) & set(server.workers))
 
-    def test_ends_in_time_whatever_is_still_open(self, start):
-        process = start(graceful_timeout=1)
-        process.busy()
+    def test_comes_when_the_master_is_gone(self, tmp_path):
+        with gunicorn(tmp_path) as server:
+            (worker,) = server.workers
 
-        process.stop()
+            server.process.kill()
 
-        assert process.has_ended(5)
-
-    def test_comes_after_a_number_of_requests(self, start):
-        process = start(max_requests=3)
-        client = process.get("/1", "/2", "/3")
-
-        assert [answer(client)[1] for _ in range(3)] == [b"/1", b"/2", b"/3"]
-        client.close()
-        assert process.has_ended()
-
-    def test_comes_when_the_master_is_gone(self, start):
-        process = start()
-        process.worker.ppid = -1
-
-        assert process.has_ended()
-
-
-def slow_reader(process: WebProcess) -> socket.socket:
-    """A connection for which the kernel keeps little."""
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.settimeout(20)
-    client.connect(process.address)
-    process.clients.append(client)
-    return client
-
-
-def delay_threads(process: WebProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each thread sleep where it wakes the loop."""
-    for server in process.worker.servers:
-        wake = server.pull_trigger
-
-        def wake_late(wake=wake):
-            time.sleep(SHORT)
-            wake()
-
-        monkeypatch.setattr(server, "pull_trigger", wake_late)
-
-
-def accept(process: WebProcess) -> tuple[socket.socket, object]:
-    """The next connection in the queue, which the process leaves to others."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
-            return process.listener.accept()
-        except BlockingIOError:
-            time.sleep(0.02)
-    raise AssertionError("no connection waits")
+            worker.wait(20)
