@@ -32,7 +32,7 @@ def register_hooks(app: Flask, limits: RateLimits) -> None:
         state.begin(current)
         logs.begin_request(current.headers.get("X-Request-Id"))
         path = current.environ["PATH_INFO"]
-        sent = current.environ.get("REQUEST_URI", path)  # the server makes //v1/users /v1/users
+        sent = current.environ.get("REQUEST_URI") or path  # the server makes //v1/users /v1/users
         if sent.startswith("//") or path.startswith("//") or "\0" in path:
             raise NotFound
         current.max_content_length = current.max_form_memory_size = body_limit(current.path)
