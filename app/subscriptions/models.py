@@ -6,18 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    ForeignKey,
-    Index,
-    Text,
-    UniqueConstraint,
-    Uuid,
-    column,
-    table,
-    text,
-)
+import sqlalchemy as sa
+from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
@@ -78,12 +68,10 @@ class Subscription(TenantRow):
         )
 
 
-PLANS_IN_FORCE = table(
+PLANS_IN_FORCE = sa.table(
     "plans_in_force",
-    column("tenant_id", Uuid),
-    column("is_active", Boolean),
-    column("plan_name", Text),
-    column("ended_plan_name", Text),
+    sa.column("tenant_id", sa.Uuid),
+    *map(sa.column, ("is_active", "plan_name", "ended_plan_name")),
 )
 """The view ``migrations/views/plans_in_force.sql``: the plan that each tenant has now."""
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, Uuid, and_, bindparam, cast, column, exists, func, or_, select
+from sqlalchemy import Text, Uuid, bindparam, column, exists, func, or_, select, true
 from sqlalchemy.dialects.postgresql import array
 
 from app.core.db.queries import visible_id
@@ -35,41 +35,30 @@ class PlanSource(StrEnum):
 
 
 _plan = PLANS_IN_FORCE.c
-_decided = (
-    func.decide_plans(
-        cast(array([bindparam("tenant_id", type_=Uuid)]), ARRAY(Uuid)),
-        bindparam("default_plan", type_=Text),
-    )
-    .table_valued(
-        column("tenant_id", Uuid), "source", "next_plan_name", column("subscription_id", Uuid)
-    )
-    .c
+_tenant_id = bindparam("tenant_id", type_=Uuid)
+_default_plan = bindparam("default_plan", type_=Text)
+_decided = func.decide_plans(array([_tenant_id]), _default_plan).table_valued(
+    "source", "next_plan_name", column("subscription_id", Uuid)
 )
 FIND_CANDIDATES = Statement(
     "subscriptions.find_plan_candidates",
     select(
         _plan.tenant_id,
         _plan.plan_name,
-        _decided.source,
-        _decided.next_plan_name,
+        _decided.c.source,
+        _decided.c.next_plan_name,
         PlanAssignment,
         Subscription,
-        Subscription.id.is_not_distinct_from(_decided.subscription_id).label("is_current"),
+        Subscription.id.is_not_distinct_from(_decided.c.subscription_id).label("is_current"),
         or_(
-            Subscription.plan_name == bindparam("default_plan"),
+            Subscription.plan_name == _default_plan,
             exists().where(PlanPreset.name == Subscription.plan_name),
         ).label("is_known"),
     )
-    .join_from(PLANS_IN_FORCE, _decided.source.table, _decided.tenant_id == _plan.tenant_id)
-    .outerjoin(
-        PlanAssignment,
-        and_(
-            PlanAssignment.tenant_id == _plan.tenant_id,
-            _decided.source == PlanSource.ASSIGNMENT.value,
-        ),
-    )
+    .join_from(PLANS_IN_FORCE, _decided, true())
+    .outerjoin(PlanAssignment, PlanAssignment.tenant_id == _plan.tenant_id)
     .outerjoin(Subscription, Subscription.tenant_id == _plan.tenant_id)
-    .where(_plan.tenant_id == bindparam("tenant_id"))
+    .where(_plan.tenant_id == _tenant_id)
     .order_by(
         Subscription.status_class == StatusClass.ENDED.value,
         Subscription.start_date.desc(),
