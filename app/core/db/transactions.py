@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg2
 from psycopg2 import extensions
@@ -25,6 +25,7 @@ from app.core.db.prepared import PREPARED, PreparedStatements
 from app.extensions import db
 
 if TYPE_CHECKING:
+    from app.core.db.replicas.watch import Replica
     from app.core.db.tenancy import Scope
 
 log = logging.getLogger(__name__)
@@ -54,15 +55,6 @@ class RowChanged(Exception):
     """Another transaction changed a row after this one had read it."""
 
 
-class Standby(Protocol):
-    """A replica that a transaction reads from."""
-
-    bind: str
-
-    def note_failure(self, current: Transaction, fault: Exception) -> None:
-        """Record that a transaction failed on this replica."""
-
-
 @dataclass
 class Transaction:
     """One transaction. It takes a connection from the pool at its first statement.
@@ -76,7 +68,7 @@ class Transaction:
     begin: str = "BEGIN"
     tells_position: bool = False
     position: int | None = None
-    standby: Standby | None = None  # see read_from()
+    standby: Replica | None = None  # see read_from()
     scope: Scope | None = None  # see app.core.db.tenancy
     precondition: ETags | None = None  # the request's If-Match
     known: dict[Hashable, Any] = field(default_factory=dict)
@@ -159,7 +151,7 @@ class Transaction:
         if notices:
             raise NotReplicated(notices[-1].strip())
 
-    def read_from(self, standby: Standby) -> None:
+    def read_from(self, standby: Replica) -> None:
         """Go on reading from a replica. Nothing may be open on the primary (an empty ``begin``)."""
         self.close()
         self.standby, self.bind, self.begin = standby, standby.bind, "BEGIN READ ONLY"
