@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import logging
 import re
 import shutil
 import subprocess
@@ -151,7 +152,11 @@ def check_settings(text: str) -> None:
     """Each variable exists, and the service accepts its value."""
     given = dict(line.split("=", 1) for line in text.splitlines())
     assert given.keys() <= SETTINGS.keys()
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
     create_app({**REQUIRED, **given}, with_commands=False, quiet=True)
+    root.setLevel(level)
+    root.handlers[:] = handlers  # later tests read the log
 
 
 def check_unit(text: str, folder: Path) -> None:
