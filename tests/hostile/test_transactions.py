@@ -75,7 +75,7 @@ class TestRunAgain:
         )
 
         names = set(query("SELECT name FROM tenants"))
-        assert len(runs) == 3  # one of the two was the deadlock's victim, once
+        assert 3 <= len(runs) <= ATTEMPTS + 1  # the victim ran again, at most three times
         assert len(names) == 1
 
     def test_after_serialization_failures(self):

@@ -149,12 +149,12 @@ class TestSlowClients:
             client.close()
 
     def test_are_closed_where_they_are_silent(self, tmp_path):
-        with gunicorn(tmp_path, idle=1) as server:
+        with gunicorn(tmp_path, idle=4) as server:
             silent = [server.connect(sent) for sent in (b"", b"GET / HT", SMALL)]
             silent.append(server.connect(b"GET /large" + HEADERS + b"\r\n", is_slow=True))
-            assert server.connections == len(silent)
+            wait_until(lambda: server.connections == len(silent), 3)
 
-            wait_until(lambda: server.connections == 0, 10)
+            wait_until(lambda: server.connections == 0, 15)
 
     def test_that_send_urgent_data_keep_no_process_busy(self, server):
         client = server.connect(b"GET / HT")
