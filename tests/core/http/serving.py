@@ -79,7 +79,9 @@ def gunicorn(folder: Path, *, idle: int = 30, **settings: int) -> Iterator[Serve
         with running(command, log=log, inherited=[listener.fileno()]) as process:
             wait_until(lambda: answers(port, "/") == 200 or process.poll() is not None)
             assert process.poll() is None, log.read_text()
-            yield Server(port, psutil.Process(process.pid), log)
+            server = Server(port, psutil.Process(process.pid), log)
+            wait_until(lambda: len(server.workers) == settings.get("workers", 1))
+            yield server
 
 
 def answer(client: socket.socket) -> tuple[http.client.HTTPResponse, bytes]:
