@@ -6,7 +6,8 @@ Each call is a transaction of its own, committed, as the service would see it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -45,6 +46,17 @@ def bind(app: Flask) -> None:
     global _app
     _app = app
     database.bind(app)
+
+
+@contextmanager
+def bound(app: Flask) -> Iterator[None]:
+    """Create in this application's database while the block runs, then where it was before."""
+    before = _app
+    bind(app)
+    try:
+        yield
+    finally:
+        bind(before)
 
 
 def save(model: Any, **values: Any) -> Any:

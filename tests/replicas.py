@@ -62,13 +62,13 @@ def replicated(
             **settings,
         }
         app = create_app(complete)
-        factories.bind(app)
         with app.app_context():
             flask_migrate.upgrade()
         nodes.wait_for_replay()
         found = Replicated(nodes, complete, app)
         found.wait_for(State.OK)
-        yield found
+        with factories.bound(app):
+            yield found
         found.replicas.watch.stop()
         with app.app_context():
             for engine in db.engines.values():

@@ -22,7 +22,7 @@ from tests.conftest import TEST_SETTINGS
 
 
 class PrivateEngines(NamedTuple):
-    """Running engines with a migrated database, whose factories are bound to ``app``."""
+    """Running engines with a migrated database, to whose ``app`` the factories are bound."""
 
     engines: Engines
     environment: dict[str, str]
@@ -49,10 +49,10 @@ def private_engines(**settings: str) -> Iterator[PrivateEngines]:
     try:
         engines.start()
         app = create_app(environment)
-        factories.bind(app)
         with app.app_context():
             flask_migrate.upgrade()
-        yield PrivateEngines(engines, environment, app)
+        with factories.bound(app):
+            yield PrivateEngines(engines, environment, app)
         with app.app_context():
             db.engine.dispose()
     finally:

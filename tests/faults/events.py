@@ -91,7 +91,6 @@ def prove(
     with private_engines(**pool) as found, ExitStack() as hooks:
         receivers = [hooks.enter_context(receiver()) for _ in range(ENDPOINTS)]
         _prove(found, receivers, report, changes, kills, writers)
-    factories.bind(app)
     report.seconds = time.monotonic() - started
     return report
 

@@ -84,7 +84,6 @@ def prove(
     report, started = Report(), time.monotonic()
     with cluster() as nodes, receiver() as endpoint:
         _prove(nodes, environment, endpoint, report, kills, sweeping)
-    factories.bind(app)
     report.seconds = time.monotonic() - started
     assert report.longest_refusing < allowed, report
     return report
@@ -108,9 +107,23 @@ def _prove(
         "LOG_LEVEL": "ERROR",
     }
     app = create_app(environment)
-    factories.bind(app)
     with app.app_context():
         flask_migrate.upgrade()
+    with factories.bound(app):
+        _fail_repeatedly(app, nodes, environment, endpoint, report, kills, sweeping)
+    with app.app_context():
+        db.engine.dispose()
+
+
+def _fail_repeatedly(
+    app: Flask,
+    nodes: Cluster,
+    environment: Mapping[str, str],
+    endpoint: Receiver,
+    report: Report,
+    kills: int,
+    sweeping: bool,
+) -> None:
     people = {
         user.id: token
         for user, _, token in (
@@ -120,7 +133,7 @@ def _prove(
     with platform_transaction():
         webhook_endpoints.create(url=endpoint.url, types=["user.updated"], actor=SYSTEM_CLI)
     nodes.replicate_synchronously()
-    with _service(environment, folder) as port:
+    with _service(environment, nodes.primary.instance.folder.parent) as port:
         load = Load(f"http://{HOST}:{port}")
         with load.run(people):
             for _ in range(kills):
@@ -135,8 +148,6 @@ def _prove(
     report.changes, report.receipts = len(load.changes), len(load.receipts)
     report.delivered = len(endpoint.received)
     check_effects(load, endpoint)
-    with app.app_context():
-        db.engine.dispose()
 
 
 def _fail_over(nodes: Cluster, load: Load, report: Report) -> None:

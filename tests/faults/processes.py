@@ -108,7 +108,6 @@ def prove(
     }
     with private_engines(**settings) as found, receiver() as endpoint:
         _prove(found, endpoint, report, seconds, sweeping)
-    factories.bind(app)
     report.seconds = time.monotonic() - started
     return report
 

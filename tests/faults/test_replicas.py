@@ -1,15 +1,11 @@
 """The short form of ``python -m tests.faults replicas``."""
 
-from tests import factories
 from tests.faults import replicas
 
 
 class TestFailingReplicas:
     def test_cost_no_request_and_show_nothing_stale(self, app, environment):
-        try:
-            report = replicas.prove(app, environment, reads=700)
-        finally:
-            factories.bind(app)
+        report = replicas.prove(app, environment, reads=700)
 
         assert report.reads > 650
         assert report.answered_by["replica"] > 0

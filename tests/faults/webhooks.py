@@ -33,7 +33,6 @@ from app.core.jobs.queues import Queue
 from app.webhooks.jobs import process_events
 from app.webhooks.providers import PATHS, Receiver
 from app.webhooks.signatures.sending import sign
-from tests import factories
 from tests.database import query
 from tests.faults import _worker
 from tests.faults._engines import PrivateEngines, private_engines
@@ -95,7 +94,6 @@ def prove(
         _wait_for_the_inbox()
         _count(report)
     report.seconds = time.monotonic() - started
-    factories.bind(app)
     assert report.strange == []
     assert len(report.accepted) + len(report.refused) == events
     assert report.applied == len(report.accepted)

@@ -156,15 +156,12 @@ def installation(**settings: str) -> Iterator[Installation]:
 
 
 @contextmanager
-def bound(app: Flask, before: Flask) -> Iterator[None]:
+def bound(app: Flask) -> Iterator[None]:
     """Let the factories make their rows in ``app``'s database while the block runs."""
     with app.app_context():
         db.engine.dispose()  # the engines may have been restarted since these connections
-    factories.bind(app)
-    try:
+    with factories.bound(app):
         yield
-    finally:
-        factories.bind(before)
 
 
 def end(process: subprocess.Popen[bytes], seconds: float = 10) -> None:

@@ -29,7 +29,7 @@ SLACK = 2.0  # for a machine that is busy
 
 @pytest.fixture(scope="module")
 def kinds(app, service: Installation) -> list[Kind]:
-    with bound(service.app, before=app):
+    with bound(service.app):
         return seeded()
 
 

@@ -8,7 +8,7 @@ from tests.hostile.installation import bound
 
 class TestIsolation:
     def test_holds_amid_errors_time_outs_and_aborts(self, app, service, figure):
-        with bound(service.app, before=app):
+        with bound(service.app):
             report = isolation.prove(service, requests=1000, tenants=12)
 
         figure(str(report))

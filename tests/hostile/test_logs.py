@@ -47,7 +47,7 @@ def deployed(app: Flask) -> Iterator[Installation]:
 @pytest.fixture
 def shown(app, deployed: Installation, document: Document) -> World:
     """A world in the installation's database."""
-    with bound(deployed.app, before=app):
+    with bound(deployed.app):
         return create_world(deployed.app, document)
 
 

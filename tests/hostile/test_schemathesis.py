@@ -23,7 +23,7 @@ CALLERS = (
 
 @pytest.fixture
 def fuzzed(app, service, document):
-    with bound(service.app, before=app):
+    with bound(service.app):
         return create_world(service.app, document)
 
 

@@ -130,7 +130,7 @@ class TestSizes:
         faults, largest, sent, before = [], 0, 0, 0
         port = free_port()
         with (
-            bound(service.app, app),
+            bound(service.app),
             service.served(port, "--workers=1", "--threads=1") as gunicorn,
             closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection,
         ):

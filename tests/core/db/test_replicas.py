@@ -54,7 +54,6 @@ def world(app, environment):
         for module in (watch, reading):
             patch.setattr(module, "ANSWER", 2.0)
         yield found
-    factories.bind(app)
 
 
 @pytest.fixture
@@ -342,16 +341,13 @@ class TestToken:
         assert [record.reason for record in caplog.records] == ["too many requests wait"]
 
     def test_is_ignored_without_replicas(self, app, api, environment):
-        factories.bind(app)
-        try:
+        with factories.bound(app):
             token = create_member(create_tenant())[2]
             headers = {"X-Consistency": "no token"}
             answer = Api(app).get("/v1/users", token=token, headers=headers)
             created = Api(app).post(
                 "/v1/api-keys", token=token, json={"name": "n", "permissions": []}
             )
-        finally:
-            factories.bind(api._app)
 
         assert answer.status_code == 200
         assert "X-Consistency" not in created.headers
