@@ -13,23 +13,18 @@ from redis.exceptions import RedisError
 
 from app.cli.base import AppGroup, F, json_option, print_rows
 from app.core.errors import first_line
-from app.core.jobs.background import run_parts
+from app.core.jobs.background import PARTS, run_parts
 from app.core.jobs.queues import JOBS, Queue, connection
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.core.observability import logs
-from app.core.observability.heartbeats import Process
 from app.events.sequencer import run_sequencer
 from app.operations.queues import read_queues
 from app.webhook_deliveries.sender import run_sender
 
 jobs = AppGroup("jobs", help="Run and inspect background work.")
 
-PARTS = {
-    Process.SCHEDULER: run_scheduler,
-    Process.SEQUENCER: run_sequencer,
-    Process.SENDER: run_sender,
-}
+RUN = {"scheduler": run_scheduler, "sequencer": run_sequencer, "sender": run_sender}
 
 
 def uses_redis(command: F) -> F:
@@ -80,7 +75,7 @@ def background() -> None:
 @jobs.command("scheduler")
 def scheduler() -> None:
     """Queue each periodic job when it is due, until SIGTERM."""
-    _run(Process.SCHEDULER)
+    _run("scheduler")
 
 
 @jobs.command("sequencer")
@@ -89,7 +84,7 @@ def sequencer() -> None:
 
     Several sequencers take turns.
     """
-    _run(Process.SEQUENCER)
+    _run("sequencer")
 
 
 @jobs.command("sender")
@@ -98,15 +93,15 @@ def sender() -> None:
 
     Deliveries that have begun are finished.
     """
-    _run(Process.SENDER)
+    _run("sender")
 
 
-def _run(*parts: Process) -> None:
+def _run(*parts: str) -> None:
     """Run the parts until SIGTERM or SIGINT."""
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    run_parts(_logging_app(), {part: PARTS[part] for part in parts}, stopped=stopped)
+    run_parts(_logging_app(), {part: RUN[part] for part in parts}, stopped=stopped)
 
 
 def _logging_app() -> Flask:

@@ -21,34 +21,27 @@ class TooSlow(Exception):
     """The time of a request is over."""
 
 
-class Exchange:
-    """One request, whose socket is shut down when its time is over."""
+class _Exchange:
+    """One request, and the socket that sends it."""
 
     def __init__(self) -> None:
         self.is_over = False
-        self._socket: socket.socket | None = None
-
-    def use(self, used: socket.socket) -> None:
-        """The request is sent by this socket."""
-        self._socket = used
-        if self.is_over:
-            raise TooSlow
+        self.socket: socket.socket | None = None
 
     def end(self) -> None:
-        """Shut the socket down."""
         self.is_over = True
-        if self._socket is not None:
+        if self.socket is not None:
             with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+                self.socket.shutdown(socket.SHUT_RDWR)
 
 
-_exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+_exchange: ContextVar[_Exchange | None] = ContextVar("exchange", default=None)
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
     """Run the block; raises TooSlow where a request in it takes longer."""
-    exchange = Exchange()
+    exchange = _Exchange()
     timer = threading.Timer(seconds, exchange.end)
     timer.daemon = True
     timer.start()
@@ -56,9 +49,8 @@ def limited(seconds: float) -> Iterator[None]:
     try:
         yield
     except Exception:
-        if exchange.is_over:
-            raise TooSlow from None
-        raise
+        if not exchange.is_over:
+            raise
     finally:
         _exchange.reset(entered)
         timer.cancel()
@@ -78,18 +70,23 @@ class _WatchedConnection(HTTPConnection):
         super().request(*args, **options)
 
     def _watch(self) -> None:
-        exchange = _exchange.get()
-        if exchange is not None and self.sock is not None:
-            exchange.use(self.sock)
+        if (exchange := _exchange.get()) is not None and self.sock is not None:
+            exchange.socket = self.sock
+            if exchange.is_over:
+                raise TooSlow
 
 
 class _WatchedTlsConnection(_WatchedConnection, HTTPSConnection):
     pass
 
 
-class Pool(urllib3.HTTPConnectionPool):
+class _Pool(urllib3.HTTPConnectionPool):
     ConnectionCls = _WatchedConnection
 
 
-class TlsPool(urllib3.HTTPSConnectionPool):
+class _TlsPool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _WatchedTlsConnection
+
+
+POOLS = {"http": _Pool, "https": _TlsPool}
+"""For the ``pool_classes_by_scheme`` of a pool manager, whose requests :func:`limited` then ends."""

@@ -24,10 +24,11 @@ from flask import current_app
 from requests.adapters import HTTPAdapter
 from requests_hardened.ip_filter_adapter import IPFilterAdapter
 
-from app.core.deadlines import Pool, TlsPool, TooSlow, limited
+from app.core.deadlines import POOLS, TooSlow, limited
 
 USER_AGENT = "controlplane"
 KEPT_HOSTS, KEPT_CONNECTIONS = 100, 5  # whose connections are used again, and how many of each
+PUBLIC_ONLY = "only public addresses are allowed"
 NOT_PUBLIC = (ip_network("::/96"), ip_network("fec0::/10"))
 """Networks that requests-hardened does not refuse."""
 
@@ -112,8 +113,6 @@ class Outgoing:
                 return Answer(answer.status_code, answer.headers, content[:max_bytes], is_cut)
         except TooSlow:
             raise FetchFailed("the answer takes too long") from None
-        except _Refused as refusal:
-            raise AddressRefused(str(refusal)) from None
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as fault:
             raise FetchFailed(f"no answer: {_reason(fault)}") from fault
         except ValueError as fault:  # such as a host name that IDNA cannot encode
@@ -154,14 +153,13 @@ def check_url(url: str, *, only_public: bool = True) -> None:
         raise AddressRefused("this is not a URL") from None
     if not url.isascii() or not url.isprintable() or " " in url:
         raise AddressRefused("only printable ASCII characters are allowed")
-    if not host or parts.scheme not in ("https", *(() if only_public else ("http",))):
-        raise AddressRefused(
-            "this is not an https URL" if only_public else "this is not an http or https URL"
-        )
+    schemes = ("https",) if only_public else ("http", "https")
+    if not host or parts.scheme not in schemes:
+        raise AddressRefused(f"this is not an {' or '.join(schemes)} URL")
     if parts.username is not None or parts.password is not None:
         raise AddressRefused("a user name or a password is not allowed")
     if only_public and not is_public(host):
-        raise AddressRefused("only public addresses are allowed")
+        raise AddressRefused(PUBLIC_ONLY)
 
 
 def is_public(host: str) -> bool:
@@ -173,10 +171,6 @@ def is_public(host: str) -> bool:
     address = getattr(address, "ipv4_mapped", None) or address
     is_refused = address.is_multicast or any(address in network for network in NOT_PUBLIC)
     return address.is_global and not is_refused
-
-
-class _Refused(Exception):
-    pass
 
 
 class _Adapter(HTTPAdapter):
@@ -191,13 +185,12 @@ class _Adapter(HTTPAdapter):
 
     def init_poolmanager(self, *_: Any, **__: Any) -> None:
         super().init_poolmanager(KEPT_HOSTS, KEPT_CONNECTIONS, ssl_context=self._tls)
-        self.poolmanager.pool_classes_by_scheme = {"http": Pool, "https": TlsPool}
+        self.poolmanager.pool_classes_by_scheme = POOLS
 
-    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        is_new = proxy not in self.proxy_manager
+    def proxy_manager_for(self, proxy: str, **options: Any) -> urllib3.ProxyManager:
+        manager: urllib3.ProxyManager
         manager = super().proxy_manager_for(proxy, **options, ssl_context=self._tls)
-        if is_new:
-            manager.pool_classes_by_scheme = {"http": Pool, "https": TlsPool}
+        manager.pool_classes_by_scheme = POOLS
         return manager
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
@@ -219,9 +212,9 @@ class _PublicAdapter(IPFilterAdapter, _Adapter):
         except requests.ConnectionError:
             raise
         except requests.RequestException:
-            raise _Refused("only public addresses are allowed") from None
+            raise AddressRefused(PUBLIC_ONLY) from None
         if not is_public(host["host"].strip("[]")):
-            raise _Refused("only public addresses are allowed")
+            raise AddressRefused(PUBLIC_ONLY)
         return host, options
 
 

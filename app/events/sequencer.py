@@ -12,7 +12,6 @@ from flask import Flask
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.jobs.signals import DELIVERIES, OUTBOX, listening
-from app.core.observability.heartbeats import Heartbeat, Process
 from app.events import positions
 
 log = logging.getLogger(__name__)
@@ -27,12 +26,10 @@ def run_sequencer(app: Flask, *, stop: Callable[[], bool]) -> None:
 
     Of several sequencers one works at a time; any other continues when that one ends.
     """
-    heartbeat = Heartbeat(Process.SEQUENCER, app)
     woken = threading.Event()
     limit = positions.BATCH
     with listening(app, OUTBOX, woken.set):
         while not stop():
-            heartbeat.beat()
             woken.clear()
             try:
                 with app.app_context():

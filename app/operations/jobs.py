@@ -7,9 +7,15 @@ from app.core.db import tenancy
 from app.core.db.batches import delete_in_batches
 from app.core.db.transactions import transaction
 from app.core.http import idempotency
-from app.core.jobs.queues import Queue, connection, job
-from app.core.observability.metrics import note_over_limits
+from app.core.jobs.queues import Queue, job
+from app.core.observability.shared_metrics import SharedMetric
 from app.operations import retention, service
+
+OVER_LIMITS = SharedMetric(
+    "tenants_over_limits",
+    "Tenants that use more than a limit (usage) or have more members than seats (seats).",
+    ["kind"],
+)
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)
@@ -43,4 +49,4 @@ def count_over_limits() -> None:
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
         found = service.count_over_limits()
-    note_over_limits(connection(), found)
+    OVER_LIMITS.put(found)

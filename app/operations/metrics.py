@@ -6,7 +6,7 @@ docs/operations/observability.md lists them, with the alerts to set.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import REGISTRY, CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -17,38 +17,13 @@ from redis.exceptions import RedisError
 from app.core.db import tenancy
 from app.core.db.replicas.watch import State
 from app.core.db.transactions import current_transaction
-from app.core.jobs.queues import Queue, connection, live_workers, queue_named
-from app.core.observability.heartbeats import last_seen
-from app.core.observability.metrics import (
-    job_results,
-    over_limits,
-    webhook_attempts,
-)
+from app.core.jobs.queues import Queue, connection, queue_named
+from app.core.observability.shared_metrics import SharedMetric
 from app.operations import service
+from app.operations.queues import live_workers
 
-# Read from Redis, and shared by the web processes: without Redis they keep their last values.
+# Shared by the web processes: without Redis it keeps its last values.
 WAITING = Gauge("jobs_waiting", "Jobs in the queue.", ["queue"], multiprocess_mode="mostrecent")
-ENDED = Gauge(
-    "jobs_total", "Jobs that have ended.", ["job", "result"], multiprocess_mode="mostrecent"
-)
-OVER_LIMITS = Gauge(
-    "tenants_over_limits",
-    "Tenants that use more than a limit (usage) or have more members than seats (seats).",
-    ["kind"],
-    multiprocess_mode="mostrecent",
-)
-LAST_SEEN = Gauge(
-    "process_last_seen",
-    "Time at which a process of this kind was last seen, in seconds since 1970; 0 for never.",
-    ["process"],
-    multiprocess_mode="mostrecent",
-)
-ATTEMPTS = Gauge(
-    "webhook_attempts_total",
-    "Attempts of deliveries, and endpoints that the sender has disabled.",
-    ["result"],
-    multiprocess_mode="mostrecent",
-)
 
 
 def page() -> bytes:
@@ -68,14 +43,8 @@ def _read_redis() -> int | None:
     try:
         for name in Queue:
             WAITING.labels(name.value).set(queue_named(name, redis).count)
-        for (job, result), count in job_results(redis).items():
-            ENDED.labels(job, result).set(count)
-        for kind, count in over_limits(redis).items():
-            OVER_LIMITS.labels(kind).set(count)
-        for outcome, number in webhook_attempts(redis).items():
-            ATTEMPTS.labels(outcome).set(number)
-        for process, seconds in last_seen(redis).items():
-            LAST_SEEN.labels(process.value).set(seconds)
+        for metric in SharedMetric.all:
+            metric.show()
         return len(live_workers(redis))
     except RedisError:
         return None
@@ -113,13 +82,24 @@ class _Live(Collector):
             current_transaction().close()  # the commit at the request's end then sends nothing
 
 
+def _gauge(name: str, documentation: str, label: str, values: Mapping[str, float]) -> Metric:
+    """A gauge with one value for each value of ``label``."""
+    family = GaugeMetricFamily(name, documentation, labels=[label])
+    for labelled, value in values.items():
+        family.add_metric([labelled], value)
+    return family
+
+
 def _replicas() -> Iterator[Metric]:
     """What the answering process knows; nothing where there are no replicas."""
     found = service.replicas()
     if found is None:
         return
-    lag = GaugeMetricFamily(
-        "replica_lag_seconds", "Seconds that a replica is behind the primary.", labels=["replica"]
+    yield _gauge(
+        "replica_lag_seconds",
+        "Seconds that a replica is behind the primary.",
+        "replica",
+        {replica.name: replica.lag for replica in found.all},
     )
     state = GaugeMetricFamily(
         "replica_state",
@@ -127,23 +107,17 @@ def _replicas() -> Iterator[Metric]:
         labels=["replica", "state"],
     )
     for replica in found.all:
-        lag.add_metric([replica.name], replica.lag)
         for name in State:
             state.add_metric([replica.name, name.value], replica.state is name)
-    yield lag
     yield state
 
 
 def _inbox() -> Iterator[Metric]:
-    depth = GaugeMetricFamily("inbox_events", "Events in the inbox.", labels=["state"])
-    age = GaugeMetricFamily(
-        "inbox_oldest_seconds", "Age of the oldest event of a state.", labels=["state"]
-    )
-    for state, count, seconds in service.inbox_depth():
-        depth.add_metric([state], count)
-        age.add_metric([state], seconds)
-    yield depth
-    yield age
+    found = service.INBOX_DEPTH.all()
+    counts = {row.status: row.events for row in found}
+    ages = {row.status: row.oldest_seconds for row in found}
+    yield _gauge("inbox_events", "Events in the inbox.", "state", counts)
+    yield _gauge("inbox_oldest_seconds", "Age of the oldest event of a state.", "state", ages)
 
 
 def _events() -> Iterator[Metric]:
@@ -160,31 +134,25 @@ def _deliveries() -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "webhook_events_waiting", "Events that have no deliveries yet.", service.sender_lag()
     )
-    depth = GaugeMetricFamily(
-        "webhook_deliveries_waiting", "Unfinished deliveries.", labels=["endpoints"]
-    )
-    age = GaugeMetricFamily(
+    found = service.delivery_backlog()
+    counts = {name: count for name, (count, _) in found.items()}
+    yield _gauge("webhook_deliveries_waiting", "Unfinished deliveries.", "endpoints", counts)
+    yield _gauge(
         "webhook_deliveries_overdue_seconds",
         "Seconds since the oldest unfinished delivery was due.",
-        labels=["endpoints"],
+        "endpoints",
+        {name: seconds for name, (_, seconds) in found.items()},
     )
-    for name, (count, seconds) in service.delivery_backlog().items():
-        depth.add_metric([name], count)
-        age.add_metric([name], seconds)
-    yield depth
-    yield age
 
 
 def _connections() -> Iterator[Metric]:
-    found = service.connections()
-    connections = GaugeMetricFamily(
+    found = service.CONNECTIONS.first()
+    yield _gauge(
         "db_pool_connections",
         "The role's connections to the database: open, and of these in use by a transaction.",
-        labels=["state"],
+        "state",
+        {"open": found.open, "in_use": found.in_use},
     )
-    connections.add_metric(["open"], found.open)
-    connections.add_metric(["in_use"], found.in_use)
-    yield connections
     yield GaugeMetricFamily(
         "db_connections_allowed",
         "The connections that PostgreSQL allows to all roles except superusers.",
@@ -196,7 +164,7 @@ def _attention() -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "api_keys_expiring",
         f"API keys that expire within {service.EXPIRING_DAYS} days.",
-        service.expiring_keys(),
+        service.EXPIRING_KEYS.scalar(days=service.EXPIRING_DAYS),
     )
     tenancy.enter(tenancy.PLATFORM)  # subscriptions belong to tenants
     yield GaugeMetricFamily(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from redis import Redis
 from rq import Queue as RedisQueue
-from rq.worker import BaseWorker
+from rq.serializers import JSONSerializer
+from rq.worker import BaseWorker, Worker
 
 from app.core.clock import utcnow
 from app.core.errors import Unavailable
-from app.core.jobs.queues import Queue, live_workers, queue_named
+from app.core.jobs.queues import Queue, queue_named
+
+LATELY = timedelta(seconds=45)  # an idle worker shows every 15 seconds that it lives
 
 
 class QueuesUnavailable(Unavailable):
@@ -59,6 +62,13 @@ def read_queues(redis: Redis) -> Queues:
         [_queue(queue_named(name, redis), served.count(name)) for name in Queue],
         [_worker(worker) for worker in workers],
     )
+
+
+def live_workers(redis: Redis) -> list[BaseWorker]:
+    """The workers that were seen lately. One that was killed is among them for up to 45 seconds."""
+    known = Worker.all(connection=redis, serializer=JSONSerializer)
+    since = utcnow() - LATELY
+    return [one for one in known if one.last_heartbeat and one.last_heartbeat > since]
 
 
 def _queue(queue: RedisQueue, workers: int) -> QueueState:

@@ -30,7 +30,8 @@ REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)
 FIND_MIGRATION = Statement(
     "operations.find_migration", text("SELECT version_num FROM alembic_version")
 )
-# One SELECT per state, so that each reads only the partial index of its state.
+# Of the states pending and failed; one without events is absent. One SELECT per state, so that each
+# reads only the partial index of its state.
 INBOX_DEPTH = Statement(
     "operations.inbox_depth",
     text(
@@ -42,7 +43,9 @@ INBOX_DEPTH = Statement(
         )
     ),
 )
-# PostgreSQL is asked, because only it knows the connections of jobs and of killed processes.
+# How many connections the role has open, how many others than this one are in use, and how many
+# PostgreSQL allows to all roles together, except superusers. PostgreSQL is asked, because only it
+# knows the connections of jobs and of killed processes.
 CONNECTIONS = Statement(
     "operations.connections",
     text(
@@ -135,6 +138,7 @@ COUNT_OVER_LIMITS = Statement(
     ),
     prepare=False,
 )
+# The tenants that use more than their limits allow.
 LIST_OVER_LIMITS = Statement(
     "operations.list_over_limits",
     text(
@@ -173,7 +177,9 @@ DELIVERY_BACKLOG = Statement(
     ),
     prepare=False,
 )
-FAILING_ENDPOINTS = Statement(  # of the backlog's class `failing`
+# The endpoints of the backlog's class `failing`, those that have failed longest first. `slug` is the
+# tenant's; None: the platform's.
+FAILING_ENDPOINTS = Statement(
     "operations.failing_endpoints",
     text(
         "SELECT p.id, t.slug, s.failing_since FROM queued_webhook_endpoints() q"
@@ -243,14 +249,6 @@ def check_metrics_token(given: str) -> None:
         raise Unauthenticated(reason="metrics_token_invalid")
 
 
-def inbox_depth() -> Sequence[tuple[str, int, float]]:
-    """State, number of events and age of the oldest event in seconds, for pending and failed.
-
-    A state without events is absent.
-    """
-    return INBOX_DEPTH.all()
-
-
 def event_backlog() -> tuple[int, int, float]:
     """How many events have positions, how many wait for one, and seconds that the oldest waits.
 
@@ -269,32 +267,9 @@ def delivery_backlog() -> dict[str, tuple[int, float]]:
     return {name: found.get(name, (0, 0.0)) for name in ("healthy", "failing", "paused")}
 
 
-def failing_endpoints(limit: int) -> Sequence[Any]:
-    """``id``, tenant's ``slug`` (None: the platform's) and ``failing_since`` of webhook endpoints.
-
-    In the scope of the platform: the endpoints that :func:`delivery_backlog` counts as failing,
-    those that have failed longest first.
-    """
-    return FAILING_ENDPOINTS.all(limit=limit)
-
-
 def sender_lag() -> int:
     """How many events have positions and no deliveries yet; 0 where there are no endpoints."""
     return SENDER_LAG.scalar() or 0
-
-
-def connections() -> Any:
-    """How many connections the role has ``open``, how many others than this one are ``in_use``.
-
-    ``allowed``: how many PostgreSQL allows to all roles together, except superusers.
-    """
-    return CONNECTIONS.first()
-
-
-def expiring_keys() -> int:
-    """How many API keys expire within :data:`EXPIRING_DAYS` days."""
-    count: int = EXPIRING_KEYS.scalar(days=EXPIRING_DAYS)
-    return count
 
 
 def unknown_plans() -> Sequence[Any]:
@@ -314,11 +289,6 @@ def count_over_limits() -> dict[str, int]:
     """
     found: dict[str, int] = COUNT_OVER_LIMITS.first()._asdict()
     return found
-
-
-def list_over_limits(limit: int) -> Sequence[Any]:
-    """``slug`` and ``features`` of tenants that use more than their limits allow."""
-    return LIST_OVER_LIMITS.all(limit=limit)
 
 
 def overdue_trials() -> int:

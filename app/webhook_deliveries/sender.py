@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
@@ -17,10 +18,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.transactions import RowChanged
 from app.core.jobs.signals import DELIVERIES, listening
-from app.core.observability.heartbeats import Heartbeat, Process
 from app.webhook_deliveries import work
 from app.webhook_deliveries.attempt import Result, Work, attempt
-from app.webhook_deliveries.metrics import count_results
+from app.webhook_deliveries.service import ATTEMPTS
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,6 @@ FAULTS = (psycopg2.Error, PoolTimeout, RowChanged)
 
 def run_sender(app: Flask, *, stop: Callable[[], bool]) -> None:
     """Deliver events until ``stop()``; the deliveries that have begun are finished first."""
-    heartbeat = Heartbeat(Process.SENDER, app)
     sender = Sender(app)
     is_prepared = False
     with (
@@ -40,7 +39,6 @@ def run_sender(app: Flask, *, stop: Callable[[], bool]) -> None:
         ThreadPoolExecutor(TOGETHER, thread_name_prefix="delivery") as threads,
     ):
         while not stop():
-            heartbeat.beat()
             try:
                 with app.app_context():
                     if not is_prepared:
@@ -101,7 +99,10 @@ class Sender:
         claimed, disabled = work.exchange(self._results, most)
         self._running += len(claimed) - len(self._results)
         if self._results:
-            count_results(self._results, disabled)
+            counts = Counter(
+                "succeeded" if one.has_succeeded else "failed" for one in self._results
+            )
+            ATTEMPTS.add({**counts, "disabled": disabled})
             self._results = []
         return claimed
 

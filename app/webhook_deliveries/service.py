@@ -20,6 +20,7 @@ from app.core.db.tenancy import current_scope, narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
 from app.core.jobs.signals import DELIVERIES
+from app.core.observability.shared_metrics import SharedMetric
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhook_deliveries.statements import RECOVER, RESEND
 from app.webhook_endpoints.models import WebhookEndpoint
@@ -33,6 +34,11 @@ OF_OWNER = WebhookDelivery.tenant_id == (
     .scalar_subquery()
 )
 MAX_RECOVERED = 1_000  # of failed deliveries, and of missed events, by one request
+ATTEMPTS = SharedMetric(
+    "webhook_attempts_total",
+    "Attempts of deliveries, and endpoints that the sender has disabled.",
+    ["result"],
+)
 
 
 class EndpointInactive(Conflict):

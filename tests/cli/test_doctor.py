@@ -14,9 +14,9 @@ from app import create_app
 from app.config import SETTINGS
 from app.core.clock import utcnow
 from app.core.db.transactions import transaction
-from app.core.jobs.queues import Queue, connection
+from app.core.jobs.background import LAST_SEEN, PARTS
+from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
-from app.core.observability.heartbeats import LAST_SEEN, Heartbeat, Process
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Instance
 from app.dev.engines.postgres import SUPERUSER, connect
 from app.events.models import OutboxEvent
@@ -110,8 +110,7 @@ class TestDoctor:
         worker = make_worker(app, list(Queue))
         worker.register_birth()
         with app.app_context():
-            for process in Process:
-                Heartbeat(process, app).beat()
+            LAST_SEEN.put(dict.fromkeys(PARTS, time.time()))
 
         findings, code = examine(prescribed)
         worker.register_death()
@@ -125,12 +124,12 @@ class TestDoctor:
 
         assert findings["queue webhooks"]["found"] == "0 waiting, no worker"
 
-    @pytest.mark.parametrize("process", Process)
+    @pytest.mark.parametrize("process", PARTS)
     @pytest.mark.parametrize(("seconds", "told"), [(None, "never seen"), (300, "seen 3")])
     def test_finds_that_a_process_does_not_run(self, app, environment, process, seconds, told):
         if seconds is not None:
             with app.app_context():
-                connection().hset(LAST_SEEN, process, time.time() - seconds)
+                LAST_SEEN.put({process: time.time() - seconds})
 
         finding = examine(environment)[0][f"process {process}"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,11 +16,11 @@ from redis import Redis
 
 from app import create_app
 from app.core.clock import utcnow
-from app.core.jobs.queues import JOBS, Queue, connection
+from app.core.jobs.background import LAST_SEEN, run_parts
+from app.core.jobs.queues import JOBS, Queue
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
-from app.core.observability.heartbeats import LAST_SEEN, Heartbeat, Process
-from app.core.observability.metrics import count_job, job_results
+from app.core.observability.metrics import JOB_RESULTS
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.events.sequencer import run_sequencer
 from app.extensions import db
@@ -91,13 +92,12 @@ class TestMetrics:
     def test_counts_the_results_of_jobs(self, app, api):
         name = next(iter(JOBS))
         with app.app_context():
-            count_job(connection(), name, succeeded=True)
-            count_job(connection(), name, succeeded=False)
-            counted = job_results(connection())
+            JOB_RESULTS.add({f"{name} succeeded": 1, f"{name} failed": 1})
+            counted = JOB_RESULTS.read()
 
         found = samples(api.get("/metrics").text)
 
-        assert counted == {(name, "succeeded"): 1, (name, "failed"): 1}
+        assert counted == {f"{name} succeeded": 1, f"{name} failed": 1}
         assert found["jobs_total", ("job", name), ("result", "failed")] == 1
         assert found["jobs_waiting", ("queue", "webhooks")] == 0
 
@@ -136,7 +136,11 @@ class TestMetrics:
         before = samples(api.get("/metrics").text)[metric]
         started, redis = time.time(), Redis.from_url(environment["REDIS_URL"])
 
-        run(app, stop=lambda: redis.hexists(LAST_SEEN, process))
+        class Seen(threading.Event):
+            def is_set(self) -> bool:
+                return bool(redis.hexists(LAST_SEEN.key, process))
+
+        run_parts(app, {process: run}, stopped=Seen())
 
         assert before == 0
         assert started <= samples(api.get("/metrics").text)[metric] <= time.time()
@@ -189,8 +193,8 @@ class TestWithoutRedis:
     def test_the_metrics_of_jobs_and_processes_keep_their_last_values(self, app, api, cut_off):
         name = next(iter(JOBS))
         with app.app_context():
-            count_job(connection(), name, succeeded=True)
-            Heartbeat(Process.SCHEDULER, app).beat()
+            JOB_RESULTS.add({f"{name} succeeded": 1})
+            LAST_SEEN.put({"scheduler": time.time()})
         before = samples(api.get("/metrics").text)
 
         started = time.monotonic()

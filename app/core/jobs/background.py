@@ -9,17 +9,27 @@ from collections.abc import Callable, Mapping
 
 from flask import Flask
 
+from app.core.observability.shared_metrics import SharedMetric
+
 log = logging.getLogger(__name__)
 
+Part = Callable[..., None]
+PARTS = ("scheduler", "sequencer", "sender")
 SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds until a part that has failed starts again
+SEEN_EVERY = 10.0  # seconds
+LAST_SEEN = SharedMetric(
+    "process_last_seen",
+    "Time at which a process of this kind was last seen, in seconds since 1970; 0 for never.",
+    ["process"],
+    zeros=PARTS,
+)
 
 
-def run_parts(
-    app: Flask, parts: Mapping[str, Callable[..., None]], *, stopped: threading.Event
-) -> None:
+def run_parts(app: Flask, parts: Mapping[str, Part], *, stopped: threading.Event) -> None:
     """Call each part with ``app`` and ``stop=``, in a thread of its own, until all have ended.
 
-    A part that fails before ``stopped`` starts again, after a pause that doubles each time.
+    A part has to call ``stop()`` often; the call also stores in :data:`LAST_SEEN` that the part
+    works. A part that fails before ``stopped`` starts again, after a pause that doubles each time.
     """
     threads = [
         threading.Thread(target=_keep_running, args=(app, name, part, stopped), name=name)
@@ -31,15 +41,22 @@ def run_parts(
         thread.join()
 
 
-def _keep_running(
-    app: Flask, name: str, part: Callable[..., None], stopped: threading.Event
-) -> None:
-    pause = SHORTEST_PAUSE
+def _keep_running(app: Flask, name: str, part: Part, stopped: threading.Event) -> None:
+    pause, due = SHORTEST_PAUSE, 0.0
+
+    def stop() -> bool:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + SEEN_EVERY
+            with app.app_context():
+                LAST_SEEN.put({name: time.time()})
+        return stopped.is_set()
+
     while not stopped.is_set():
         log.info("background_started", extra={"part": name})
         started = time.monotonic()
         try:
-            part(app, stop=stopped.is_set)
+            part(app, stop=stop)
         except Exception:
             log.exception("background_failed", extra={"part": name})
         if time.monotonic() - started > LONGEST_PAUSE:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from functools import partial
 
 import rq
 from redis import Redis
@@ -21,7 +21,6 @@ from redis.exceptions import RedisError
 from rq.serializers import JSONSerializer
 
 from app.config import current_config
-from app.core.clock import utcnow
 from app.core.db import transactions
 from app.core.observability import telemetry
 from app.core.observability.logs import current_request_id
@@ -30,7 +29,6 @@ from app.core.redis_clients import request_client
 log = logging.getLogger(__name__)
 
 PAUSE = 5  # seconds, fewer than the shortest period
-LATELY = timedelta(seconds=45)  # an idle worker shows every 15 seconds that it lives
 
 
 class Queue(StrEnum):
@@ -46,7 +44,7 @@ class Queue(StrEnum):
 class Job:
     """A function for a worker: a call runs it in this process, :meth:`push` queues it."""
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     queue: Queue
     timeout: int
     every: int | None
@@ -56,8 +54,8 @@ class Job:
         """The dotted name by which a worker imports the function."""
         return f"{self.function.__module__}.{self.function.__name__}"
 
-    def __call__(self, *args: Any) -> Any:
-        return self.function(*args)
+    def __call__(self, *ids: str) -> object:
+        return self.function(*ids)
 
     def push(self, *ids: str, delay: float = 0) -> None:
         """Queue the job after the commit; at once outside a transaction.
@@ -66,9 +64,9 @@ class Job:
         """
         meta = {"request_id": current_request_id(), **telemetry.carried()}
         if transactions.is_open():
-            transactions.on_commit(lambda: _push(self, ids, delay, meta))
+            transactions.on_commit(lambda: self._enqueue(ids, delay, meta))
         else:
-            _push(self, ids, delay, meta)
+            self._enqueue(ids, delay, meta)
 
     def push_periodically(self) -> bool:
         """Queue the job unless another process has done so within :data:`PAUSE` seconds.
@@ -93,20 +91,38 @@ class Job:
         with suppress(RedisError):
             connection().delete(f"jobs:pushed:{self.name}")
 
+    def _enqueue(self, ids: tuple[str, ...], delay: float, meta: dict[str, str]) -> None:
+        queue = queue_named(self.queue, connection())
+        enqueue = partial(queue.enqueue_in, timedelta(seconds=delay)) if delay else queue.enqueue
+        try:
+            enqueue(
+                self.name,
+                *ids,
+                job_timeout=self.timeout,
+                result_ttl=60,
+                failure_ttl=86_400,
+                meta=meta,
+                description=self.name,
+            )
+        except RedisError as fault:
+            log.warning("job_push_failed", extra={"job": self.name, "reason": str(fault)})
+        except Exception:
+            log.exception("job_push_failed", extra={"job": self.name})
+
 
 JOBS: dict[str, Job] = {}
 
 
 def job(
     *, queue: Queue, timeout: int = 300, every: int | None = None
-) -> Callable[[Callable[..., Any]], Job]:
+) -> Callable[[Callable[..., object]], Job]:
     """Make a function a job; its arguments are ids, as text.
 
     ``timeout``: seconds it may run. ``every``: seconds between two runs by the scheduler, for jobs
     without arguments.
     """
 
-    def register(function: Callable[..., Any]) -> Job:
+    def register(function: Callable[..., object]) -> Job:
         made = Job(function, queue, timeout, every)
         JOBS[made.name] = made
         return made
@@ -119,34 +135,7 @@ def queue_named(name: str, connection: Redis) -> rq.Queue:
     return rq.Queue(name, connection=connection, serializer=JSONSerializer)
 
 
-def live_workers(connection: Redis) -> list[rq.worker.BaseWorker]:
-    """The workers that were seen lately. One that was killed is among them for up to 45 seconds."""
-    known = rq.Worker.all(connection=connection, serializer=JSONSerializer)
-    since = utcnow() - LATELY
-    return [one for one in known if one.last_heartbeat and one.last_heartbeat > since]
-
-
 def connection() -> Redis:
     """The current application's Redis client, with short time-outs."""
     config = current_config()
     return request_client(config.redis_url, config.redis_timeout)
-
-
-def _push(pushed: Job, ids: tuple[str, ...], delay: float, meta: dict[str, str]) -> None:
-    queue = queue_named(pushed.queue, connection())
-    options: dict[str, Any] = {
-        "job_timeout": pushed.timeout,
-        "result_ttl": 60,
-        "failure_ttl": 86_400,
-        "meta": meta,
-        "description": pushed.name,
-    }
-    try:
-        if delay:
-            queue.enqueue_in(timedelta(seconds=delay), pushed.name, *ids, **options)
-        else:
-            queue.enqueue(pushed.name, *ids, **options)
-    except RedisError as fault:
-        log.warning("job_push_failed", extra={"job": pushed.name, "reason": str(fault)})
-    except Exception:
-        log.exception("job_push_failed", extra={"job": pushed.name})

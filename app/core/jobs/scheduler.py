@@ -8,7 +8,6 @@ from collections.abc import Callable
 from flask import Flask
 
 from app.core.jobs.queues import JOBS
-from app.core.observability.heartbeats import Heartbeat, Process
 
 RETRY = 15  # seconds until a job is tried again that could not be queued
 
@@ -18,10 +17,8 @@ def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
 
     Several schedulers at once are harmless, since the jobs are.
     """
-    heartbeat = Heartbeat(Process.SCHEDULER, app)
-    due = {name: 0.0 for name, scheduled in JOBS.items() if scheduled.every}
+    due = {scheduled.name: 0.0 for scheduled in JOBS.values() if scheduled.every}
     while not stop():
-        heartbeat.beat()
         now = time.monotonic()
         with app.app_context():
             for name in [name for name, moment in due.items() if moment <= now]:

@@ -29,7 +29,7 @@ PAUSE = 0.03  # seconds
 class Signal:
     """One kind of signal: a message on a channel of Redis, or what ``send`` does instead."""
 
-    def __init__(self, channel: str, send: Callable[[], Any] | None = None) -> None:
+    def __init__(self, channel: str, send: Callable[[], object] | None = None) -> None:
         self.channel = channel
         self._send = send or (lambda: connection().publish(channel, b""))
         self._sent_at = float("-inf")

@@ -15,7 +15,7 @@ from rq.serializers import JSONSerializer
 from app.core.jobs.queues import Queue, queue_named
 from app.core.observability import telemetry
 from app.core.observability.logs import add_facts, resume_request
-from app.core.observability.metrics import count_job
+from app.core.observability.metrics import JOB_RESULTS
 from app.extensions import db
 
 log = logging.getLogger(__name__)
@@ -39,16 +39,14 @@ class Worker(rq.Worker):
                 milliseconds = round((time.perf_counter() - started) * 1000, 2)
                 fields = {"queue": queue.name, "succeeded": succeeded, "duration_ms": milliseconds}
                 log.info("job", extra=fields)
-                count_job(self.connection, str(job.func_name), succeeded=succeeded)
+                JOB_RESULTS.add({f"{job.func_name} {'succeeded' if succeeded else 'failed'}": 1})
             telemetry.flush(self.app)
             return succeeded
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Say that the worker lives; register it again if Redis has lost it."""
         if pipeline is None and not self.connection.hexists(self.key, "birth"):
-            self.connection.delete(
-                self.key
-            )  # register_birth refuses a key that an earlier call left
+            self.connection.delete(self.key)  # register_birth refuses one that an earlier call left
             self.register_birth()  # type: ignore[no-untyped-call]
             log.warning("worker_registered_again")
         super().heartbeat(timeout, pipeline)

@@ -7,10 +7,10 @@ import logging
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
 
 import orjson
 from uuid_utils import uuid7
@@ -67,18 +67,17 @@ class JsonFormatter(logging.Formatter):
             "event": record.getMessage(),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "timestamp": datetime.fromtimestamp(record.created, UTC),
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
             **current_facts(),
             **{key: value for key, value in vars(record).items() if key not in _STANDARD},
         }
         if record.exc_info:
             line["exception"] = _VALUES.sub("DETAIL", self.formatException(record.exc_info))
-        try:
-            text = orjson.dumps(line, default=str).decode()
-        except TypeError:  # an integer beyond 64 bits, a lone surrogate
-            text = ""
+        with suppress(TypeError):  # an integer beyond 64 bits, a lone surrogate
+            if (text := orjson.dumps(line, default=str)).isascii():
+                return text.decode()
         # Some other characters are line breaks to a terminal or a log collector.
-        return text if text and text.isascii() else json.dumps(line, default=_as_text)
+        return json.dumps(line, default=str)
 
 
 def configure(level: str) -> None:
@@ -94,7 +93,3 @@ def configure(level: str) -> None:
 def set_level(level: str) -> None:
     """Write the lines of this level and above from now on."""
     logging.getLogger().setLevel(level)
-
-
-def _as_text(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)

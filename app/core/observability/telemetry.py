@@ -10,18 +10,19 @@ import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from flask import Flask, current_app
 
 from app.config import Config, ConfigError
 
+if TYPE_CHECKING:
+    from app.core.observability.tracing import Tracing
+
+TRACES = "otel_exporter_otlp_endpoint"
 EXTRAS = {  # by setting: our module, and the packages that it needs
-    "otel_exporter_otlp_endpoint": (
-        "app.core.observability.tracing",
-        "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
-    ),
-    "sentry_dsn": ("app.core.observability.sentry", "sentry-sdk"),
+    TRACES: ("tracing", "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"),
+    "sentry_dsn": ("sentry", "sentry-sdk"),
 }
 PATIENCE = 2.0  # seconds that sending may take at the end of a process
 
@@ -35,7 +36,7 @@ def start(app: Flask, config: Config) -> None:
     for setting, (module, packages) in EXTRAS.items():
         if value := getattr(config, setting):
             try:
-                extra = import_module(module)
+                extra = import_module(f"app.core.observability.{module}")
             except ImportError as fault:
                 raise ConfigError(
                     f"{setting.upper()} is set, but {fault.name} cannot be imported:"
@@ -52,23 +53,22 @@ def carried() -> dict[str, str]:
     return tracing.carried() if tracing else {}
 
 
-def job_span(name: str, meta: Mapping[str, Any], **attributes: str) -> AbstractContextManager[None]:
+def job_span(name: str, meta: Mapping[str, str], **facts: str) -> AbstractContextManager[None]:
     """One span around a job, in the trace of the ``traceparent`` in ``meta``."""
     tracing = _tracing()
-    return tracing.span(name, meta, attributes) if tracing else nullcontext()
+    return tracing.span(name, meta, facts) if tracing else nullcontext()
 
 
 def note_failure(fault: BaseException) -> None:
     """Mark the current job's span as failed."""
-    tracing = _tracing()
-    if tracing:
+    if tracing := _tracing():
         tracing.note_failure(fault)
 
 
 def flush(app: Flask) -> None:
     """Send the queued spans and reports, within :data:`PATIENCE` seconds."""
-    started = app.extensions["telemetry"].values()
     # In threads, because OpenTelemetry exceeds its own time limit.
+    started = app.extensions["telemetry"].values()
     threads = [threading.Thread(target=extra.flush, daemon=True) for extra in started]
     for thread in threads:
         thread.start()
@@ -76,5 +76,6 @@ def flush(app: Flask) -> None:
         thread.join(PATIENCE)
 
 
-def _tracing() -> Any:
-    return current_app.extensions["telemetry"].get("otel_exporter_otlp_endpoint")
+def _tracing() -> Tracing | None:
+    tracing: Tracing | None = current_app.extensions["telemetry"].get(TRACES)
+    return tracing

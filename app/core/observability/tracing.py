@@ -11,8 +11,8 @@ Flask and psycopg2 writes all of them, and its hooks cannot remove an attribute 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 
 from flask import Flask, Response, g, request
 from opentelemetry import trace
@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from werkzeug.datastructures import Headers
 
 from app.core.db.transactions import observers
 from app.core.observability import logs
@@ -30,7 +31,6 @@ from app.core.observability.metrics import METHODS
 SERVICE = "controlplane"
 UNTRACED = {"/healthz", "/readyz", "/metrics"}  # called every few seconds by probes
 TRACEPARENT = TraceContextTextMapPropagator()
-SILENT: Any = {"record_exception": False, "set_status_on_exception": False}  # they quote messages
 
 
 class Tracing:
@@ -38,14 +38,15 @@ class Tracing:
 
     def __init__(self, endpoint: str) -> None:
         resource = Resource({"service.name": SERVICE}).merge(OTELResourceDetector().detect())
-        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces")
-        self._provider.add_span_processor(BatchSpanProcessor(exporter))
-        self._tracer = self._provider.get_tracer("app")
-
-    def flush(self) -> None:
-        """Send the spans that have ended."""
-        self._provider.force_flush()
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+        self.flush = provider.force_flush
+        self._start = partial(  # what the SDK would record of an exception quotes its message
+            provider.get_tracer("app").start_as_current_span,
+            record_exception=False,
+            set_status_on_exception=False,
+        )
 
     def carried(self) -> dict[str, str]:
         """The current span as a ``traceparent`` (W3C Trace Context)."""
@@ -57,13 +58,12 @@ class Tracing:
     def span(
         self,
         name: str,
-        carrier: Any,
+        carrier: Mapping[str, str] | Headers,
         attributes: Mapping[str, str],
         kind: SpanKind = SpanKind.CONSUMER,
     ) -> Iterator[None]:
         """A span in the trace of the carrier's ``traceparent``; log lines inside show its id."""
-        parent = TRACEPARENT.extract(carrier)
-        with self._tracer.start_as_current_span(name, parent, kind, attributes, **SILENT) as span:
+        with self._start(name, TRACEPARENT.extract(carrier), kind, attributes) as span:
             logs.name_trace(trace.format_trace_id(span.get_span_context().trace_id))
             try:
                 yield
@@ -79,15 +79,12 @@ class Tracing:
         span.set_status(StatusCode.ERROR)
         span.set_attribute("error.type", type(fault).__qualname__)
 
-    @contextmanager
-    def statement_span(self, name: str, template: str) -> Iterator[None]:
+    def statement_span(self, name: str, template: str) -> AbstractContextManager[object]:
         """A span for a database statement, inside a span of a request or job; never its values."""
-        with ExitStack() as stack:
-            if trace.get_current_span().is_recording():
-                values = {"db.system.name": "postgresql", "db.query.text": template}
-                start = self._tracer.start_as_current_span
-                stack.enter_context(start(name, None, SpanKind.CLIENT, values, **SILENT))
-            yield
+        if not trace.get_current_span().is_recording():
+            return nullcontext()
+        values = {"db.system.name": "postgresql", "db.query.text": template}
+        return self._start(name, None, SpanKind.CLIENT, values)
 
     def begin_request(self) -> None:
         """Start the request's span, in the trace of its ``traceparent`` if there is one."""
@@ -95,21 +92,18 @@ class Tracing:
         rule = request.url_rule.rule if request.url_rule else "unrouted"
         if rule not in UNTRACED:
             attributes = {"http.request.method": method, "http.route": rule}
+            span = self.span(f"{method} {rule}", request.headers, attributes, SpanKind.SERVER)
             g.span = ExitStack()
-            g.span.enter_context(
-                self.span(f"{method} {rule}", request.headers, attributes, SpanKind.SERVER)
-            )
+            g.span.enter_context(span)
 
     def end_request(self, fault: BaseException | None) -> None:
         """End the request's span."""
         if "span" in g:
             if fault is not None:
                 self.note_failure(fault)
-            facts = logs.current_facts()
-            named = {
-                f"app.{name}": facts[name] for name in ("request_id", "tenant") if name in facts
-            }
-            trace.get_current_span().set_attributes(named)
+            facts, span = logs.current_facts(), trace.get_current_span()
+            for name in facts.keys() & {"request_id", "tenant"}:
+                span.set_attribute(f"app.{name}", facts[name])
             g.pop("span").close()
 
 

@@ -20,10 +20,10 @@ from app.core.errors import first_line
 from app.operations.checks import limits
 from app.operations.checks.finding import Finding
 from app.operations.service import (
+    FAILING_ENDPOINTS,
     FIND_MIGRATION,
     delivery_backlog,
     event_backlog,
-    failing_endpoints,
     is_migrated,
     sender_lag,
     unknown_plans,
@@ -280,7 +280,7 @@ def _sender() -> Finding:
 
 def _webhook_endpoints() -> Finding:
     """Hint at the webhook endpoints that fail while deliveries to them wait."""
-    failing = failing_endpoints(SHOWN + 1)
+    failing = FAILING_ENDPOINTS.all(limit=SHOWN + 1)
     if not failing:
         return Finding("webhook endpoints", True, "none is failing")
     listed = _shortened(

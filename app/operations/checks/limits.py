@@ -10,7 +10,7 @@ SHOWN = 10  # tenants
 
 def check_limits() -> Finding:
     """Hint at the tenants that use more than their limits."""
-    tenants = service.list_over_limits(SHOWN + 1)
+    tenants = service.LIST_OVER_LIMITS.all(limit=SHOWN + 1)
     if not tenants:
         return Finding("limits", True, "no tenant uses more than its plan allows")
     listed = [f"{one.slug}: {' '.join(one.features)}" for one in tenants[:SHOWN]]

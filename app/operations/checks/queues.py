@@ -9,8 +9,8 @@ from itertools import starmap
 from redis.exceptions import RedisError
 
 from app.core.errors import first_line
+from app.core.jobs.background import LAST_SEEN
 from app.core.jobs.queues import connection
-from app.core.observability.heartbeats import Process, last_seen
 from app.operations.checks.finding import Finding
 from app.operations.queues import QueueState, read_queues
 
@@ -24,14 +24,14 @@ def check_redis() -> Iterator[Finding]:
     try:
         redis.ping()
         yield Finding("redis", True, "answers")
-        yield from starmap(_process, last_seen(redis).items())
+        yield from starmap(_process, LAST_SEEN.read().items())
         yield from map(_queue, read_queues(redis).queues)
     except RedisError as fault:
         fix = "Check that Redis runs and that REDIS_URL is right."
         yield Finding("redis", False, first_line(fault), fix)
 
 
-def _process(process: Process, last: float) -> Finding:
+def _process(process: str, last: float) -> Finding:
     seconds = time.time() - last
     found = f"seen {max(seconds, 0):.0f} s ago" if last else "never seen"
     is_seen = seconds < LONGEST_SILENCE

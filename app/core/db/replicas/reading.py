@@ -37,7 +37,7 @@ from app.core.db.replicas.watch import (
 from app.core.db.statements import Statement
 from app.core.db.transactions import Transaction
 from app.core.errors import Invalid, value_error
-from app.core.observability.metrics import count_read
+from app.core.observability.metrics import READS
 from app.extensions import db
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Read(Route):
             self.replicas.enter(current, self.replica, self.after)
 
     def finish(self, current: Transaction, response: Response) -> None:
-        count_read(self.replica.name if self.replica and current.standby else PRIMARY)
+        READS.labels(self.replica.name if self.replica and current.standby else PRIMARY).inc()
 
 
 NO_REPLICAS = Route()
