@@ -15,11 +15,11 @@ from app.cli.records import assignments, load, paging_options, print_one, print_
 from app.cli.times import time_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import ListOrder, Paging
-from app.core.encryption import Undecryptable
 from app.webhook_deliveries import service as deliveries
 from app.webhook_deliveries.models import DeliveryStatus
 from app.webhook_deliveries.schemas import TestEventSchema, WebhookDeliverySchema
 from app.webhook_endpoints import service
+from app.webhook_endpoints.encryption import Undecryptable
 from app.webhook_endpoints.models import Signing
 from app.webhook_endpoints.schemas import (
     WebhookEndpointCreateSchema,

@@ -12,8 +12,8 @@ from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.models import Row
 from app.core.errors import Invalid, Location, value_error
-from app.core.merge_patch import merge_patch
 from app.custom_fields.entities import Entity
+from app.custom_fields.merge_patch import merge_patch
 from app.custom_fields.search_index import writer
 from app.custom_fields.values.check import check_patch
 from app.custom_fields.values.rules import remember

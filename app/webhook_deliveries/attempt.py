@@ -13,7 +13,7 @@ from random import uniform
 from typing import Any
 from uuid import UUID
 
-from app.core import encryption, json_text
+from app.core import json_text
 from app.core.clock import utcnow
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.observability import logs, telemetry
@@ -21,6 +21,7 @@ from app.core.outgoing import FetchFailed, guarded
 from app.events.schemas import EventSchema
 from app.events.service import PREFIX, as_seen_by
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
+from app.webhook_endpoints import encryption
 from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
 from app.webhooks.signatures.sending import sign
 

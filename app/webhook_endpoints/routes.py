@@ -9,10 +9,10 @@ from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
-from app.core.encryption import SecretsKeyMissing
 from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import target_id
 from app.webhook_endpoints import service
+from app.webhook_endpoints.encryption import SecretsKeyMissing
 from app.webhook_endpoints.models import WebhookEndpoint
 from app.webhook_endpoints.schemas import (
     EndpointOwnerSchema,

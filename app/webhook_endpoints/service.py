@@ -13,7 +13,6 @@ from sqlalchemy import bindparam, func, select, update
 
 from app.audit.outbox import ALL_TYPES
 from app.audit.service import record, record_creation
-from app.core import encryption
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
@@ -24,6 +23,7 @@ from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope, narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.tenants.models import Tenant
+from app.webhook_endpoints import encryption
 from app.webhook_endpoints.models import (
     DisabledReason,
     Signing,

@@ -15,7 +15,6 @@ from app.core.db import tenancy
 from app.core.db.engine import limit_connecting
 from app.core.db.statements import Statement
 from app.core.db.transactions import savepoint, transaction
-from app.core.encryption import SecretsKeyMissing, Undecryptable, decrypt
 from app.core.errors import first_line
 from app.operations.checks import limits
 from app.operations.checks.finding import Finding
@@ -28,6 +27,7 @@ from app.operations.service import (
     sender_lag,
     unknown_plans,
 )
+from app.webhook_endpoints.encryption import SecretsKeyMissing, Undecryptable, decrypt
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
 LONGEST_LAG = 60.0  # seconds; events that wait longer for a position are a fault
