@@ -34,7 +34,9 @@ class ConfigError(click.ClickException):
     """The configuration is wrong. The message lists all errors; a command prints only the message."""
 
 
-def _setting(parse: Callable[[str], Any], default: Any, help_: str, *, required: str = "") -> Any:
+def _setting(
+    parse: Callable[[str], object], default: Any, help_: str, *, required: str = ""
+) -> Any:
     """A setting; ``required`` is empty, or says ``required``, perhaps with an alternative."""
     metadata = {"parse": parse, "help": help_, "required": required}
     if isinstance(default, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cryptography.fernet import Fernet
@@ -67,8 +67,8 @@ def parse_flag(value: str) -> bool:
     raise ValueError("must be 1 or 0")
 
 
-def number_between(low: float, high: float, kind: type = int) -> Callable[[str], Any]:
-    def parse(value: str) -> Any:
+def number_between(low: float, high: float, kind: type[float] = int) -> Callable[[str], float]:
+    def parse(value: str) -> float:
         try:
             number = kind(value)
         except ValueError:

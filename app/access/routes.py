@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.access import service
 from app.access.schemas import AccessQuerySchema, ExplanationSchema
 from app.access.service import Explanation
 from app.auth.guard import requires
 from app.auth.permissions import Permission
 from app.core.http.blueprint import Blueprint
+from app.core.json_text import Json
 
 blp = Blueprint(
     "access", __name__, url_prefix="/v1/access", description="Why a request is allowed or refused."
@@ -20,7 +19,7 @@ blp = Blueprint(
 @requires(Permission.AUDIT_READ)
 @blp.arguments(AccessQuerySchema, location="query")
 @blp.response(200, ExplanationSchema)
-def explain(query: dict[str, Any]) -> Explanation:
+def explain(query: dict[str, Json]) -> Explanation:
     """Explain whether a person or an API key has a permission, step by step.
 
     All steps are shown, also those after the one that decides. The token's signature, issuer,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from app.access.steps import Outcome, StepName
 from app.auth.permissions import Permission
@@ -66,7 +65,7 @@ class AccessQuerySchema(Schema):
     )
     tenant_id = Uuid(metadata={"description": "A tenant, instead of its `org_id`."})
 
-    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
+    def rules(self, values: dict[str, object]) -> Iterator[Entry]:
         given = [name for name in CREDENTIALS if name in values]
         if len(given) != 1:
             reason = "give exactly one of subject, user_id and key_id"

@@ -9,10 +9,22 @@ find, and those that are not active too. They do not set the tenant scope or rec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
-from sqlalchemy import Text, Uuid, bindparam, case, cast, exists, func, null, or_, select
+from sqlalchemy import (
+    SelectBase,
+    Text,
+    Uuid,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    null,
+    or_,
+    select,
+)
 from sqlalchemy.orm import aliased
 
 from app.access.credentials import Key, Member
@@ -22,6 +34,7 @@ from app.auth.models import ApiKey, PlatformAdmin
 from app.auth.permissions import PLATFORM_ONLY, Permission
 from app.auth.principals import NoMembership
 from app.auth.tokens import Claims
+from app.core.db.models import Row
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
@@ -32,10 +45,11 @@ from app.users.models import User
 
 _org_id = cast(bindparam("org_id"), Text)
 _tenant_id = cast(bindparam("tenant_id"), Uuid)
+R = TypeVar("R", bound=Row)
 Named = aliased(Tenant)  # by the request; a platform key is of no tenant
 
 
-def _find_member(name: str, asked: Any) -> Statement:
+def _find_member(name: str, asked: SelectBase) -> Statement:
     """The statement for ``asked``, which selects a ``subject`` and its ``home``, a tenant's id.
 
     The tenant is that of ``org_id`` or ``tenant_id``, else the ``home``.
@@ -172,7 +186,7 @@ def _find_key(key_id: UUID, org_id: str | None, tenant_id: UUID | None) -> Key:
     return Key(found.ApiKey, _existing(found.Tenant), is_expired=bool(found.is_expired))
 
 
-def _existing(row: Any) -> Any:
+def _existing(row: R) -> R | None:
     """The row; None where the outer join found none."""
     return None if row.id is None else row
 

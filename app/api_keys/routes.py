@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
 
 from app.api_keys import service
 from app.api_keys.schemas import (
@@ -21,6 +21,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import target_id
+from app.core.json_text import Json
 
 blp = Blueprint(
     "api_keys", __name__, url_prefix="/v1/api-keys", description="Credentials of services."
@@ -32,7 +33,7 @@ INCLUDES = (TENANT, HISTORY)
 @requires(Permission.API_KEYS_READ)
 @blp.arguments(ApiKeyQuerySchema, location="query")
 @blp.response(200, ApiKeySchema(many=True), includes=INCLUDES)
-def list_keys(query: dict[str, Any]) -> Page:
+def list_keys(query: dict[str, Json]) -> Page:
     """List API keys, revoked ones included."""
     return service.list_keys(**query)
 
@@ -43,7 +44,7 @@ def list_keys(query: dict[str, Any]) -> Page:
 @blp.arguments(ApiKeyCreateSchema)
 @blp.response(201, ApiKeyCreatedSchema, shown_once=("secret",))
 @blp.raises(PermissionBeyondOwn, TooManyKeys)
-def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
+def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     """Create an API key; only this answer shows its secret.
 
     A platform credential creates a key of one tenant with `tenant_id`. Without it, and without an

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Collection
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import and_, bindparam, false, func, not_, or_, select
@@ -134,7 +133,7 @@ def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
     return key
 
 
-def with_secret(key: ApiKey, secret: str) -> Any:
+def with_secret(key: ApiKey, secret: str) -> SimpleNamespace:
     """The key's columns and its ``secret``, for the answer that shows it."""
     columns = ApiKey.__table__.columns.keys()
     return SimpleNamespace(**{name: getattr(key, name) for name in columns}, secret=secret)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping
 from io import StringIO
-from typing import Any
 
 from app.core.json_text import dumps_text, plain
 
@@ -13,7 +12,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a spreadsheet takes for the beginning of a formula."""
 
 
-def as_csv(names: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def as_csv(names: Iterable[str], rows: Iterable[Mapping[str, object]]) -> str:
     """A line of ``names``, then one for each row, with all cells in quotation marks.
 
     Objects are written as JSON, times in RFC 3339. A cell that a spreadsheet would take for a formula begins with an apostrophe.
@@ -26,7 +25,7 @@ def as_csv(names: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
     return file.getvalue()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     match value:
         case None:
             return ""

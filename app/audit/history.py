@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
@@ -29,7 +29,7 @@ from app.users.models import User
 KEY = "key:"
 
 
-def _as_id(text: ColumnExpressionArgument[str]) -> ColumnElement[Any]:
+def _as_id(text: ColumnExpressionArgument[str]) -> ColumnElement[UUID]:
     """The id that a text column is; NULL for any other text."""
     return case((func.pg_input_is_valid(text, "uuid"), cast(text, Uuid)))
 
@@ -62,7 +62,7 @@ def list_history(target_type: str, row_id: str, paging: Paging) -> Page:
 
     Raises NotFound for an id that is no UUID.
     """
-    equal: dict[str, Any] = {"target_type": target_type}
+    equal: dict[str, object] = {"target_type": target_type}
     if (own := narrow(None)) is not None:
         equal["tenant_id"] = own
     of_row = Condition(OF_ROW, {"row_id": str(parse_id(row_id))}, finds_ids=True)

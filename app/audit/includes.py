@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from sqlalchemy import ARRAY, bindparam, func, select, true
 
@@ -65,7 +63,7 @@ class ChangeSchema(Schema):
     request_id = Str(required=True)
 
 
-def _histories() -> sa.Select[Any]:
+def _histories() -> sa.Executable:
     """The last changes of each target in ``keys``; the largest values are left out."""
     each = func.unnest(bindparam("keys", type_=ARRAY(sa.Text)))
     keys = each.table_valued("target_id").render_derived()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, Index, Text
@@ -12,6 +11,7 @@ from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
 from app.core.db.models import UNBOUNDED, Moment
+from app.core.json_text import Json
 from app.extensions import db
 
 
@@ -41,6 +41,6 @@ class AuditEvent(db.Model):  # type: ignore[name-defined]
     action: Mapped[str] = mapped_column(Text)
     target_type: Mapped[str] = mapped_column(Text)
     target_id: Mapped[str] = mapped_column(Text)
-    before: Mapped[dict[str, Any]] = mapped_column(JSON, info=UNBOUNDED)
-    after: Mapped[dict[str, Any]] = mapped_column(JSON, info=UNBOUNDED)
+    before: Mapped[dict[str, Json]] = mapped_column(JSON, info=UNBOUNDED)
+    after: Mapped[dict[str, Json]] = mapped_column(JSON, info=UNBOUNDED)
     request_id: Mapped[str] = mapped_column(Text, default="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlencode
 
 from flask import Response, request
@@ -23,6 +23,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import query_values
+from app.core.json_text import Json
 
 blp = Blueprint(
     "audit", __name__, url_prefix="/v1/audit-events", description="Who changed what, and when."
@@ -44,7 +45,7 @@ CSV = {
 @requires(Permission.AUDIT_READ)
 @blp.arguments(AuditQuerySchema, location="query")
 @blp.response(200, AuditEventSchema(many=True), includes=INCLUDES)
-def list_events(query: dict[str, Any]) -> Page:
+def list_events(query: dict[str, Json]) -> Page:
     """List recorded changes."""
     paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
     return service.list_events(paging, tenant_id=tenant_id, filters=query)
@@ -54,7 +55,7 @@ def list_events(query: dict[str, Any]) -> Page:
 @requires(Permission.AUDIT_READ)
 @blp.arguments(AuditCsvQuerySchema, location="query")
 @blp.doc(responses={"200": CSV})
-def list_events_as_csv(query: dict[str, Any]) -> Response:
+def list_events_as_csv(query: dict[str, Json]) -> Response:
     """List recorded changes as CSV, for spreadsheets.
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
@@ -75,7 +76,7 @@ def add_history(
     blueprint: Blueprint,
     rule: str,
     target_type: str,
-    get_row: Callable[[str], Any],
+    get_row: Callable[[str], object],
     *,
     platform_only: bool = False,
 ) -> None:
@@ -88,7 +89,7 @@ def add_history(
     @requires(Permission.AUDIT_READ, platform_only=platform_only)
     @blueprint.arguments(HistoryQuerySchema, location="query")
     @blueprint.response(200, HistoryEntrySchema(many=True))
-    def list_history(query: dict[str, Any], **path: str) -> Page:
+    def list_history(query: dict[str, Json], **path: str) -> Page:
         """List the changes of this resource, newest first, also after its deletion."""
         (row_id,) = path.values()
         page = history.list_history(target_type, row_id, query["paging"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.audit.outbox import TARGET_TYPE_OF, TARGET_TYPES
 from app.core.db.pages import ListOrder
 from app.core.db.tenancy import PLATFORM_TENANT_ID
@@ -39,7 +37,7 @@ ACTOR_NAME = {
 class OwnerId(Uuid):
     """A tenant's id, or null for :data:`PLATFORM_TENANT_ID`."""
 
-    def to_json(self, value: Any) -> Any:
+    def to_json(self, value: object) -> object:
         return None if str(value) == str(PLATFORM_TENANT_ID) else super().to_json(value)
 
 

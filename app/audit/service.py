@@ -62,7 +62,7 @@ def add_event(
     tenant_id: UUID | None,
     change: Change,
     actor: Actor,
-    data: Mapping[str, Any] | None = None,
+    data: Mapping[str, object] | None = None,
     into: Writes | None = None,
 ) -> None:
     """Add one audit row for any target, also one that has no id.
@@ -91,7 +91,7 @@ def add_event(
     OUTBOX.notify()
 
 
-def announce(event_type: str, after: Mapping[str, Any], *, actor: Actor, into: Writes) -> None:
+def announce(event_type: str, after: Mapping[str, object], *, actor: Actor, into: Writes) -> None:
     """Add an event of no tenant about a new fact, which has no audit row."""
     values = {
         "tenant_id": PLATFORM_TENANT_ID,
@@ -114,7 +114,7 @@ def _record(
     change: Change,
     *,
     actor: Actor,
-    data: Mapping[str, Any] | None,
+    data: Mapping[str, object] | None,
     into: Writes | None,
 ) -> None:
     resource = action.partition(".")[0]
@@ -129,8 +129,8 @@ def _record(
     )
 
 
-def _shown(row: Any, hidden: frozenset[str]) -> dict[str, Any]:
-    values: dict[str, Any] = row._asdict()
+def _shown(row: Any, hidden: frozenset[str]) -> dict[str, object]:
+    values: dict[str, object] = row._asdict()
     return {name: values[name] for name in values if name not in hidden} if hidden else values
 
 

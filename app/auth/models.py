@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, ForeignKey, Index, Text, text
@@ -12,6 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import Attributed, Moment, Row, updated_index
+from app.core.json_text import Json
 from app.extensions import db
 
 
@@ -65,5 +65,5 @@ class ConsoleTicket(db.Model):  # type: ignore[name-defined]
     digest: Mapped[str] = mapped_column(Text, primary_key=True)
     subject: Mapped[str | None] = mapped_column(Text)
     org_id: Mapped[str | None] = mapped_column(Text)
-    data: Mapped[dict[str, Any]] = mapped_column(JSON)
+    data: Mapped[dict[str, Json]] = mapped_column(JSON)
     expires_at: Mapped[datetime] = mapped_column(Moment)

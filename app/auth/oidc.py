@@ -57,7 +57,7 @@ class IdentityProvider:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._lock = threading.Lock()
-        self._metadata: dict[str, Any] = {}
+        self._metadata: dict[str, str] = {}
         self._read_at = float("-inf")
         self.keys: KeySet | None = None
 
@@ -138,7 +138,7 @@ class IdentityProvider:
             code_challenge_method="S256",
         )
 
-    def _discover(self) -> dict[str, Any]:
+    def _discover(self) -> dict[str, str]:
         """The provider's metadata (OpenID Connect Discovery); raises ProviderUnavailable."""
         issuer = self._config.oidc_issuer
         with self._lock:

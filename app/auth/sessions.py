@@ -137,7 +137,7 @@ def create_ticket(
     *,
     subject: str | None = None,
     org_id: str | None = None,
-    data: Mapping[str, Any] | None = None,
+    data: Mapping[str, object] | None = None,
 ) -> str:
     """A secret that can be used once within ten minutes, only for ``purpose``."""
     secret = secrets.token_urlsafe(32)

@@ -9,7 +9,7 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from app.config import Config, ConfigError
 from app.core.errors import Unauthenticated, Unavailable
+from app.core.json_text import Json
 from app.core.outgoing import OPERATOR, FetchFailed
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ REASONS: dict[type[Exception], str] = {  # for the log
     jwt.InvalidSignatureError: "token_signature",
 }
 REQUIRED = ["exp", "iat", "iss", "aud"]
+Key: TypeAlias = tuple[str, Any]
+"""A public key, of one of the types that PyJWT takes, after the algorithm that belongs to it."""
 
 
 class KeysUnavailable(Unavailable):
@@ -53,7 +56,7 @@ class Claims:
     org_id: str | None
 
     @classmethod
-    def checked(cls, subject: Any, org_id: Any) -> Claims:
+    def checked(cls, subject: object, org_id: object) -> Claims:
         """The claims; Unauthenticated for one that is no text of 1 to 255 printable characters."""
         return cls(_checked(subject), None if org_id is None else _checked(org_id))
 
@@ -86,10 +89,10 @@ class TokenVerifier:
         self._seen[token] = (min(now + REMEMBERED, int(payload["exp"]) + LEEWAY), claims)
         return claims
 
-    def _decode(self, token: str) -> dict[str, Any]:
+    def _decode(self, token: str) -> dict[str, Json]:
         try:
             algorithm, key = self._keys.find(token)
-            payload: dict[str, Any] = jwt.decode(
+            payload: dict[str, Json] = jwt.decode(
                 token,
                 key,
                 algorithms=[algorithm],
@@ -108,7 +111,7 @@ class TokenVerifier:
         except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError) as fault:
             raise Unauthenticated(reason=REASONS.get(type(fault), INVALID)) from None
 
-    def _claims(self, payload: Mapping[str, Any]) -> Claims:
+    def _claims(self, payload: Mapping[str, Json]) -> Claims:
         return Claims.checked(
             payload.get(self._config.jwt_subject_claim), payload.get(self._config.jwt_org_claim)
         )
@@ -124,7 +127,7 @@ def _is_canonical(segment: str) -> bool:
     return urlsafe_b64encode(decoded).decode().rstrip("=") == segment
 
 
-def _checked(value: Any) -> str:
+def _checked(value: object) -> str:
     """``value`` if it is a text of 1 to 255 printable characters; otherwise Unauthenticated."""
     if not isinstance(value, str) or not 0 < len(value) <= 255 or not value.isprintable():
         raise Unauthenticated(reason=INVALID)
@@ -140,7 +143,7 @@ class PinnedKey:
         if self._algorithm not in allowed:
             raise LookupError(f"{self._algorithm} keys are not accepted")
 
-    def find(self, token: str) -> tuple[str, Any]:
+    def find(self, token: str) -> Key:
         """The key and its algorithm for any token. Decoding refuses a token with another ``alg``."""
         return self._algorithm, self._key
 
@@ -162,15 +165,15 @@ class KeySet:
     def __init__(self, url: str, allowed: tuple[str, ...]) -> None:
         self._url = url
         self._allowed = allowed
-        self._keys: dict[str | None, tuple[str, Any]] = {}
+        self._keys: dict[str | None, Key] = {}
         self._fetched = self._tried = float("-inf")
         self._lock = threading.Lock()
 
-    def find(self, token: str) -> tuple[str, Any]:
+    def find(self, token: str) -> Key:
         """The key that the header names as ``kid``. ``jku``, ``x5u`` and ``jwk`` are ignored."""
         return self.get(jwt.get_unverified_header(token).get("kid"))
 
-    def get(self, key_id: str | None) -> tuple[str, Any]:
+    def get(self, key_id: str | None) -> Key:
         """The algorithm and the key of this id; LookupError for an unknown id.
 
         Raises KeysUnavailable if no fetch has succeeded yet.
@@ -199,9 +202,9 @@ class KeySet:
         except (FetchFailed, ValueError, LookupError, TypeError, RecursionError):
             log.warning("jwks_fetch_failed", exc_info=True)
 
-    def _read(self, document: Any) -> dict[str | None, tuple[str, Any]]:
+    def _read(self, document: Json) -> dict[str | None, Key]:
         """The usable keys by id; LookupError if there are none."""
-        keys: dict[str | None, tuple[str, Any]] = {}
+        keys: dict[str | None, Key] = {}
         for entry in document["keys"]:
             try:
                 key = jwt.PyJWK(entry).key
@@ -215,7 +218,7 @@ class KeySet:
         return keys
 
 
-def algorithm_of(key: Any) -> str:
+def algorithm_of(key: object) -> str:
     """The algorithm that belongs to a public key's type; LookupError for other types."""
     match key:
         case RSAPublicKey():

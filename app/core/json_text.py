@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import orjson
 from pydantic_core import to_json
 
 from app.core.clock import rfc3339
+
+Json: TypeAlias = Any
+"""A JSON value: a dict, list, text, number, boolean or None."""
 
 TO_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 LARGE = b"0" * 19  # digits; orjson reads an integer beyond 64 bits as a float

@@ -28,7 +28,7 @@ class OneTry(Retry):
         super().__init__(NoBackoff(), 0)
         self._breaker = breaker
 
-    def __deepcopy__(self, memo: Any) -> OneTry:
+    def __deepcopy__(self, memo: object) -> OneTry:
         return self  # redis-py copies it for each connection; all share the breaker
 
     def call_with_retry(

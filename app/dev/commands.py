@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import signal
 import time
-from typing import Any
 
 import click
 import flask_migrate
@@ -17,6 +16,7 @@ from app.cli.tokens import require_signing_key
 from app.config import current_config
 from app.console.sign_in import LINK, link_url
 from app.core.db.transactions import transaction
+from app.core.json_text import Json
 from app.dev.demo.seed import DATA, seed_demo
 from app.dev.engines.instance import Instance
 from app.dev.engines.sharing import exit_on
@@ -113,7 +113,7 @@ def seed(as_json: bool, as_env: bool, port: int | None) -> None:
             click.echo(f"  {user['role']}  {user['id']}\n    {user['token']}")
 
 
-def variables(demo: dict[str, Any], port: int) -> dict[str, str | None]:
+def variables(demo: dict[str, Json], port: int) -> dict[str, str | None]:
     """What the examples of the documentation use: the first tenant's ids, two tokens."""
     tenant = demo["tenants"][0]
     people = dict(zip(DATA["people"], tenant["users"], strict=True))

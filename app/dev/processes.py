@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import psutil
 from flask import Flask
@@ -108,7 +108,7 @@ def running(
         command = [sys.executable, "-m", "honcho", "--env", os.devnull]
         command += ["--procfile", str(procfile), "start"]
         command += ["web", "worker", "background", "parent"]
-        output: IO[Any] = sys.stderr  # standard output is for the command's own result
+        output: IO[bytes] | IO[str] = sys.stderr  # standard output is for the command's own result
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
             output = stack.enter_context(log.open("wb"))

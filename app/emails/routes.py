@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.json_text import Json
 from app.emails import service, suppressions
 from app.emails.schemas import (
     EmailEventQuerySchema,
@@ -30,7 +29,7 @@ blp = Blueprint(
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @blp.arguments(EmailEventQuerySchema, location="query")
 @blp.response(200, EmailEventSchema(many=True))
-def list_events(query: dict[str, Any]) -> Page:
+def list_events(query: dict[str, Json]) -> Page:
     """List e-mail events."""
     return service.list_events(**_split(query, "kind", "source"))
 
@@ -39,7 +38,7 @@ def list_events(query: dict[str, Any]) -> Page:
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @blp.arguments(EmailMessageQuerySchema, location="query")
 @blp.response(200, EmailMessageSchema(many=True))
-def list_messages(query: dict[str, Any]) -> Page:
+def list_messages(query: dict[str, Json]) -> Page:
     """List the state of each message for each recipient.
 
     The state is the highest that was reported, in any order: complained, bounced, delivered,
@@ -52,7 +51,7 @@ def list_messages(query: dict[str, Any]) -> Page:
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @blp.arguments(SuppressionQuerySchema, location="query")
 @blp.response(200, SuppressionSchema(many=True))
-def list_suppressions(query: dict[str, Any]) -> Page:
+def list_suppressions(query: dict[str, Json]) -> Page:
     """List the addresses that no e-mail may be sent to, with the causes."""
     return suppressions.list_active(**_split(query, "cause"))
 
@@ -65,7 +64,7 @@ def lift_suppression(address: str) -> None:
     suppressions.lift(address, actor=current_actor())
 
 
-def _split(query: dict[str, Any], *columns: str) -> dict[str, Any]:
+def _split(query: dict[str, Json], *columns: str) -> dict[str, Json]:
     """The query; the parameters that are compared with ``columns`` are under ``filters``."""
     filters = {name: query.pop(name) for name in columns if name in query}
     return {**query, "filters": filters}

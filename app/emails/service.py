@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import and_, bindparam, case, func
@@ -120,7 +119,7 @@ def list_events(
     *,
     recipient: str | None = None,
     message_id: str | None = None,
-    filters: Mapping[str, Any] | None = None,
+    filters: Mapping[str, object] | None = None,
     occurred_after: datetime | None = None,
     occurred_before: datetime | None = None,
 ) -> Page:
@@ -144,7 +143,7 @@ def list_messages(
     *,
     recipient: str | None = None,
     message_id: str | None = None,
-    filters: Mapping[str, Any] | None = None,
+    filters: Mapping[str, object] | None = None,
 ) -> Page:
     """One page of the messages' states."""
     equal = dict(filters or {})
@@ -154,7 +153,9 @@ def list_messages(
     return paginate(EmailMessage, paging, *conditions, equal=equal)
 
 
-def _of_address(model: Any, address: str | None) -> list[Condition]:
+def _of_address(
+    model: type[EmailEventRecord] | type[EmailMessage], address: str | None
+) -> list[Condition]:
     if address is None:
         return []
     return [Condition(HAS_ADDRESS[model], {"address": normalized(address)})]
@@ -162,7 +163,7 @@ def _of_address(model: Any, address: str | None) -> list[Condition]:
 
 def _event_values(
     event: EmailEvent, source: str, webhook_event_id: UUID, ordinal: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "id": uuid7(),
         "created_at": utcnow(),
@@ -188,7 +189,7 @@ def _message_key(event: EmailEvent) -> tuple[str, str]:
 
 def _message_values(
     events: Sequence[EmailEvent], source: str, message_id: str, address: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What events of one message and one recipient say together."""
     states = [event for event in events if event.kind in STATES]
     highest = min(states, key=lambda event: (-_rank(event), event.occurred_at), default=None)

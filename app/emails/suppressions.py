@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -64,7 +64,7 @@ def list_active(
     paging: Paging = FIRST_PAGE,
     *,
     address: str | None = None,
-    filters: Mapping[str, Any] | None = None,
+    filters: Mapping[str, object] | None = None,
 ) -> Page:
     """The reasons that apply now."""
     equal = {**(filters or {}), "is_active": True}
@@ -127,7 +127,7 @@ def record_changes(changes: Iterable[Said], *, source: str, into: Writes) -> Non
 
 def _new_row(
     address: str, cause: str, scope: str, source: str, created_at: datetime
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "id": uuid7(),
         "created_at": created_at,
@@ -143,7 +143,7 @@ def _new_row(
     }
 
 
-def _values(row: Suppression, changes: Iterable[Said]) -> dict[str, Any]:
+def _values(row: Suppression, changes: Iterable[Said]) -> dict[str, object]:
     """What follows for a row from what was known and what is said now."""
     added, lifted = [row.suppressed_at], [row.lifted_at]
     for said in changes:

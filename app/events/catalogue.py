@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flask_smorest import Api
 
 from app.api_keys.schemas import ApiKeySchema
+from app.core.json_text import Json
 from app.core.openapi.examples import example_of
 from app.core.validation.schemas import Schema
 from app.custom_fields.schemas import CustomFieldSchema
@@ -30,7 +31,7 @@ class EventType(NamedTuple):
 
     summary: str
     shape: type[Schema]
-    changes: Mapping[str, tuple[Any, Any]] = {}
+    changes: Mapping[str, tuple[Json, Json]] = {}
 
 
 CATALOGUE = {
@@ -161,7 +162,7 @@ CATALOGUE = {
 }
 
 
-def describe_webhooks(api: Api) -> dict[str, Any]:
+def describe_webhooks(api: Api) -> dict[str, Json]:
     """The ``webhooks`` of the OpenAPI document: a request for each type.
 
     One of them is also the example of the schema ``Event``.
@@ -174,7 +175,7 @@ def describe_webhooks(api: Api) -> dict[str, Any]:
     return {name: {"post": operation} for name, operation in operations.items()}
 
 
-def _operation(api: Api, name: str) -> dict[str, Any]:
+def _operation(api: Api, name: str) -> dict[str, Json]:
     summary, shape, changes = CATALOGUE[name]
     event = api.spec.components.schemas["Event"]
     example = {field: {"before": old, "after": new} for field, (old, new) in changes.items()}

@@ -16,6 +16,7 @@ from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
 from app.core.db.models import Moment
+from app.core.json_text import Json
 from app.extensions import db
 
 Document = JSON(none_as_null=True)
@@ -39,9 +40,9 @@ class EventColumns:
     is_platform_actor: Mapped[bool]
     request_id: Mapped[str] = mapped_column(Text, default="")
     traceparent: Mapped[str] = mapped_column(Text, default="", server_default="")
-    before: Mapped[dict[str, Any] | None] = mapped_column(Document)
-    after: Mapped[dict[str, Any] | None] = mapped_column(Document)
-    data: Mapped[dict[str, Any] | None] = mapped_column(Document)
+    before: Mapped[dict[str, Json] | None] = mapped_column(Document)
+    after: Mapped[dict[str, Json] | None] = mapped_column(Document)
+    data: Mapped[dict[str, Json] | None] = mapped_column(Document)
 
 
 class OutboxEvent(EventColumns, db.Model):  # type: ignore[name-defined]
@@ -56,7 +57,7 @@ class OutboxEvent(EventColumns, db.Model):  # type: ignore[name-defined]
     number: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
 
     @declared_attr.directive
-    def __table_args__(cls) -> tuple[Any, ...]:  # noqa: N805 - declarative calls it on the class
+    def __table_args__(cls) -> tuple[Index, ...]:  # noqa: N805 - declarative calls it on the class
         return (Index(None, "number"),)
 
 
@@ -68,7 +69,7 @@ class Event(EventColumns, db.Model):  # type: ignore[name-defined]
     position: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
 
     @declared_attr.directive
-    def __table_args__(cls) -> tuple[Any, ...]:  # noqa: N805 - declarative calls it on the class
+    def __table_args__(cls) -> tuple[Index, ...]:  # noqa: N805 - declarative calls it on the class
         return (
             Index(None, "position"),
             Index(None, "id"),

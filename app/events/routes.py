@@ -7,6 +7,7 @@ from typing import Any
 from app.auth.guard import requires
 from app.auth.permissions import Permission
 from app.core.http.blueprint import Blueprint
+from app.core.json_text import Json
 from app.events import service
 from app.events.schemas import EventSchema, FeedQuerySchema
 
@@ -20,7 +21,9 @@ blp = Blueprint(
 @blp.arguments(FeedQuerySchema, location="query")
 @blp.response(200, EventSchema(many=True))
 @blp.raises(service.PositionGone)
-def list_events(query: dict[str, Any]) -> Any:
+def list_events(
+    query: dict[str, Json],
+) -> service.FeedPage | tuple[service.FeedPage, dict[str, str]]:
     """List the events after a position, oldest first.
 
     Read again with `after` set to `next_cursor`, which is never null: so no event is missed,

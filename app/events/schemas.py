@@ -9,6 +9,7 @@ from app.core import json_text
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Invalid, value_error
 from app.core.http.pagination import ONE_TENANT
+from app.core.json_text import Json
 from app.core.validation.fields import (
     AnyJson,
     AwareDateTime,
@@ -107,7 +108,7 @@ class EventSchema(Schema):
         metadata={"description": "Only where `data` and `changes` are absent: 20 KiB are exceeded."}
     )
 
-    def _dump_one(self, row: Any) -> dict[str, Any]:
+    def _dump_one(self, row: Any) -> dict[str, Json]:
         event = {
             "id": PREFIX + row.id.hex,
             "type": row.type,
@@ -132,7 +133,7 @@ def _data(row: Any) -> Any:
     return shape.dump({**absent, **columns})
 
 
-def _changes(row: Any) -> dict[str, Any]:
+def _changes(row: Any) -> dict[str, Json]:
     """The changed fields; none for a row that is new or deleted."""
     return {
         name: {"before": old, "after": row.after[name]}
@@ -144,7 +145,7 @@ def _changes(row: Any) -> dict[str, Any]:
 class EventTypes(Str):
     """Types, separated by commas; loaded as a list. One that ends in ``*`` stands for several."""
 
-    def from_json(self, value: Any) -> Any:
+    def from_json(self, value: object) -> list[str]:
         named = str(super().from_json(value)).split(",")
         found: list[str] = []
         for name in named:

@@ -16,6 +16,7 @@ from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.errors import AppError, Invalid, NotFound, value_error
+from app.core.json_text import Json
 from app.events.cursors import AFTER, make_cursor, read_cursor, read_position
 from app.events.models import Event, EventFeed
 from app.tenants.models import Tenant
@@ -57,7 +58,7 @@ class PositionGone(AppError):
         )
         self.oldest = oldest
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, Json]:
         return {**super().body(), "oldest": self.oldest}
 
 
@@ -91,7 +92,7 @@ def list_events(
     own = current_scope().tenant_id
     shown = own if tenant_id is None else visible_id(tenant_id)
     start = 0 if after is None else _read_position(after, own)
-    values: dict[str, Any] = {"after": start, "limit": limit}
+    values: dict[str, object] = {"after": start, "limit": limit}
     if shown is not None:
         values["tenant_id"] = shown
     if types is not None:
@@ -116,7 +117,7 @@ def list_events(
 def get_event(event_id: str) -> Any:
     """The event; raises NotFound, also for one that has no position yet."""
     own = current_scope().tenant_id
-    values: dict[str, Any] = {"id": _parse_id(event_id)}
+    values: dict[str, object] = {"id": _parse_id(event_id)}
     if own is not None:
         values["tenant_id"] = own
     found = _find(of_tenant=own is not None).first(**values)
@@ -192,7 +193,7 @@ def _feed(*, of_tenant: bool, of_types: bool) -> Statement:
     return Statement("events.list", feed, prepare=not of_types)
 
 
-def _first_of_types(*, of_tenant: bool) -> Select[Any]:
+def _first_of_types(*, of_tenant: bool) -> Select[tuple[int]]:
     """The first positions of the types: the first of each type by its index, then the first of all.
 
     So a type that is rare is found without reading the events of the others.

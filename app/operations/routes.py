@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import Flask, Response, request
 from flask_swagger_ui import get_swaggerui_blueprint
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -95,7 +93,7 @@ def list_findings() -> Page:
     return Page(check_quickly(current_config()), None)
 
 
-def _answer(body: Any, status: int) -> Response:
+def _answer(body: object, status: int) -> Response:
     return Response(json_text.dumps(body), status=status, content_type="application/json")
 
 

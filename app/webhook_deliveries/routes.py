@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import current_app
 
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.json_text import Json
 from app.webhook_deliveries import service
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhook_deliveries.schemas import (
@@ -40,7 +39,7 @@ BLUEPRINTS = (of_endpoint, blp)
 @requires(Permission.EVENTS_READ)
 @of_endpoint.arguments(WebhookDeliveryQuerySchema, location="query")
 @of_endpoint.response(200, WebhookDeliverySchema(many=True))
-def list_deliveries(query: dict[str, Any], endpoint_id: str) -> Page:
+def list_deliveries(query: dict[str, Json], endpoint_id: str) -> Page:
     """List the deliveries of a webhook endpoint of the last 90 days."""
     return service.list_deliveries(endpoint_id, **query)
 
@@ -50,7 +49,7 @@ def list_deliveries(query: dict[str, Any], endpoint_id: str) -> Page:
 @of_endpoint.arguments(TestEventSchema)
 @of_endpoint.response(200, WebhookDeliverySchema)
 @of_endpoint.raises(EndpointInactive)
-def send_test(body: dict[str, Any], endpoint_id: str) -> WebhookDelivery:
+def send_test(body: dict[str, Json], endpoint_id: str) -> WebhookDelivery:
     """Send an example event to a webhook endpoint, by one attempt.
 
     Its `data` is the example of this document. The list of deliveries tells what came of it.
@@ -64,7 +63,7 @@ def send_test(body: dict[str, Any], endpoint_id: str) -> WebhookDelivery:
 @of_endpoint.arguments(RecoverySchema)
 @of_endpoint.response(200, RecoveredSchema)
 @of_endpoint.raises(EndpointInactive)
-def recover(body: dict[str, Any], endpoint_id: str) -> Recovery:
+def recover(body: dict[str, Json], endpoint_id: str) -> Recovery:
     """Deliver again what a webhook endpoint has missed since a time.
 
     These are its failed deliveries, and the events of its types that it has no delivery of: they

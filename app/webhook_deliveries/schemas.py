@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from uuid import UUID
 
 from app.audit.outbox import ALL_TYPES
 from app.core.http.pagination import PageQuerySchema
@@ -34,7 +34,7 @@ DESCRIPTIONS = {
 class EventId(Str):
     """The id of an event, as the feed shows it."""
 
-    def to_json(self, value: Any) -> Any:
+    def to_json(self, value: UUID) -> str:
         return f"evt_{value.hex}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import bindparam, select
@@ -20,6 +20,7 @@ from app.core.db.tenancy import current_scope, narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
 from app.core.jobs.signals import DELIVERIES
+from app.core.json_text import Json
 from app.core.observability.shared_metrics import SharedMetric
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhook_deliveries.statements import RECOVER, RESEND
@@ -60,7 +61,7 @@ def list_deliveries(
     endpoint_id: UUID | str, paging: Paging = FIRST_PAGE, *, status: DeliveryStatus | None = None
 ) -> Page:
     """One page of an endpoint's deliveries; raises NotFound."""
-    equal: dict[str, Any] = {"endpoint_id": queries.parse_id(endpoint_id)}
+    equal: dict[str, object] = {"endpoint_id": queries.parse_id(endpoint_id)}
     if status is not None:
         equal["status"] = status.value
     owned = Condition(OF_OWNER, {"owner_of": equal["endpoint_id"]})
@@ -118,7 +119,7 @@ def recover(endpoint_id: UUID | str, since: datetime, *, actor: Actor) -> Recove
 
 
 def send_test(
-    endpoint_id: UUID | str, event_type: str, event: dict[str, Any], *, actor: Actor
+    endpoint_id: UUID | str, event_type: str, event: dict[str, Json], *, actor: Actor
 ) -> WebhookDelivery:
     """Deliver an example event, by one attempt. Raises NotFound and EndpointInactive."""
     endpoint = _active(lock_endpoint(endpoint_id))

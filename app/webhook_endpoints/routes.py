@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
 
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
@@ -11,6 +11,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import target_id
+from app.core.json_text import Json
 from app.webhook_endpoints import service
 from app.webhook_endpoints.encryption import SecretsKeyMissing
 from app.webhook_endpoints.models import WebhookEndpoint
@@ -38,7 +39,7 @@ INCLUDES = (TENANT, HISTORY)
 @requires(Permission.EVENTS_READ)
 @blp.arguments(WebhookEndpointQuerySchema, location="query")
 @blp.response(200, WebhookEndpointSchema(many=True), includes=INCLUDES)
-def list_endpoints(query: dict[str, Any]) -> Page:
+def list_endpoints(query: dict[str, Json]) -> Page:
     """List webhook endpoints."""
     return service.list_endpoints(**query)
 
@@ -49,7 +50,7 @@ def list_endpoints(query: dict[str, Any]) -> Page:
 @blp.arguments(WebhookEndpointCreateSchema)
 @blp.response(201, WebhookEndpointSecretSchema, shown_once=("secret",))
 @blp.raises(TooManyEndpoints, SecretsKeyMissing)
-def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
+def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     """Create a webhook endpoint; only this answer shows its secret.
 
     A tenant's endpoint gets the tenant's events, in the form in which the tenant reads them at
@@ -76,7 +77,7 @@ def get(endpoint_id: str) -> WebhookEndpoint:
 @blp.arguments(WebhookEndpointUpdateSchema)
 @blp.response(200, WebhookEndpointSchema)
 @blp.raises(SecretsKeyMissing)
-def update(body: dict[str, Any], endpoint_id: str) -> WebhookEndpoint:
+def update(body: dict[str, Json], endpoint_id: str) -> WebhookEndpoint:
     """Update a webhook endpoint; `is_active` true enables one that was disabled."""
     return service.update_endpoint(endpoint_id, body, actor=current_actor())
 
@@ -93,7 +94,7 @@ def delete(endpoint_id: str) -> None:
 @requires(Permission.EVENTS_WRITE)
 @blp.response(200, WebhookEndpointSecretSchema, shown_once=("secret",))
 @blp.raises(SecretsKeyMissing)
-def rotate(endpoint_id: str) -> Any:
+def rotate(endpoint_id: str) -> SimpleNamespace:
     """Replace the secret; the old one also signs for 24 hours.
 
     Until then each delivery has two signatures. Only this answer shows the new secret.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from app.audit.outbox import ALL_TYPES, NO_SUCH_TYPE
 from app.audit.schemas import OwnerId
 from app.core.errors import Entry, Invalid, error, value_error
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
+from app.core.json_text import Json
 from app.core.outgoing import AddressRefused, check_url, guarded
 from app.core.validation.fields import (
     AwareDateTime,
@@ -68,7 +68,7 @@ TYPES = {
 class Url(Str):
     """Where events may be sent; the address of the URL's host is checked at each delivery."""
 
-    def from_json(self, value: Any) -> Any:
+    def from_json(self, value: object) -> str:
         url = str(super().from_json(value))
         try:
             check_url(url, only_public=guarded().only_public)
@@ -80,7 +80,7 @@ class Url(Str):
 class TypePattern(Str):
     """A type of events; one that ends in ``*`` stands for all that begin so."""
 
-    def from_json(self, value: Any) -> Any:
+    def from_json(self, value: object) -> str:
         pattern = str(super().from_json(value))
         beginning = pattern.removesuffix("*")
         is_known = (
@@ -104,8 +104,8 @@ class Headers(JsonObject):
 
     keywords = {"additionalProperties": {"type": "string"}, "maxProperties": MAX_HEADERS}
 
-    def from_json(self, value: Any) -> Any:
-        headers = super().from_json(value)
+    def from_json(self, value: object) -> dict[str, Json]:
+        headers: dict[str, Json] = super().from_json(value)
         found = list(_header_errors(headers))
         if found:
             raise Invalid(*found)
@@ -230,7 +230,7 @@ class EndpointOwnerSchema(Schema):
     )
 
 
-def _header_errors(headers: dict[str, Any]) -> Iterable[Entry]:
+def _header_errors(headers: dict[str, Json]) -> Iterable[Entry]:
     if len(headers) > MAX_HEADERS:
         yield value_error((), f"there can be at most {MAX_HEADERS} headers")
         return

@@ -22,6 +22,7 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope, narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
+from app.core.json_text import Json
 from app.tenants.models import Tenant
 from app.webhook_endpoints import encryption
 from app.webhook_endpoints.models import (
@@ -149,7 +150,7 @@ def create(
 
 
 def update_endpoint(
-    endpoint_id: UUID | str, values: Mapping[str, Any], *, actor: Actor
+    endpoint_id: UUID | str, values: Mapping[str, Json], *, actor: Actor
 ) -> WebhookEndpoint:
     """Change fields of an endpoint; ``is_active`` true also forgets why it was disabled.
 
@@ -236,7 +237,7 @@ def reencrypt() -> int:
     return len(states)
 
 
-def with_secret(endpoint: WebhookEndpoint, secret: str | None) -> Any:
+def with_secret(endpoint: WebhookEndpoint, secret: str | None) -> SimpleNamespace:
     """The endpoint's columns and its ``secret``, for the answer that shows it."""
     columns = WebhookEndpoint.__table__.columns.keys()
     return SimpleNamespace(**{name: getattr(endpoint, name) for name in columns}, secret=secret)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import func, select
 
@@ -19,6 +18,7 @@ from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.core.db.writes import insert_row
 from app.core.errors import NotFound
+from app.core.json_text import Json
 from app.custom_fields import service as custom_fields
 from app.custom_fields.models import CustomField
 from app.flags import overrides, presets
@@ -41,7 +41,7 @@ LOCK_SEEDING = Statement("demo.lock_seeding", select(func.pg_advisory_xact_lock(
 """Processes that seed at the same time follow one another."""
 
 
-def seed_demo(*, only_if_new: bool = False) -> dict[str, Any]:
+def seed_demo(*, only_if_new: bool = False) -> dict[str, Json]:
     """Create the missing demo data; return all ids and tokens as `flask seed --json` prints them.
 
     The archived field is archived again if it was restored. ``only_if_new`` changes nothing
@@ -67,7 +67,7 @@ def _preset(name: str) -> PlanPreset:
     return found or presets.create_preset(name, DATA["presets"][name], actor=SYSTEM_CLI)
 
 
-def _create_tenant(values: dict[str, Any]) -> None:
+def _create_tenant(values: dict[str, Json]) -> None:
     tenant = find_row(Tenant, idp_org_id=values["idp_org_id"])
     tenant = tenant or tenants.create(values, actor=SYSTEM_CLI)
     _create_subscription(tenant)
@@ -87,12 +87,12 @@ def _create_subscription(tenant: Tenant) -> None:
         subscriptions.create(tenant.id, {**values, "start_date": start_date}, actor=SYSTEM_CLI)
 
 
-def _field(tenant: Tenant, values: dict[str, Any]) -> CustomField:
+def _field(tenant: Tenant, values: dict[str, Json]) -> CustomField:
     found = find_row(CustomField, tenant_id=tenant.id, field_key=values["field_key"])
     return found or custom_fields.create(tenant.id, values, actor=SYSTEM_CLI)
 
 
-def _create_member(tenant: Tenant, role: str, person: dict[str, Any]) -> None:
+def _create_member(tenant: Tenant, role: str, person: dict[str, Json]) -> None:
     user = _user(tenant, role)
     if user is None:
         email = f"{role}@{tenant.slug}.example"
@@ -140,7 +140,7 @@ def _month_before(moment: datetime) -> datetime:
     return (moment.replace(day=1) - timedelta(days=1)).replace(day=moment.day)
 
 
-def _read_tenant(idp_org_id: str) -> dict[str, Any]:
+def _read_tenant(idp_org_id: str) -> dict[str, Json]:
     tenant = find_row(Tenant, idp_org_id=idp_org_id)
     if tenant is None:
         raise NotFound
@@ -156,7 +156,7 @@ def _read_tenant(idp_org_id: str) -> dict[str, Any]:
     }
 
 
-def _read_member(tenant: Tenant, role: str) -> dict[str, Any]:
+def _read_member(tenant: Tenant, role: str) -> dict[str, Json]:
     user = _user(tenant, role)
     membership = user and find_row(Membership, tenant_id=tenant.id, user_id=user.id)
     return {

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from flask import Flask, appcontext_pushed
 
@@ -90,7 +90,7 @@ def _alone(instance: Instance) -> Iterator[None]:
 def exit_on(*signals: signal.Signals, code: int) -> None:
     """The first of the ``signals`` raises SystemExit; later ones do not disturb the clean-up."""
 
-    def leave(*_: Any) -> None:
+    def leave(*_: object) -> None:
         for number in signals:
             signal.signal(number, signal.SIG_IGN)
         raise SystemExit(code)
@@ -106,7 +106,7 @@ def run_engines_for(app: Flask) -> None:
     ``app.extensions["engines"]`` is the :class:`Engines`.
     """
 
-    def start(_sender: Flask, **_: Any) -> None:
+    def start(_sender: Flask, **_: object) -> None:
         if "engines" in app.extensions or "--help" in sys.argv:
             return
         in_main_thread = threading.current_thread() is threading.main_thread()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field
-from typing import Any
 
 from app.dev.reference.markdown import page, table
 
@@ -14,7 +13,7 @@ The service reads its settings from the environment and checks them at start. On
 `PORT` (8000) is gunicorn's own variable, `PROMETHEUS_MULTIPROC_DIR` (a temporary folder) the metrics library's. gunicorn's `WEB_CONCURRENCY` has no effect: use `WEB_PROCESSES`. [Running](../operations/running.md#rate-limits) has the forms of a rate limit."""
 
 
-def render(settings: Mapping[str, Field[Any]]) -> str:
+def render(settings: Mapping[str, Field[object]]) -> str:
     """The page, with the settings in the order of the code."""
     rows = [
         (f"`{name}`", default_of(setting), setting.metadata["help"])
@@ -23,7 +22,7 @@ def render(settings: Mapping[str, Field[Any]]) -> str:
     return page("Configuration", INTRODUCTION, table(("Variable", "Default", "What"), rows))
 
 
-def default_of(setting: Field[Any]) -> str:
+def default_of(setting: Field[object]) -> str:
     """The default, or that the variable is required."""
     required, default = setting.metadata["required"], setting.default
     if required:

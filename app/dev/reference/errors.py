@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
 
+from app.core.json_text import Json
 from app.dev.reference.markdown import page, table
 
 INTRODUCTION = """\
@@ -14,7 +14,7 @@ OFREP's endpoints have OFREP's own errors (`errorCode` and `errorDetails`), and 
 MANY = 6  # operations that the table lists
 
 
-def render(document: dict[str, Any]) -> str:
+def render(document: dict[str, Json]) -> str:
     """The page, with the codes by status."""
     places: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for path, operations in document["paths"].items():
@@ -29,7 +29,7 @@ def render(document: dict[str, Any]) -> str:
     return page("Error codes", INTRODUCTION, OTHERS, table(header, found))
 
 
-def codes(operation: dict[str, Any]) -> list[tuple[str, str, str]]:
+def codes(operation: dict[str, Json]) -> list[tuple[str, str, str]]:
     """Status, code and sentence of each error with a code that an operation can answer."""
     found = []
     for status, answer in operation["responses"].items():
