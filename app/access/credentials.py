@@ -64,12 +64,10 @@ class Member:
 
     @property
     def is_platform(self) -> bool:
-        """Whether this is a platform credential."""
         return bool(self.is_superadmin)
 
     @property
     def granting_step(self) -> StepName:
-        """The step that gives the permissions."""
         return StepName.PLATFORM if self.is_superadmin else StepName.PERMISSION
 
     @property
@@ -183,12 +181,10 @@ class Key:
 
     @property
     def is_platform(self) -> bool:
-        """Whether this is a platform credential."""
         return self.tenant is None
 
     @property
     def granting_step(self) -> StepName:
-        """The step that gives the permissions."""
         return StepName.PERMISSION
 
     def principal(self) -> Principal:
@@ -197,7 +193,6 @@ class Key:
         return principal_of_key(self._found() if is_usable else None)
 
     def steps(self, permission: Permission) -> list[Step]:
-        """The steps in their order."""
         return [
             self._credential_step(),
             self._tenant_step(),

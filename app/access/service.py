@@ -110,7 +110,6 @@ class Explanation:
 
     @property
     def allowed(self) -> bool:
-        """Whether the request is not refused."""
         return self.status == 200
 
 

@@ -52,12 +52,10 @@ def failed(step: StepName, found: str, change: str, row_id: UUID | None = None) 
 
 
 def skipped(step: StepName, found: str) -> Step:
-    """A step that does not matter."""
     return Step(step, Outcome.SKIPPED, found)
 
 
 def tenant_step(tenant: Tenant) -> Step:
-    """The step of a tenant that was found."""
     if tenant.is_active:
         return passed(StepName.TENANT, f"The tenant {tenant.slug} is active.", tenant.id)
     found = f"The tenant {tenant.slug} is suspended."
@@ -65,7 +63,6 @@ def tenant_step(tenant: Tenant) -> Step:
 
 
 def role_permission_step(role: Role, permission: Permission) -> Step:
-    """The step of a permission that a role has or lacks."""
     if permission in ROLE_PERMISSIONS[role]:
         return passed(StepName.PERMISSION, f"The role {role} has the permission {permission}.")
     found = f"The role {role} does not have the permission {permission}."

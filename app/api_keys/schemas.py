@@ -54,9 +54,6 @@ class ApiKeySchema(Schema):
 class ApiKeyCreatedSchema(ApiKeySchema):
     """A new key with its secret, which no other answer shows."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
     secret = Str(
         metadata={"description": "Absent if the answer is replayed for an Idempotency-Key."}
     )

@@ -83,8 +83,6 @@ class AuditQuerySchema(PageQuerySchema):
 class AuditCsvQuerySchema(AuditQuerySchema):
     """Filters of the audit trail as CSV; a page has more rows."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
     as_json = False
 
     limit = Int(

@@ -113,7 +113,6 @@ def requires(
 
 
 def public(view: View) -> Guarded:
-    """Allow a view for everybody."""
     return guarded(view, PUBLIC)
 
 

@@ -47,13 +47,10 @@ class Attempt:
 
 
 def begin() -> Attempt:
-    """A new attempt."""
     return Attempt(nonce=secrets.token_urlsafe(32), verifier=secrets.token_urlsafe(48))
 
 
 class IdentityProvider:
-    """The configured provider."""
-
     def __init__(self, config: Config) -> None:
         self._config = config
         self._lock = threading.Lock()
@@ -63,7 +60,6 @@ class IdentityProvider:
 
     @property
     def is_configured(self) -> bool:
-        """Whether people can sign in by it."""
         return bool(self._config.oidc_issuer)
 
     def authorization_url(self, attempt: Attempt, state: str, redirect_uri: str) -> str:

@@ -72,17 +72,8 @@ _READER = frozenset(
 ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
     Role.OWNER: TENANT - GRANTED_BY_PLATFORM,
     Role.ADMIN: TENANT - GRANTED_BY_PLATFORM,
-    Role.BILLING: frozenset(
-        {
-            Permission.BILLING_READ,
-            Permission.BILLING_WRITE,
-            Permission.TENANTS_READ,
-            Permission.USERS_READ,
-            Permission.MEMBERSHIPS_READ,
-            Permission.FLAGS_READ,
-            Permission.USAGE_READ,
-        }
-    ),
+    Role.BILLING: _READER - {Permission.CUSTOM_FIELDS_READ}
+    | {Permission.BILLING_READ, Permission.BILLING_WRITE},
     Role.MEMBER: _READER,
     Role.VIEWER: _READER,
 }

@@ -67,11 +67,9 @@ class Principal:
 
     @property
     def is_platform(self) -> bool:
-        """Whether this is a platform credential."""
         return self.tenant_id is None
 
     def has(self, permission: Permission) -> bool:
-        """Whether the principal has ``permission``."""
         return permission in self.permissions
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, or_, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 
 from app.auth.keys import digest_of
 from app.auth.models import ConsoleSession, ConsoleTicket
@@ -21,6 +21,7 @@ from app.core.clock import utcnow
 from app.core.db import tenancy
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
@@ -33,12 +34,6 @@ USE_RECORDED = timedelta(minutes=1)  # `last_used_at` is written at most this of
 _sessions = ConsoleSession.__table__
 _tickets = ConsoleTicket.__table__
 
-START = Statement(
-    "console_sessions.start",
-    insert(_sessions).values(
-        {name: bindparam(name, type_=column.type) for name, column in _sessions.c.items()}
-    ),
-)
 FIND = Statement(
     "console_sessions.find",
     select(ConsoleSession).where(
@@ -63,12 +58,6 @@ FORGET_SESSIONS = Statement(
             _sessions.c.created_at <= bindparam("created_before", type_=Moment),
             _sessions.c.last_used_at <= bindparam("used_before", type_=Moment),
         )
-    ),
-)
-ADD_TICKET = Statement(
-    "console_tickets.add",
-    insert(_tickets).values(
-        {name: bindparam(name, type_=column.type) for name, column in _tickets.c.items()}
     ),
 )
 FIND_TICKET = Statement(
@@ -103,9 +92,9 @@ ORGANIZATIONS = Statement(
 
 def start(subject: str, org_id: str | None) -> str:
     """Begin a session; the secret of its cookie."""
-    secret, now = secrets.token_urlsafe(32), utcnow()
-    digest = digest_of(secret)
-    START.execute(digest=digest, subject=subject, org_id=org_id, created_at=now, last_used_at=now)
+    secret = secrets.token_urlsafe(32)
+    values = {"digest": digest_of(secret), "subject": subject, "org_id": org_id}
+    insert_row(ConsoleSession, values)
     return secret
 
 
@@ -141,13 +130,14 @@ def create_ticket(
 ) -> str:
     """A secret that can be used once within ten minutes, only for ``purpose``."""
     secret = secrets.token_urlsafe(32)
-    ADD_TICKET.execute(
-        digest=_ticket_digest(purpose, secret),
-        subject=subject,
-        org_id=org_id,
-        data=dict(data or {}),
-        expires_at=utcnow() + TICKET_LIFETIME,
-    )
+    values = {
+        "digest": _ticket_digest(purpose, secret),
+        "subject": subject,
+        "org_id": org_id,
+        "data": dict(data or {}),
+        "expires_at": utcnow() + TICKET_LIFETIME,
+    }
+    insert_row(ConsoleTicket, values)
     return secret
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from functools import wraps
@@ -17,7 +18,6 @@ from app.core.jobs.background import PARTS, run_parts
 from app.core.jobs.queues import JOBS, Queue, connection
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
-from app.core.observability import logs
 from app.events.sequencer import run_sequencer
 from app.operations.queues import read_queues
 from app.webhook_deliveries.sender import run_sender
@@ -107,7 +107,7 @@ def _run(*parts: str) -> None:
 def _logging_app() -> Flask:
     """The application, which logs at ``LOG_LEVEL`` from now on; other commands log errors only."""
     app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
-    logs.set_level(app.extensions["config"].log_level)
+    logging.getLogger().setLevel(app.extensions["config"].log_level)
     return app
 
 

@@ -25,7 +25,6 @@ class Actor:
 
     @property
     def is_platform(self) -> bool:
-        """Whether the actor belongs to no tenant."""
         return self.role is None
 
     @property

@@ -41,7 +41,6 @@ def last_address(instance: Instance) -> str:
 
 
 def address(port: int) -> str:
-    """The service's URL."""
     return f"http://{HOST}:{port}"
 
 

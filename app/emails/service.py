@@ -145,7 +145,6 @@ def list_messages(
     message_id: str | None = None,
     filters: Mapping[str, object] | None = None,
 ) -> Page:
-    """One page of the messages' states."""
     equal = dict(filters or {})
     if message_id is not None:
         equal["message_id"] = message_id[:MAX_KEY]

@@ -97,7 +97,6 @@ class Said(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The key of the row: address, cause and scope."""
         return self.address, self.change.cause.value, self.change.scope[:MAX_KEY]
 
 

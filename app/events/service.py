@@ -29,13 +29,14 @@ FIND_FEED = Statement("event_feed.find", select(EventFeed))
 FOLLOWING = Event.position > bindparam("after")
 OF_TENANT = Event.tenant_id == bindparam("tenant_id")
 COLUMNS = (*Event.__table__.columns, Tenant.slug, Tenant.idp_org_id)
-FIND_EVENTS = Statement(
-    "events.find_many",
+_EVENTS = (
     select(*COLUMNS, EventFeed.cursor_key)
     .select_from(Event)
     .join(EventFeed, true())
     .outerjoin(Tenant, Tenant.id == Event.tenant_id)
-    .where(Event.id == any_(bindparam("ids", type_=ARRAY(Uuid)))),
+)
+FIND_EVENTS = Statement(
+    "events.find_many", _EVENTS.where(Event.id == any_(bindparam("ids", type_=ARRAY(Uuid))))
 )
 
 
@@ -221,11 +222,5 @@ def _first_of_types(*, of_tenant: bool) -> Select[tuple[int]]:
 
 @cache
 def _find(*, of_tenant: bool) -> Statement:
-    clause = (
-        select(*COLUMNS, EventFeed.cursor_key)
-        .select_from(Event)
-        .join(EventFeed, true())
-        .outerjoin(Tenant, Tenant.id == Event.tenant_id)
-        .where(Event.id == bindparam("id"))
-    )
+    clause = _EVENTS.where(Event.id == bindparam("id"))
     return Statement("events.get", clause.where(OF_TENANT) if of_tenant else clause)

@@ -140,7 +140,6 @@ def send_test(
 
 
 def _active(endpoint: WebhookEndpoint) -> WebhookEndpoint:
-    """The endpoint; raises EndpointInactive."""
     if not endpoint.is_active:
         raise EndpointInactive
     return endpoint

@@ -159,9 +159,6 @@ class WebhookEndpointSchema(Schema):
 class WebhookEndpointSecretSchema(WebhookEndpointSchema):
     """An endpoint with its new secret, which no other answer shows."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
     secret = Str(
         nullable=True,
         metadata={
@@ -199,9 +196,6 @@ class WebhookEndpointUpdateSchema(Schema):
 
 class WebhookEndpointCreateSchema(WebhookEndpointUpdateSchema):
     """A new endpoint."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     url = Url(required=True, min_length=1, max_length=MAX_URL, metadata=ADDRESS)
     types = TypePatterns(TypePattern(), required=True, metadata=TYPES)

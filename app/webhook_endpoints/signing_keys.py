@@ -21,7 +21,6 @@ class SigningKey(NamedTuple):
 
 
 def new_key(signing: Signing) -> SigningKey:
-    """A new random key."""
     if signing is Signing.V1:
         return SigningKey(f"whsec_{_text(secrets.token_bytes(SECRET_BYTES))}", None)
     private = Ed25519PrivateKey.generate()

@@ -88,8 +88,3 @@ def configure(level: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level)
     logging.captureWarnings(True)
-
-
-def set_level(level: str) -> None:
-    """Write the lines of this level and above from now on."""
-    logging.getLogger().setLevel(level)

@@ -97,7 +97,6 @@ class Tracing:
             g.span.enter_context(span)
 
     def end_request(self, fault: BaseException | None) -> None:
-        """End the request's span."""
         if "span" in g:
             if fault is not None:
                 self.note_failure(fault)

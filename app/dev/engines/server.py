@@ -40,7 +40,6 @@ class Server:
         self._child: subprocess.Popen[bytes] | None = None
 
     def command(self) -> Sequence[str | Path]:
-        """The command line."""
         raise NotImplementedError
 
     def prepare(self) -> None:
@@ -48,7 +47,6 @@ class Server:
         raise NotImplementedError
 
     def answers(self) -> bool:
-        """True if the server serves requests."""
         raise NotImplementedError
 
     def start(self) -> None:

@@ -44,7 +44,6 @@ class Engines(NamedTuple):
         self.postgres.create_database()
 
     def stop(self) -> None:
-        """Both servers have ended afterwards."""
         for server in self:
             server.stop()
 

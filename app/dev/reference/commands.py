@@ -45,6 +45,5 @@ def named(command: click.Command, words: str) -> Iterator[tuple[str, click.Comma
 
 
 def help_of(words: str, command: click.Command) -> str:
-    """What ``--help`` prints."""
     with click.Context(command, info_name=words, terminal_width=WIDTH) as context:
         return command.get_help(context)

@@ -22,5 +22,4 @@ def render(catalogue: Mapping[str, EventType]) -> str:
 
 
 def shape_of(kind: EventType) -> str:
-    """The name of the schema in the OpenAPI document."""
     return f"`{kind.shape.__name__.removesuffix('Schema')}`"

@@ -163,7 +163,6 @@ def _check_server() -> Iterator[Finding]:
 
 
 def check_version(shown: str, major: int) -> Finding:
-    """The finding on PostgreSQL's version."""
     good = major >= OLDEST_POSTGRESQL
     fix = "" if good else f"Upgrade PostgreSQL to {OLDEST_POSTGRESQL} or later."
     return Finding("database", good, shown, fix)
@@ -323,7 +322,6 @@ def _shortened(texts: Sequence[str], separator: str) -> str:
 
 
 def check_migration_role(config: Config) -> Iterator[Finding]:
-    """The finding on the owner of the tables."""
     if config.migration_database_url == config.database_url:
         found = "not set apart; only the release and flask users erase need it"
         yield Finding("migration role", True, found)

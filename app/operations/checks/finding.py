@@ -25,7 +25,6 @@ class Finding:
 
     @property
     def level(self) -> Level:
-        """How serious the finding is."""
         if not self.ok:
             return Level.FAULT
         return Level.HINT if self.fix else Level.OK
