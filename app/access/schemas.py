@@ -39,11 +39,13 @@ DESCRIPTIONS = {
 }
 
 
-class AccessQuerySchema(Schema):
-    """Whose access to what."""
-
+class _Schema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+
+
+class AccessQuerySchema(_Schema):
+    """Whose access to what."""
 
     permission = Choice(
         Permission, required=True, metadata={"description": "The permission that is asked about."}
@@ -74,11 +76,8 @@ class AccessQuerySchema(Schema):
             yield value_error(["query", "tenant_id"], "give either org_id or tenant_id")
 
 
-class StepSchema(Schema):
+class StepSchema(_Schema):
     """One step of the decision."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     step = Choice(StepName, required=True)
     outcome = Choice(
@@ -97,11 +96,8 @@ class StepSchema(Schema):
     )
 
 
-class ExplanationSchema(Schema):
+class ExplanationSchema(_Schema):
     """The answer that a request would get, and the steps that lead to it."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     permission = Choice(Permission, required=True)
     allowed = Bool(required=True)

@@ -25,11 +25,13 @@ DESCRIPTIONS = {
 }
 
 
-class ApiKeySchema(Schema):
-    """A key without its secret; ``prefix`` is the beginning of the secret."""
-
+class _Schema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+
+
+class ApiKeySchema(_Schema):
+    """A key without its secret; ``prefix`` is the beginning of the secret."""
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -59,11 +61,8 @@ class ApiKeyCreatedSchema(ApiKeySchema):
     )
 
 
-class ApiKeyCreateSchema(Schema):
+class ApiKeyCreateSchema(_Schema):
     """A new key."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     name = Str(required=True, min_length=1, max_length=255)
     permissions = ListOf(Choice(Permission), required=True)

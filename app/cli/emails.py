@@ -36,12 +36,8 @@ def list_events(
     recipient: str | None, message_id: str | None, kind: str | None, paging: Paging, as_json: bool
 ) -> None:
     """List e-mail events."""
-    page = service.list_events(
-        paging,
-        recipient=recipient,
-        message_id=message_id,
-        filters={"kind": kind} if kind else {},
-    )
+    equal: dict[str, Any] = {"kind": kind} if kind else {}
+    page = service.list_events(paging, recipient=recipient, message_id=message_id, **equal)
     print_page(page, EmailEventSchema(), EVENT_COLUMNS, as_json=as_json)
 
 
@@ -55,8 +51,8 @@ def list_suppressions(
     address: str | None, cause: str | None, paging: Paging, as_json: bool
 ) -> None:
     """List the suppressed addresses."""
-    filters: dict[str, Any] = {"cause": cause} if cause else {}
-    page = suppressions.list_active(paging, address=address, filters=filters)
+    equal = {"cause": cause} if cause else {}
+    page = suppressions.list_active(paging, address=address, **equal)
     print_page(page, SuppressionSchema(), SUPPRESSION_COLUMNS, as_json=as_json)
 
 

@@ -31,7 +31,7 @@ blp = Blueprint(
 @blp.response(200, EmailEventSchema(many=True))
 def list_events(query: dict[str, Json]) -> Page:
     """List e-mail events."""
-    return service.list_events(**_split(query, "kind", "source"))
+    return service.list_events(**query)
 
 
 @blp.get("/email-messages")
@@ -44,7 +44,7 @@ def list_messages(query: dict[str, Json]) -> Page:
     The state is the highest that was reported, in any order: complained, bounced, delivered,
     rejected, soft_bounced, deferred, sent, scheduled.
     """
-    return service.list_messages(**_split(query, "state", "source"))
+    return service.list_messages(**query)
 
 
 @blp.get("/suppressions")
@@ -53,7 +53,7 @@ def list_messages(query: dict[str, Json]) -> Page:
 @blp.response(200, SuppressionSchema(many=True))
 def list_suppressions(query: dict[str, Json]) -> Page:
     """List the addresses that no e-mail may be sent to, with the causes."""
-    return suppressions.list_active(**_split(query, "cause"))
+    return suppressions.list_active(**query)
 
 
 @blp.delete("/suppressions/<path:address>")
@@ -62,12 +62,6 @@ def list_suppressions(query: dict[str, Json]) -> Page:
 def lift_suppression(address: str) -> None:
     """Remove an address from the suppression list."""
     suppressions.lift(address, actor=current_actor())
-
-
-def _split(query: dict[str, Json], *columns: str) -> dict[str, Json]:
-    """The query; the parameters that are compared with ``columns`` are under ``filters``."""
-    filters = {name: query.pop(name) for name in columns if name in query}
-    return {**query, "filters": filters}
 
 
 BLUEPRINTS = (blp,)

@@ -54,11 +54,13 @@ DESCRIPTIONS = {
 }
 
 
-class EmailEventSchema(Schema):
-    """What happened to a message for one recipient."""
-
+class _Schema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+
+
+class EmailEventSchema(_Schema):
+    """What happened to a message for one recipient."""
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -75,10 +77,7 @@ class EmailEventSchema(Schema):
     metadata = JsonObject(required=True)
 
 
-class EmailEventQuerySchema(PageQuerySchema):
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
+class EmailEventQuerySchema(_Schema, PageQuerySchema):
     recipient = Str(
         max_length=MAX_ADDRESS,
         metadata={"description": "Only events about this address, in whatever case."},
@@ -92,11 +91,8 @@ class EmailEventQuerySchema(PageQuerySchema):
     occurred_before = AwareDateTime(metadata={"description": "Occurred before this time."})
 
 
-class EmailMessageSchema(Schema):
+class EmailMessageSchema(_Schema):
     """The state of a message for one recipient."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -112,10 +108,7 @@ class EmailMessageSchema(Schema):
     first_clicked_at = AwareDateTime(required=True, nullable=True)
 
 
-class EmailMessageQuerySchema(PageQuerySchema):
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
+class EmailMessageQuerySchema(_Schema, PageQuerySchema):
     recipient = Str(
         max_length=MAX_ADDRESS,
         metadata={"description": "Only messages to this address, in whatever case."},
@@ -129,11 +122,8 @@ class EmailMessageQuerySchema(PageQuerySchema):
     source = Str(metadata={"description": "Only messages of this provider."})
 
 
-class SuppressionSchema(Schema):
+class SuppressionSchema(_Schema):
     """An address that no e-mail may be sent to, for one cause."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -145,10 +135,7 @@ class SuppressionSchema(Schema):
     suppressed_at = AwareDateTime(required=True)
 
 
-class SuppressionQuerySchema(PageQuerySchema):
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
+class SuppressionQuerySchema(_Schema, PageQuerySchema):
     address = Str(
         max_length=MAX_ADDRESS, metadata={"description": "Only this address, in whatever case."}
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from uuid import UUID
@@ -119,11 +119,11 @@ def list_events(
     *,
     recipient: str | None = None,
     message_id: str | None = None,
-    filters: Mapping[str, object] | None = None,
     occurred_after: datetime | None = None,
     occurred_before: datetime | None = None,
+    **equal: str,
 ) -> Page:
-    """One page of events. ``filters`` are values of columns.
+    """One page of events; ``equal`` are values of columns.
 
     The period includes ``occurred_after`` and excludes ``occurred_before``.
     """
@@ -135,7 +135,7 @@ def list_events(
     if message_id is not None:
         values = {"message_key": message_id[:MAX_KEY], "message_id": message_id}
         conditions.append(Condition(HAS_MESSAGE_ID, values))
-    return paginate(model, paging, *conditions, equal=filters)
+    return paginate(model, paging, *conditions, equal=equal)
 
 
 def list_messages(
@@ -143,9 +143,8 @@ def list_messages(
     *,
     recipient: str | None = None,
     message_id: str | None = None,
-    filters: Mapping[str, object] | None = None,
+    **equal: str,
 ) -> Page:
-    equal = dict(filters or {})
     if message_id is not None:
         equal["message_id"] = message_id[:MAX_KEY]
     conditions = _of_address(EmailMessage, recipient)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -64,13 +64,12 @@ def list_active(
     paging: Paging = FIRST_PAGE,
     *,
     address: str | None = None,
-    filters: Mapping[str, object] | None = None,
+    **equal: str,
 ) -> Page:
-    """The reasons that apply now."""
-    equal = {**(filters or {}), "is_active": True}
+    """The reasons that apply now; ``equal`` are values of columns."""
     if address is not None:
         equal["address"] = normalized(address)
-    return paginate(Suppression, paging, equal=equal)
+    return paginate(Suppression, paging, equal={**equal, "is_active": True})
 
 
 def lift(address: str, *, actor: Actor) -> None:

@@ -59,21 +59,20 @@ class Position(AnyJson):
     }
 
 
-class EventTenantSchema(Schema):
-    """The tenant that an event is about, with its present names."""
-
+class _Schema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+
+
+class EventTenantSchema(_Schema):
+    """The tenant that an event is about, with its present names."""
 
     slug = Str(required=True)
     idp_org_id = Str(required=True)
 
 
-class EventSchema(Schema):
+class EventSchema(_Schema):
     """What has changed, and the row after the change."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Str(required=True)
     type = Literal(*CATALOGUE, required=True)
@@ -160,11 +159,8 @@ class EventTypes(Str):
         return sorted(set(found))
 
 
-class FeedQuerySchema(Schema):
+class FeedQuerySchema(_Schema):
     """Which events are wanted."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     after = Str(
         metadata={

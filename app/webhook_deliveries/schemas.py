@@ -38,11 +38,13 @@ class EventId(Str):
         return f"evt_{value.hex}"
 
 
-class WebhookDeliverySchema(Schema):
-    """An event for an endpoint, and its last attempt."""
-
+class _Schema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+
+
+class WebhookDeliverySchema(_Schema):
+    """An event for an endpoint, and its last attempt."""
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -78,7 +80,7 @@ class WebhookDeliverySchema(Schema):
     duration_ms = Int(required=True, nullable=True)
 
 
-class WebhookDeliveryQuerySchema(PageQuerySchema):
+class WebhookDeliveryQuerySchema(_Schema, PageQuerySchema):
     """Filters of the list of deliveries."""
 
     class Meta(PageQuerySchema.Meta):
@@ -112,9 +114,6 @@ class RecoverySchema(Schema):
 
 class RecoveredSchema(Schema):
     """What will be delivered again."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     resent = Int(required=True, metadata={"description": "Failed deliveries."})
     missed = Int(required=True, metadata={"description": "Events that had no delivery."})

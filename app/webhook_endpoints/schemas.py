@@ -112,11 +112,13 @@ class Headers(JsonObject):
         return headers
 
 
-class WebhookEndpointSchema(Schema):
-    """A webhook endpoint, without its secret and the values of its headers."""
-
+class _Schema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
+
+
+class WebhookEndpointSchema(_Schema):
+    """A webhook endpoint, without its secret and the values of its headers."""
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -168,11 +170,8 @@ class WebhookEndpointSecretSchema(WebhookEndpointSchema):
     )
 
 
-class WebhookEndpointUpdateSchema(Schema):
+class WebhookEndpointUpdateSchema(_Schema):
     """The fields to change. ``headers`` replaces all headers."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     url = Url(min_length=1, max_length=MAX_URL, metadata=ADDRESS)
     types = TypePatterns(TypePattern(), metadata=TYPES)
