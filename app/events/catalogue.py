@@ -31,134 +31,105 @@ class EventType(NamedTuple):
 
     summary: str
     shape: type[Schema]
-    changes: Mapping[str, tuple[Json, Json]] = {}
+    changes: Mapping[str, tuple[Json, Json]]
 
 
-CATALOGUE = {
-    "api_key.created": EventType("An API key was created.", ApiKeySchema),
-    "api_key.revoked": EventType(
-        "An API key was revoked.", ApiKeySchema, {"revoked_at": (None, "2026-01-31T12:00:00Z")}
-    ),
-    "custom_field.archived": EventType(
-        "A custom field was archived.", CustomFieldSchema, {"is_active": (True, False)}
-    ),
-    "custom_field.created": EventType("A custom field was created.", CustomFieldSchema),
-    "custom_field.deleted": EventType(
-        "A custom field was deleted; `data` is what it was.", CustomFieldSchema
-    ),
-    "custom_field.reordered": EventType(
-        "A custom field has a new place.", CustomFieldSchema, {"sort_order": (2, 0)}
-    ),
-    "custom_field.restored": EventType(
-        "A custom field was restored.", CustomFieldSchema, {"is_active": (False, True)}
-    ),
-    "custom_field.updated": EventType(
-        "A custom field was changed.", CustomFieldSchema, {"label": ("Centre", "Cost centre")}
-    ),
-    "email.bounced": EventType("A message was refused permanently.", EmailEventSchema),
-    "email.complained": EventType("A recipient reported a message as spam.", EmailEventSchema),
-    "email.suppressed": EventType("An address is to get no more mail.", SuppressionSchema),
-    "limit.reached": EventType("All of a limit is used.", LimitUseSchema),
-    "limit.warning": EventType("Most of a limit is used.", LimitUseSchema),
-    "membership.activated": EventType(
-        "A membership was activated.", TenantMembershipSchema, {"is_active": (False, True)}
-    ),
-    "membership.created": EventType("A user became a member.", TenantMembershipSchema),
-    "membership.deactivated": EventType(
-        "A membership was ended.", TenantMembershipSchema, {"is_active": (True, False)}
-    ),
-    "membership.role_changed": EventType(
-        "A member has another role.", TenantMembershipSchema, {"role": ("member", "admin")}
-    ),
-    "membership.updated": EventType(
+SCHEMAS: dict[str, type[Schema]] = {
+    "api_key": ApiKeySchema,
+    "custom_field": CustomFieldSchema,
+    "email": EmailEventSchema,
+    "limit": LimitUseSchema,
+    "membership": TenantMembershipSchema,
+    "override": OverrideSchema,
+    "plan": PlanPresetSchema,
+    "subscription": SubscriptionSchema,
+    "tenant": TenantSchema,
+    "trial": TrialSchema,
+    "user": UserSchema,
+    "webhook_endpoint": WebhookEndpointSchema,
+    "email.suppressed": SuppressionSchema,
+}
+"""The first word of a type, or a whole type, -> the schema of ``data``."""
+
+_DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
+    "api_key.created": ("An API key was created.", {}),
+    "api_key.revoked": ("An API key was revoked.", {"revoked_at": (None, "2026-01-31T12:00:00Z")}),
+    "custom_field.archived": ("A custom field was archived.", {"is_active": (True, False)}),
+    "custom_field.created": ("A custom field was created.", {}),
+    "custom_field.deleted": ("A custom field was deleted; `data` is what it was.", {}),
+    "custom_field.reordered": ("A custom field has a new place.", {"sort_order": (2, 0)}),
+    "custom_field.restored": ("A custom field was restored.", {"is_active": (False, True)}),
+    "custom_field.updated": ("A custom field was changed.", {"label": ("Centre", "Cost centre")}),
+    "email.bounced": ("A message was refused permanently.", {}),
+    "email.complained": ("A recipient reported a message as spam.", {}),
+    "email.suppressed": ("An address is to get no more mail.", {}),
+    "limit.reached": ("All of a limit is used.", {}),
+    "limit.warning": ("Most of a limit is used.", {}),
+    "membership.activated": ("A membership was activated.", {"is_active": (False, True)}),
+    "membership.created": ("A user became a member.", {}),
+    "membership.deactivated": ("A membership was ended.", {"is_active": (True, False)}),
+    "membership.role_changed": ("A member has another role.", {"role": ("member", "admin")}),
+    "membership.updated": (
         "The identity provider changed a membership.",
-        TenantMembershipSchema,
         {"role": ("member", "admin")},
     ),
-    "override.created": EventType("A feature override was created.", OverrideSchema),
-    "override.deleted": EventType(
-        "A feature override was deleted; `data` is what it was.", OverrideSchema
-    ),
-    "override.expired": EventType("A feature override has ended.", OverrideSchema),
-    "override.updated": EventType(
-        "A feature override was changed.", OverrideSchema, {"flag_value": (5, 10)}
-    ),
-    "plan.created": EventType("A plan preset was created.", PlanPresetSchema),
-    "plan.deleted": EventType(
-        "A plan preset was deleted; `data` is what it was.", PlanPresetSchema
-    ),
-    "plan.updated": EventType(
-        "A plan preset was changed.", PlanPresetSchema, {"name": ("growth", "scale")}
-    ),
-    "subscription.canceled": EventType(
-        "A cancellation was recorded.", SubscriptionSchema, {"auto_renew": (True, False)}
-    ),
-    "subscription.created": EventType("A subscription was created.", SubscriptionSchema),
-    "subscription.plan_unknown": EventType(
-        "A subscription names a plan that no preset has.", SubscriptionSchema
-    ),
-    "subscription.updated": EventType(
-        "A subscription was changed.", SubscriptionSchema, {"bp_status": ("active", "past_due")}
-    ),
-    "tenant.activated": EventType(
-        "A suspended tenant was activated.", TenantSchema, {"is_active": (False, True)}
-    ),
-    "tenant.created": EventType("A tenant was created.", TenantSchema),
-    "tenant.deleted": EventType(
-        "A tenant was deleted; `data` has only what is left of it.", TenantSchema
-    ),
-    "tenant.deletion_requested": EventType(
+    "override.created": ("A feature override was created.", {}),
+    "override.deleted": ("A feature override was deleted; `data` is what it was.", {}),
+    "override.expired": ("A feature override has ended.", {}),
+    "override.updated": ("A feature override was changed.", {"flag_value": (5, 10)}),
+    "plan.created": ("A plan preset was created.", {}),
+    "plan.deleted": ("A plan preset was deleted; `data` is what it was.", {}),
+    "plan.updated": ("A plan preset was changed.", {"name": ("growth", "scale")}),
+    "subscription.canceled": ("A cancellation was recorded.", {"auto_renew": (True, False)}),
+    "subscription.created": ("A subscription was created.", {}),
+    "subscription.plan_unknown": ("A subscription names a plan that no preset has.", {}),
+    "subscription.updated": ("A subscription was changed.", {"bp_status": ("active", "past_due")}),
+    "tenant.activated": ("A suspended tenant was activated.", {"is_active": (False, True)}),
+    "tenant.created": ("A tenant was created.", {}),
+    "tenant.deleted": ("A tenant was deleted; `data` has only what is left of it.", {}),
+    "tenant.deletion_requested": (
         "A tenant is suspended, and deleted after `TENANT_GRACE_DAYS`.",
-        TenantSchema,
         {"deletes_at": (None, "2026-03-02T12:00:00Z")},
     ),
-    "tenant.meta_data_patched": EventType(
+    "tenant.meta_data_patched": (
         "A tenant's metadata was changed.",
-        TenantSchema,
         {"meta_data": ({}, {"segment": "enterprise"})},
     ),
-    "tenant.over_seats": EventType(
+    "tenant.over_seats": (
         "The identity provider added members beyond the plan's seats.",
-        TenantSchema,
         {"free_seats": (0, -1)},
     ),
-    "tenant.ownerless": EventType(
-        "The identity provider removed a tenant's last active owner.", TenantSchema
-    ),
-    "tenant.plan_changed": EventType(
-        "A tenant has another plan.", TenantSchema, {"plan_name": ("free", "growth")}
-    ),
-    "tenant.restored": EventType(
+    "tenant.ownerless": ("The identity provider removed a tenant's last active owner.", {}),
+    "tenant.plan_changed": ("A tenant has another plan.", {"plan_name": ("free", "growth")}),
+    "tenant.restored": (
         "The deletion of a tenant was withdrawn.",
-        TenantSchema,
         {"deletes_at": ("2026-03-02T12:00:00Z", None)},
     ),
-    "tenant.suspended": EventType(
-        "A tenant was suspended.", TenantSchema, {"is_active": (True, False)}
-    ),
-    "tenant.updated": EventType(
-        "A tenant was changed.", TenantSchema, {"name": ("Acme", "Acme Ltd")}
-    ),
-    "trial.ended": EventType("An assigned plan has ended.", TrialSchema),
-    "trial.ending": EventType("An assigned plan ends within three days.", TrialSchema),
-    "user.created": EventType("A user was created.", UserSchema),
-    "user.directory_updated": EventType(
+    "tenant.suspended": ("A tenant was suspended.", {"is_active": (True, False)}),
+    "tenant.updated": ("A tenant was changed.", {"name": ("Acme", "Acme Ltd")}),
+    "trial.ended": ("An assigned plan has ended.", {}),
+    "trial.ending": ("An assigned plan ends within three days.", {}),
+    "user.created": ("A user was created.", {}),
+    "user.directory_updated": (
         "A SCIM directory says something else of a user that is no field of the user.",
-        UserSchema,
         {"directory": ({"title": "Analyst"}, {"title": "Countess"})},
     ),
-    "user.erased": EventType("A user's personal data was erased.", UserSchema),
-    "user.meta_data_patched": EventType(
-        "A user's metadata was changed.", UserSchema, {"meta_data": ({}, {"team": "blue"})}
+    "user.erased": ("A user's personal data was erased.", {}),
+    "user.meta_data_patched": (
+        "A user's metadata was changed.",
+        {"meta_data": ({}, {"team": "blue"})},
     ),
-    "user.updated": EventType(
-        "A user was changed.", UserSchema, {"first_name": ("Augusta", "Ada")}
-    ),
-    "webhook_endpoint.disabled": EventType(
+    "user.updated": ("A user was changed.", {"first_name": ("Augusta", "Ada")}),
+    "webhook_endpoint.disabled": (
         "The service has disabled a webhook endpoint; `disabled_reason` says why.",
-        WebhookEndpointSchema,
         {"is_active": (True, False), "disabled_reason": (None, "gone")},
     ),
+}
+"""A type -> what has happened, and an example of ``changes``."""
+
+CATALOGUE = {
+    name: EventType(summary, SCHEMAS.get(name) or SCHEMAS[name.partition(".")[0]], changes)
+    for name, (summary, changes) in _DESCRIBED.items()
 }
 
 
