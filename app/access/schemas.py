@@ -14,58 +14,53 @@ CREDENTIALS = ("subject", "user_id", "key_id")
 MAX_CLAIM = 255
 ONE_OF = "Exactly one of `subject`, `user_id` and `key_id` is needed."
 
-EXAMPLES = {
-    "permission": "billing:read",
-    "subject": "user_01JZ4M",
-    "org_id": "org_01JZ4K",
-    "allowed": False,
-    "status": 403,
-    "reason": "permission_denied",
-    "decided_by": "permission",
-    "step": "permission",
-    "outcome": "failed",
-    "found": "The role member does not have the permission billing:read.",
-    "change": "Give the member a role that has it: owner, admin, billing.",
-    "row_id": None,
-}
-DESCRIPTIONS = {
-    "permission": "The permission that the request needs.",
-    "allowed": "Whether the request would be allowed.",
-    "decided_by": "The step that decides.",
-    "steps": "The steps, in their order.",
-    "step": "The step's name.",
-    "found": "What the step found, in one sentence.",
-    "tenant_id": "The tenant of the request; null without one.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "permission": "billing:read",
+        "subject": "user_01JZ4M",
+        "org_id": "org_01JZ4K",
+        "allowed": False,
+        "status": 403,
+        "reason": "permission_denied",
+        "decided_by": "permission",
+        "step": "permission",
+        "outcome": "failed",
+        "found": "The role member does not have the permission billing:read.",
+        "change": "Give the member a role that has it: owner, admin, billing.",
+        "row_id": None,
+    }
+    descriptions = {
+        "permission": "The permission that the request needs.",
+        "allowed": "Whether the request would be allowed.",
+        "decided_by": "The step that decides.",
+        "steps": "The steps, in their order.",
+        "step": "The step's name.",
+        "found": "What the step found, in one sentence.",
+        "tenant_id": "The tenant of the request; null without one.",
+    }
 
 
-class _Schema(Schema):
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
-
-class AccessQuerySchema(_Schema):
+class AccessQuerySchema(Documented):
     """Whose access to what."""
 
     permission = Choice(
-        Permission, required=True, metadata={"description": "The permission that is asked about."}
+        Permission, required=True, description="The permission that is asked about."
     )
     subject = Str(
-        min_length=1,
-        max_length=MAX_CLAIM,
-        metadata={"description": f"The subject of a user token. {ONE_OF}"},
+        min_length=1, max_length=MAX_CLAIM, description=f"The subject of a user token. {ONE_OF}"
     )
-    user_id = Uuid(metadata={"description": "A user, as the subject of a token."})
-    key_id = Uuid(metadata={"description": "An API key."})
+    user_id = Uuid(description="A user, as the subject of a token.")
+    key_id = Uuid(description="An API key.")
     org_id = Str(
         min_length=1,
         max_length=MAX_CLAIM,
-        metadata={
-            "description": "The token's organization, an `idp_org_id`. Without it and `tenant_id` "
-            "it is the user's, or the tenant credential's own; else the token has none."
-        },
+        description="The token's organization, an `idp_org_id`. Without it and `tenant_id` "
+        "it is the user's, or the tenant credential's own; else the token has none.",
     )
-    tenant_id = Uuid(metadata={"description": "A tenant, instead of its `org_id`."})
+    tenant_id = Uuid(description="A tenant, instead of its `org_id`.")
 
     def rules(self, values: dict[str, object]) -> Iterator[Entry]:
         given = [name for name in CREDENTIALS if name in values]
@@ -76,37 +71,30 @@ class AccessQuerySchema(_Schema):
             yield value_error(["query", "tenant_id"], "give either org_id or tenant_id")
 
 
-class StepSchema(_Schema):
+class StepSchema(Documented):
     """One step of the decision."""
 
     step = Choice(StepName, required=True)
     outcome = Choice(
-        Outcome,
-        required=True,
-        metadata={"description": "Skipped: the step does not matter to the decision."},
+        Outcome, required=True, description="Skipped: the step does not matter to the decision."
     )
     found = Str(required=True)
-    change = Str(
-        required=True, metadata={"description": "What would change a failed step; else empty."}
-    )
+    change = Str(required=True, description="What would change a failed step; else empty.")
     row_id = Uuid(
         required=True,
         nullable=True,
-        metadata={"description": "The tenant, user, membership or API key that was found."},
+        description="The tenant, user, membership or API key that was found.",
     )
 
 
-class ExplanationSchema(_Schema):
+class ExplanationSchema(Documented):
     """The answer that a request would get, and the steps that lead to it."""
 
     permission = Choice(Permission, required=True)
     allowed = Bool(required=True)
-    status = Int(
-        required=True, metadata={"description": "200, or the status of the refusal: 401 or 403."}
-    )
+    status = Int(required=True, description="200, or the status of the refusal: 401 or 403.")
     reason = Str(
-        required=True,
-        metadata={"description": "The refusal's code, as the log names it; empty where allowed."},
+        required=True, description="The refusal's code, as the log names it; empty where allowed."
     )
     decided_by = Choice(StepName, required=True)
     tenant_id = Uuid(required=True, nullable=True)

@@ -7,30 +7,29 @@ from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, ListOf, Str, Uuid
 from app.core.validation.schemas import Schema
 
-EXAMPLES = {
-    "created_by_user_id": "platform:operator",
-    "updated_by_user_id": "platform:operator",
-    "name": "billing webhooks",
-    "prefix": "sk_Vb3x9",
-    "permissions": ["billing:write"],
-    "expires_at": None,
-    "secret": "sk_…",
-}
-DESCRIPTIONS = {
-    "name": "A name for people.",
-    "prefix": "The beginning of the secret, to recognise the key by.",
-    "permissions": "What the key may do.",
-    "expires_at": "When the key expires (UTC); null: never.",
-    "revoked_at": "When the key was revoked (UTC); null if it was not.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "created_by_user_id": "platform:operator",
+        "updated_by_user_id": "platform:operator",
+        "name": "billing webhooks",
+        "prefix": "sk_Vb3x9",
+        "permissions": ["billing:write"],
+        "expires_at": None,
+        "secret": "sk_…",
+    }
+    descriptions = {
+        "name": "A name for people.",
+        "prefix": "The beginning of the secret, to recognise the key by.",
+        "permissions": "What the key may do.",
+        "expires_at": "When the key expires (UTC); null: never.",
+        "revoked_at": "When the key was revoked (UTC); null if it was not.",
+    }
 
 
-class _Schema(Schema):
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
-
-class ApiKeySchema(_Schema):
+class ApiKeySchema(Documented):
     """A key without its secret; ``prefix`` is the beginning of the secret."""
 
     id = Uuid(required=True)
@@ -41,34 +40,28 @@ class ApiKeySchema(_Schema):
     tenant_id = Uuid(
         required=True,
         nullable=True,
-        metadata={"description": "Null for a platform key, which is valid in all tenants."},
+        description="Null for a platform key, which is valid in all tenants.",
     )
     name = Str(required=True)
     prefix = Str(required=True)
     permissions = ListOf(Str(), required=True)
     expires_at = AwareDateTime(required=True, nullable=True)
     revoked_at = AwareDateTime(required=True, nullable=True)
-    last_used_at = AwareDateTime(
-        required=True, nullable=True, metadata={"description": "Accurate to a minute."}
-    )
+    last_used_at = AwareDateTime(required=True, nullable=True, description="Accurate to a minute.")
 
 
 class ApiKeyCreatedSchema(ApiKeySchema):
     """A new key with its secret, which no other answer shows."""
 
-    secret = Str(
-        metadata={"description": "Absent if the answer is replayed for an Idempotency-Key."}
-    )
+    secret = Str(description="Absent if the answer is replayed for an Idempotency-Key.")
 
 
-class ApiKeyCreateSchema(_Schema):
+class ApiKeyCreateSchema(Documented):
     """A new key."""
 
     name = Str(required=True, min_length=1, max_length=255)
     permissions = ListOf(Choice(Permission), required=True)
-    expires_at = AwareDateTime(
-        nullable=True, metadata={"description": "Null: the key does not expire."}
-    )
+    expires_at = AwareDateTime(nullable=True, description="Null: the key does not expire.")
 
 
 class ApiKeyQuerySchema(PageQuerySchema):
@@ -76,9 +69,7 @@ class ApiKeyQuerySchema(PageQuerySchema):
 
     tenant_id = Uuid(metadata=ONE_TENANT)
     is_active = Bool(
-        metadata={
-            "description": "Only keys that are neither revoked nor expired, or only the others."
-        }
+        description="Only keys that are neither revoked nor expired, or only the others."
     )
 
 
@@ -86,10 +77,8 @@ class KeyOwnerSchema(Schema):
     """The owner of the new key."""
 
     tenant_id = Uuid(
-        metadata={
-            "description": "The tenant, for platform credentials. Without it the key belongs to the "
-            "tenant of the token's organization (422 `missing` if no tenant has it), or to the "
-            "platform if the credential names no organization. A tenant can have at most 100 "
-            "active keys."
-        }
+        description="The tenant, for platform credentials. Without it the key belongs to the "
+        "tenant of the token's organization (422 `missing` if no tenant has it), or to the "
+        "platform if the credential names no organization. A tenant can have at most 100 "
+        "active keys."
     )

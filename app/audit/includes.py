@@ -46,19 +46,19 @@ class ChangeSchema(Schema):
         "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
     }
 
-    id = Uuid(required=True, metadata={"description": "The id in the audit trail."})
+    id = Uuid(required=True, description="The id in the audit trail.")
     created_at = AwareDateTime(required=True)
     actor = Str(required=True)
     action = Str(required=True)
     before = JsonObject(
         required=True,
         nullable=True,
-        metadata={"description": "The changed fields before; null where all would exceed 4 MiB."},
+        description="The changed fields before; null where all would exceed 4 MiB.",
     )
     after = JsonObject(
         required=True,
         nullable=True,
-        metadata={"description": "The same fields after; null where all would exceed 4 MiB."},
+        description="The same fields after; null where all would exceed 4 MiB.",
     )
     request_id = Str(required=True)
 
@@ -100,7 +100,7 @@ TENANT = related(
     Nested(
         TenantSummarySchema,
         nullable=True,
-        metadata={"description": "The row's tenant; null for a row of no tenant."},
+        description="The row's tenant; null for a row of no tenant.",
     ),
     by_id(
         "tenants.find_summaries",
@@ -113,13 +113,10 @@ TENANT = related(
     lambda row: getattr(row, "tenant_id", row.id),
     Permission.TENANTS_READ,
 )
-TENANT_ID = own_column("tenant_id", Uuid(metadata={"description": "The id of the row's tenant."}))
+TENANT_ID = own_column("tenant_id", Uuid(description="The id of the row's tenant."))
 HISTORY = related_lists(
     "history",
-    ListOf(
-        Nested(ChangeSchema),
-        metadata={"description": f"The last {CHANGES_SHOWN} changes, newest first."},
-    ),
+    ListOf(Nested(ChangeSchema), description=f"The last {CHANGES_SHOWN} changes, newest first."),
     Statement("audit_events.find_histories", _histories()),
     lambda row: str(row.id),
     Permission.AUDIT_READ,

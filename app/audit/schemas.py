@@ -55,12 +55,9 @@ class AuditEventSchema(Schema):
     target_type = Str(required=True)
     target_id = Str(required=True)
     before = JsonObject(
-        required=True,
-        metadata={"description": "The changed fields before the change; {} for a new row."},
+        required=True, description="The changed fields before the change; {} for a new row."
     )
-    after = JsonObject(
-        required=True, metadata={"description": "The same fields after it; {} for a deleted row."}
-    )
+    after = JsonObject(required=True, description="The same fields after it; {} for a deleted row.")
     request_id = Str(required=True)
 
 
@@ -72,12 +69,10 @@ class AuditQuerySchema(PageQuerySchema):
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
-    target_type = Literal(
-        *TARGET_TYPES, metadata={"description": "Only changes of this type of row."}
-    )
-    target_id = Str(metadata={"description": "Only changes of the row with this id."})
-    actor = Str(metadata={"description": "Only changes by this actor, named as in the answer."})
-    action = Literal(*TARGET_TYPE_OF, metadata={"description": "Only this action."})
+    target_type = Literal(*TARGET_TYPES, description="Only changes of this type of row.")
+    target_id = Str(description="Only changes of the row with this id.")
+    actor = Str(description="Only changes by this actor, named as in the answer.")
+    action = Literal(*TARGET_TYPE_OF, description="Only this action.")
 
 
 class AuditCsvQuerySchema(AuditQuerySchema):
@@ -89,7 +84,7 @@ class AuditCsvQuerySchema(AuditQuerySchema):
         ge=1,
         le=MAX_LINES,
         load_default=DEFAULT_LINES,
-        metadata={"description": "The most lines. There are fewer where they take 8 MiB."},
+        description="The most lines. There are fewer where they take 8 MiB.",
     )
 
 
@@ -105,5 +100,5 @@ class HistoryQuerySchema(PageQuerySchema):
     order = Choice(
         ListOrder,
         load_default=ListOrder.NEWEST_FIRST,
-        metadata={"description": "`-created_at`: newest first; `created_at`: oldest first."},
+        description="`-created_at`: newest first; `created_at`: oldest first.",
     )

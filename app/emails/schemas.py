@@ -18,48 +18,47 @@ from app.emails.events import STATES, Cause, EmailKind
 
 MAX_ADDRESS = 320
 
-EXAMPLES = {
-    "source": "resend",
-    "message_id": "<0102@mail.example.com>",
-    "recipient": "ada@example.com",
-    "reason": "mailbox full",
-    "response": "452 4.2.2 mailbox full",
-    "url": "https://example.com/invoice",
-    "tags": ["invoice"],
-    "metadata": {"invoice": "42"},
-    "address": "ada@example.com",
-    "scope": "",
-}
-DESCRIPTIONS = {
-    "webhook_event_id": "The webhook event that it came with.",
-    "source": "The e-mail provider, such as `resend`.",
-    "message_id": "The provider's id of the message; empty if the event is about the address alone.",
-    "recipient": "The address that the message was sent to.",
-    "kind": "What happened.",
-    "occurred_at": "When it happened, as the provider says (UTC).",
-    "reason": "The provider's reason; empty without one.",
-    "response": "The answer of the receiving server; empty without one.",
-    "url": "The link that was clicked; else empty.",
-    "tags": "The sender's tags of the message.",
-    "metadata": "The sender's own values of the message.",
-    "state": "The highest state that any event gave the message; `unknown` without one.",
-    "state_at": "When the message reached the state (UTC); null if `unknown`.",
-    "opens": "How often it was opened.",
-    "clicks": "How often a link in it was clicked.",
-    "first_opened_at": "When it was first opened (UTC); null if it was not.",
-    "first_clicked_at": "When a link was first clicked (UTC); null if none was.",
-    "address": "The e-mail address, in lower case.",
-    "cause": "Why the address is on the list.",
-    "suppressed_at": "When the address came on the list (UTC).",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "source": "resend",
+        "message_id": "<0102@mail.example.com>",
+        "recipient": "ada@example.com",
+        "reason": "mailbox full",
+        "response": "452 4.2.2 mailbox full",
+        "url": "https://example.com/invoice",
+        "tags": ["invoice"],
+        "metadata": {"invoice": "42"},
+        "address": "ada@example.com",
+        "scope": "",
+    }
+    descriptions = {
+        "webhook_event_id": "The webhook event that it came with.",
+        "source": "The e-mail provider, such as `resend`.",
+        "message_id": "The provider's id of the message; empty if the event is about the address alone.",
+        "recipient": "The address that the message was sent to.",
+        "kind": "What happened.",
+        "occurred_at": "When it happened, as the provider says (UTC).",
+        "reason": "The provider's reason; empty without one.",
+        "response": "The answer of the receiving server; empty without one.",
+        "url": "The link that was clicked; else empty.",
+        "tags": "The sender's tags of the message.",
+        "metadata": "The sender's own values of the message.",
+        "state": "The highest state that any event gave the message; `unknown` without one.",
+        "state_at": "When the message reached the state (UTC); null if `unknown`.",
+        "opens": "How often it was opened.",
+        "clicks": "How often a link in it was clicked.",
+        "first_opened_at": "When it was first opened (UTC); null if it was not.",
+        "first_clicked_at": "When a link was first clicked (UTC); null if none was.",
+        "address": "The e-mail address, in lower case.",
+        "cause": "Why the address is on the list.",
+        "suppressed_at": "When the address came on the list (UTC).",
+    }
 
 
-class _Schema(Schema):
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
-
-class EmailEventSchema(_Schema):
+class EmailEventSchema(Documented):
     """What happened to a message for one recipient."""
 
     id = Uuid(required=True)
@@ -77,28 +76,25 @@ class EmailEventSchema(_Schema):
     metadata = JsonObject(required=True)
 
 
-class EmailEventQuerySchema(_Schema, PageQuerySchema):
+class EmailEventQuerySchema(Documented, PageQuerySchema):
     recipient = Str(
-        max_length=MAX_ADDRESS,
-        metadata={"description": "Only events about this address, in whatever case."},
+        max_length=MAX_ADDRESS, description="Only events about this address, in whatever case."
     )
-    message_id = Str(
-        metadata={"description": "Only events of the message with this id of the provider's."}
-    )
-    kind = Choice(EmailKind, metadata={"description": "Only events of this kind."})
-    source = Str(metadata={"description": "Only events of this provider."})
-    occurred_after = AwareDateTime(metadata={"description": "Occurred at this time or later."})
-    occurred_before = AwareDateTime(metadata={"description": "Occurred before this time."})
+    message_id = Str(description="Only events of the message with this id of the provider's.")
+    kind = Choice(EmailKind, description="Only events of this kind.")
+    source = Str(description="Only events of this provider.")
+    occurred_after = AwareDateTime(description="Occurred at this time or later.")
+    occurred_before = AwareDateTime(description="Occurred before this time.")
 
 
-class EmailMessageSchema(_Schema):
+class EmailMessageSchema(Documented):
     """The state of a message for one recipient."""
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
     updated_at = AwareDateTime(required=True)
     source = Str(required=True)
-    message_id = Str(required=True, metadata={"description": "The provider's id of the message."})
+    message_id = Str(required=True, description="The provider's id of the message.")
     recipient = Str(attribute="address", required=True)
     state = Literal("unknown", *(state.value for state in STATES), required=True)
     state_at = AwareDateTime(required=True, nullable=True)
@@ -108,21 +104,18 @@ class EmailMessageSchema(_Schema):
     first_clicked_at = AwareDateTime(required=True, nullable=True)
 
 
-class EmailMessageQuerySchema(_Schema, PageQuerySchema):
+class EmailMessageQuerySchema(Documented, PageQuerySchema):
     recipient = Str(
-        max_length=MAX_ADDRESS,
-        metadata={"description": "Only messages to this address, in whatever case."},
+        max_length=MAX_ADDRESS, description="Only messages to this address, in whatever case."
     )
-    message_id = Str(metadata={"description": "Only the message with this id of the provider's."})
+    message_id = Str(description="Only the message with this id of the provider's.")
     state = Literal(
-        "unknown",
-        *(state.value for state in STATES),
-        metadata={"description": "Only messages in this state."},
+        "unknown", *(state.value for state in STATES), description="Only messages in this state."
     )
-    source = Str(metadata={"description": "Only messages of this provider."})
+    source = Str(description="Only messages of this provider.")
 
 
-class SuppressionSchema(_Schema):
+class SuppressionSchema(Documented):
     """An address that no e-mail may be sent to, for one cause."""
 
     id = Uuid(required=True)
@@ -130,13 +123,11 @@ class SuppressionSchema(_Schema):
     updated_at = AwareDateTime(required=True)
     address = Str(required=True)
     cause = Choice(Cause, required=True)
-    scope = Str(required=True, metadata={"description": '`""` for all mail.'})
+    scope = Str(required=True, description='`""` for all mail.')
     source = Str(required=True)
     suppressed_at = AwareDateTime(required=True)
 
 
-class SuppressionQuerySchema(_Schema, PageQuerySchema):
-    address = Str(
-        max_length=MAX_ADDRESS, metadata={"description": "Only this address, in whatever case."}
-    )
-    cause = Choice(Cause, metadata={"description": "Only suppressions for this cause."})
+class SuppressionQuerySchema(Documented, PageQuerySchema):
+    address = Str(max_length=MAX_ADDRESS, description="Only this address, in whatever case.")
+    cause = Choice(Cause, description="Only suppressions for this cause.")

@@ -29,26 +29,6 @@ from app.events.service import DEFAULT_LIMIT, MAX_LIMIT, PREFIX
 MAX_WAIT = 20  # seconds
 SHAPES = {name: kind.shape() for name, kind in CATALOGUE.items()}
 
-EXAMPLES = {
-    "id": f"{PREFIX}01936f2e7a3b7c1d9e4f2b6a8c0d1e2f",
-    "type": "membership.role_changed",
-    "slug": "acme-ltd",
-    "idp_org_id": "org_01JZ4K",
-    "actor": "platform:operator",
-    "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
-    "data": {"id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f", "role": "admin"},
-    "changes": {"role": {"before": "member", "after": "admin"}},
-    "after": "1234",
-    "types": "membership.*,tenant.suspended",
-}
-DESCRIPTIONS = {
-    "id": "The event's id; a delivery has it as `webhook-id`.",
-    "type": "What has happened.",
-    "timestamp": "When it happened (UTC).",
-    "tenant": "The tenant's present names.",
-    "slug": "The tenant's slug.",
-}
-
 
 class Position(AnyJson):
     """A number for the platform; a text for a tenant."""
@@ -59,19 +39,38 @@ class Position(AnyJson):
     }
 
 
-class _Schema(Schema):
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "id": f"{PREFIX}01936f2e7a3b7c1d9e4f2b6a8c0d1e2f",
+        "type": "membership.role_changed",
+        "slug": "acme-ltd",
+        "idp_org_id": "org_01JZ4K",
+        "actor": "platform:operator",
+        "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+        "data": {"id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f", "role": "admin"},
+        "changes": {"role": {"before": "member", "after": "admin"}},
+        "after": "1234",
+        "types": "membership.*,tenant.suspended",
+    }
+    descriptions = {
+        "id": "The event's id; a delivery has it as `webhook-id`.",
+        "type": "What has happened.",
+        "timestamp": "When it happened (UTC).",
+        "tenant": "The tenant's present names.",
+        "slug": "The tenant's slug.",
+    }
 
 
-class EventTenantSchema(_Schema):
+class EventTenantSchema(Documented):
     """The tenant that an event is about, with its present names."""
 
     slug = Str(required=True)
     idp_org_id = Str(required=True)
 
 
-class EventSchema(_Schema):
+class EventSchema(Documented):
     """What has changed, and the row after the change."""
 
     id = Str(required=True)
@@ -79,32 +78,25 @@ class EventSchema(_Schema):
     timestamp = AwareDateTime(required=True)
     position = Position(
         required=True,
-        metadata={
-            "description": "Where the event is in the feed: a number for platform credentials, which"
-            " grows by one; an opaque text for those of a tenant. Give it as `after`."
-        },
+        description="Where the event is in the feed: a number for platform credentials, which"
+        " grows by one; an opaque text for those of a tenant. Give it as `after`.",
     )
     tenant_id = Uuid(
         required=True,
         nullable=True,
-        metadata={"description": "Null for an event of the platform, as is `tenant`."},
+        description="Null for an event of the platform, as is `tenant`.",
     )
     tenant = Nested(EventTenantSchema, required=True, nullable=True)
     actor = Str(
-        required=True,
-        metadata={"description": "Who did it; tenants see `platform` for the platform's people."},
+        required=True, description="Who did it; tenants see `platform` for the platform's people."
     )
     request_id = Str(required=True)
-    data = JsonObject(
-        metadata={"description": "The resource after the change, as its GET answers it."}
-    )
+    data = JsonObject(description="The resource after the change, as its GET answers it.")
     changes = JsonObject(
-        metadata={
-            "description": "`before` and `after` of each changed field; {} for a new resource."
-        }
+        description="`before` and `after` of each changed field; {} for a new resource."
     )
     truncated = LiteralTrue(
-        metadata={"description": "Only where `data` and `changes` are absent: 20 KiB are exceeded."}
+        description="Only where `data` and `changes` are absent: 20 KiB are exceeded."
     )
 
     def _dump_one(self, row: Any) -> dict[str, Json]:
@@ -159,34 +151,28 @@ class EventTypes(Str):
         return sorted(set(found))
 
 
-class FeedQuerySchema(_Schema):
+class FeedQuerySchema(Documented):
     """Which events are wanted."""
 
     after = Str(
-        metadata={
-            "description": "The `position` of the last event that was read, or `next_cursor`."
-            " Without it the feed begins at the oldest event."
-        }
+        description="The `position` of the last event that was read, or `next_cursor`."
+        " Without it the feed begins at the oldest event."
     )
     types = EventTypes(
-        metadata={
-            "description": "Only these types, separated by commas; `membership.*` stands for all"
-            " that begin so. They are listed at the schema `Event`."
-        }
+        description="Only these types, separated by commas; `membership.*` stands for all"
+        " that begin so. They are listed at the schema `Event`."
     )
     tenant_id = Uuid(metadata=ONE_TENANT)
     limit = Int(
         ge=1,
         le=MAX_LIMIT,
         load_default=DEFAULT_LIMIT,
-        metadata={"description": "The most events of a page; fewer where they exceed 8 MiB."},
+        description="The most events of a page; fewer where they exceed 8 MiB.",
     )
     wait = Int(
         ge=0,
         le=MAX_WAIT,
         load_default=0,
-        metadata={
-            "description": "More than 0 where the reader asks again and again: an empty page then"
-            " has `Retry-After`, the seconds after which to ask again. No request waits."
-        },
+        description="More than 0 where the reader asks again and again: an empty page then"
+        " has `Retry-After`, the seconds after which to ask again. No request waits.",
     )

@@ -20,48 +20,35 @@ class QueueSchema(Schema):
         "failed": 0,
     }
 
-    name = Str(required=True, metadata={"description": "The name of the queue."})
-    workers = Int(required=True, metadata={"description": "The workers that serve it."})
-    waiting = Int(required=True, metadata={"description": "Jobs that wait for a worker."})
-    waiting_seconds = Int(
-        required=True, metadata={"description": "Seconds that the first of them has waited."}
-    )
-    delayed = Int(required=True, metadata={"description": "Jobs that are to run later."})
-    running = Int(required=True, metadata={"description": "Jobs that a worker runs."})
-    failed = Int(required=True, metadata={"description": "Jobs that failed in the last day."})
+    name = Str(required=True, description="The name of the queue.")
+    workers = Int(required=True, description="The workers that serve it.")
+    waiting = Int(required=True, description="Jobs that wait for a worker.")
+    waiting_seconds = Int(required=True, description="Seconds that the first of them has waited.")
+    delayed = Int(required=True, description="Jobs that are to run later.")
+    running = Int(required=True, description="Jobs that a worker runs.")
+    failed = Int(required=True, description="Jobs that failed in the last day.")
 
 
 class WorkerSchema(Schema):
     """A worker. One that was killed is shown for up to 45 seconds."""
 
-    examples = {
-        "name": "8f14e45fceea4d1b",
-        "queues": ["webhooks"],
-        "state": "idle",
-        "job": None,
-    }
+    examples = {"name": "8f14e45fceea4d1b", "queues": ["webhooks"], "state": "idle", "job": None}
 
-    name = Str(required=True, metadata={"description": "The name of the worker."})
-    queues = ListOf(
-        Str(), required=True, metadata={"description": "The queues that it serves, in this order."}
-    )
-    state = Str(required=True, metadata={"description": "Such as `idle` or `busy`."})
-    job = Str(required=True, nullable=True, metadata={"description": "What it works on."})
-    started_at = AwareDateTime(
-        required=True, nullable=True, metadata={"description": "When it started (UTC)."}
-    )
+    name = Str(required=True, description="The name of the worker.")
+    queues = ListOf(Str(), required=True, description="The queues that it serves, in this order.")
+    state = Str(required=True, description="Such as `idle` or `busy`.")
+    job = Str(required=True, nullable=True, description="What it works on.")
+    started_at = AwareDateTime(required=True, nullable=True, description="When it started (UTC).")
     last_seen_at = AwareDateTime(
-        required=True, nullable=True, metadata={"description": "When it last was alive (UTC)."}
+        required=True, nullable=True, description="When it last was alive (UTC)."
     )
 
 
 class QueuesSchema(Schema):
     """The queues, in the order in which a worker serves them, and the workers."""
 
-    queues = ListOf(Nested(QueueSchema), required=True, metadata={"description": "All queues."})
-    workers = ListOf(
-        Nested(WorkerSchema), required=True, metadata={"description": "The workers that are alive."}
-    )
+    queues = ListOf(Nested(QueueSchema), required=True, description="All queues.")
+    workers = ListOf(Nested(WorkerSchema), required=True, description="The workers that are alive.")
 
 
 class FindingSchema(Schema):
@@ -75,18 +62,15 @@ class FindingSchema(Schema):
         "fix": "Run flask db upgrade.",
     }
 
-    check = Str(required=True, metadata={"description": "What was checked."})
-    ok = Bool(required=True, metadata={"description": "False: this is a fault."})
+    check = Str(required=True, description="What was checked.")
+    ok = Bool(required=True, description="False: this is a fault.")
     level = Choice(
         Level,
         required=True,
-        metadata={
-            "description": "`ok`: all is well; `hint`: no fault, but something to look at;"
-            " `fault`: the service does not work as it should."
-        },
+        description="`ok`: all is well; `hint`: no fault, but something to look at;"
+        " `fault`: the service does not work as it should.",
     )
-    found = Str(required=True, metadata={"description": "What was found."})
+    found = Str(required=True, description="What was found.")
     fix = Str(
-        required=True,
-        metadata={"description": "How to correct a fault, or a hint; empty where all is well."},
+        required=True, description="How to correct a fault, or a hint; empty where all is well."
     )

@@ -38,55 +38,45 @@ class EventId(Str):
         return f"evt_{value.hex}"
 
 
-class _Schema(Schema):
+class Documented(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
 
-class WebhookDeliverySchema(_Schema):
+class WebhookDeliverySchema(Documented):
     """An event for an endpoint, and its last attempt."""
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
     endpoint_id = Uuid(required=True)
-    event_id = EventId(
-        required=True, metadata={"description": "Sent as `webhook-id`; the same at each attempt."}
-    )
+    event_id = EventId(required=True, description="Sent as `webhook-id`; the same at each attempt.")
     type = Str(required=True)
     status = Choice(
         DeliveryStatus,
         required=True,
-        metadata={
-            "description": "`pending`: waits for its first or next attempt; `sending`;"
-            " `succeeded`; `failed`: no further attempts."
-        },
+        description="`pending`: waits for its first or next attempt; `sending`;"
+        " `succeeded`; `failed`: no further attempts.",
     )
     attempts = Int(required=True)
     attempted_at = AwareDateTime(
-        required=True, nullable=True, metadata={"description": "When the last attempt began."}
+        required=True, nullable=True, description="When the last attempt began."
     )
     next_attempt_at = AwareDateTime(required=True, nullable=True)
     response_code = Int(required=True, nullable=True)
     response_body = Str(
-        required=True,
-        nullable=True,
-        metadata={"description": "The first 2,048 characters of the last answer."},
+        required=True, nullable=True, description="The first 2,048 characters of the last answer."
     )
-    error = Str(
-        required=True,
-        nullable=True,
-        metadata={"description": "Why the last attempt got no answer."},
-    )
+    error = Str(required=True, nullable=True, description="Why the last attempt got no answer.")
     duration_ms = Int(required=True, nullable=True)
 
 
-class WebhookDeliveryQuerySchema(_Schema, PageQuerySchema):
+class WebhookDeliveryQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of deliveries."""
 
     class Meta(PageQuerySchema.Meta):
         exclude = ("updated_after",)
 
-    status = Choice(DeliveryStatus, metadata={"description": "Only deliveries in this status."})
+    status = Choice(DeliveryStatus, description="Only deliveries in this status.")
 
 
 class TestEventSchema(Schema):
@@ -97,27 +87,22 @@ class TestEventSchema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    type = Literal(
-        *sorted(ALL_TYPES),
-        required=True,
-        metadata={"description": "The type of the example."},
-    )
+    type = Literal(*sorted(ALL_TYPES), required=True, description="The type of the example.")
 
 
 class RecoverySchema(Schema):
     """From when on to recover."""
 
     since = AwareDateTime(
-        required=True, metadata={"description": "At most 90 days ago; earlier ones count as that."}
+        required=True, description="At most 90 days ago; earlier ones count as that."
     )
 
 
 class RecoveredSchema(Schema):
     """What will be delivered again."""
 
-    resent = Int(required=True, metadata={"description": "Failed deliveries."})
-    missed = Int(required=True, metadata={"description": "Events that had no delivery."})
+    resent = Int(required=True, description="Failed deliveries.")
+    missed = Int(required=True, description="Events that had no delivery.")
     is_complete = Bool(
-        required=True,
-        metadata={"description": "False where there are more: send the same request again."},
+        required=True, description="False where there are more: send the same request again."
     )

@@ -33,30 +33,6 @@ RESERVED = re.compile(
     re.IGNORECASE,
 )
 
-EXAMPLES = {
-    "created_by_user_id": "platform:operator",
-    "updated_by_user_id": "platform:operator",
-    "url": "https://hooks.example.com/billing",
-    "types": ["subscription.*", "tenant.plan_changed"],
-    "description": "Billing data warehouse",
-    "headers": {"Authorization": "Bearer 7f2c"},
-    "header_names": ["Authorization"],
-    "rate_limit": 50,
-    "public_key": None,
-    "old_secret_until": None,
-    "disabled_reason": None,
-    "secret": "whsec_…",
-}
-DESCRIPTIONS = {
-    "url": "Where events are sent.",
-    "types": "Which events are delivered.",
-    "description": "What the endpoint is for; for people.",
-    "header_names": "The names of the headers that each delivery has besides the signature's.",
-    "rate_limit": "The most attempts in a second; null for no limit.",
-    "signing": "`v1`: HMAC-SHA256 with a secret; `v1a`: Ed25519.",
-    "is_active": "Whether events are delivered.",
-}
-
 
 ADDRESS = {"description": "https, at a public address, without a user name or password."}
 TYPES = {
@@ -112,12 +88,35 @@ class Headers(JsonObject):
         return headers
 
 
-class _Schema(Schema):
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "created_by_user_id": "platform:operator",
+        "updated_by_user_id": "platform:operator",
+        "url": "https://hooks.example.com/billing",
+        "types": ["subscription.*", "tenant.plan_changed"],
+        "description": "Billing data warehouse",
+        "headers": {"Authorization": "Bearer 7f2c"},
+        "header_names": ["Authorization"],
+        "rate_limit": 50,
+        "public_key": None,
+        "old_secret_until": None,
+        "disabled_reason": None,
+        "secret": "whsec_…",
+    }
+    descriptions = {
+        "url": "Where events are sent.",
+        "types": "Which events are delivered.",
+        "description": "What the endpoint is for; for people.",
+        "header_names": "The names of the headers that each delivery has besides the signature's.",
+        "rate_limit": "The most attempts in a second; null for no limit.",
+        "signing": "`v1`: HMAC-SHA256 with a secret; `v1a`: Ed25519.",
+        "is_active": "Whether events are delivered.",
+    }
 
 
-class WebhookEndpointSchema(_Schema):
+class WebhookEndpointSchema(Documented):
     """A webhook endpoint, without its secret and the values of its headers."""
 
     id = Uuid(required=True)
@@ -128,7 +127,7 @@ class WebhookEndpointSchema(_Schema):
     tenant_id = OwnerId(
         required=True,
         nullable=True,
-        metadata={"description": "Null for an endpoint of the platform, which gets all events."},
+        description="Null for an endpoint of the platform, which gets all events.",
     )
     url = Str(required=True)
     types = ListOf(Str(), required=True)
@@ -137,24 +136,20 @@ class WebhookEndpointSchema(_Schema):
     rate_limit = Int(required=True, nullable=True)
     signing = Choice(Signing, required=True)
     public_key = Str(
-        required=True,
-        nullable=True,
-        metadata={"description": "Verifies the signatures of `v1a`; null for `v1`."},
+        required=True, nullable=True, description="Verifies the signatures of `v1a`; null for `v1`."
     )
     old_secret_until = AwareDateTime(
         required=True,
         nullable=True,
-        metadata={"description": "Until then the secret before the last rotation signs too."},
+        description="Until then the secret before the last rotation signs too.",
     )
     is_active = Bool(required=True)
     disabled_reason = Choice(
         DisabledReason,
         required=True,
         nullable=True,
-        metadata={
-            "description": "Why the service has disabled the endpoint: `gone`, it answered 410;"
-            " `failing`, nothing but failures for 120 hours."
-        },
+        description="Why the service has disabled the endpoint: `gone`, it answered 410;"
+        " `failing`, nothing but failures for 120 hours.",
     )
 
 
@@ -163,33 +158,27 @@ class WebhookEndpointSecretSchema(WebhookEndpointSchema):
 
     secret = Str(
         nullable=True,
-        metadata={
-            "description": "Verifies the signatures of `v1`; null for `v1a`. Absent if the answer is"
-            " replayed for an Idempotency-Key."
-        },
+        description="Verifies the signatures of `v1`; null for `v1a`. Absent if the answer is"
+        " replayed for an Idempotency-Key.",
     )
 
 
-class WebhookEndpointUpdateSchema(_Schema):
+class WebhookEndpointUpdateSchema(Documented):
     """The fields to change. ``headers`` replaces all headers."""
 
     url = Url(min_length=1, max_length=MAX_URL, metadata=ADDRESS)
     types = TypePatterns(TypePattern(), metadata=TYPES)
     description = Str(max_length=1_000)
-    headers = Headers(
-        metadata={"description": "Sent with each delivery. Stored encrypted and never shown."}
-    )
+    headers = Headers(description="Sent with each delivery. Stored encrypted and never shown.")
     rate_limit = Int(
         ge=1,
         le=MAX_RATE,
         nullable=True,
-        metadata={"description": "The most attempts in a second; null for no limit."},
+        description="The most attempts in a second; null for no limit.",
     )
     is_active = Bool(
-        metadata={
-            "description": "Events that come while it is false are not delivered, until they are"
-            " recovered; deliveries that wait are kept."
-        }
+        description="Events that come while it is false are not delivered, until they are"
+        " recovered; deliveries that wait are kept."
     )
 
 
@@ -201,7 +190,7 @@ class WebhookEndpointCreateSchema(WebhookEndpointUpdateSchema):
     signing = Choice(
         Signing,
         load_default=Signing.V1,
-        metadata={"description": "`v1`: HMAC-SHA256 with a secret; `v1a`: Ed25519."},
+        description="`v1`: HMAC-SHA256 with a secret; `v1a`: Ed25519.",
     )
 
 
@@ -215,11 +204,9 @@ class EndpointOwnerSchema(Schema):
     """The owner of the new endpoint."""
 
     tenant_id = Uuid(
-        metadata={
-            "description": "The tenant, for platform credentials. Without it the endpoint belongs to"
-            " the tenant of the token's organization (422 `missing` if no tenant has it), or to the"
-            " platform if the credential names no organization. Each can have 20 endpoints."
-        }
+        description="The tenant, for platform credentials. Without it the endpoint belongs to"
+        " the tenant of the token's organization (422 `missing` if no tenant has it), or to the"
+        " platform if the credential names no organization. Each can have 20 endpoints."
     )
 
 

@@ -32,12 +32,14 @@ class Field(ma.fields.Field):
         self,
         *args: Any,
         nullable: bool = False,
+        description: str = "",
         keywords: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        """``metadata`` takes precedence over ``keywords``; ``args`` are marshmallow's."""
-        documented = {**self.keywords, **(keywords or {}), **(metadata or {})}
+        """``metadata`` takes precedence over the others; ``args`` are marshmallow's."""
+        described = {"description": description} if description else {}
+        documented = {**self.keywords, **(keywords or {}), **described, **(metadata or {})}
         super().__init__(*args, allow_none=nullable, metadata=documented, **options)
 
     def deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
