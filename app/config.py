@@ -131,9 +131,7 @@ class Config:
         parse_text, "", "white-space separated `preset:secret` pairs of the e-mail receiver"
     )
     idp_role_map: Mapping[str, str] = _setting(
-        parse_pairs,
-        {},
-        "the provider's role names and ours: `org:admin=admin org:member=member`",
+        parse_pairs, {}, "the provider's role names and ours: `org:admin=admin org:member=member`"
     )
     audit_days: int = _setting(
         number_between(31, 36_500),

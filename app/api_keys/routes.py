@@ -56,10 +56,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     if tenant_id is None and principal.names_organization:
         tenant_id = target_id(None, home=home_tenant_id())
     key, secret = service.create(
-        **body,
-        tenant_id=tenant_id,
-        held=principal.permissions,
-        actor=principal.actor,
+        **body, tenant_id=tenant_id, held=principal.permissions, actor=principal.actor
     )
     return service.with_secret(key, secret)
 

@@ -31,8 +31,7 @@ MAX_KEYS = 100  # active ones of a tenant
 SECRET = frozenset({"digest"})
 
 _is_usable = and_(
-    ApiKey.revoked_at.is_(None),
-    or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > func.now()),
+    ApiKey.revoked_at.is_(None), or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > func.now())
 )
 USABLE = Condition(_is_usable, {})
 ENDED = Condition(not_(_is_usable), {})
@@ -63,10 +62,7 @@ def get_key(key_id: UUID | str) -> ApiKey:
 
 
 def list_keys(
-    paging: Paging = FIRST_PAGE,
-    *,
-    tenant_id: UUID | None = None,
-    is_active: bool | None = None,
+    paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, is_active: bool | None = None
 ) -> Page:
     """One page of a tenant's keys (of all keys, for the platform), including revoked keys."""
     conditions = [] if is_active is None else [USABLE if is_active else ENDED]

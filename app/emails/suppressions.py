@@ -60,12 +60,7 @@ def normalized(address: str) -> str:
     return address.strip().lower()
 
 
-def list_active(
-    paging: Paging = FIRST_PAGE,
-    *,
-    address: str | None = None,
-    **equal: str,
-) -> Page:
+def list_active(paging: Paging = FIRST_PAGE, *, address: str | None = None, **equal: str) -> Page:
     """The reasons that apply now; ``equal`` are values of columns."""
     if address is not None:
         equal["address"] = normalized(address)

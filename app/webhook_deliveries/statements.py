@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    ARRAY,
-    Text,
-    Uuid,
-    any_,
-    bindparam,
-    func,
-    select,
-    text,
-)
+from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, func, select, text
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
