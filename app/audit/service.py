@@ -16,11 +16,12 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
 from app.core.db.writes import Writes, writes
-from app.core.jobs.signals import OUTBOX
+from app.core.jobs.signals import Signal
 from app.core.observability import telemetry
 from app.core.observability.logs import current_request_id
 from app.events.models import OutboxEvent
 
+OUTBOX = Signal("events:outbox")  # events wait for their positions
 HAS_ACTION = AuditEvent.action == any_(bindparam("actions", type_=ARRAY(Text)))
 
 

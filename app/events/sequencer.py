@@ -11,13 +11,15 @@ import psycopg2
 from flask import Flask
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.core.jobs.signals import DELIVERIES, OUTBOX, listening
+from app.audit.service import OUTBOX
+from app.core.jobs.signals import Signal, listening
 from app.events import positions
 
 log = logging.getLogger(__name__)
 
 INTERVAL = 0.1  # seconds between two looks at the outbox; a message through Redis ends the wait
 PAUSE = 1.0  # seconds, after a fault of PostgreSQL
+DELIVERIES = Signal("webhooks:due")  # deliveries to webhook endpoints are due
 FEW = 10  # events in the first transaction after a fault
 
 

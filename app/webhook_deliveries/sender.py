@@ -17,7 +17,8 @@ from flask import Flask
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.transactions import RowChanged
-from app.core.jobs.signals import DELIVERIES, listening
+from app.core.jobs.signals import listening
+from app.events.sequencer import DELIVERIES
 from app.webhook_deliveries import work
 from app.webhook_deliveries.attempt import Result, Work, attempt
 from app.webhook_deliveries.service import ATTEMPTS

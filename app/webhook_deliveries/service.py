@@ -19,9 +19,9 @@ from app.core.db.queries import Change
 from app.core.db.tenancy import current_scope, narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
-from app.core.jobs.signals import DELIVERIES
 from app.core.json_text import Json
 from app.core.observability.shared_metrics import SharedMetric
+from app.events.sequencer import DELIVERIES
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhook_deliveries.statements import RECOVER, RESEND
 from app.webhook_endpoints.models import WebhookEndpoint

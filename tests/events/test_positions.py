@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from app.audit.service import record
+from app.audit.service import OUTBOX, record
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.queries import Change
@@ -109,7 +109,7 @@ class TestSequence:
 class TestRecording:
     def test_sends_one_statement_and_at_most_one_signal(self, app, user, monkeypatch):
         sent = []
-        monkeypatch.setattr(signals.OUTBOX, "_send", lambda: sent.append("signal"))
+        monkeypatch.setattr(OUTBOX, "_send", lambda: sent.append("signal"))
 
         with sent_messages() as messages, platform_transaction():
             change(user, "a")
@@ -156,7 +156,7 @@ class TestSequencer:
     def test_is_woken_by_a_message(self, app, user, running, monkeypatch):
         monkeypatch.setattr(sequencer, "INTERVAL", 0.4)  # below the time-out of Redis
         with app.app_context():
-            wait_until(lambda: connection().publish(signals.OUTBOX.channel, b"") == 1)
+            wait_until(lambda: connection().publish(OUTBOX.channel, b"") == 1)
 
     def test_goes_on_after_a_fault_of_postgresql(self, app, user, running, monkeypatch):
         monkeypatch.setattr(sequencer, "PAUSE", 0.01)

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from flask import Flask
 
@@ -31,14 +32,9 @@ def run_parts(app: Flask, parts: Mapping[str, Part], *, stopped: threading.Event
     A part has to call ``stop()`` often; the call also stores in :data:`LAST_SEEN` that the part
     works. A part that fails before ``stopped`` starts again, after a pause that doubles each time.
     """
-    threads = [
-        threading.Thread(target=_keep_running, args=(app, name, part, stopped), name=name)
-        for name, part in parts.items()
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(parts)) as threads:
+        for name, part in parts.items():
+            threads.submit(_keep_running, app, name, part, stopped)
 
 
 def _keep_running(app: Flask, name: str, part: Part, stopped: threading.Event) -> None:

@@ -80,7 +80,3 @@ def listening(app: Flask, signal: Signal, heard: Callable[[], None]) -> Iterator
         yield
     finally:
         ended.set()
-
-
-OUTBOX = Signal("events:outbox")  # events wait for their positions
-DELIVERIES = Signal("webhooks:due")  # deliveries to webhook endpoints are due

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from types import MappingProxyType
 
 import orjson
 from uuid_utils import uuid7
 
-_NONE: Mapping[str, str] = MappingProxyType({})
-_facts: ContextVar[Mapping[str, str]] = ContextVar("log_facts", default=_NONE)
+_facts: ContextVar[Mapping[str, str]] = ContextVar("log_facts")
 _trace_id: ContextVar[str] = ContextVar("trace_id", default="")
 
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
@@ -27,7 +25,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 def current_request_id() -> str:
     """The id of the HTTP request that caused this work; ``""`` outside one."""
-    return _facts.get().get("request_id", "")
+    return _facts.get({}).get("request_id", "")
 
 
 def begin_request(offered: str | None) -> str:
@@ -44,7 +42,7 @@ def resume_request(request_id: str) -> None:
 
 def add_facts(**facts: str) -> None:
     """Add these facts to every later line of this request or job."""
-    _facts.set({**_facts.get(), **facts})
+    _facts.set({**_facts.get({}), **facts})
 
 
 def name_trace(trace_id: str) -> None:
@@ -55,7 +53,7 @@ def name_trace(trace_id: str) -> None:
 def current_facts() -> dict[str, str]:
     """The facts in every line of this request or job."""
     trace_id = _trace_id.get()
-    return {**_facts.get(), **({"trace_id": trace_id} if trace_id else {})}
+    return {**_facts.get({}), **({"trace_id": trace_id} if trace_id else {})}
 
 
 class JsonFormatter(logging.Formatter):
