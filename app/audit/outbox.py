@@ -41,6 +41,14 @@ ALL_TYPES = frozenset({*EVENT_TYPES.values(), *ANNOUNCED})
 _KINDS = sorted({f"{each.partition('.')[0]}.*" for each in ALL_TYPES})
 NO_SUCH_TYPE = f"no event has this type; there are {', '.join(_KINDS)}"
 
+
+def types_of(pattern: str) -> list[str]:
+    """The types that a pattern stands for; one that ends in ``*`` stands for all that begin so."""
+    if pattern.endswith("*"):
+        return [known for known in ALL_TYPES if known.startswith(pattern[:-1])]
+    return [pattern] if pattern in ALL_TYPES else []
+
+
 INTERNAL = {
     "audit_events.dropped": "The trail became shorter; no resource has changed.",
     "import.completed": "What an import changes has events of its own.",

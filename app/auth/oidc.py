@@ -118,9 +118,7 @@ class IdentityProvider:
                 raise ValueError("issued to another client")
         except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError):
             raise SignInRefused(reason="oidc_id_token") from None
-        return Claims.checked(
-            payload.get(self._config.jwt_subject_claim), payload.get(self._config.jwt_org_claim)
-        )
+        return Claims.checked(payload, self._config)
 
     def _client(self, redirect_uri: str) -> Any:
         """Authlib's client. Imported here, because only services with a provider need it."""

@@ -56,9 +56,11 @@ class Claims:
     org_id: str | None
 
     @classmethod
-    def checked(cls, subject: object, org_id: object) -> Claims:
+    def checked(cls, payload: Mapping[str, Json], config: Config) -> Claims:
         """The claims; Unauthenticated for one that is no text of 1 to 255 printable characters."""
-        return cls(_checked(subject), None if org_id is None else _checked(org_id))
+        org_id = payload.get(config.jwt_org_claim)
+        subject = _checked(payload.get(config.jwt_subject_claim))
+        return cls(subject, None if org_id is None else _checked(org_id))
 
 
 class TokenVerifier:
@@ -83,7 +85,7 @@ class TokenVerifier:
         if known is not None and known[0] > now:
             return known[1]
         payload = self._decode(token)
-        claims = self._claims(payload)
+        claims = Claims.checked(payload, self._config)
         if len(self._seen) >= MAX_REMEMBERED:
             self._seen.clear()
         self._seen[token] = (min(now + REMEMBERED, int(payload["exp"]) + LEEWAY), claims)
@@ -110,11 +112,6 @@ class TokenVerifier:
             return payload
         except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError) as fault:
             raise Unauthenticated(reason=REASONS.get(type(fault), INVALID)) from None
-
-    def _claims(self, payload: Mapping[str, Json]) -> Claims:
-        return Claims.checked(
-            payload.get(self._config.jwt_subject_claim), payload.get(self._config.jwt_org_claim)
-        )
 
 
 def _is_canonical(segment: str) -> bool:

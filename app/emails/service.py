@@ -73,9 +73,6 @@ HAS_MESSAGE_ID = and_(
     func.left(EmailEventRecord.message_id, MAX_KEY) == bindparam("message_key"),
     EmailEventRecord.message_id == bindparam("message_id"),
 )
-HAS_ADDRESS = {
-    model: model.address == bindparam("address") for model in (EmailEventRecord, EmailMessage)
-}
 
 
 def record(
@@ -127,15 +124,13 @@ def list_events(
 
     The period includes ``occurred_after`` and excludes ``occurred_before``.
     """
-    model = EmailEventRecord
-    conditions = [
-        *_of_address(model, recipient),
-        *between(model.occurred_at, occurred_after, occurred_before),
-    ]
+    conditions = between(EmailEventRecord.occurred_at, occurred_after, occurred_before)
+    if recipient is not None:
+        equal["address"] = normalized(recipient)
     if message_id is not None:
         values = {"message_key": message_id[:MAX_KEY], "message_id": message_id}
         conditions.append(Condition(HAS_MESSAGE_ID, values))
-    return paginate(model, paging, *conditions, equal=equal)
+    return paginate(EmailEventRecord, paging, *conditions, equal=equal)
 
 
 def list_messages(
@@ -147,16 +142,9 @@ def list_messages(
 ) -> Page:
     if message_id is not None:
         equal["message_id"] = message_id[:MAX_KEY]
-    conditions = _of_address(EmailMessage, recipient)
-    return paginate(EmailMessage, paging, *conditions, equal=equal)
-
-
-def _of_address(
-    model: type[EmailEventRecord] | type[EmailMessage], address: str | None
-) -> list[Condition]:
-    if address is None:
-        return []
-    return [Condition(HAS_ADDRESS[model], {"address": normalized(address)})]
+    if recipient is not None:
+        equal["address"] = normalized(recipient)
+    return paginate(EmailMessage, paging, equal=equal)
 
 
 def _event_values(

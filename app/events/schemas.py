@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.audit.outbox import NO_SUCH_TYPE
+from app.audit.outbox import NO_SUCH_TYPE, types_of
 from app.core import json_text
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.errors import Invalid, value_error
@@ -137,18 +137,13 @@ class EventTypes(Str):
     """Types, separated by commas; loaded as a list. One that ends in ``*`` stands for several."""
 
     def from_json(self, value: object) -> list[str]:
-        named = str(super().from_json(value)).split(",")
-        found: list[str] = []
-        for name in named:
-            matching = [
-                known
-                for known in CATALOGUE
-                if known == name or (name.endswith("*") and known.startswith(name[:-1]))
-            ]
+        found: set[str] = set()
+        for name in str(super().from_json(value)).split(","):
+            matching = types_of(name)
             if not matching:
                 raise Invalid(value_error((), NO_SUCH_TYPE, name))
-            found += matching
-        return sorted(set(found))
+            found.update(matching)
+        return sorted(found)
 
 
 class FeedQuerySchema(Documented):

@@ -16,7 +16,7 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import reads_primary
 from app.core.jobs.queues import connection
 from app.operations import metrics, service
-from app.operations.checks.everything import check_quickly
+from app.operations.checks.everything import check_all
 from app.operations.queues import Queues, QueuesUnavailable, read_queues
 from app.operations.schemas import FindingSchema, QueuesSchema
 
@@ -90,7 +90,7 @@ def list_findings() -> Page:
     The configuration, PostgreSQL with the migrations, Redis and its queues, plans and limits. Each
     check has a time-out.
     """
-    return Page(check_quickly(current_config()), None)
+    return Page(check_all(current_config(), quickly=True), None)
 
 
 def _answer(body: object, status: int) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from app.audit.outbox import ALL_TYPES, NO_SUCH_TYPE
+from app.audit.outbox import NO_SUCH_TYPE, types_of
 from app.audit.schemas import OwnerId
 from app.core.errors import Entry, Invalid, error, value_error
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
@@ -58,13 +58,7 @@ class TypePattern(Str):
 
     def from_json(self, value: object) -> str:
         pattern = str(super().from_json(value))
-        beginning = pattern.removesuffix("*")
-        is_known = (
-            any(known.startswith(beginning) for known in ALL_TYPES)
-            if pattern.endswith("*")
-            else pattern in ALL_TYPES
-        )
-        if not is_known:
+        if not types_of(pattern):
             raise Invalid(value_error((), NO_SUCH_TYPE, pattern))
         return pattern
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, func, select, update
 
-from app.audit.outbox import ALL_TYPES
+from app.audit.outbox import types_of
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.clock import utcnow
@@ -19,7 +19,7 @@ from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
-from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope, narrow
+from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.json_text import Json
@@ -250,9 +250,7 @@ def lock_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
 
 def _visible(endpoint: WebhookEndpoint) -> WebhookEndpoint:
     """The endpoint; raises NotFound if it is another tenant's."""
-    own = current_scope().tenant_id
-    if own is not None and endpoint.tenant_id != own:
-        raise NotFound
+    queries.visible_id(endpoint.tenant_id)
     return endpoint
 
 
@@ -283,5 +281,4 @@ def _check_types(types: Sequence[str], owner: UUID) -> None:
 
 def _is_platforms(pattern: str) -> bool:
     """Whether the pattern stands for events of the platform alone."""
-    found = [known for known in ALL_TYPES if known.startswith(pattern.removesuffix("*"))]
-    return all(known.startswith(("plan.", "email.")) for known in found)
+    return all(known.startswith(("plan.", "email.")) for known in types_of(pattern))
