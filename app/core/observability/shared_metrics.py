@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, cast
 
 from prometheus_client import Gauge
+from redis import Redis
 from redis.exceptions import RedisError
 
 from app.core.jobs.queues import connection
@@ -34,21 +36,16 @@ class SharedMetric:
 
     def add(self, counts: Mapping[str, int]) -> None:
         """Add to the values of these fields; without Redis nothing is stored."""
-        try:
-            with connection().pipeline(transaction=False) as pipeline:
-                for field, count in counts.items():
-                    pipeline.hincrby(self.key, field, count)
-                pipeline.execute()
-        except RedisError as fault:
-            self._log(fault)
+        with self._storing() as redis, redis.pipeline(transaction=False) as pipeline:
+            for field, count in counts.items():
+                pipeline.hincrby(self.key, field, count)
+            pipeline.execute()
 
     def put(self, values: Mapping[str, float]) -> None:
         """Store the values of these fields; without Redis nothing is stored."""
-        try:
+        with self._storing() as redis:
             for field, value in values.items():
-                connection().hset(self.key, field, value)
-        except RedisError as fault:
-            self._log(fault)
+                redis.hset(self.key, field, value)
 
     def read(self) -> dict[str, float]:
         """The value of each field. Raises RedisError."""
@@ -60,6 +57,10 @@ class SharedMetric:
         for field, value in self.read().items():
             self._gauge.labels(*field.split()).set(value)
 
-    def _log(self, fault: RedisError) -> None:
-        fields = {"metric": self.key, "reason": type(fault).__name__}
-        log.warning("metric_not_stored", extra=fields)
+    @contextmanager
+    def _storing(self) -> Iterator[Redis]:
+        try:
+            yield connection()
+        except RedisError as fault:
+            fields = {"metric": self.key, "reason": type(fault).__name__}
+            log.warning("metric_not_stored", extra=fields)
