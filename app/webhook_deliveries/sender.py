@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 
 import psycopg2
@@ -34,28 +35,28 @@ FAULTS = (psycopg2.Error, PoolTimeout, RowChanged)
 def run_sender(app: Flask, *, stop: Callable[[], bool]) -> None:
     """Deliver events until ``stop()``; the deliveries that have begun are finished first."""
     sender = Sender(app)
-    is_prepared = False
     with (
         listening(app, DELIVERIES, sender.wake),
         ThreadPoolExecutor(TOGETHER, thread_name_prefix="delivery") as threads,
     ):
         while not stop():
-            try:
-                with app.app_context():
-                    if not is_prepared:
-                        work.prepare()
-                        is_prepared = True
-                    for one in sender.next_work():
-                        threads.submit(sender.deliver, one)
-            except FAULTS as fault:
-                log.warning("sender_failed", extra={"reason": type(fault).__name__})
-                time.sleep(PAUSE)
+            with _in_context(app):
+                for one in sender.next_work():
+                    threads.submit(sender.deliver, one)
             sender.wait()
+    with _in_context(app):
+        sender.record()
+
+
+@contextmanager
+def _in_context(app: Flask) -> Iterator[None]:
+    """Run the block in a context of the application; after a fault of PostgreSQL, pause."""
     try:
         with app.app_context():
-            sender.record()
+            yield
     except FAULTS as fault:
         log.warning("sender_failed", extra={"reason": type(fault).__name__})
+        time.sleep(PAUSE)
 
 
 class Sender:
@@ -66,6 +67,7 @@ class Sender:
         self._running = 0
         self._inbox: SimpleQueue[Result | None] = SimpleQueue()
         self._results: list[Result] = []
+        self._is_prepared = False
         self._is_woken = True  # there may be events without deliveries
         self._next_look = 0.0
 
@@ -78,6 +80,9 @@ class Sender:
 
         Without ``SECRETS_KEY`` none is claimed, because its secret cannot be read.
         """
+        if not self._is_prepared:
+            work.prepare()
+            self._is_prepared = True
         self._take(0)
         if self._is_woken or time.monotonic() >= self._next_look:
             self._is_woken = work.add_deliveries() == work.BATCH
