@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.auth import sessions
+from app.config import current_config
 from app.core.db import tenancy
 from app.core.db.batches import delete_in_batches
 from app.core.db.transactions import transaction
@@ -33,7 +34,7 @@ def keep_partitions() -> None:
 @job(queue=Queue.MAINTENANCE, every=3600)
 def remove_old_email_events() -> None:
     """Delete the e-mail events that were stored ``EMAIL_EVENT_DAYS`` ago."""
-    retention.delete_old_email_events()
+    retention.delete_old_rows("email_events", current_config().email_event_days)
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

@@ -43,7 +43,7 @@ def keep_partitions() -> None:
     no partition of a month are deleted.
     """
     days = current_config().audit_days
-    _delete("audit_events", days)
+    delete_old_rows("audit_events", days)
     try:
         with transaction():
             tenancy.enter(tenancy.PLATFORM)
@@ -52,11 +52,6 @@ def keep_partitions() -> None:
             pass
     except LockNotAvailable:
         log.warning("partitions_not_changed")
-
-
-def delete_old_email_events() -> int:
-    """Delete the e-mail events that are older than ``EMAIL_EVENT_DAYS``; returns their number."""
-    return _delete("email_events", current_config().email_event_days)
 
 
 def _drop_partition(days: int) -> str | None:
@@ -75,7 +70,8 @@ def _drop_partition(days: int) -> str | None:
     return name
 
 
-def _delete(table: str, days: int) -> int:
+def delete_old_rows(table: str, days: int) -> int:
+    """Delete the rows of a table that are older than so many days; returns their number."""
     return delete_in_batches(
         lambda limit: DELETE_OLD_ROWS.scalar(wanted_table=table, days=days, limit=limit)
     )

@@ -242,7 +242,7 @@ class TestDropping:
             trail.add(now - timedelta(days=days))
 
         with trail.app.app_context():
-            assert retention._delete("audit_events", 40) == 6
+            assert retention.delete_old_rows("audit_events", 40) == 6
 
         assert trail.rows(PLACES) == [("partitions.audit_events_default", 1)]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import psycopg2
-from flask import current_app
 
-from app.core.db.replicas.reading import EXTENSION, Replicas
 from app.core.db.replicas.watch import Replica, State
 from app.core.db.transactions import Transaction, transaction
 from app.core.errors import first_line
 from app.operations.checks.database import check_role
 from app.operations.checks.finding import Finding
+from app.operations.service import replicas
 
 FIXES = {
     State.LAGGING: "Until it has caught up, the primary answers. See the standby's log.",
@@ -23,12 +22,12 @@ FIXES = {
 
 def check_replicas() -> Iterator[Finding]:
     """The findings on each replica, and on the role with which it is read; none without replicas."""
-    replicas: Replicas | None = current_app.extensions.get(EXTENSION)
-    if replicas is None:
+    found = replicas()
+    if found is None:
         return
-    replicas.watch.look_at_primary()
-    for replica in replicas.all:
-        replicas.watch.look_at(replica)
+    found.watch.look_at_primary()
+    for replica in found.all:
+        found.watch.look_at(replica)
         yield _state(replica)
         if replica.state is State.OK:
             yield _role(replica)
@@ -36,8 +35,8 @@ def check_replicas() -> Iterator[Finding]:
 
 def check_watched_replicas() -> Iterator[Finding]:
     """The findings on each replica as this web process has last seen it."""
-    replicas: Replicas | None = current_app.extensions.get(EXTENSION)
-    yield from map(_state, replicas.all if replicas else ())
+    found = replicas()
+    yield from map(_state, found.all if found else ())
 
 
 def _state(replica: Replica) -> Finding:
