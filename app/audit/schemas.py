@@ -11,21 +11,25 @@ from app.core.validation.schemas import Schema
 
 DEFAULT_LINES, MAX_LINES = 1_000, 10_000
 
-EXAMPLES = {
-    "actor": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
-    "actor_name": "Ada Lovelace",
-    "action": "user.updated",
-    "target_type": "user",
-    "target_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
-    "before": {"first_name": "Ada"},
-    "after": {"first_name": "Augusta"},
-    "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
-}
-DESCRIPTIONS = {
-    "tenant_id": "The tenant whose row it is; null for a row of no tenant.",
-    "target_type": "What was changed, such as `user`.",
-    "target_id": "The id of the row that was changed.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "actor": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+        "actor_name": "Ada Lovelace",
+        "action": "user.updated",
+        "target_type": "user",
+        "target_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+        "before": {"first_name": "Ada"},
+        "after": {"first_name": "Augusta"},
+        "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+    }
+    descriptions = {
+        "tenant_id": "The tenant whose row it is; null for a row of no tenant.",
+        "target_type": "What was changed, such as `user`.",
+        "target_id": "The id of the row that was changed.",
+    }
 
 
 ACTOR_NAME = {
@@ -41,11 +45,8 @@ class OwnerId(Uuid):
         return None if str(value) == str(PLATFORM_TENANT_ID) else super().to_json(value)
 
 
-class AuditEventSchema(Schema):
+class AuditEventSchema(Documented):
     """One recorded change; ``tenant_id`` is null for a row of no tenant."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -61,11 +62,9 @@ class AuditEventSchema(Schema):
     request_id = Str(required=True)
 
 
-class AuditQuerySchema(PageQuerySchema):
+class AuditQuerySchema(Documented, PageQuerySchema):
     """Filters of the audit trail."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)

@@ -10,25 +10,29 @@ from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, Literal
 from app.core.validation.schemas import Schema
 from app.webhook_deliveries.models import DeliveryStatus
 
-EXAMPLES = {
-    "event_id": "evt_01936f2e7a3b7c1d9e4f2b6a8c0d1e2f",
-    "type": "subscription.updated",
-    "status": "succeeded",
-    "next_attempt_at": None,
-    "response_code": 200,
-    "response_body": "ok",
-    "error": None,
-    "duration_ms": 84,
-    "is_complete": True,
-}
-DESCRIPTIONS = {
-    "endpoint_id": "The webhook endpoint.",
-    "type": "The event's type.",
-    "attempts": "How many attempts there were.",
-    "next_attempt_at": "When the next attempt is due (UTC); null if none is.",
-    "response_code": "The HTTP status of the last answer; null without one.",
-    "duration_ms": "How many milliseconds the last attempt took; null before the first.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "event_id": "evt_01936f2e7a3b7c1d9e4f2b6a8c0d1e2f",
+        "type": "subscription.updated",
+        "status": "succeeded",
+        "next_attempt_at": None,
+        "response_code": 200,
+        "response_body": "ok",
+        "error": None,
+        "duration_ms": 84,
+        "is_complete": True,
+    }
+    descriptions = {
+        "endpoint_id": "The webhook endpoint.",
+        "type": "The event's type.",
+        "attempts": "How many attempts there were.",
+        "next_attempt_at": "When the next attempt is due (UTC); null if none is.",
+        "response_code": "The HTTP status of the last answer; null without one.",
+        "duration_ms": "How many milliseconds the last attempt took; null before the first.",
+    }
 
 
 class EventId(Str):
@@ -36,11 +40,6 @@ class EventId(Str):
 
     def to_json(self, value: UUID) -> str:
         return f"evt_{value.hex}"
-
-
-class Documented(Schema):
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
 
 class WebhookDeliverySchema(Documented):
@@ -70,7 +69,7 @@ class WebhookDeliverySchema(Documented):
     duration_ms = Int(required=True, nullable=True)
 
 
-class WebhookDeliveryQuerySchema(Documented, PageQuerySchema):
+class WebhookDeliveryQuerySchema(PageQuerySchema):
     """Filters of the list of deliveries."""
 
     class Meta(PageQuerySchema.Meta):
@@ -79,13 +78,10 @@ class WebhookDeliveryQuerySchema(Documented, PageQuerySchema):
     status = Choice(DeliveryStatus, description="Only deliveries in this status.")
 
 
-class TestEventSchema(Schema):
+class TestEventSchema(Documented):
     """Which example to send."""
 
     __test__ = False  # no class of tests
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     type = Literal(*sorted(ALL_TYPES), required=True, description="The type of the example.")
 
@@ -98,7 +94,7 @@ class RecoverySchema(Schema):
     )
 
 
-class RecoveredSchema(Schema):
+class RecoveredSchema(Documented):
     """What will be delivered again."""
 
     resent = Int(required=True, description="Failed deliveries.")
