@@ -21,7 +21,8 @@ from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Ins
 from app.dev.engines.postgres import SUPERUSER, connect
 from app.events.models import OutboxEvent
 from app.extensions import db
-from app.operations.checks.database import SHOWN, check_version
+from app.operations.checks.database import check_version
+from app.operations.checks.finding import SHOWN
 from app.search import builder
 from app.search.models import EntityType
 from tests.custom_fields.fields import create_field

@@ -7,7 +7,7 @@ import pytest
 from app.core.clock import utcnow
 from app.flags.models import FeatureOverride
 from app.operations import jobs
-from app.operations.checks.limits import SHOWN
+from app.operations.checks.finding import SHOWN
 from app.subscriptions.models import PlanAssignment
 from app.usage.models import UsageCounter
 from tests import database

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import psycopg2
 from psycopg2.errors import QueryCanceled
@@ -17,7 +17,7 @@ from app.core.db.statements import Statement
 from app.core.db.transactions import savepoint, transaction
 from app.core.errors import first_line
 from app.operations.checks import limits
-from app.operations.checks.finding import Finding
+from app.operations.checks.finding import SHOWN, Finding, shortened
 from app.operations.service import (
     FAILING_ENDPOINTS,
     FIND_MIGRATION,
@@ -33,7 +33,6 @@ LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
 LONGEST_LAG = 60.0  # seconds; events that wait longer for a position are a fault
 LARGEST_LAG = 10_000  # events without deliveries
 OLDEST_POSTGRESQL = 16
-SHOWN = 10  # tenants, and fields of each, in one finding
 MIGRATE = "Run flask db upgrade."
 SEE_POOLING = "see docs/operations/running.md on PgBouncer."
 SEE_LOG = "see docs/operations/running.md on PostgreSQL's log."
@@ -233,7 +232,7 @@ def _plans() -> Finding:
     plans = unknown_plans()
     if not plans:
         return Finding("plans", True, "each has a preset")
-    listed = _shortened([f"{plan.plan_name} ({plan.tenants})" for plan in plans], ", ")
+    listed = shortened([f"{plan.plan_name} ({plan.tenants})" for plan in plans], ", ")
     fix = "These plans have no preset. Create it, or correct the subscriptions' plan_name."
     return Finding("plans", True, f"without a preset (tenants): {listed}", fix)
 
@@ -243,7 +242,7 @@ def _empty_selects() -> Finding:
     tenants = LIST_EMPTY_SELECTS.all(tenants=SHOWN + 1)
     if not tenants:
         return Finding("select fields", True, "all have options")
-    listed = _shortened([f"{one.slug}: {_shortened(one.keys, ' ')}" for one in tenants], "; ")
+    listed = shortened([f"{one.slug}: {shortened(one.keys, ' ')}" for one in tenants], "; ")
     fix = "These custom fields accept no value until they have options."
     return Finding("select fields", True, f"without options: {listed}", fix)
 
@@ -282,7 +281,7 @@ def _webhook_endpoints() -> Finding:
     failing = FAILING_ENDPOINTS.all(limit=SHOWN + 1)
     if not failing:
         return Finding("webhook endpoints", True, "none is failing")
-    listed = _shortened(
+    listed = shortened(
         [f"{one.slug or 'platform'}: {one.id} since {one.failing_since:%F %R}" for one in failing],
         "; ",
     )
@@ -314,11 +313,6 @@ ROW_CHECKS: dict[str, Callable[[], Finding]] = {
     "limits": limits.check_limits,
     "trials": limits.check_trials,
 }
-
-
-def _shortened(texts: Sequence[str], separator: str) -> str:
-    """The first :data:`SHOWN` texts, and whether there are more."""
-    return separator.join([*texts[:SHOWN], *(["…"] if len(texts) > SHOWN else [])])
 
 
 def check_migration_role(config: Config) -> Iterator[Finding]:

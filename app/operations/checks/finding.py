@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+SHOWN = 10  # items of a list in one finding
 
 
 class Level(StrEnum):
@@ -33,3 +36,8 @@ class Finding:
     def result(self) -> str:
         """The level as the doctor prints it: ``ok``, ``hint`` or ``FAULT``."""
         return "FAULT" if self.level is Level.FAULT else self.level.value
+
+
+def shortened(texts: Sequence[str], separator: str) -> str:
+    """The first :data:`SHOWN` texts, and whether there are more."""
+    return separator.join([*texts[:SHOWN], *(["…"] if len(texts) > SHOWN else [])])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from app.operations import service
-from app.operations.checks.finding import Finding
-
-SHOWN = 10  # tenants
+from app.operations.checks.finding import SHOWN, Finding, shortened
 
 
 def check_limits() -> Finding:
@@ -13,10 +11,9 @@ def check_limits() -> Finding:
     tenants = service.LIST_OVER_LIMITS.all(limit=SHOWN + 1)
     if not tenants:
         return Finding("limits", True, "no tenant uses more than its plan allows")
-    listed = [f"{one.slug}: {' '.join(one.features)}" for one in tenants[:SHOWN]]
-    more = ["…"] if len(tenants) > SHOWN else []
+    listed = shortened([f"{one.slug}: {' '.join(one.features)}" for one in tenants], "; ")
     fix = "These tenants use more than their limits. Override the limits, or change the plans."
-    return Finding("limits", True, f"exceeded by {'; '.join([*listed, *more])}", fix)
+    return Finding("limits", True, f"exceeded by {listed}", fix)
 
 
 def check_trials() -> Finding:
