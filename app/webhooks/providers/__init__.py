@@ -78,10 +78,10 @@ def choose(receiver: Receiver, name: str | None, posted: Posted) -> Provider:
 
 def _provider_by_form(posted: Posted) -> str | None:
     try:
-        document = posted.document
+        value = posted.json
     except Unreadable:
         return None
-    match document:
+    match value:
         case {"specversion": str(), "a0tenant": str()}:
             return "auth0"
         case {"source": str(source)} if source.startswith("urn:auth0:"):

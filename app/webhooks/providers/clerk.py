@@ -9,92 +9,73 @@ https://clerk.com/docs/webhooks/overview lists the events.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
-from app.identity_sync.events import (
-    Change,
-    MembershipEvent,
-    OrganizationEvent,
-    UserEvent,
-)
-from app.webhooks.providers.payloads import (
-    email,
-    epoch,
-    flag,
-    identifier,
-    in_seconds,
-    member,
-    objects,
-    optional_epoch,
-    text,
-)
-from app.webhooks.providers.provider import Provider, lifecycle, single
+from app.identity_sync.events import Change, MembershipEvent, OrganizationEvent, UserEvent
+from app.webhooks.providers.payloads import Document, in_seconds
+from app.webhooks.providers.provider import Facts, Provider, lifecycle, single
 
 
-def _user(event: dict[str, Any], change: Change) -> UserEvent:
-    banned = flag(event, "data", "banned")
+def _user(data: Document, facts: Facts) -> UserEvent:
+    banned = data.flag("banned")
     return UserEvent(
-        object_id=identifier(event, "data", "id"),
-        change=change,
-        occurred_at=_occurred_at(event, change),
-        version=optional_epoch(event, "data", "updated_at"),
-        email=_primary_email(event),
-        first_name=text(event, "data", "first_name"),
-        last_name=text(event, "data", "last_name"),
+        **facts,
+        object_id=data.identifier("id"),
+        email=_primary_email(data),
+        first_name=data.text("first_name"),
+        last_name=data.text("last_name"),
         active=None if banned is None else not banned,
     )
 
 
-def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
+def _organization(data: Document, facts: Facts) -> OrganizationEvent:
     return OrganizationEvent(
-        object_id=identifier(event, "data", "id"),
-        change=change,
-        occurred_at=_occurred_at(event, change),
-        version=optional_epoch(event, "data", "updated_at"),
-        name=text(event, "data", "name"),
-        slug=text(event, "data", "slug"),
+        **facts,
+        object_id=data.identifier("id"),
+        name=data.text("name"),
+        slug=data.text("slug"),
     )
 
 
-def _membership(event: dict[str, Any], change: Change) -> MembershipEvent:
-    membership_id = identifier(event, "data", "id")
-    role = text(event, "data", "role")
+def _membership(data: Document, facts: Facts) -> MembershipEvent:
+    membership_id = data.identifier("id")
+    role = data.text("role")
     return MembershipEvent(
+        **facts,
         object_id=membership_id,
-        change=change,
-        occurred_at=_occurred_at(event, change),
-        version=optional_epoch(event, "data", "updated_at"),
         membership_id=membership_id,
-        organization_id=identifier(event, "data", "organization", "id"),
-        user_id=identifier(event, "data", "public_user_data", "user_id"),
+        organization_id=data.identifier("organization", "id"),
+        user_id=data.identifier("public_user_data", "user_id"),
         roles=(role,) if role else None,
     )
 
 
-def _occurred_at(event: dict[str, Any], change: Change) -> datetime:
+def _occurred_at(event: Document, change: Change) -> datetime:
     """A deletion whose time is in whole seconds comes after every change in that second."""
-    occurred_at = epoch(event, "timestamp")
-    if change is Change.DELETED and in_seconds(event["timestamp"]):
+    occurred_at = event.epoch("timestamp")
+    timestamp = event.value("timestamp")
+    if change is Change.DELETED and isinstance(timestamp, int | float) and in_seconds(timestamp):
         return occurred_at + timedelta(seconds=1, microseconds=-1)
     return occurred_at
 
 
-def _primary_email(event: dict[str, Any]) -> str | None:
+def _primary_email(data: Document) -> str | None:
     """The primary address, else the first one; None in a deletion."""
-    if not isinstance(member(event, "data", "email_addresses"), list):
+    if not isinstance(data.value("email_addresses"), list):
         return None
-    addresses = objects(event, "data", "email_addresses")
-    primary_id = member(event, "data", "primary_email_address_id")
-    marked = [entry for entry in addresses if entry.get("id") == primary_id]
-    chosen = (marked or addresses or [{}])[0]
-    return email(chosen, "email_address") or ""
+    addresses = data.objects("email_addresses")
+    primary_id = data.value("primary_email_address_id")
+    marked = [entry for entry in addresses if entry.value("id") == primary_id]
+    chosen = marked or addresses
+    return (chosen[0].email("email_address") or "") if chosen else ""
 
 
 PROVIDER = Provider(
     name="clerk",
-    split=single(lambda event: event.get("type")),
+    split=single(lambda event: event.value("type")),
     adapt=lifecycle(
         "type",
         {"user": _user, "organization": _organization, "organizationMembership": _membership},
+        occurred_at=_occurred_at,
+        version=lambda data: data.optional_epoch("updated_at"),
     ),
 )

@@ -25,87 +25,68 @@ A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` h
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.identity_sync.events import (
-    Change,
     MembershipEvent,
     OrganizationEvent,
     UserEvent,
     membership_key,
 )
-from app.webhooks.providers.payloads import (
-    email,
-    flag,
-    full_name,
-    identifier,
-    member,
-    moment,
-    optional_moment,
-    text,
-    texts,
-)
-from app.webhooks.providers.provider import Provider, lifecycle, single
+from app.webhooks.providers.payloads import Document, full_name
+from app.webhooks.providers.provider import Facts, Provider, lifecycle, single
 
 
-def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
+def _organization(data: Document, facts: Facts) -> OrganizationEvent:
     return OrganizationEvent(
-        object_id=identifier(event, "data", "id"),
-        change=change,
-        occurred_at=moment(event, "timestamp"),
-        version=optional_moment(event, "data", "updated_at"),
-        name=text(event, "data", "name"),
-        slug=text(event, "data", "slug"),
+        **facts,
+        object_id=data.identifier("id"),
+        name=data.text("name"),
+        slug=data.text("slug"),
     )
 
 
-def _user(event: dict[str, Any], change: Change) -> UserEvent:
-    first, last = full_name(text(event, "data", "name"))
-    given, family = (text(event, "data", part) for part in ("first_name", "last_name"))
+def _user(data: Document, facts: Facts) -> UserEvent:
+    first, last = full_name(data.text("name"))
+    given, family = data.text("first_name"), data.text("last_name")
     if given is not None or family is not None:
         first, last = given, family
     return UserEvent(
-        object_id=identifier(event, "data", "id"),
-        change=change,
-        occurred_at=moment(event, "timestamp"),
-        version=optional_moment(event, "data", "updated_at"),
-        email=email(event, "data", "email"),
+        **facts,
+        object_id=data.identifier("id"),
+        email=data.email("email"),
         first_name=first,
         last_name=last,
-        active=flag(event, "data", "active"),
+        active=data.flag("active"),
     )
 
 
-def _membership(event: dict[str, Any], change: Change) -> MembershipEvent:
-    membership_id = _optional_id(event, "id")
+def _membership(data: Document, facts: Facts) -> MembershipEvent:
+    membership_id = _optional_id(data, "id")
     if membership_id:
         object_id = membership_id
-        organization_id = _optional_id(event, "organization_id")
-        user_id = _optional_id(event, "user_id")
+        organization_id = _optional_id(data, "organization_id")
+        user_id = _optional_id(data, "user_id")
     else:
-        organization_id = identifier(event, "data", "organization_id")
-        user_id = identifier(event, "data", "user_id")
+        organization_id = data.identifier("organization_id")
+        user_id = data.identifier("user_id")
         object_id = membership_key(organization_id, user_id)
     return MembershipEvent(
+        **facts,
         object_id=object_id,
-        change=change,
-        occurred_at=moment(event, "timestamp"),
-        version=optional_moment(event, "data", "updated_at"),
         membership_id=membership_id or "",
         organization_id=organization_id,
         user_id=user_id,
-        roles=(*texts(event, "data", "role"), *texts(event, "data", "roles")) or None,
-        active=flag(event, "data", "active"),
+        roles=(*data.texts("role"), *data.texts("roles")) or None,
+        active=data.flag("active"),
     )
 
 
-def _optional_id(event: dict[str, Any], name: str) -> str | None:
-    return identifier(event, "data", name) if member(event, "data", name) is not None else None
+def _optional_id(data: Document, name: str) -> str | None:
+    return data.identifier(name) if data.has(name) else None
 
 
 PROVIDER = Provider(
     name="generic",
-    split=single(lambda event: event.get("type"), lambda event: event.get("id")),
+    split=single(lambda event: event.value("type"), lambda event: event.value("id")),
     adapt=lifecycle(
         "type",
         {
@@ -114,5 +95,7 @@ PROVIDER = Provider(
             "membership": _membership,
             "organization_membership": _membership,
         },
+        occurred_at=lambda event, _: event.moment("timestamp"),
+        version=lambda data: data.optional_moment("updated_at"),
     ),
 )

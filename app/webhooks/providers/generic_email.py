@@ -16,19 +16,9 @@ events: the ``webhook-id`` header, else ``id`` beside ``type``, else the body's 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
-from app.webhooks.providers.payloads import (
-    Unreadable,
-    Unwanted,
-    address,
-    moment,
-    pairs,
-    parse_object,
-    text,
-    texts,
-)
+from app.webhooks.providers.payloads import Document, Unreadable, Unwanted, address, parse_object
 from app.webhooks.providers.provider import Each, Provider, single
 
 
@@ -36,29 +26,29 @@ def adapt(body: bytes) -> Sequence[EmailEvent]:
     """The e-mail events in one event."""
     event = parse_object(body)
     kind = _kind(event)
-    recipients = [address(recipient) for recipient in texts(event, "data", "recipient")]
+    recipients = [address(recipient) for recipient in event.texts("data", "recipient")]
     if not recipients:
         raise Unreadable("data.recipient is missing")
 
     def make(recipient: str) -> EmailEvent:
         return EmailEvent(
             kind=kind,
-            message_id=text(event, "data", "message_id") or "",
+            message_id=event.text("data", "message_id") or "",
             recipient=recipient,
-            occurred_at=moment(event, "timestamp"),
-            reason=text(event, "data", "reason") or "",
-            response=text(event, "data", "response") or "",
-            url=text(event, "data", "url") or "",
-            tags=texts(event, "data", "tags"),
-            metadata=pairs(event, "data", "metadata"),
+            occurred_at=event.moment("timestamp"),
+            reason=event.text("data", "reason") or "",
+            response=event.text("data", "response") or "",
+            url=event.text("data", "url") or "",
+            tags=event.texts("data", "tags"),
+            metadata=event.pairs("data", "metadata"),
             suppressions=suppressions_of(kind),
         )
 
     return Each(make, recipients)
 
 
-def _kind(event: dict[str, Any]) -> EmailKind:
-    prefix, _, name = str(event.get("type")).partition(".")
+def _kind(event: Document) -> EmailKind:
+    prefix, _, name = str(event.value("type")).partition(".")
     if prefix != "email" or name not in list(EmailKind):
         raise Unwanted("not about a message that was sent")
     return EmailKind(name)
@@ -66,6 +56,6 @@ def _kind(event: dict[str, Any]) -> EmailKind:
 
 PROVIDER = Provider(
     name="generic_email",
-    split=single(lambda event: event.get("type"), lambda event: event.get("id")),
+    split=single(lambda event: event.value("type"), lambda event: event.value("id")),
     adapt=adapt,
 )

@@ -8,7 +8,6 @@ only the removal of a single member can be understood.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from app.identity_sync.events import (
     Change,
@@ -18,35 +17,23 @@ from app.identity_sync.events import (
     UserEvent,
     membership_key,
 )
-from app.webhooks.providers.payloads import (
-    Unreadable,
-    Unwanted,
-    email,
-    flag,
-    full_name,
-    identifier,
-    member,
-    moment,
-    optional_epoch,
-    parse_object,
-    text,
-    texts,
-)
+from app.webhooks.providers.payloads import Document, Unreadable, Unwanted, full_name, parse_object
 from app.webhooks.providers.provider import Each, Provider, single
 
 
 def adapt(body: bytes) -> Sequence[IdentityEvent]:
     """The changes in one event; https://docs.logto.io/developers/webhooks/webhooks-events lists them."""
     event = parse_object(body)
-    match event.get("event"):
+    data = event.at("data")
+    match event.value("event"):
         case "User.Created":
-            return [_user(event, Change.CREATED, member(event, "data"))]
+            return [_user(event, Change.CREATED, data)]
         case "PostRegister":  # someone signed up; User.Created tells the same
-            return [_user(event, Change.CREATED, member(event, "user"))]
+            return [_user(event, Change.CREATED, event.at("user"))]
         case "User.Data.Updated" | "User.SuspensionStatus.Updated":
-            return [_user(event, Change.UPDATED, member(event, "data"))]
+            return [_user(event, Change.UPDATED, data)]
         case "User.Deleted":
-            return [_user(event, Change.DELETED, None)]
+            return [_user(event, Change.DELETED, Document(None))]
         case "Organization.Created":
             return [_organization(event, Change.CREATED)]
         case "Organization.Data.Updated":
@@ -59,46 +46,48 @@ def adapt(body: bytes) -> Sequence[IdentityEvent]:
             raise Unwanted("not about a user, an organization or its members")
 
 
-def _user(event: dict[str, Any], change: Change, user: Any) -> UserEvent:
+def _user(event: Document, change: Change, user: Document) -> UserEvent:
     """The change of a user. Data without the user's id, such as custom data alone, are ignored."""
     user_id = _id(event, user, "userId")
-    said = user if member(user, "id") == user_id else None
-    first, last = full_name(text(said, "name"))
-    given, family = (text(said, "profile", part) for part in ("givenName", "familyName"))
+    if user.value("id") != user_id:
+        user = Document(None)
+    first, last = full_name(user.text("name"))
+    given, family = user.text("profile", "givenName"), user.text("profile", "familyName")
     if given or family:
         first, last = given or "", family or ""
-    suspended = flag(said, "isSuspended")
+    suspended = user.flag("isSuspended")
     return UserEvent(
         object_id=user_id,
         change=change,
-        occurred_at=moment(event, "createdAt"),
-        version=optional_epoch(said, "updatedAt"),
-        email=email(said, "primaryEmail"),
+        occurred_at=event.moment("createdAt"),
+        version=user.optional_epoch("updatedAt"),
+        email=user.email("primaryEmail"),
         first_name=first,
         last_name=last,
         active=None if suspended is None else not suspended,
     )
 
 
-def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
+def _organization(event: Document, change: Change) -> OrganizationEvent:
+    organization = event.at("data")
     return OrganizationEvent(
-        object_id=_id(event, member(event, "data"), "id"),
+        object_id=_id(event, organization, "id"),
         change=change,
-        occurred_at=moment(event, "createdAt"),
-        name=text(event, "data", "name"),
+        occurred_at=event.moment("createdAt"),
+        name=organization.text("name"),
     )
 
 
-def _memberships(event: dict[str, Any]) -> Sequence[IdentityEvent]:
+def _memberships(event: Document) -> Sequence[IdentityEvent]:
     """One event per person added or removed."""
-    if member(event, "organizationId") is not None:
-        organization_id = identifier(event, "organizationId")
+    if event.has("organizationId"):
+        organization_id = event.identifier("organizationId")
     else:
-        organization_id = identifier(event, "params", "id")
-    added, removed = texts(event, "addedUserIds"), texts(event, "removedUserIds")
+        organization_id = event.identifier("params", "id")
+    added, removed = event.texts("addedUserIds"), event.texts("removedUserIds")
     if not added and not removed:
         removed = _removed_by_route(event)
-    occurred_at = moment(event, "createdAt")
+    occurred_at = event.moment("createdAt")
 
     def make(item: tuple[Change, str]) -> IdentityEvent:
         change, user_id = item
@@ -114,26 +103,26 @@ def _memberships(event: dict[str, Any]) -> Sequence[IdentityEvent]:
     return Each(make, [(change, user_id) for change, user_ids in changes for user_id in user_ids])
 
 
-def _removed_by_route(event: dict[str, Any]) -> tuple[str, ...]:
+def _removed_by_route(event: Document) -> tuple[str, ...]:
     """The user in the path ``DELETE /organizations/:id/users/:userId``."""
-    if event.get("method") == "DELETE" and member(event, "params", "userId") is not None:
-        return (identifier(event, "params", "userId"),)
-    if "addedUserIds" in event or "removedUserIds" in event:
+    if event.value("method") == "DELETE" and event.has("params", "userId"):
+        return (event.identifier("params", "userId"),)
+    if event.members().keys() & {"addedUserIds", "removedUserIds"}:
         raise Unwanted("nobody was added or removed")
     raise Unreadable("the event does not list the people added and removed")
 
 
-def _id(event: dict[str, Any], entity: Any, param: str) -> str:
+def _id(event: Document, entity: Document, param: str) -> str:
     """The id in the path of the request that changed the object, else the object's own."""
-    if member(event, "params", param) is not None:
-        return identifier(event, "params", param)
-    if member(entity, "id") is not None:
-        return identifier(entity, "id")
-    return identifier(event, "userId")
+    if event.has("params", param):
+        return event.identifier("params", param)
+    if entity.has("id"):
+        return entity.identifier("id")
+    return event.identifier("userId")
 
 
 PROVIDER = Provider(
     name="logto",
-    split=single(lambda event: event.get("event")),
+    split=single(lambda event: event.value("event")),
     adapt=adapt,
 )

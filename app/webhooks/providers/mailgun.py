@@ -6,19 +6,8 @@ the inbox takes each token once.
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
-from app.webhooks.providers.payloads import (
-    Unwanted,
-    address,
-    epoch,
-    member,
-    pairs,
-    parse_object,
-    text,
-    texts,
-)
+from app.webhooks.providers.payloads import Document, Unwanted, address, parse_object
 from app.webhooks.providers.provider import Provider, single
 
 _DATA = "event-data"
@@ -35,29 +24,31 @@ _KINDS = {
 
 def adapt(body: bytes) -> list[EmailEvent]:
     """The e-mail events in one event; the names are those of Mailgun's event reference."""
-    data = member(parse_object(body), _DATA)
+    data = parse_object(body).at(_DATA)
     kind = _kind(data)
     return [
         EmailEvent(
             kind=kind,
             message_id=_message_id(data),
-            recipient=address(member(data, "recipient")),
-            occurred_at=epoch(data, "timestamp"),
-            reason=_reason(data),
-            response=text(data, "delivery-status", "message") or "",
-            url=text(data, "url") or "",
-            tags=texts(data, "tags"),
-            metadata=pairs(data, "user-variables"),
+            recipient=address(data.value("recipient")),
+            occurred_at=data.epoch("timestamp"),
+            reason=data.first_text(
+                ("delivery-status", "description"), ("reject", "reason"), ("reason",)
+            ),
+            response=data.text("delivery-status", "message") or "",
+            url=data.text("url") or "",
+            tags=data.texts("tags"),
+            metadata=data.pairs("user-variables"),
             suppressions=suppressions_of(kind),
         )
     ]
 
 
-def _kind(data: Any) -> EmailKind:
-    match text(data, "event"):
-        case "failed" if (text(data, "reason") or "").startswith("suppress-"):
+def _kind(data: Document) -> EmailKind:
+    match data.text("event"):
+        case "failed" if (data.text("reason") or "").startswith("suppress-"):
             return EmailKind.REJECTED  # on a suppression list of Mailgun's own: never attempted
-        case "failed" if text(data, "severity") == "permanent":
+        case "failed" if data.text("severity") == "permanent":
             return EmailKind.BOUNCED
         case "failed":
             return EmailKind.DEFERRED  # Mailgun goes on trying
@@ -67,22 +58,17 @@ def _kind(data: Any) -> EmailKind:
             raise Unwanted("not about a message that was sent")
 
 
-def _message_id(data: Any) -> str:
+def _message_id(data: Document) -> str:
     """The message id in angle brackets, as the answer to sending has it."""
-    bare = text(data, "message", "headers", "message-id")
+    bare = data.text("message", "headers", "message-id")
     return f"<{bare.strip('<>')}>" if bare else ""
-
-
-def _reason(data: Any) -> str:
-    paths = (("delivery-status", "description"), ("reject", "reason"), ("reason",))
-    return next((found for path in paths if (found := text(data, *path))), "")
 
 
 PROVIDER = Provider(
     name="mailgun",
     split=single(
-        lambda event: member(event, _DATA, "event"),
-        lambda event: member(event, _DATA, "id"),
+        lambda event: event.value(_DATA, "event"),
+        lambda event: event.value(_DATA, "id"),
         prefer_message_id=False,
     ),
     adapt=adapt,

@@ -1,7 +1,6 @@
 """Reading providers' documents: strict about ids and times, lenient about the rest.
 
-A path such as ``"data", "id"`` names a member of nested objects. Text that PostgreSQL cannot
-hold (U+0000, lone surrogates) becomes U+FFFD.
+Text that PostgreSQL cannot hold (U+0000, lone surrogates) becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from app.identity_sync.events import EPOCH
 
@@ -30,79 +29,161 @@ class Unwanted(Exception):
 
 
 class Posted:
-    """A posted body as raw bytes, and its document, parsed once."""
+    """A posted body as raw bytes, and its JSON, parsed once."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body
 
     @cached_property
-    def document(self) -> Any:
-        """The JSON document; raises Unreadable."""
+    def json(self) -> object:
+        """The JSON value; raises Unreadable."""
         return parse(self.body)
 
     @property
-    def event(self) -> dict[str, Any]:
-        """The document; raises Unreadable where it is not an object."""
-        if not isinstance(self.document, dict):
+    def event(self) -> Document:
+        """The JSON object; raises Unreadable where it is another value."""
+        if not isinstance(self.json, dict):
             raise Unreadable("the body is not a JSON object")
-        return self.document
+        return Document(self.json)
 
 
-def parse(body: bytes) -> Any:
-    """The JSON document in ``body``; raises Unreadable, also for NaN and Infinity."""
+class Document:
+    """A JSON value of a provider. A path such as ``"data", "id"`` names a member of its objects.
+
+    ``place`` is the path from the event to this value, for error messages.
+    """
+
+    def __init__(self, root: object, place: tuple[str, ...] = ()) -> None:
+        self._root = root
+        self._place = place
+
+    def value(self, *path: str) -> object:
+        """The value at ``path``, or None."""
+        value = self._root
+        for name in path:
+            if not isinstance(value, dict):
+                return None
+            value = value.get(name)
+        return value
+
+    def at(self, *path: str) -> Document:
+        """The value at ``path``, which may be absent, as a document."""
+        return Document(self.value(*path), (*self._place, *path))
+
+    def has(self, *path: str) -> bool:
+        """Whether there is a value that is not null."""
+        return self.value(*path) is not None
+
+    def members(self) -> dict[str, object]:
+        """The members of the object; empty for another value."""
+        return self._root if isinstance(self._root, dict) else {}
+
+    def objects(self, *path: str) -> list[Document]:
+        """The objects in the list at ``path``; empty where there is no list."""
+        value = self.value(*path)
+        items = value if isinstance(value, list) else []
+        return [Document(item, (*self._place, *path)) for item in items if isinstance(item, dict)]
+
+    def text(self, *path: str) -> str | None:
+        """Text; ``""`` for null; None for a missing member or another type."""
+        holder = self.value(*path[:-1])
+        if not isinstance(holder, dict) or path[-1] not in holder:
+            return None
+        value = holder[path[-1]]
+        if value is None:
+            return ""
+        return value if isinstance(value, str) else None
+
+    def first_text(self, *paths: tuple[str, ...]) -> str:
+        """The first of these texts that is not empty; ``""`` without one."""
+        return next((found for path in paths if (found := self.text(*path))), "")
+
+    def flag(self, *path: str) -> bool | None:
+        """A boolean; None for anything else."""
+        value = self.value(*path)
+        return value if isinstance(value, bool) else None
+
+    def texts(self, *path: str) -> tuple[str, ...]:
+        """A list of texts, or one text, as a tuple; other values are left out."""
+        value = self.value(*path)
+        items = value if isinstance(value, list) else [value]
+        return tuple(item for item in items if isinstance(item, str) and item)
+
+    def pairs(self, *path: str) -> dict[str, str]:
+        """The object at ``path`` as names with plain values."""
+        return scalars(self.at(*path).members().items())
+
+    def identifier(self, *path: str) -> str:
+        """An id: text of 1 to 255 characters."""
+        value = self.value(*path)
+        if not isinstance(value, str) or not value:
+            raise Unreadable(f"{self._name(path)} is missing")
+        if len(value) > MAX_ID:
+            raise Unreadable(f"{self._name(path)} is longer than {MAX_ID} characters")
+        return value
+
+    def email(self, *path: str) -> str | None:
+        """A person's e-mail address as the provider has it, at most 320 characters."""
+        value = self.text(*path)
+        if value is not None and len(value) > MAX_ADDRESS:
+            raise Unreadable(f"{self._name(path)} is longer than {MAX_ADDRESS} characters")
+        return value
+
+    def moment(self, *path: str) -> datetime:
+        """An ISO 8601 time with any number of fractional digits; UTC where it has no offset."""
+        return self._required(self.optional_moment(*path), path)
+
+    def optional_moment(self, *path: str) -> datetime | None:
+        """The same, or None where there is none."""
+        value = self.value(*path)
+        if not isinstance(value, str):
+            return None
+        try:
+            found = datetime.fromisoformat(value)
+            return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
+
+    def epoch(self, *path: str) -> datetime:
+        """Seconds since 1970, or milliseconds: a number below 10^11 is seconds."""
+        return self._required(self.optional_epoch(*path), path)
+
+    def optional_epoch(self, *path: str) -> datetime | None:
+        """The same, or None where there is none."""
+        value = self.value(*path)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return None
+        scale = 1_000_000 if in_seconds(value) else 1_000
+        try:
+            return EPOCH + timedelta(microseconds=round(value * scale))
+        except (OverflowError, ValueError):
+            return None
+
+    def _required(self, found: datetime | None, path: tuple[str, ...]) -> datetime:
+        if found is None:
+            raise Unreadable(f"{self._name(path)} is not a time")
+        return found
+
+    def _name(self, path: tuple[str, ...]) -> str:
+        return ".".join((*self._place, *path))
+
+
+def parse(body: bytes) -> object:
+    """The JSON value in ``body``; raises Unreadable, also for NaN and Infinity."""
     try:
         text = body.decode().removeprefix("\ufeff")
-        document = _DECODER.decode(text)
-        return _storable(document) if "\\u" in text else document
+        value = _DECODER.decode(text)
+        return _storable(value) if "\\u" in text else value
     except (ValueError, RecursionError) as fault:
         raise Unreadable("the body is not JSON in UTF-8") from fault
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
-    """The same; raises Unreadable where it is not an object."""
+def parse_object(body: bytes) -> Document:
+    """The JSON object in ``body``; raises Unreadable where it is another value."""
     return Posted(body).event
 
 
-def member(document: Any, *path: str) -> Any:
-    """The value at ``path``, or None."""
-    for name in path:
-        if not isinstance(document, dict):
-            return None
-        document = document.get(name)
-    return document
-
-
-def objects(document: Any, *path: str) -> list[dict[str, Any]]:
-    """The objects in the list at ``path``; empty where there is no list."""
-    value = member(document, *path)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def text(document: Any, *path: str) -> str | None:
-    """Text; ``""`` for null; None for a missing member or another type."""
-    holder = member(document, *path[:-1])
-    if not isinstance(holder, dict) or path[-1] not in holder:
-        return None
-    value = holder[path[-1]]
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else None
-
-
-def flag(document: Any, *path: str) -> bool | None:
-    """A boolean; None for anything else."""
-    value = member(document, *path)
-    return value if isinstance(value, bool) else None
-
-
-def texts(document: Any, *path: str) -> tuple[str, ...]:
-    """A list of texts, or one text, as a tuple; other values are left out."""
-    value = member(document, *path)
-    items = value if isinstance(value, list) else [value]
-    return tuple(item for item in items if isinstance(item, str) and item)
-
-
-def scalars(items: Iterable[tuple[str, Any]]) -> dict[str, str]:
+def scalars(items: Iterable[tuple[str, object]]) -> dict[str, str]:
     """Names with plain values, as text; a list of one counts as its element."""
     found = {}
     for name, value in items:
@@ -112,23 +193,7 @@ def scalars(items: Iterable[tuple[str, Any]]) -> dict[str, str]:
     return found
 
 
-def pairs(document: Any, *path: str) -> dict[str, str]:
-    """The object at ``path`` as names with plain values."""
-    value = member(document, *path)
-    return scalars(value.items()) if isinstance(value, dict) else {}
-
-
-def identifier(document: Any, *path: str) -> str:
-    """An id: text of 1 to 255 characters."""
-    value = member(document, *path)
-    if not isinstance(value, str) or not value:
-        raise Unreadable(f"{'.'.join(path)} is missing")
-    if len(value) > MAX_ID:
-        raise Unreadable(f"{'.'.join(path)} is longer than {MAX_ID} characters")
-    return value
-
-
-def address(value: Any) -> str:
+def address(value: object) -> str:
     """An e-mail address of at most 320 characters, without the name before it.
 
     The time is linear in the length of ``value``, which the sender decides.
@@ -141,54 +206,6 @@ def address(value: Any) -> str:
     if len(bare) > MAX_ADDRESS:
         raise Unreadable(f"the recipient is longer than {MAX_ADDRESS} characters")
     return bare
-
-
-def email(document: Any, *path: str) -> str | None:
-    """A person's e-mail address as the provider has it, at most 320 characters."""
-    value = text(document, *path)
-    if value is not None and len(value) > MAX_ADDRESS:
-        raise Unreadable(f"{'.'.join(path)} is longer than {MAX_ADDRESS} characters")
-    return value
-
-
-def moment(document: Any, *path: str) -> datetime:
-    """An ISO 8601 time with any number of fractional digits; UTC where it has no offset."""
-    found = optional_moment(document, *path)
-    if found is None:
-        raise Unreadable(f"{'.'.join(path)} is not a time")
-    return found
-
-
-def optional_moment(document: Any, *path: str) -> datetime | None:
-    """The same, or None where there is none."""
-    value = member(document, *path)
-    if not isinstance(value, str):
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def epoch(document: Any, *path: str) -> datetime:
-    """Seconds since 1970, or milliseconds: a number below 10^11 is seconds."""
-    found = optional_epoch(document, *path)
-    if found is None:
-        raise Unreadable(f"{'.'.join(path)} is not a time")
-    return found
-
-
-def optional_epoch(document: Any, *path: str) -> datetime | None:
-    """The same, or None where there is none."""
-    value = member(document, *path)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    scale = 1_000_000 if in_seconds(value) else 1_000
-    try:
-        return EPOCH + timedelta(microseconds=round(value * scale))
-    except (OverflowError, ValueError):
-        return None
 
 
 def in_seconds(value: float) -> bool:
@@ -219,7 +236,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _storable(value: Any) -> Any:
+def _storable(value: object) -> object:
     match value:
         case str():
             return _UNSTORABLE.sub("\ufffd", value)

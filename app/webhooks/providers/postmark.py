@@ -5,19 +5,8 @@ Only bounces and complaints have an id; the others are keyed by what they say.
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.emails.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
-from app.webhooks.providers.payloads import (
-    Unwanted,
-    address,
-    key,
-    moment,
-    pairs,
-    parse_object,
-    text,
-    texts,
-)
+from app.webhooks.providers.payloads import Document, Unwanted, address, key, parse_object
 from app.webhooks.providers.provider import Provider, single
 
 _BOUNCES = {
@@ -57,21 +46,21 @@ def adapt(body: bytes) -> list[EmailEvent]:
     return [
         EmailEvent(
             kind=kind,
-            message_id=text(event, "MessageID") or "",
-            recipient=address(event.get("Recipient") or event.get("Email")),
-            occurred_at=moment(event, _TIMES[event["RecordType"]]),
-            reason=text(event, "Description") or text(event, "SuppressionReason") or "",
-            response=text(event, "Details") or "",
-            url=text(event, "OriginalLink") or "",
-            tags=texts(event, "Tag"),
-            metadata=pairs(event, "Metadata"),
+            message_id=event.text("MessageID") or "",
+            recipient=address(event.value("Recipient") or event.value("Email")),
+            occurred_at=event.moment(_TIMES[str(event.value("RecordType"))]),
+            reason=event.first_text(("Description",), ("SuppressionReason",)),
+            response=event.text("Details") or "",
+            url=event.text("OriginalLink") or "",
+            tags=event.texts("Tag"),
+            metadata=event.pairs("Metadata"),
             suppressions=_suppressions(event, kind),
         )
     ]
 
 
-def _kind(event: dict[str, Any]) -> EmailKind:
-    match event.get("RecordType"):
+def _kind(event: Document) -> EmailKind:
+    match event.value("RecordType"):
         case "Delivery":
             return EmailKind.DELIVERED
         case "Open":
@@ -80,42 +69,42 @@ def _kind(event: dict[str, Any]) -> EmailKind:
             return EmailKind.CLICKED
         case "SpamComplaint":
             return EmailKind.COMPLAINED
-        case "Bounce" if str(event.get("Type")) in _BOUNCES:
-            return _BOUNCES[event["Type"]]
+        case "Bounce" if (bounce := str(event.value("Type"))) in _BOUNCES:
+            return _BOUNCES[bounce]
         case "SubscriptionChange":
-            suppressed = event.get("SuppressSending") is True
+            suppressed = event.value("SuppressSending") is True
             return EmailKind.UNSUBSCRIBED if suppressed else EmailKind.RESUBSCRIBED
         case _:  # an automatic answer, a change of address, inbound mail
             raise Unwanted("not about a message that was sent")
 
 
-def _suppressions(event: dict[str, Any], kind: EmailKind) -> tuple[Suppression, ...]:
+def _suppressions(event: Document, kind: EmailKind) -> tuple[Suppression, ...]:
     """Postmark suppresses per message stream; reactivating an address also ends its bounce."""
-    if event["RecordType"] != "SubscriptionChange":
+    if event.value("RecordType") != "SubscriptionChange":
         return suppressions_of(kind)
-    cause = _SUPPRESSION_REASONS.get(str(event.get("SuppressionReason")))
+    cause = _SUPPRESSION_REASONS.get(str(event.value("SuppressionReason")))
     if kind is EmailKind.UNSUBSCRIBED and cause:
         return (Suppression(cause),)
-    stream = text(event, "MessageStream")
+    stream = event.text("MessageStream")
     opt_out = suppressions_of(kind, f"stream:{stream}" if stream else "")
     if kind is EmailKind.UNSUBSCRIBED:
         return opt_out
     return (*opt_out, Suppression(Cause.BOUNCED, lifted=True))
 
 
-def _own_id(event: dict[str, Any]) -> str | None:
+def _own_id(event: Document) -> str | None:
     """The external id: RecordType and ID, else RecordType, message, recipient, time and link."""
-    record_type = event.get("RecordType")
+    record_type = event.value("RecordType")
     if not isinstance(record_type, str) or record_type not in _TIMES:
         return None
-    if isinstance(event.get("ID"), int):
-        return f"{record_type}:{event['ID']}"
+    if isinstance(event.value("ID"), int):
+        return f"{record_type}:{event.value('ID')}"
     names = ("MessageID", "Recipient", _TIMES[record_type], "OriginalLink")
-    return key(record_type, *(text(event, name) or "" for name in names))
+    return key(record_type, *(event.text(name) or "" for name in names))
 
 
 PROVIDER = Provider(
     name="postmark",
-    split=single(lambda event: event.get("RecordType"), _own_id, prefer_message_id=False),
+    split=single(lambda event: event.value("RecordType"), _own_id, prefer_message_id=False),
     adapt=adapt,
 )

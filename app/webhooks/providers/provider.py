@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from datetime import datetime
+from typing import Generic, TypedDict, TypeVar, overload
 
 from app.emails.events import EmailEvent
 from app.identity_sync.events import Change, IdentityEvent
 from app.webhooks.providers.payloads import (
     MAX_ID,
+    Document,
     Posted,
     Unreadable,
     Unwanted,
@@ -19,6 +21,7 @@ from app.webhooks.providers.payloads import (
 )
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +47,14 @@ class SubscriptionConfirmation:
 Event = IdentityEvent | EmailEvent | SubscriptionConfirmation
 
 
-class Each(Sequence[T]):
+class Each(Sequence[T], Generic[Item, T]):
     """One event per item (recipient, member), made by ``make`` when it is asked for.
 
     One delivery may have some 100,000 items. It is applied in slices, and each slice makes its own
     events only.
     """
 
-    def __init__(self, make: Callable[[Any], T], items: Sequence[Any]) -> None:
+    def __init__(self, make: Callable[[Item], T], items: Sequence[Item]) -> None:
         self._make = make
         self._items = items
 
@@ -90,8 +93,8 @@ class Provider:
 
 
 def single(
-    event_type: Callable[[dict[str, Any]], Any],
-    own_id: Callable[[dict[str, Any]], Any] | None = None,
+    event_type: Callable[[Document], object],
+    own_id: Callable[[Document], object] = lambda event: None,
     *,
     prefer_message_id: bool = True,
 ) -> Split:
@@ -107,24 +110,42 @@ def single(
             event = posted.event
         except Unreadable as fault:
             return [unreadable(body, message_id, str(fault))]
-        own = own_id(event) if own_id else None
-        ids = [message_id, own] if prefer_message_id else [own, message_id]
+        ids = [message_id, own_id(event)] if prefer_message_id else [own_id(event), message_id]
         external_id = next((key(id_) for id_ in ids if isinstance(id_, str) and id_), None)
         return [Delivery(external_id or digest(body), type_name(event_type(event)), body)]
 
     return split
 
 
+class Facts(TypedDict):
+    """What :func:`lifecycle` reads of every event."""
+
+    change: Change
+    occurred_at: datetime
+    version: datetime | None
+
+
 def lifecycle(
-    name: str, makers: Mapping[str, Callable[[dict[str, Any], Change], IdentityEvent]]
+    name: str,
+    makers: Mapping[str, Callable[[Document, Facts], IdentityEvent]],
+    *,
+    occurred_at: Callable[[Document, Change], datetime],
+    version: Callable[[Document], datetime | None],
 ) -> Adapt:
-    """Adapts events whose member ``name`` is an object's kind and a change: ``user.created``."""
+    """Adapts events whose member ``name`` is an object's kind and a change: ``user.created``.
+
+    The makers get the member ``data``, which is the object, and so does ``version``.
+    """
 
     def adapt(body: bytes) -> list[IdentityEvent]:
         event = parse_object(body)
-        match str(event.get(name)).split("."):
-            case [kind, "created" | "updated" | "deleted" as change] if kind in makers:
-                return [makers[kind](event, Change(change))]
+        match str(event.value(name)).split("."):
+            case [kind, "created" | "updated" | "deleted" as word] if kind in makers:
+                change, data = Change(word), event.at("data")
+                facts = Facts(
+                    change=change, occurred_at=occurred_at(event, change), version=version(data)
+                )
+                return [makers[kind](data, facts)]
             case _:
                 raise Unwanted("not about a user, an organization or a membership")
 
@@ -136,6 +157,6 @@ def unreadable(body: bytes, message_id: str | None, error: str) -> Delivery:
     return Delivery(key(message_id) if message_id else digest(body), "", body, error)
 
 
-def type_name(value: Any) -> str:
+def type_name(value: object) -> str:
     """The provider's name of the event type, at most 255 characters; ``""`` where it has none."""
     return value[:MAX_ID] if isinstance(value, str) else ""

@@ -7,21 +7,18 @@ sender's own values (custom arguments) are the members that SendGrid does not de
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
 from app.webhooks.providers.payloads import (
+    Document,
     Posted,
     Unreadable,
     Unwanted,
     address,
     digest,
-    epoch,
     key,
     parse_object,
     scalars,
-    text,
-    texts,
 )
 from app.webhooks.providers.provider import Delivery, Provider, type_name, unreadable
 
@@ -82,7 +79,7 @@ _DEFINED = frozenset(
 def split(posted: Posted, message_id: str | None) -> list[Delivery]:
     """One delivery per element; the same element twice has the same external id."""
     try:
-        batch = posted.document
+        batch = posted.json
     except Unreadable as fault:
         return [unreadable(posted.body, message_id, str(fault))]
     if not isinstance(batch, list):
@@ -95,48 +92,53 @@ def split(posted: Posted, message_id: str | None) -> list[Delivery]:
 def adapt(body: bytes) -> list[EmailEvent]:
     """The e-mail events in one element; the names are those of SendGrid's event reference."""
     event = parse_object(body)
-    kind = _KINDS.get(str(event.get("event")))
+    kind = _KINDS.get(str(event.value("event")))
     if kind is None:
         raise Unwanted("not about a message that was sent")
-    if kind is EmailKind.BOUNCED and event.get("type") == "blocked":
+    if kind is EmailKind.BOUNCED and event.value("type") == "blocked":
         kind = EmailKind.SOFT_BOUNCED
     return [
         EmailEvent(
             kind=kind,
             message_id=_message_id(event),
-            recipient=address(event.get("email")),
-            occurred_at=epoch(event, "timestamp"),
-            reason=text(event, "reason") or "",
-            response=text(event, "response") or "",
-            url=text(event, "url") or "",
-            tags=texts(event, "category"),
-            metadata=scalars((n, value) for n, value in event.items() if n not in _DEFINED),
+            recipient=address(event.value("email")),
+            occurred_at=event.epoch("timestamp"),
+            reason=event.text("reason") or "",
+            response=event.text("response") or "",
+            url=event.text("url") or "",
+            tags=event.texts("category"),
+            metadata=_custom_arguments(event),
             suppressions=suppressions_of(kind, _group(event)),
         )
     ]
 
 
-def _delivery(element: Any) -> Delivery:
+def _delivery(element: object) -> Delivery:
     body = json.dumps(element, separators=(",", ":")).encode()
     if not isinstance(element, dict):
         return unreadable(body, None, "the event is not a JSON object")
-    own_id = text(element, "sg_event_id")
-    return Delivery(key(own_id) if own_id else digest(body), type_name(element.get("event")), body)
+    event = Document(element)
+    own_id = event.text("sg_event_id")
+    return Delivery(key(own_id) if own_id else digest(body), type_name(event.value("event")), body)
 
 
-def _message_id(event: dict[str, Any]) -> str:
+def _custom_arguments(event: Document) -> dict[str, str]:
+    return scalars(item for item in event.members().items() if item[0] not in _DEFINED)
+
+
+def _message_id(event: Document) -> str:
     """The ``X-Message-Id`` of the answer to sending; an asynchronous bounce has only the SMTP id."""
+    sg_message_id = event.text("sg_message_id") or ""
     for separator in (".recvd", ".filter"):
-        sg_message_id = text(event, "sg_message_id") or ""
         head, found, _ = sg_message_id.partition(separator)
         if found:
             return head
-    return text(event, "sg_message_id") or text(event, "smtp-id") or ""
+    return sg_message_id or event.text("smtp-id") or ""
 
 
-def _group(event: dict[str, Any]) -> str:
+def _group(event: Document) -> str:
     """The unsubscribe group of the event; ``""`` for all mail."""
-    group = event.get("asm_group_id")
+    group = event.value("asm_group_id")
     return f"group:{group}" if isinstance(group, int) and not isinstance(group, bool) else ""
 
 

@@ -7,22 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from app.emails.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
-from app.webhooks.providers.payloads import (
-    Unreadable,
-    Unwanted,
-    address,
-    member,
-    moment,
-    objects,
-    optional_moment,
-    pairs,
-    parse_object,
-    text,
-    texts,
-)
+from app.webhooks.providers.payloads import Document, Unreadable, Unwanted, address, parse_object
 from app.webhooks.providers.provider import (
     Each,
     Event,
@@ -42,6 +29,13 @@ _KINDS = {
     "Rendering Failure": EmailKind.REJECTED,
 }
 _DETAILS = {"DeliveryDelay": "deliveryDelay", "Rendering Failure": "failure"}
+_REASONS = (
+    ("bounceSubType",),
+    ("complaintFeedbackType",),
+    ("delayType",),
+    ("reason",),
+    ("errorMessage",),
+)
 _RECIPIENTS = {
     "Bounce": "bouncedRecipients",
     "Complaint": "complainedRecipients",
@@ -52,39 +46,39 @@ _RECIPIENTS = {
 def adapt(body: bytes) -> Sequence[Event]:
     """The events in one notification; the names are those of the SES developer guide."""
     envelope = parse_object(body)
-    match envelope.get("Type"):
+    match envelope.value("Type"):
         case "SubscriptionConfirmation":
-            return [SubscriptionConfirmation(text(envelope, "SubscribeURL") or "")]
+            return [SubscriptionConfirmation(envelope.text("SubscribeURL") or "")]
         case "Notification":
             return _events(envelope)
         case _:  # UnsubscribeConfirmation: visiting its address would subscribe again
             raise Unwanted("not a notification")
 
 
-def _inner(envelope: dict[str, Any]) -> dict[str, Any]:
+def _inner(envelope: Document) -> Document:
     """The event in ``Message``; Unwanted for the plain text that SNS posts to test a topic."""
     try:
-        return parse_object((text(envelope, "Message") or "").encode())
+        return parse_object((envelope.text("Message") or "").encode())
     except Unreadable as fault:
         raise Unwanted("the message is not an event") from fault
 
 
-def _event_type(event: dict[str, Any]) -> str:
+def _event_type(event: Document) -> str:
     """``eventType``, or ``notificationType`` of the older notifications."""
-    return text(event, "eventType") or text(event, "notificationType") or ""
+    return event.first_text(("eventType",), ("notificationType",))
 
 
-def _type_of_envelope(envelope: dict[str, Any]) -> str:
+def _type_of_envelope(envelope: Document) -> str:
     try:
-        return _event_type(_inner(envelope)) or str(envelope.get("Type"))
+        return _event_type(_inner(envelope)) or str(envelope.value("Type"))
     except Unwanted:
-        return str(envelope.get("Type"))
+        return str(envelope.value("Type"))
 
 
-def _events(envelope: dict[str, Any]) -> Sequence[EmailEvent]:
+def _events(envelope: Document) -> Sequence[EmailEvent]:
     event = _inner(envelope)
     name = _event_type(event)
-    detail = member(event, _DETAILS.get(name, name.lower()))
+    detail = event.at(_DETAILS.get(name, name.lower()))
     if name == "Subscription":
         return _opt_outs(event, detail)
     kind = _kind(name, detail)
@@ -93,12 +87,12 @@ def _events(envelope: dict[str, Any]) -> Sequence[EmailEvent]:
         recipient, response = to
         return EmailEvent(
             kind=kind,
-            message_id=text(event, "mail", "messageId") or "",
+            message_id=event.text("mail", "messageId") or "",
             recipient=recipient,
             occurred_at=_occurred_at(envelope, event, name, detail),
-            reason=_reason(detail),
-            response=response or text(detail, "smtpResponse") or "",
-            url=text(detail, "link") or "",
+            reason=detail.first_text(*_REASONS),
+            response=response or detail.text("smtpResponse") or "",
+            url=detail.text("link") or "",
             metadata=_metadata(event),
             suppressions=suppressions_of(kind),
         )
@@ -106,12 +100,12 @@ def _events(envelope: dict[str, Any]) -> Sequence[EmailEvent]:
     return Each(make, _recipients(event, name, detail))
 
 
-def _kind(name: str, detail: Any) -> EmailKind:
+def _kind(name: str, detail: Document) -> EmailKind:
     match name:
         case "Bounce":
-            permanent = text(detail, "bounceType") == "Permanent"
+            permanent = detail.text("bounceType") == "Permanent"
             return EmailKind.BOUNCED if permanent else EmailKind.SOFT_BOUNCED
-        case "Complaint" if text(detail, "complaintFeedbackType") == "not-spam":
+        case "Complaint" if detail.text("complaintFeedbackType") == "not-spam":
             raise Unwanted("the recipient says it is not spam")
         case _ if name in _KINDS:
             return _KINDS[name]
@@ -119,49 +113,36 @@ def _kind(name: str, detail: Any) -> EmailKind:
             raise Unwanted("not about a message that was sent")
 
 
-def _recipients(event: dict[str, Any], name: str, detail: Any) -> list[tuple[str, str]]:
+def _recipients(event: Document, name: str, detail: Document) -> list[tuple[str, str]]:
     """Addresses with the answers of their servers; else all recipients of the message."""
     if name in _RECIPIENTS:
-        entries = objects(detail, _RECIPIENTS[name])
+        entries = detail.objects(_RECIPIENTS[name])
         found = [
-            (address(member(entry, "emailAddress")), text(entry, "diagnosticCode") or "")
+            (address(entry.value("emailAddress")), entry.text("diagnosticCode") or "")
             for entry in entries
         ]
     else:
-        addresses = texts(detail, "recipients") or texts(event, "mail", "destination")
+        addresses = detail.texts("recipients") or event.texts("mail", "destination")
         found = [(address(item), "") for item in addresses]
     if not found:
         raise Unreadable("no recipient is named")
     return found
 
 
-def _occurred_at(
-    envelope: dict[str, Any], event: dict[str, Any], name: str, detail: Any
-) -> datetime:
+def _occurred_at(envelope: Document, event: Document, name: str, detail: Document) -> datetime:
     """The event's own time; for a sent message that of ``mail``; else the time of SNS."""
-    if own := optional_moment(detail, "timestamp"):
+    if own := detail.optional_moment("timestamp"):
         return own
-    return moment(event, "mail", "timestamp") if name == "Send" else moment(envelope, "Timestamp")
+    return event.moment("mail", "timestamp") if name == "Send" else envelope.moment("Timestamp")
 
 
-def _reason(detail: Any) -> str:
-    names = (
-        "bounceSubType",
-        "complaintFeedbackType",
-        "delayType",
-        "reason",
-        "errorMessage",
-    )
-    return next((found for name in names if (found := text(detail, name))), "")
-
-
-def _metadata(event: dict[str, Any]) -> dict[str, str]:
+def _metadata(event: Document) -> dict[str, str]:
     """The sender's tags, without those of SES (``ses:``). Their values are lists of one."""
-    tags = pairs(event, "mail", "tags")
+    tags = event.pairs("mail", "tags")
     return {name: value for name, value in tags.items() if not name.startswith("ses:")}
 
 
-def _opt_outs(event: dict[str, Any], detail: Any) -> Sequence[EmailEvent]:
+def _opt_outs(event: Document, detail: Document) -> Sequence[EmailEvent]:
     """The changes of a contact's preferences, for all mail or for some topics."""
     changes = _preference_changes(detail)
     if not changes:
@@ -171,17 +152,17 @@ def _opt_outs(event: dict[str, Any], detail: Any) -> Sequence[EmailEvent]:
     def make(recipient: str) -> EmailEvent:
         return EmailEvent(
             kind=EmailKind.UNSUBSCRIBED if left else EmailKind.RESUBSCRIBED,
-            message_id=text(event, "mail", "messageId") or "",
+            message_id=event.text("mail", "messageId") or "",
             recipient=recipient,
-            occurred_at=moment(detail, "timestamp"),
+            occurred_at=detail.moment("timestamp"),
             metadata=_metadata(event),
             suppressions=changes,
         )
 
-    return Each(make, [address(item) for item in texts(event, "mail", "destination")])
+    return Each(make, [address(item) for item in event.texts("mail", "destination")])
 
 
-def _preference_changes(detail: Any) -> tuple[Suppression, ...]:
+def _preference_changes(detail: Document) -> tuple[Suppression, ...]:
     before, after = (_preferences(detail, f"{age}TopicPreferences") for age in ("old", "new"))
     return tuple(
         Suppression(Cause.UNSUBSCRIBED, scope, lifted=not left)
@@ -190,16 +171,16 @@ def _preference_changes(detail: Any) -> tuple[Suppression, ...]:
     )
 
 
-def _preferences(detail: Any, name: str) -> dict[str, bool]:
+def _preferences(detail: Document, name: str) -> dict[str, bool]:
     """Scope -> whether the contact opted out; ``""`` is all mail."""
-    left = {"": member(detail, name, "unsubscribeAll") is True}
-    for entry in objects(detail, name, "topicSubscriptionStatus"):
-        left[f"topic:{text(entry, 'topicName')}"] = entry.get("subscriptionStatus") == "OptOut"
+    left = {"": detail.value(name, "unsubscribeAll") is True}
+    for entry in detail.objects(name, "topicSubscriptionStatus"):
+        left[f"topic:{entry.text('topicName')}"] = entry.value("subscriptionStatus") == "OptOut"
     return left
 
 
 PROVIDER = Provider(
     name="ses",
-    split=single(_type_of_envelope, lambda envelope: envelope.get("MessageId")),
+    split=single(_type_of_envelope, lambda envelope: envelope.value("MessageId")),
     adapt=adapt,
 )

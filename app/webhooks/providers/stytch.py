@@ -7,8 +7,6 @@ reactivated under the same id; one that is ``invited`` or ``pending`` has no acc
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.identity_sync.events import (
     Change,
     IdentityEvent,
@@ -16,20 +14,7 @@ from app.identity_sync.events import (
     OrganizationEvent,
     UserEvent,
 )
-from app.webhooks.providers.payloads import (
-    MAX_ID,
-    Unwanted,
-    email,
-    full_name,
-    identifier,
-    member,
-    moment,
-    objects,
-    optional_moment,
-    parse_object,
-    text,
-    texts,
-)
+from app.webhooks.providers.payloads import Document, Unwanted, full_name, parse_object
 from app.webhooks.providers.provider import Provider, single
 
 _CHANGES = {"CREATE": Change.CREATED, "UPDATE": Change.UPDATED, "DELETE": Change.DELETED}
@@ -38,8 +23,8 @@ _CHANGES = {"CREATE": Change.CREATED, "UPDATE": Change.UPDATED, "DELETE": Change
 def adapt(body: bytes) -> list[IdentityEvent]:
     """The changes in one event; https://stytch.com/docs/workspace-management/webhooks lists them."""
     event = parse_object(body)
-    change = _CHANGES.get(str(event.get("action")).upper())
-    match str(event.get("object_type")).lower():
+    change = _CHANGES.get(str(event.value("action")).upper())
+    match str(event.value("object_type")).lower():
         case "member" if change:
             return [_user(event, change), _membership(event, change)]
         case "organization" if change:
@@ -48,66 +33,68 @@ def adapt(body: bytes) -> list[IdentityEvent]:
             raise Unwanted("not about a member or an organization")
 
 
-def _event_type(event: dict[str, Any]) -> str:
+def _event_type(event: Document) -> str:
     """The three fields in the documentation's order, such as ``direct.member.create``."""
-    parts = [event.get(name) for name in ("source", "object_type", "action")]
-    return ".".join(part.lower() for part in parts if isinstance(part, str))[:MAX_ID]
+    parts = [event.value(name) for name in ("source", "object_type", "action")]
+    return ".".join(part.lower() for part in parts if isinstance(part, str))
 
 
-def _user(event: dict[str, Any], change: Change) -> UserEvent:
-    first, last = full_name(text(event, "member", "name"))
-    status = text(event, "member", "status")
+def _user(event: Document, change: Change) -> UserEvent:
+    member = event.at("member")
+    first, last = full_name(member.text("name"))
+    status = member.text("status")
     return UserEvent(
-        object_id=identifier(event, "id"),
+        object_id=event.identifier("id"),
         change=change,
-        occurred_at=moment(event, "timestamp"),
-        version=optional_moment(event, "member", "updated_at"),
-        email=email(event, "member", "email_address"),
+        occurred_at=event.moment("timestamp"),
+        version=member.optional_moment("updated_at"),
+        email=member.email("email_address"),
         first_name=first,
         last_name=last,
         active=None if status is None else status != "deleted",
     )
 
 
-def _membership(event: dict[str, Any], change: Change) -> MembershipEvent:
-    said = member(event, "member")
-    status = text(said, "status")
-    known = member(said, "organization_id") is not None
-    member_id = identifier(event, "id")
+def _membership(event: Document, change: Change) -> MembershipEvent:
+    member = event.at("member")
+    status = member.text("status")
+    has_organization = member.has("organization_id")
+    member_id = event.identifier("id")
     return MembershipEvent(
         object_id=member_id,
         change=change,
-        occurred_at=moment(event, "timestamp"),
-        version=optional_moment(said, "updated_at"),
+        occurred_at=event.moment("timestamp"),
+        version=member.optional_moment("updated_at"),
         membership_id=member_id,
-        organization_id=identifier(said, "organization_id") if known else None,
+        organization_id=member.identifier("organization_id") if has_organization else None,
         user_id=member_id,
-        roles=_roles(said),
+        roles=_roles(member),
         active=None if status is None else status == "active",
     )
 
 
-def _roles(said: Any) -> tuple[str, ...] | None:
+def _roles(member: Document) -> tuple[str, ...] | None:
     """Role ids, without the prefix ``stytch_`` of the built-in roles."""
-    if not isinstance(member(said, "roles"), list):
+    if not isinstance(member.value("roles"), list):
         return None
-    names = [name for role in objects(said, "roles") for name in texts(role, "role_id")]
+    names = [name for role in member.objects("roles") for name in role.texts("role_id")]
     return tuple(name.removeprefix("stytch_") for name in names)
 
 
-def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
+def _organization(event: Document, change: Change) -> OrganizationEvent:
+    organization = event.at("organization")
     return OrganizationEvent(
-        object_id=identifier(event, "id"),
+        object_id=event.identifier("id"),
         change=change,
-        occurred_at=moment(event, "timestamp"),
-        version=optional_moment(event, "organization", "updated_at"),
-        name=text(event, "organization", "organization_name"),
-        slug=text(event, "organization", "organization_slug"),
+        occurred_at=event.moment("timestamp"),
+        version=organization.optional_moment("updated_at"),
+        name=organization.text("organization_name"),
+        slug=organization.text("organization_slug"),
     )
 
 
 PROVIDER = Provider(
     name="stytch",
-    split=single(_event_type, lambda event: event.get("event_id")),
+    split=single(_event_type, lambda event: event.value("event_id")),
     adapt=adapt,
 )

@@ -7,69 +7,44 @@ https://workos.com/docs/events lists the events.
 
 from __future__ import annotations
 
-from typing import Any
-
-from app.identity_sync.events import (
-    Change,
-    MembershipEvent,
-    OrganizationEvent,
-    UserEvent,
-)
-from app.webhooks.providers.payloads import (
-    email,
-    identifier,
-    moment,
-    objects,
-    optional_moment,
-    text,
-    texts,
-)
-from app.webhooks.providers.provider import Provider, lifecycle, single
+from app.identity_sync.events import MembershipEvent, OrganizationEvent, UserEvent
+from app.webhooks.providers.payloads import Document
+from app.webhooks.providers.provider import Facts, Provider, lifecycle, single
 
 
-def _user(event: dict[str, Any], change: Change) -> UserEvent:
+def _user(data: Document, facts: Facts) -> UserEvent:
     return UserEvent(
-        object_id=identifier(event, "data", "id"),
-        change=change,
-        occurred_at=moment(event, "created_at"),
-        version=optional_moment(event, "data", "updated_at"),
-        email=email(event, "data", "email"),
-        first_name=text(event, "data", "first_name"),
-        last_name=text(event, "data", "last_name"),
+        **facts,
+        object_id=data.identifier("id"),
+        email=data.email("email"),
+        first_name=data.text("first_name"),
+        last_name=data.text("last_name"),
     )
 
 
-def _organization(event: dict[str, Any], change: Change) -> OrganizationEvent:
-    return OrganizationEvent(
-        object_id=identifier(event, "data", "id"),
-        change=change,
-        occurred_at=moment(event, "created_at"),
-        version=optional_moment(event, "data", "updated_at"),
-        name=text(event, "data", "name"),
-    )
+def _organization(data: Document, facts: Facts) -> OrganizationEvent:
+    return OrganizationEvent(**facts, object_id=data.identifier("id"), name=data.text("name"))
 
 
-def _membership(event: dict[str, Any], change: Change) -> MembershipEvent:
-    membership_id = identifier(event, "data", "id")
-    status = text(event, "data", "status")
+def _membership(data: Document, facts: Facts) -> MembershipEvent:
+    membership_id = data.identifier("id")
+    status = data.text("status")
     return MembershipEvent(
+        **facts,
         object_id=membership_id,
-        change=change,
-        occurred_at=moment(event, "created_at"),
-        version=optional_moment(event, "data", "updated_at"),
         membership_id=membership_id,
-        organization_id=identifier(event, "data", "organization_id"),
-        user_id=identifier(event, "data", "user_id"),
-        roles=_roles(event),
+        organization_id=data.identifier("organization_id"),
+        user_id=data.identifier("user_id"),
+        roles=_roles(data),
         active=None if status is None else status == "active",
     )
 
 
-def _roles(event: dict[str, Any]) -> tuple[str, ...] | None:
+def _roles(data: Document) -> tuple[str, ...] | None:
     """``role`` is the first of ``roles``, which older events do not have."""
     slugs = [
-        *texts(event, "data", "role", "slug"),
-        *(slug for role in objects(event, "data", "roles") for slug in texts(role, "slug")),
+        *data.texts("role", "slug"),
+        *(slug for role in data.objects("roles") for slug in role.texts("slug")),
     ]
     return tuple(dict.fromkeys(slugs)) or None
 
@@ -77,10 +52,14 @@ def _roles(event: dict[str, Any]) -> tuple[str, ...] | None:
 PROVIDER = Provider(
     name="workos",
     split=single(
-        lambda event: event.get("event"), lambda event: event.get("id"), prefer_message_id=False
+        lambda event: event.value("event"),
+        lambda event: event.value("id"),
+        prefer_message_id=False,
     ),
     adapt=lifecycle(
         "event",
         {"user": _user, "organization": _organization, "organization_membership": _membership},
+        occurred_at=lambda event, _: event.moment("created_at"),
+        version=lambda data: data.optional_moment("updated_at"),
     ),
 )
