@@ -13,14 +13,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 import psycopg2
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import Column, ColumnElement, and_, bindparam, delete, func, not_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, not_, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.config import current_config
@@ -110,7 +109,9 @@ COUNT_OVERDUE = Statement(
 )
 
 
-def _oldest(moment: Column[Any], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+def _oldest(
+    moment: ColumnElement[datetime], *conditions: ColumnElement[bool]
+) -> ColumnElement[bool]:
     """The first events that were there ``before``, and for which the conditions hold.
 
     They have to hold outside the sub-select too, because an operator may replay an event meanwhile.
@@ -196,7 +197,7 @@ def delete_old(limit: int) -> int:
     return DELETE_OLD.execute(before=utcnow() - timedelta(days=days), limit=limit)
 
 
-def _apply(event: Any) -> None:
+def _apply(event: WebhookEvent) -> None:
     """Apply a claimed event and store its status.
 
     Raises RowChanged where another transaction created the same row first; the next attempt finds
@@ -215,7 +216,7 @@ def _apply(event: Any) -> None:
     log.info("webhook_processed", extra={"event_id": str(event.id), "status": status.value})
 
 
-def _handle(event: Any) -> tuple[Status, str]:
+def _handle(event: WebhookEvent) -> tuple[Status, str]:
     """The status and the detail of an event after applying its next slice.
 
     Raises Unwanted and Unreadable, before anything is written.
@@ -233,7 +234,7 @@ def _handle(event: Any) -> tuple[Status, str]:
     return status, detail
 
 
-def _apply_slice(event: Any, parts: Sequence[Event]) -> tuple[Status, str]:
+def _apply_slice(event: WebhookEvent, parts: Sequence[Event]) -> tuple[Status, str]:
     identity = [part for part in parts if isinstance(part, IdentityEvent)]
     if identity:
         return _apply_identity(event, identity)
@@ -249,7 +250,7 @@ def _apply_slice(event: Any, parts: Sequence[Event]) -> tuple[Status, str]:
     return Status.SUCCEEDED, ""
 
 
-def _apply_identity(event: Any, events: Sequence[IdentityEvent]) -> tuple[Status, str]:
+def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tuple[Status, str]:
     """Apply the events; one that changes nothing is ignored, unless it is the end of a large one."""
     outcome = sync.apply(
         events,

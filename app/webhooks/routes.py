@@ -96,7 +96,7 @@ def list_webhook_events(query: dict[str, Any]) -> Page:
 @requires(Permission.WEBHOOKS_WRITE, platform_only=True)
 @events.arguments(ReplayQuerySchema, location="query")
 @events.response(202, ReplaySchema)
-def replay_failed(query: dict[str, Any]) -> dict[str, Any]:
+def replay_failed(query: dict[str, str]) -> dict[str, object]:
     """Apply the oldest 1,000 failed events again, of one provider or of all.
 
     A worker applies them. Events whose payload was deleted stay as they are.
@@ -124,7 +124,7 @@ def replay_webhook_event(event_id: str) -> WebhookEvent:
 
 def _receive(receiver: Receiver) -> Response:
     receipt = inbox.receive(receiver, request.headers.items(), request.get_data())
-    answer: dict[str, Any] = {"status": "accepted"}
+    answer: dict[str, object] = {"status": "accepted"}
     if receipt.is_batch:
         answer["event_ids"] = [str(event_id) for event_id in receipt.event_ids]
     else:

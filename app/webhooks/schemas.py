@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import (
     AnyJson,
@@ -46,7 +44,7 @@ DESCRIPTIONS = {
 class Payload(AnyJson):
     """A stored body without its secrets."""
 
-    def to_json(self, value: bytes | None) -> Any:
+    def to_json(self, value: bytes | None) -> object:
         """Its JSON without secrets; null where it was removed."""
         return service.shown(value)
 
@@ -77,9 +75,6 @@ class WebhookEventSchema(Schema):
 
 class WebhookEventDetailSchema(WebhookEventSchema):
     """An event that a provider posted, with its headers and payload."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     headers = JsonObject(required=True, metadata={"description": "Secrets are redacted."})
     payload = Payload(

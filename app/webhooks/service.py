@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Text, bindparam, func, or_, select
@@ -18,11 +17,10 @@ from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict
-from app.webhooks.inbox import INBOX
+from app.webhooks.inbox import INBOX, REDACTED
 from app.webhooks.models import Status, WebhookEvent
 from app.webhooks.providers.payloads import Unreadable, parse
 
-REDACTED = "[redacted]"
 SECRETS = {"signature", "Signature", "Token", "SubscribeURL", "UnsubscribeURL"}
 LARGE = ("body", "headers")
 REPLAYED_AT_ONCE = 1_000
@@ -63,7 +61,9 @@ class PayloadForgotten(Conflict):
     detail = "Only the digest of this event is kept, so it cannot be replayed; let the provider send it again."
 
 
-def list_events(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:
+def list_events(
+    paging: Paging = FIRST_PAGE, *, filters: Mapping[str, object] | None = None
+) -> Page:
     """One page of events, without body and headers; ``filters`` are values of columns."""
     return paginate(WebhookEvent, paging, equal=filters, without=LARGE)
 
@@ -73,7 +73,7 @@ def get_event(event_id: str) -> WebhookEvent:
     return queries.get_row(WebhookEvent, event_id)
 
 
-def shown(body: bytes | None) -> Any:
+def shown(body: bytes | None) -> object:
     """An event's JSON without secrets; text where it is no JSON; None once it was removed."""
     if body is None:
         return None
@@ -116,7 +116,7 @@ def replay_failed(source: str | None = None, *, actor: Actor) -> int:
     return len(events)
 
 
-def _pending_again(event: WebhookEvent) -> dict[str, Any]:
+def _pending_again(event: WebhookEvent) -> dict[str, object]:
     return {
         "status": Status.PENDING.value,
         "detail": "",
@@ -136,9 +136,6 @@ def _record_replay(
         audit.record("webhook_event.replayed", event, audited, actor=actor, into=into)
 
 
-def statistics() -> list[dict[str, Any]]:
+def statistics() -> list[dict[str, object]]:
     """The number of events of each source and status, and when the first of them was received."""
-    return [
-        {"source": row.source, "status": row.status, "events": row.events, "oldest": row.oldest}
-        for row in COUNT.all()
-    ]
+    return [row._asdict() for row in COUNT.all()]

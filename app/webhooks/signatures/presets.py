@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -25,7 +25,7 @@ MAX_BODY_WITH_SIGNATURE = 256 * 1024
 class Value(NamedTuple):
     """The kind of secret of a preset."""
 
-    read: Callable[[str], dict[str, Any]]
+    read: Callable[[str], dict[str, object]]
     """Turns the text into the verifier's arguments, or raises ValueError."""
     expected: str
     """Its name in error messages."""
@@ -39,19 +39,19 @@ class Preset:
     value: Value
     provider: str | None
     """The provider of the payloads; None where only their form tells."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     """The verifier's other arguments. ``tolerance``: seconds, configurable; None for any age."""
     max_body: int = MAX_BODY
     """Bytes of a body. A signature inside it is found by parsing, before the sender is known."""
 
 
-def _text(value: str) -> dict[str, Any]:
+def _text(value: str) -> dict[str, object]:
     if not value:
         raise ValueError
     return {"key": value.encode()}
 
 
-def _standard_key(value: str) -> dict[str, Any]:
+def _standard_key(value: str) -> dict[str, object]:
     if value.startswith("whpk_"):
         return {"key": Ed25519PublicKey.from_public_bytes(decoded_key(value[5:]))}
     secret = decoded_key(value.removeprefix("whsec_"))
@@ -60,26 +60,26 @@ def _standard_key(value: str) -> dict[str, Any]:
     return {"key": secret}
 
 
-def _p256_key(value: str) -> dict[str, Any]:
+def _p256_key(value: str) -> dict[str, object]:
     key = load_der_public_key(decoded_key(value))
     if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
         raise ValueError
     return {"key": key}
 
 
-def _topic(value: str) -> dict[str, Any]:
+def _topic(value: str) -> dict[str, object]:
     if not re.fullmatch(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]+:[A-Za-z0-9_.-]+", value):
         raise ValueError
     return {"topic_arn": value}
 
 
-def _user_and_password(value: str) -> dict[str, Any]:
+def _user_and_password(value: str) -> dict[str, object]:
     if not re.fullmatch(r"[^:]+:.+", value):
         raise ValueError
     return {"key": base64.b64encode(value.encode())}
 
 
-def _header_and_value(value: str) -> dict[str, Any]:
+def _header_and_value(value: str) -> dict[str, object]:
     parts = re.fullmatch(r"([A-Za-z0-9-]+):(.+)", value)
     if not parts:
         raise ValueError
@@ -101,24 +101,24 @@ _USER_AND_PASSWORD = Value(_user_and_password, "user:password")
 _HEADER_AND_VALUE = Value(_header_and_value, "header:value")
 
 
-def _svix(families: Sequence[str], provider: str | None) -> Preset:
-    return Preset(
-        verifiers.standard_webhooks,
-        _STANDARD_KEY,
-        provider,
-        {"families": families, "tolerance": 300},
-    )
+def _svix(provider: str | None, families: Sequence[str] = ("svix", "webhook")) -> Preset:
+    """``families`` are the prefixes of the headers."""
+    options = {"families": families, "tolerance": 300}
+    return Preset(verifiers.standard_webhooks, _STANDARD_KEY, provider, options)
 
 
-_BOTH = ("svix", "webhook")  # the prefixes of the headers; Clerk's own library reads svix- alone
+def _authorization(provider: str, scheme: str, value: Value) -> Preset:
+    options = {"header": "authorization", "scheme": scheme}
+    return Preset(verifiers.static_credential, value, provider, options)
+
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
-        "standard_webhooks": _svix(_BOTH, None),
-        "svix": _svix(_BOTH, None),
-        "clerk": _svix(("svix",), "clerk"),
-        "stytch": _svix(_BOTH, "stytch"),
-        "resend": _svix(_BOTH, "resend"),
+        "standard_webhooks": _svix(None),
+        "svix": _svix(None),
+        "clerk": _svix("clerk", ("svix",)),  # as Clerk's own library
+        "stytch": _svix("stytch"),
+        "resend": _svix("resend"),
         "workos": Preset(
             verifiers.timestamped_hmac,
             _SECRET,
@@ -145,24 +145,9 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             verifiers.mailgun, _SECRET, "mailgun", {"tolerance": 900}, MAX_BODY_WITH_SIGNATURE
         ),
         "ses": Preset(aws_sns, _TOPIC, "ses", {"tolerance": HOUR}, MAX_BODY_WITH_SIGNATURE),
-        "postmark": Preset(
-            verifiers.static_credential,
-            _USER_AND_PASSWORD,
-            "postmark",
-            {"header": "authorization", "scheme": "basic"},
-        ),
-        "auth0": Preset(
-            verifiers.static_credential,
-            _SECRET,
-            "auth0",
-            {"header": "authorization", "scheme": "bearer"},
-        ),
-        "auth0_basic": Preset(
-            verifiers.static_credential,
-            _USER_AND_PASSWORD,
-            "auth0",
-            {"header": "authorization", "scheme": "basic"},
-        ),
+        "postmark": _authorization("postmark", "basic", _USER_AND_PASSWORD),
+        "auth0": _authorization("auth0", "bearer", _SECRET),
+        "auth0_basic": _authorization("auth0", "basic", _USER_AND_PASSWORD),
         "auth0_header": Preset(verifiers.static_credential, _HEADER_AND_VALUE, "auth0"),
     }
 )

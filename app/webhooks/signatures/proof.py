@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 Headers = Mapping[str, str]
 """Names in lower case; a repeated header is one value joined by commas, as WSGI servers do."""
@@ -35,7 +34,7 @@ def check_age(age: float, tolerance: float) -> None:
         raise SignatureInvalid("outside the tolerance")
 
 
-def json_object(body: bytes) -> dict[str, Any]:
+def json_object(body: bytes) -> dict[str, object]:
     """The body as a JSON object."""
     try:
         document = json.loads(body)
@@ -46,7 +45,7 @@ def json_object(body: bytes) -> dict[str, Any]:
     return document
 
 
-def required_text(document: Mapping[str, Any], name: str) -> str:
+def required_text(document: Mapping[str, object], name: str) -> str:
     """A member that is text and not empty."""
     value = document.get(name)
     if not isinstance(value, str) or not value:

@@ -8,6 +8,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from cryptography.hazmat.primitives import hashes
@@ -39,45 +40,43 @@ def sign(preset: str, secret: str, body: bytes, now: float, *, message_id: str =
     return signer(secret, body, now, message_id or f"msg_{secrets.token_urlsafe(20)}")
 
 
-def _standard_webhooks(family: str) -> Callable[[str, bytes, float, str], Signed]:
-    def signer(secret: str, body: bytes, now: float, message_id: str) -> Signed:
-        content = f"{message_id}.{int(now)}.".encode() + body
-        if secret.startswith("whsk_"):
-            private = Ed25519PrivateKey.from_private_bytes(decoded_key(secret[5:])[:32])
-            version, signature = "v1a", private.sign(content)
-        else:
-            key = decoded_key(secret.removeprefix("whsec_"))
-            version, signature = "v1", hmac.digest(key, content, hashlib.sha256)
-        headers = {
-            f"{family}-id": message_id,
-            f"{family}-timestamp": str(int(now)),
-            f"{family}-signature": f"{version},{base64.b64encode(signature).decode()}",
-        }
-        return Signed(headers, body)
-
-    return signer
+def _standard_webhooks(
+    family: str, secret: str, body: bytes, now: float, message_id: str
+) -> Signed:
+    content = f"{message_id}.{int(now)}.".encode() + body
+    if secret.startswith("whsk_"):
+        private = Ed25519PrivateKey.from_private_bytes(decoded_key(secret[5:])[:32])
+        version, signature = "v1a", private.sign(content)
+    else:
+        key = decoded_key(secret.removeprefix("whsec_"))
+        version, signature = "v1", hmac.digest(key, content, hashlib.sha256)
+    headers = {
+        f"{family}-id": message_id,
+        f"{family}-timestamp": str(int(now)),
+        f"{family}-signature": f"{version},{base64.b64encode(signature).decode()}",
+    }
+    return Signed(headers, body)
 
 
 def _workos(secret: str, body: bytes, now: float, message_id: str) -> Signed:
-    time = str(int(now * 1000))
-    return Signed({"WorkOS-Signature": f"t={time}, v1={_hex(secret, time, body)}"}, body)
+    time = int(now * 1000)
+    signature = _hex(secret, f"{time}.".encode() + body)
+    return Signed({"WorkOS-Signature": f"t={time}, v1={signature}"}, body)
 
 
 def _stripe(secret: str, body: bytes, now: float, message_id: str) -> Signed:
-    time = str(int(now))
-    return Signed({"Stripe-Signature": f"t={time},v1={_hex(secret, time, body)}"}, body)
+    time = int(now)
+    signature = _hex(secret, f"{time}.".encode() + body)
+    return Signed({"Stripe-Signature": f"t={time},v1={signature}"}, body)
 
 
 def _github(secret: str, body: bytes, now: float, message_id: str) -> Signed:
-    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return Signed(
-        {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Delivery": message_id}, body
-    )
+    signature = f"sha256={_hex(secret, body)}"
+    return Signed({"X-Hub-Signature-256": signature, "X-GitHub-Delivery": message_id}, body)
 
 
 def _logto(secret: str, body: bytes, now: float, message_id: str) -> Signed:
-    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return Signed({"logto-signature-sha-256": digest}, body)
+    return Signed({"logto-signature-sha-256": _hex(secret, body)}, body)
 
 
 def _sendgrid(secret: str, body: bytes, now: float, message_id: str) -> Signed:
@@ -86,19 +85,16 @@ def _sendgrid(secret: str, body: bytes, now: float, message_id: str) -> Signed:
         raise ValueError("sendgrid signs with a P-256 private key")
     time = str(int(now))
     signature = key.sign(time.encode() + body, ECDSA(hashes.SHA256()))
-    prefix = "X-Twilio-Email-Event-Webhook"
-    return Signed(
-        {
-            f"{prefix}-Signature": base64.b64encode(signature).decode(),
-            f"{prefix}-Timestamp": time,
-        },
-        body,
-    )
+    headers = {
+        "X-Twilio-Email-Event-Webhook-Signature": base64.b64encode(signature).decode(),
+        "X-Twilio-Email-Event-Webhook-Timestamp": time,
+    }
+    return Signed(headers, body)
 
 
 def _mailgun(secret: str, body: bytes, now: float, message_id: str) -> Signed:
     time, token = str(int(now)), secrets.token_hex(25)
-    digest = hmac.new(secret.encode(), f"{time}{token}".encode(), hashlib.sha256).hexdigest()
+    digest = _hex(secret, f"{time}{token}".encode())
     signature = {"timestamp": time, "token": token, "signature": digest}
     return Signed({}, json.dumps({**json.loads(body), "signature": signature}).encode())
 
@@ -117,16 +113,13 @@ def _header(secret: str, body: bytes, now: float, message_id: str) -> Signed:
     return Signed({name: value}, body)
 
 
-def _hex(secret: str, time: str, body: bytes) -> str:
-    return hmac.new(secret.encode(), f"{time}.".encode() + body, hashlib.sha256).hexdigest()
+def _hex(secret: str, content: bytes) -> str:
+    return hmac.new(secret.encode(), content, hashlib.sha256).hexdigest()
 
 
 _SIGNERS: dict[str, Callable[[str, bytes, float, str], Signed]] = {
-    "standard_webhooks": _standard_webhooks("webhook"),
-    "svix": _standard_webhooks("svix"),
-    "clerk": _standard_webhooks("svix"),
-    "stytch": _standard_webhooks("svix"),
-    "resend": _standard_webhooks("svix"),
+    "standard_webhooks": partial(_standard_webhooks, "webhook"),
+    **dict.fromkeys(("svix", "clerk", "stytch", "resend"), partial(_standard_webhooks, "svix")),
     "workos": _workos,
     "stripe": _stripe,
     "github": _github,

@@ -13,9 +13,9 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from cryptography import x509
@@ -143,7 +143,7 @@ def aws_sns(
         key.verify(signature, content, PKCS1v15(), algorithm)
     except InvalidSignature as invalid:
         raise SignatureInvalid("the RSA signature does not match") from invalid
-    return Proof(message_id=envelope["MessageId"])
+    return Proof(message_id=required_text(envelope, "MessageId"))
 
 
 def confirm_subscription(url: str) -> None:
@@ -170,7 +170,7 @@ def _rsa_key(pem: bytes) -> RSAPublicKey:
     return key
 
 
-def _signed_text(envelope: dict[str, Any], names: tuple[str, ...]) -> bytes:
+def _signed_text(envelope: Mapping[str, object], names: tuple[str, ...]) -> bytes:
     """``Name\\nvalue\\n`` of each member; ``Subject`` is left out where there is none."""
     return b"".join(
         utf8(f"{name}\n{required_text(envelope, name)}\n")
@@ -179,7 +179,7 @@ def _signed_text(envelope: dict[str, Any], names: tuple[str, ...]) -> bytes:
     )
 
 
-def _signature(envelope: dict[str, Any]) -> bytes:
+def _signature(envelope: Mapping[str, object]) -> bytes:
     try:
         return base64.b64decode(utf8(required_text(envelope, "Signature")), validate=True)
     except binascii.Error as fault:
