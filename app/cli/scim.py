@@ -135,7 +135,7 @@ def create(tenant: str, as_json: bool, **given: Any) -> None:
     """
     values = load(ScimConnectionCreateSchema, _fields(**given))
     created = service.create(find_tenant(tenant).id, values, actor=SYSTEM_CLI)
-    print_one(service.with_token(*created), ScimConnectionCreatedSchema(), as_json=as_json)
+    print_one(created, ScimConnectionCreatedSchema(), as_json=as_json)
 
 
 @scim.command("update")
@@ -182,7 +182,7 @@ def rotate(connection_id: str, overlap_hours: int | None, as_json: bool) -> None
     """Replace the token of a connection and show the new one."""
     hours = load(ScimRotationSchema, {"overlap_hours": overlap_hours})["overlap_hours"]
     rotated = service.rotate(connection_id, overlap=timedelta(hours=hours), actor=SYSTEM_CLI)
-    print_one(service.with_token(*rotated), ScimConnectionCreatedSchema(), as_json=as_json)
+    print_one(rotated, ScimConnectionCreatedSchema(), as_json=as_json)
 
 
 @scim.command("delete")

@@ -20,7 +20,7 @@ from app.core.http.rate_limit import rate_limits
 from app.core.http.state import RequestState
 from app.core.observability.logs import add_facts
 from app.scim import activity
-from app.scim.models import ConnectionStatus
+from app.scim.models import Connection, ConnectionStatus
 from app.scim.service import TOKEN_PREFIX
 
 AUTHENTICATE = Statement(
@@ -63,7 +63,7 @@ def with_token(view: View) -> Guarded:
     return guarded(view, ConnectionAccess())
 
 
-def enter(state: RequestState) -> Any:
+def enter(state: RequestState) -> Connection:
     """Authenticate; returns the connection, and the request has its principal and scope.
 
     Raises Unauthenticated, TooManyRequests and ConnectionDisabled. A suspended tenant's connection
@@ -84,7 +84,8 @@ def enter(state: RequestState) -> Any:
         rate_limits().count_scim_connection(state, found.id)
     if found.status != ConnectionStatus.ACTIVE:
         raise ConnectionDisabled
-    return found
+    connection: Connection = found
+    return connection
 
 
 def check_not_suspended(principal: Principal) -> None:

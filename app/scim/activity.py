@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from typing import Any
 from urllib.parse import parse_qsl
 
 import psycopg2
@@ -23,6 +22,7 @@ from app.core.db import tenancy
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
+from app.scim.models import Connection
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ RECORD = Statement(
 )
 
 
-def note(connection: Any) -> bool:
+def note(connection: Connection) -> bool:
     """Store in ``g`` the connection of the current request; False if that was done before."""
     is_new = "scim_connection" not in g
     g.scim_connection = connection.tenant_id, connection.id

@@ -7,7 +7,6 @@ bounds a body of 1 MiB takes minutes and more than 1 GB of memory.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
 
 from werkzeug.datastructures import Headers
 
@@ -25,40 +24,29 @@ MAX_VISITS = 60_000  # of members of groups, in one request; each takes about 0.
 LISTED = {"attributes", "excludedattributes"}  # also as one text, with commas
 
 
-class Visits:
-    """How many more members of groups a request may read or go through.
-
-    A failed operation of a bulk request counts too.
-    """
-
-    def __init__(self) -> None:
-        self._left = MAX_VISITS
-
-    def count(self, members: int) -> None:
-        """Count these members; raises ScimError for more than :data:`MAX_VISITS` in all."""
-        self._left -= members
-        if self._left < 0:
-            detail = "The request goes through too many members of groups; send fewer operations."
-            raise ScimError(413, detail)
-
-
-_visits: ContextVar[Visits] = ContextVar("scim_visits")
+_visits: ContextVar[int] = ContextVar("scim_visits")
 
 
 def begin_visits() -> None:
-    """Count the members of a new request from 0."""
-    _visits.set(Visits())
+    """Count the members of groups that a new request reads or goes through, from 0."""
+    _visits.set(0)
 
 
 def count_visits(members: int) -> None:
-    """Count members that the current request goes through; raises ScimError beyond the bound."""
-    _visits.get().count(members)
+    """Count members for the current request; raises ScimError for more than :data:`MAX_VISITS`.
+
+    A failed operation of a bulk request counts too.
+    """
+    _visits.set(_visits.get() + members)
+    if _visits.get() > MAX_VISITS:
+        detail = "The request goes through too many members of groups; send fewer operations."
+        raise ScimError(413, detail)
 
 
-def check_body(body: Any) -> None:
+def check_body(body: object) -> None:
     """Raise ScimError for a body, or a query's parameters, that would take long to read."""
     values = paths = 0
-    waiting: list[tuple[str, Any]] = [("", body)]
+    waiting: list[tuple[str, object]] = [("", body)]
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, str):

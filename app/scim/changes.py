@@ -7,7 +7,6 @@ their own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from app.audit.service import record
 from app.core.actors import Actor
@@ -21,7 +20,7 @@ RECORDED_ELSEWHERE = {"schemas", "active", "name.givenName", "name.familyName"}
 
 
 def record_change(
-    user: User, before: Mapping[str, Any], after: Mapping[str, Any], *, actor: Actor
+    user: User, before: Mapping[str, object], after: Mapping[str, object], *, actor: Actor
 ) -> None:
     """Add an audit row, and an event, about the values of :func:`values_of` that differ, if any."""
     names = [
@@ -37,9 +36,9 @@ def record_change(
         record("user.directory_updated", user, change, actor=actor, hidden=USER.derived)
 
 
-def values_of(row: ScimUser) -> dict[str, Any]:
+def values_of(row: ScimUser) -> dict[str, object]:
     """What the directory says, by SCIM's paths, such as ``title`` and ``urn:…:User:department``."""
-    values: dict[str, Any] = names_of(row)
+    values: dict[str, object] = names_of(row)
     for name, value in row.attributes.items():
         if isinstance(value, dict):
             separator = ":" if name.startswith("urn:") else "."
@@ -49,6 +48,6 @@ def values_of(row: ScimUser) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in RECORDED_ELSEWHERE}
 
 
-def names_of(row: ScimUser) -> dict[str, Any]:
+def names_of(row: ScimUser) -> dict[str, object]:
     """The names by which the directory knows the person."""
     return {"userName": row.user_name or None, "externalId": row.external_id or None}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
 import jwt
 from sqlalchemy import JSON, Uuid, bindparam, column, delete, func, select
@@ -24,7 +25,7 @@ from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import AppError, Conflict
 from app.core.observability.logs import add_facts
-from app.scim.models import ConnectionStatus, ScimAccessToken
+from app.scim.models import Connection, ConnectionStatus, ScimAccessToken
 from app.scim.service import new_token
 
 LIFETIME = timedelta(minutes=60)
@@ -54,6 +55,18 @@ END_OLD = Statement(
         ScimAccessToken.expires_at <= bindparam("now"),
     ),
 )
+
+
+class Client(Protocol):
+    """A row of :data:`FIND`."""
+
+    id: UUID
+    tenant_id: UUID
+    status: str
+    digest: str
+    old_digest: str | None
+    public_keys: list[dict[str, str]]
+    server_process_id: int
 
 
 class AssertionUsed(Conflict):
@@ -108,18 +121,18 @@ def grant_to_assertion(assertion: str, audience: str) -> str:
     return grant(client, assertion_digest=digest_of(signed))
 
 
-def _find(client_id: str) -> Any:
+def _find(client_id: str) -> Client:
     """The client, in whose tenant's scope the transaction is afterwards; raises InvalidClient."""
     row_id = id_or_none(client_id)
-    found = row_id and FIND.first(client_id=row_id)
-    if not found or found.status != ConnectionStatus.ACTIVE:
+    found: Client | None = FIND.first(client_id=row_id) if row_id else None
+    if found is None or found.status != ConnectionStatus.ACTIVE:
         raise InvalidClient
     add_facts(tenant=str(found.tenant_id), scim_connection=str(found.id))
     tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
     return found
 
 
-def _verified(assertion: str, client: Any, audience: str) -> Any:
+def _verified(assertion: str, client: Client, audience: str) -> dict[str, Any]:
     """The claims; raises the last key's error where no key has signed the assertion."""
     fault: Exception = LookupError()
     for key in _keys(client, jwt.get_unverified_header(assertion).get("kid")):
@@ -139,14 +152,14 @@ def _verified(assertion: str, client: Any, audience: str) -> Any:
     raise fault
 
 
-def _keys(client: Any, key_id: Any) -> Iterator[Any]:
+def _keys(client: Client, key_id: object) -> Iterator[Any]:
     """The client's keys with this id; without an id all."""
     for entry in client.public_keys:
         if key_id is None or entry.get("kid") == key_id:
             yield jwt.PyJWK(entry).key
 
 
-def grant(client: Any, *, assertion_digest: str | None = None) -> str:
+def grant(client: Client | Connection, *, assertion_digest: str | None = None) -> str:
     """An access token of the connection ``client``; raises InvalidClient for a used assertion."""
     token, now = new_token(), utcnow()
     END_OLD.execute(tenant_id=client.tenant_id, connection_id=client.id, now=now)

@@ -63,7 +63,7 @@ class Column:
         """Whether comparisons are never NULL; COALESCE would keep PostgreSQL from using an index."""
         return isinstance(self.expression, sqlalchemy.Column) and not self.expression.nullable
 
-    def comparable(self, value: Any) -> Any:
+    def comparable(self, value: Any) -> object:
         """The filter's value as the column has it."""
         return value
 
@@ -220,7 +220,18 @@ def path_of(scim_filter: ScimFilter[Any], node: Comparison) -> str:
     return "" if binding is None else _name(binding)
 
 
-class _Translator(FilterVisitor[ColumnElement[bool]]):
+class _Joiner(FilterVisitor[ColumnElement[bool]]):
+    """Translates ``not``, ``and`` and ``or``."""
+
+    def visit_not(self, node: Not) -> ColumnElement[bool]:
+        return not_(self.visit(node.expr))
+
+    def visit_logical_expr(self, node: LogicalExpr) -> ColumnElement[bool]:
+        join = and_ if node.op is LogicalOperator.and_ else or_
+        return join(*(self.visit(term) for term in node.terms))
+
+
+class _Translator(_Joiner):
     """Translates the nodes of a filter of one resource type."""
 
     def __init__(self, scim_filter: ScimFilter[Any], columns: Columns) -> None:
@@ -228,18 +239,19 @@ class _Translator(FilterVisitor[ColumnElement[bool]]):
         self._columns = columns
 
     def visit_comparison(self, node: Comparison) -> ColumnElement[bool]:
-        binding = self._known(self._filter.resolve_comparison(node.attr_path), node.attr_path)
+        binding = _known(self._filter.resolve_comparison(node.attr_path), node.attr_path)
         column = self._columns.get(_name(binding))
         if isinstance(column, Column):
             return _compare(column, node, binding)
         entries = self._entries(binding, node.attr_path)
         column = _sub_column(entries, binding.sub_field_name or "", node.attr_path)
         if node.op is Op.ne:  # no entry equals the value
-            return not_(entries.where(_compare(column, _equal(node), binding)))
+            equal = Comparison(node.attr_path, Op.eq, node.value)
+            return not_(entries.where(_compare(column, equal, binding)))
         return entries.where(_compare(column, node, binding))
 
     def visit_present(self, node: Present) -> ColumnElement[bool]:
-        binding = self._known(self._filter.resolve(node.attr_path), node.attr_path)
+        binding = _known(self._filter.resolve(node.attr_path), node.attr_path)
         column = self._columns.get(_name(binding))
         if isinstance(column, Column):
             return column.present()
@@ -249,23 +261,10 @@ class _Translator(FilterVisitor[ColumnElement[bool]]):
         column = _sub_column(entries, binding.sub_field_name, node.attr_path)
         return entries.where(column.present())
 
-    def visit_not(self, node: Not) -> ColumnElement[bool]:
-        return not_(self.visit(node.expr))
-
-    def visit_logical_expr(self, node: LogicalExpr) -> ColumnElement[bool]:
-        join = and_ if node.op is LogicalOperator.and_ else or_
-        return join(*(self.visit(term) for term in node.terms))
-
     def visit_value_path(self, node: ValuePath) -> ColumnElement[bool]:
-        binding = self._known(self._filter.resolve(node.attr_path), node.attr_path)
+        binding = _known(self._filter.resolve(node.attr_path), node.attr_path)
         entries = self._entries(binding, node.attr_path)
         return entries.where(_EntryTranslator(entries, node.attr_path).visit(node.val_filter))
-
-    @staticmethod
-    def _known(binding: AttributeBinding | None, path: AttrPath) -> AttributeBinding:
-        if binding is None or ":extension:" in binding.urn.lower():
-            raise unsupported(path)
-        return binding
 
     def _entries(self, binding: AttributeBinding, path: AttrPath) -> Entries:
         entries = self._columns.get(binding.field_name)
@@ -274,7 +273,7 @@ class _Translator(FilterVisitor[ColumnElement[bool]]):
         return entries
 
 
-class _EntryTranslator(FilterVisitor[ColumnElement[bool]]):
+class _EntryTranslator(_Joiner):
     """Translates the filter in the brackets of ``emails[…]``."""
 
     def __init__(self, entries: Entries, path: AttrPath) -> None:
@@ -287,13 +286,6 @@ class _EntryTranslator(FilterVisitor[ColumnElement[bool]]):
     def visit_present(self, node: Present) -> ColumnElement[bool]:
         return self._column(node.attr_path).present()
 
-    def visit_not(self, node: Not) -> ColumnElement[bool]:
-        return not_(self.visit(node.expr))
-
-    def visit_logical_expr(self, node: LogicalExpr) -> ColumnElement[bool]:
-        join = and_ if node.op is LogicalOperator.and_ else or_
-        return join(*(self.visit(term) for term in node.terms))
-
     def _column(self, path: AttrPath) -> Column:
         return _sub_column(self._entries, path.attr.lower(), self._path)
 
@@ -301,6 +293,12 @@ class _EntryTranslator(FilterVisitor[ColumnElement[bool]]):
 def unsupported(path: AttrPath) -> InvalidFilterException:
     """The error of a filter by an attribute without a column."""
     return InvalidFilterException(detail=f"Resources cannot be filtered by {path}.")
+
+
+def _known(binding: AttributeBinding | None, path: AttrPath) -> AttributeBinding:
+    if binding is None or ":extension:" in binding.urn.lower():
+        raise unsupported(path)
+    return binding
 
 
 def _name(binding: AttributeBinding) -> str:
@@ -312,10 +310,6 @@ def _sub_column(entries: Entries, name: str, path: AttrPath) -> Column:
     if name not in entries.columns:
         raise unsupported(path)
     return entries.columns[name]
-
-
-def _equal(node: Comparison) -> Comparison:
-    return Comparison(node.attr_path, Op.eq, node.value)
 
 
 def _compare(

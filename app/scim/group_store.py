@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from scim2_models import Group as GroupResource
-from scim2_models import NotFoundException, SearchRequest
+from scim2_models import NotFoundException, ResponseParameters, SearchRequest
 from scim2_server.storage import SearchPage
 
 from app.core.actors import Actor
@@ -14,9 +14,8 @@ from app.core.db.queries import id_or_none
 from app.core.db.transactions import RowChanged
 from app.scim import bounds, groups
 from app.scim.filters import GROUP_COLUMNS
-from app.scim.groups import Group
-from app.scim.models import ScimGroup
-from app.scim.parameters import Keeps, kept
+from app.scim.groups import Group, GroupRow
+from app.scim.models import Connection, ScimGroup
 from app.scim.search import Search
 
 MAX_MEMBERS_SHOWN = 20_000  # of all groups of a page
@@ -30,46 +29,60 @@ SEARCH = {
 class GroupStore:
     """The groups of a connection."""
 
-    def __init__(self, connection: Any, actor: Actor) -> None:
+    def __init__(self, connection: Connection, actor: Actor) -> None:
         self._connection = connection
         self._actor = actor
 
-    def get(self, resource_id: str, keeps: Keeps) -> Any:
-        return as_resource(self._find(resource_id, with_members=keeps("members")))
+    def get(
+        self, resource_id: str, parameters: ResponseParameters[Any] | None = None
+    ) -> GroupResource:
+        return as_resource(self._find(resource_id, with_members=_shows_members(parameters)))
 
     def search(self, request: SearchRequest[Any], after: UUID | None) -> SearchPage:
-        page = SEARCH[kept(request)("members")].run(self._connection, request, after)
-        shown = page.up_to(MAX_MEMBERS_SHOWN, lambda row: row.member_count)
+        page = SEARCH[_shows_members(request)].run(self._connection, request, after)
+        shown = page.up_to(MAX_MEMBERS_SHOWN, lambda row: len(row.members or ()))
         return SearchPage(shown.total, [as_resource(row) for row in shown.rows], shown.next)
 
-    def create(self, resource: Any) -> Any:
+    def create(self, resource: GroupResource) -> GroupResource:
         group_id = groups.create(self._connection, as_group(resource), actor=self._actor)
-        return as_resource(self._find(str(group_id)))
+        return self.get(str(group_id))
 
-    def update(self, resource: Any, expected_version: str | None) -> Any:
-        found = self._found(resource.id, expected_version)
+    def update(self, resource: GroupResource, expected_version: str | None) -> GroupResource:
+        resource_id = resource.id or ""
+        found = self._lockable(resource_id, expected_version)
         groups.update(self._connection, found, as_group(resource), actor=self._actor)
-        return as_resource(self._find(resource.id))
+        return self.get(resource_id)
 
     def delete(self, resource_id: str, expected_version: str | None) -> None:
-        found = self._found(resource_id, expected_version)
+        found = self._lockable(resource_id, expected_version)
         groups.remove(self._connection, found, actor=self._actor)
 
-    def _found(self, resource_id: str, expected_version: str | None) -> ScimGroup:
-        found: ScimGroup = self._find(resource_id, with_members=False).ScimGroup
+    def _lockable(self, resource_id: str, expected_version: str | None) -> ScimGroup:
+        found = self._find(resource_id, with_members=False).ScimGroup
         if expected_version is not None and version_of(found) != expected_version:
             raise RowChanged("scim_groups")
         return found
 
-    def _find(self, resource_id: str, *, with_members: bool = True) -> Any:
+    def _find(self, resource_id: str, *, with_members: bool) -> GroupRow:
         group_id = id_or_none(resource_id)
-        found = group_id and groups.GET[with_members].first(
-            tenant_id=self._connection.tenant_id, connection_id=self._connection.id, id=group_id
-        )
-        if not found:
+        found: GroupRow | None = None
+        if group_id is not None:
+            key = {"tenant_id": self._connection.tenant_id, "connection_id": self._connection.id}
+            found = groups.GET[with_members].first(**key, id=group_id)
+        if found is None:
             raise NotFoundException(detail=f"No group has the id {resource_id[:100]!r}.")
-        bounds.count_visits(found.member_count)
+        bounds.count_visits(len(found.members or ()))
         return found
+
+
+def _shows_members(parameters: ResponseParameters[Any] | None) -> bool:
+    """Whether the answer to a request with these parameters has the members of groups."""
+    if parameters is None:
+        return True
+    if parameters.attributes:
+        return any("members" in str(path).lower() for path in parameters.attributes)
+    excluded = [str(path).lower() for path in parameters.excluded_attributes or ()]
+    return not any(path.rpartition(":")[2] == "members" for path in excluded)
 
 
 def version_of(row: ScimGroup) -> str:
@@ -77,7 +90,7 @@ def version_of(row: ScimGroup) -> str:
     return f'W/"{row.version}"'
 
 
-def as_resource(found: Any) -> Any:
+def as_resource(found: GroupRow) -> GroupResource:
     """The resource of a group and its members."""
     row = found.ScimGroup
     members = [
@@ -105,7 +118,7 @@ def as_resource(found: Any) -> Any:
     )
 
 
-def as_group(resource: Any) -> Group:
+def as_group(resource: GroupResource) -> Group:
     """What a resource says about a group; members whose id is no id of ours are left out."""
     members = {}
     for member in resource.members or ():

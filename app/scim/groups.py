@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Uuid, any_, bindparam, delete, func, literal, select, union_all
@@ -21,7 +21,7 @@ from app.core.errors import Conflict
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.scim.errors import invalid_value
-from app.scim.models import ScimGroup, ScimMember, ScimUser
+from app.scim.models import Connection, ScimGroup, ScimMember, ScimUser
 from app.scim.people import check_length
 from app.users.emails import email_key
 
@@ -42,17 +42,8 @@ _members = (
     .where(ScimMember.tenant_id == ScimGroup.tenant_id, ScimMember.group_id == ScimGroup.id)
     .scalar_subquery()
 )
-_count = (
-    select(func.count())
-    .where(ScimMember.tenant_id == ScimGroup.tenant_id, ScimMember.group_id == ScimGroup.id)
-    .scalar_subquery()
-)
-WITHOUT_MEMBERS = select(
-    ScimGroup, literal(None).label("members"), literal(0).label("member_count")
-).where(*_of_connection)
-WITH_MEMBERS = select(ScimGroup, _members.label("members"), _count.label("member_count")).where(
-    *_of_connection
-)
+WITHOUT_MEMBERS = select(ScimGroup, literal(None).label("members")).where(*_of_connection)
+WITH_MEMBERS = select(ScimGroup, _members.label("members")).where(*_of_connection)
 GET = {
     True: Statement("scim_groups.get", WITH_MEMBERS.where(ScimGroup.id == bindparam("id"))),
     False: Statement(
@@ -122,6 +113,13 @@ MARK = Statement(
 )
 
 
+class GroupRow(Protocol):
+    """A row of :data:`WITH_MEMBERS`: of each member the id, whether it is a group, and its name."""
+
+    ScimGroup: ScimGroup
+    members: list[tuple[str, bool, str]] | None
+
+
 class GroupExists(Conflict):
     """Another group has the name."""
 
@@ -149,7 +147,7 @@ class Group:
             raise invalid_value(f"A group has at most {MAX_MEMBERS} members.")
 
 
-def create(connection: Any, group: Group, *, actor: Actor) -> UUID:
+def create(connection: Connection, group: Group, *, actor: Actor) -> UUID:
     """Create a group and give its members their role; returns its id.
 
     Members that the directory has not provisioned, or has deleted, are left out. Raises
@@ -164,7 +162,7 @@ def create(connection: Any, group: Group, *, actor: Actor) -> UUID:
     return row.id
 
 
-def update(connection: Any, found: ScimGroup, group: Group, *, actor: Actor) -> None:
+def update(connection: Connection, found: ScimGroup, group: Group, *, actor: Actor) -> None:
     """Make a group what the directory says now; the roles of its members follow.
 
     Raises the errors of :func:`create`. Raises RowChanged if another transaction has changed the
@@ -188,7 +186,7 @@ def update(connection: Any, found: ScimGroup, group: Group, *, actor: Actor) -> 
         _apply_roles(connection, {*added, *removed} if is_same else {*old, *group.members}, actor)
 
 
-def remove(connection: Any, found: ScimGroup, *, actor: Actor) -> None:
+def remove(connection: Connection, found: ScimGroup, *, actor: Actor) -> None:
     """Delete a group; its members lose the role that it gave them. Raises as :func:`update`."""
     row = _lock(found)
     members = _members_of(connection, row)
@@ -204,7 +202,7 @@ def _lock(found: ScimGroup) -> ScimGroup:
     return row
 
 
-def _stored(group: Group) -> dict[str, Any]:
+def _stored(group: Group) -> dict[str, object]:
     return {
         "display_name": group.display_name,
         "display_name_key": email_key(group.display_name),
@@ -212,13 +210,14 @@ def _stored(group: Group) -> dict[str, Any]:
     }
 
 
-def _members_of(connection: Any, row: ScimGroup) -> dict[UUID, str]:
-    values = {"tenant_id": connection.tenant_id, "connection_id": connection.id, "id": row.id}
-    found = GET[True].first(**values)
+def _members_of(connection: Connection, row: ScimGroup) -> dict[UUID, str]:
+    found: GroupRow = GET[True].first(
+        tenant_id=connection.tenant_id, connection_id=connection.id, id=row.id
+    )
     return {UUID(member_id): display for member_id, _, display in found.members or ()}
 
 
-def _add(connection: Any, row: ScimGroup, members: Mapping[UUID, str]) -> None:
+def _add(connection: Connection, row: ScimGroup, members: Mapping[UUID, str]) -> None:
     """Add those of the members who are the directory's own people and groups."""
     if not members:
         return
@@ -238,7 +237,7 @@ def _add(connection: Any, row: ScimGroup, members: Mapping[UUID, str]) -> None:
             w.insert(ScimMember, member)
 
 
-def _apply_roles(connection: Any, user_ids: Collection[UUID], actor: Actor) -> None:
+def _apply_roles(connection: Connection, user_ids: Collection[UUID], actor: Actor) -> None:
     """Give each of these people the highest role of their groups.
 
     Who has lost the last group that gave a role gets the default role. Any other role stays.
@@ -258,16 +257,16 @@ def _apply_roles(connection: Any, user_ids: Collection[UUID], actor: Actor) -> N
             memberships.set_role(found.id, role, actor=actor)
 
 
-def _highest(connection: Any, groups: Sequence[Any]) -> Role | None:
+def _highest(connection: Connection, groups: Sequence[tuple[str, str, str]]) -> Role | None:
     roles = [role for names in groups if (role := _mapped(connection, *names)) is not None]
     return max(roles, key=lambda role: role.rank) if roles else None
 
 
-def _role_of(connection: Any, row: ScimGroup) -> Role | None:
+def _role_of(connection: Connection, row: ScimGroup) -> Role | None:
     return _mapped(connection, str(row.id), row.display_name_key, row.external_id)
 
 
-def _mapped(connection: Any, group_id: str, name_key: str, external_id: str) -> Role | None:
+def _mapped(connection: Connection, group_id: str, name_key: str, external_id: str) -> Role | None:
     """The highest role that the connection maps to a group's name, compared without case, or id."""
     roles = [
         Role(role)

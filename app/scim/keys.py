@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jwt
 
@@ -14,7 +13,7 @@ MAX_TEXT = 1400  # characters; the modulus of an RSA key of 8,192 bits
 RSA_BITS = range(2048, 4097)
 
 
-def public_key(entry: Mapping[str, Any]) -> dict[str, Any]:
+def public_key(entry: Mapping[str, object]) -> dict[str, object]:
     """The public members of a JWK; raises ValueError for what is no key for an assertion.
 
     A private key is refused, because it is no secret any more.

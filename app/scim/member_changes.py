@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from enum import Enum
 from itertools import chain, groupby
-from typing import Any
 
-from scim2_models.path import CompareOperator, Comparison, LogicalExpr, LogicalOperator
+from scim2_models import Group, PatchOp, PatchOperation
+from scim2_models.path import CompareOperator, Comparison, FilterNode, LogicalExpr, LogicalOperator
 
 from app.scim import bounds
 from app.scim.errors import ScimError
 
 MAX_OPERATIONS = 100  # of a PATCH, after neighbours are joined
+
+
+Operations = list[PatchOperation[Group]]
 
 
 class Kind(Enum):
@@ -27,13 +30,13 @@ class Kind(Enum):
     OTHER = "anything else"
 
 
-def apply(group: Any, patch_op: Any) -> bool:
+def apply(group: Group, patch_op: PatchOp[Group]) -> bool:
     """Apply the operations in their order; whether the group has changed.
 
     Raises ScimError for too many visits to members, and the errors of `scim2-models`.
     """
     is_changed = False
-    for kind, run in _runs(patch_op.operations):
+    for kind, run in _runs(patch_op):
         if kind is Kind.REMOVE:
             is_changed |= _remove(group, run)
             continue
@@ -43,31 +46,31 @@ def apply(group: Any, patch_op: Any) -> bool:
     return is_changed
 
 
-def check_number(patch_op: Any) -> None:
+def check_number(patch_op: PatchOp[Group]) -> None:
     """Raise ScimError for more than :data:`MAX_OPERATIONS`."""
-    runs = _runs(patch_op.operations)
+    runs = _runs(patch_op)
     if sum(len(run) if kind is Kind.OTHER else 1 for kind, run in runs) > MAX_OPERATIONS:
         raise ScimError(
             400, f"A PATCH has at most {MAX_OPERATIONS} operations.", scim_type="tooMany"
         )
 
 
-def _runs(operations: list[Any]) -> list[tuple[Kind, list[Any]]]:
-    return [(kind, list(run)) for kind, run in groupby(operations, _kind)]
+def _runs(patch_op: PatchOp[Group]) -> list[tuple[Kind, Operations]]:
+    return [(kind, list(run)) for kind, run in groupby(patch_op.operations or (), _kind)]
 
 
-def _kind(operation: Any) -> Kind:
+def _kind(operation: PatchOperation[Group]) -> Kind:
     if str(operation.path).rpartition(":")[2].lower() == "members" and operation.op == "add":
         return Kind.ADD
     return Kind.OTHER if _removed(operation) is None else Kind.REMOVE
 
 
-def _joined(operations: list[Any]) -> Any:
+def _joined(operations: Operations) -> PatchOperation[Group]:
     values = (one.value if isinstance(one.value, list) else [one.value] for one in operations)
     return operations[0].model_copy(update={"value": list(chain.from_iterable(values))})
 
 
-def _remove(group: Any, operations: list[Any]) -> bool:
+def _remove(group: Group, operations: Operations) -> bool:
     removed = frozenset(chain.from_iterable(map(_removed, operations)))  # type: ignore[arg-type]
     members = group.members or []
     kept = [one for one in members if (one.value or "").lower() not in removed]
@@ -75,7 +78,7 @@ def _remove(group: Any, operations: list[Any]) -> bool:
     return len(kept) != len(members)
 
 
-def _removed(operation: Any) -> frozenset[str] | None:
+def _removed(operation: PatchOperation[Group]) -> frozenset[str] | None:
     """The ids, in lower case, of the members that an operation removes; None for another one."""
     path, value = operation.path, operation.value
     if operation.op != "remove" or path is None or (path.attr or "").lower() != "members":
@@ -84,16 +87,16 @@ def _removed(operation: Any) -> frozenset[str] | None:
         is_whole = str(path).endswith("]")  # not members[…].display
         return _compared(path.value_filter) if is_whole and value is None else None
     entries = value if isinstance(value, list) else [value]
-    if str(path).rpartition(":")[2].lower() != "members" or not all(map(_is_id, entries)):
-        return None
-    return frozenset(entry["value"].lower() for entry in entries)
+    ids = [
+        entry["value"].lower()
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("value"), str)
+    ]
+    is_whole = str(path).rpartition(":")[2].lower() == "members"  # not members.display
+    return frozenset(ids) if is_whole and len(ids) == len(entries) else None
 
 
-def _is_id(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("value"), str)
-
-
-def _compared(node: Any) -> frozenset[str] | None:
+def _compared(node: FilterNode) -> frozenset[str] | None:
     """The ids of ``value eq "…" or value eq "…"``."""
     match node:
         case Comparison(op=CompareOperator.eq, value=str(value)):

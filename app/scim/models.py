@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from sqlalchemy import (
@@ -49,6 +49,18 @@ class ConnectionStatus(StrEnum):
     DISABLED = "disabled"
 
 
+class Connection(Protocol):
+    """A connection as the function ``authenticate_scim`` and :class:`ScimConnection` have it."""
+
+    id: UUID
+    tenant_id: UUID
+    acts_as: str
+    status: str
+    default_role: str
+    group_roles: dict[str, str]
+    deactivate: str
+
+
 class ScimConnection(Attributed, TenantRow):
     """A directory that provisions people of the tenant.
 
@@ -88,6 +100,13 @@ class ScimConnection(Attributed, TenantRow):
         )
 
 
+def _references(column: str, model: type[TenantRow]) -> ForeignKeyConstraint:
+    """Rows with the id of a row of ``model``, with which they are deleted."""
+    return ForeignKeyConstraint(
+        ["tenant_id", column], [model.tenant_id, model.id], ondelete="CASCADE"
+    )
+
+
 class ScimAccessToken(db.Model):  # type: ignore[name-defined]
     """The digest of an access token that a connection's client credentials were given for.
 
@@ -96,11 +115,7 @@ class ScimAccessToken(db.Model):  # type: ignore[name-defined]
 
     __tablename__ = "scim_access_tokens"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["tenant_id", "connection_id"],
-            [ScimConnection.tenant_id, ScimConnection.id],
-            ondelete="CASCADE",
-        ),
+        _references("connection_id", ScimConnection),
         UniqueConstraint("tenant_id", "connection_id", "assertion_digest"),
         Index(None, "digest"),
     )
@@ -136,11 +151,7 @@ class ScimUser(TenantRow):
             ForeignKeyConstraint(
                 ["tenant_id", "id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"
             ),
-            ForeignKeyConstraint(
-                ["tenant_id", "connection_id"],
-                [ScimConnection.tenant_id, ScimConnection.id],
-                ondelete="CASCADE",
-            ),
+            _references("connection_id", ScimConnection),
             Index(
                 "uq_scim_users_user_name_key",
                 "tenant_id",
@@ -162,9 +173,7 @@ class ScimEmail(db.Model):  # type: ignore[name-defined]
 
     __tablename__ = "scim_emails"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["tenant_id", "user_id"], [ScimUser.tenant_id, ScimUser.id], ondelete="CASCADE"
-        ),
+        _references("user_id", ScimUser),
         Index(None, "value", postgresql_using="hash"),
     )
 
@@ -190,11 +199,7 @@ class ScimGroup(TenantRow):
     @classmethod
     def constraints(cls) -> tuple[Any, ...]:
         return (
-            ForeignKeyConstraint(
-                ["tenant_id", "connection_id"],
-                [ScimConnection.tenant_id, ScimConnection.id],
-                ondelete="CASCADE",
-            ),
+            _references("connection_id", ScimConnection),
             UniqueConstraint("tenant_id", "connection_id", "display_name_key"),
             Index(None, "tenant_id", "connection_id", "external_id"),
             Index(None, "tenant_id", "connection_id", "id"),
@@ -206,15 +211,9 @@ class ScimMember(db.Model):  # type: ignore[name-defined]
 
     __tablename__ = "scim_members"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["tenant_id", "group_id"], [ScimGroup.tenant_id, ScimGroup.id], ondelete="CASCADE"
-        ),
-        ForeignKeyConstraint(
-            ["tenant_id", "user_id"], [ScimUser.tenant_id, ScimUser.id], ondelete="CASCADE"
-        ),
-        ForeignKeyConstraint(
-            ["tenant_id", "nested_id"], [ScimGroup.tenant_id, ScimGroup.id], ondelete="CASCADE"
-        ),
+        _references("group_id", ScimGroup),
+        _references("user_id", ScimUser),
+        _references("nested_id", ScimGroup),
         Index(None, "tenant_id", "user_id"),
         Index(None, "tenant_id", "nested_id"),
     )
@@ -231,13 +230,7 @@ class ScimRequest(db.Model):  # type: ignore[name-defined]
     """One of the last requests of a connection, without the values that it sent."""
 
     __tablename__ = "scim_requests"
-    __table_args__ = (
-        ForeignKeyConstraint(
-            ["tenant_id", "connection_id"],
-            [ScimConnection.tenant_id, ScimConnection.id],
-            ondelete="CASCADE",
-        ),
-    )
+    __table_args__ = (_references("connection_id", ScimConnection),)
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     connection_id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import Any
 from urllib.parse import unquote_plus
 
 from flask import Blueprint, Response, current_app, request
@@ -96,6 +95,6 @@ def _url() -> str:
 
 def write_error(error: AppError) -> bytes:
     """The body of RFC 6749 section 5.2, for whatever goes wrong."""
-    code: Any = error.code if isinstance(error, OAuthError) else None
-    body = {"error": code or CODES.get(error.status, "invalid_request")}
-    return json_text.dumps({**body, "error_description": error.detail})
+    is_own = isinstance(error, OAuthError)
+    code = error.code if is_own else CODES.get(error.status, "invalid_request")
+    return json_text.dumps({"error": code, "error_description": error.detail})

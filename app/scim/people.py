@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 from uuid import UUID
 
 from sqlalchemy import (
@@ -37,7 +38,7 @@ from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.scim import changes
 from app.scim.errors import invalid_value, not_unique
-from app.scim.models import Deactivate, ScimEmail, ScimGroup, ScimMember, ScimUser
+from app.scim.models import Connection, Deactivate, ScimEmail, ScimGroup, ScimMember, ScimUser
 from app.users import service as users
 from app.users.emails import email_key
 from app.users.models import User
@@ -121,6 +122,17 @@ LEAVE_GROUPS = Statement(
 )
 
 
+class PersonRow(Protocol):
+    """A row of :data:`PEOPLE`; ``groups`` are ids and names."""
+
+    ScimUser: ScimUser
+    User: User
+    Membership: Membership
+    is_active: bool
+    changed_at: datetime
+    groups: list[tuple[str, str]] | None
+
+
 class UserNameTaken(Conflict):
     """The person, or another one with the user name, is there already."""
 
@@ -148,7 +160,7 @@ class Person:
     first_name: str | None
     last_name: str | None
     is_active: bool | None
-    attributes: Mapping[str, Any]
+    attributes: dict[str, Any]
 
     def check(self) -> None:
         """Raise ScimError for names that are empty or too long, too many emails, or too much."""
@@ -168,7 +180,7 @@ def check_length(**texts: str) -> None:
             raise invalid_value(f"{name} has at most {MAX_NAME} characters and {MAX_BYTES} bytes.")
 
 
-def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
+def create(connection: Connection, person: Person, *, actor: Actor) -> UUID:
     """Provision a person: link the user whom the directory means, or create one.
 
     The user is found by ``idp_user_id``, which is the externalId or the userName, else by the
@@ -183,7 +195,6 @@ def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
         idp_user_ids=[first_id, person.user_name],
         email_key=email_key(person.email),
     )
-    user: Any
     membership = record = None
     if found is None:
         user = users.create(
@@ -197,7 +208,9 @@ def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
             actor=actor,
         )
     else:
-        user, membership, record = (row if row.id else None for row in found)
+        user = found.User
+        membership = found.Membership if found.Membership.id else None
+        record = found.ScimUser if found.ScimUser.id else None
     if record is not None and record.deleted_at is None:
         raise not_unique(Managed.detail)
     person = replace(person, attributes={"active": True, **person.attributes})
@@ -206,19 +219,16 @@ def create(connection: Any, person: Person, *, actor: Actor) -> UUID:
         user = _change_profile(user, person, actor)
         changes.record_change(user, {}, changes.values_of(stored), actor=actor)
     _set_active(connection, user, membership, person.is_active is not False, actor)
-    user_id: UUID = user.id
-    return user_id
+    return user.id
 
 
-def update(connection: Any, found: Any, person: Person, *, actor: Actor) -> None:
+def update(connection: Connection, found: PersonRow, person: Person, *, actor: Actor) -> None:
     """Make a person what the directory says now; ``found`` is a row of :data:`PEOPLE`.
 
     Raises RowChanged if another transaction has changed the person since then.
     """
     person.check()
-    record = queries.lock_with(ScimUser, found.ScimUser.id)[0]
-    if record.version != found.ScimUser.version or record.deleted_at is not None:
-        raise RowChanged("scim_users")
+    record = _lock(found)
     stored, _ = queries.update_row(
         ScimUser, record, _stored(connection, person), conflicts=CONFLICTS
     )
@@ -230,11 +240,9 @@ def update(connection: Any, found: Any, person: Person, *, actor: Actor) -> None
         _set_active(connection, found.User, membership, not found.is_active, actor)
 
 
-def end(connection: Any, found: Any, *, actor: Actor) -> None:
+def end(connection: Connection, found: PersonRow, *, actor: Actor) -> None:
     """Deprovision a person: end the membership, and leave a tombstone without personal data."""
-    record = queries.lock_with(ScimUser, found.ScimUser.id)[0]
-    if record.version != found.ScimUser.version or record.deleted_at is not None:
-        raise RowChanged("scim_users")
+    record = _lock(found)
     membership = found.Membership if found.Membership.id else None
     _set_active(connection, found.User, membership, False, actor)
     LEAVE_GROUPS.execute(tenant_id=connection.tenant_id, user_id=record.id)
@@ -245,18 +253,24 @@ def end(connection: Any, found: Any, *, actor: Actor) -> None:
     changes.record_change(found.User, changes.names_of(record), {}, actor=actor)
 
 
-def _store(connection: Any, user_id: UUID, person: Person, record: Any) -> ScimUser:
+def _lock(found: PersonRow) -> ScimUser:
+    record: ScimUser = queries.lock_with(ScimUser, found.ScimUser.id)[0]
+    if record.version != found.ScimUser.version or record.deleted_at is not None:
+        raise RowChanged("scim_users")
+    return record
+
+
+def _store(
+    connection: Connection, user_id: UUID, person: Person, record: ScimUser | None
+) -> ScimUser:
     """Store what only SCIM knows and return it; a tombstone is used again."""
     values = _stored(connection, person)
-    if record is not None:
-        before = record.attributes
-        record, _ = queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
-    else:
+    if record is None:
         key = {"tenant_id": connection.tenant_id, "id": user_id}
-        record = insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
-        before = {}
-    _store_emails(record, before, person.attributes)
-    stored: ScimUser = record
+        stored = insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
+    else:
+        stored, _ = queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
+    _store_emails(stored, record.attributes if record else {}, person.attributes)
     return stored
 
 
@@ -276,13 +290,13 @@ def _store_emails(record: ScimUser, before: Mapping[str, Any], after: Mapping[st
             w.insert(ScimEmail, values)
 
 
-def _stored(connection: Any, person: Person) -> dict[str, Any]:
+def _stored(connection: Connection, person: Person) -> dict[str, object]:
     return {
         "connection_id": connection.id,
         "user_name": person.user_name,
         "user_name_key": email_key(person.user_name),
         "external_id": person.external_id,
-        "attributes": dict(person.attributes),
+        "attributes": person.attributes,
         "deleted_at": None,
     }
 
@@ -303,7 +317,7 @@ def _change_profile(user: User, person: Person, actor: Actor) -> User:
 
 
 def _set_active(
-    connection: Any, user: User, membership: Membership | None, is_active: bool, actor: Actor
+    connection: Connection, user: User, membership: Membership | None, is_active: bool, actor: Actor
 ) -> None:
     """Activate or end the membership; a person without one gets it with the default role."""
     if is_active and not user.is_active:

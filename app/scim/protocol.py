@@ -27,6 +27,7 @@ from app.scim import bounds, member_changes
 from app.scim.access import check_not_suspended
 from app.scim.errors import ScimError, invalid_value, translate
 from app.scim.forms import as_standard
+from app.scim.models import Connection
 from app.scim.resources import PROVIDER
 from app.scim.storage import Storage
 
@@ -102,7 +103,7 @@ class Service(ScimService):
 SERVICE = Service(PROVIDER, secret=CURSOR_SECRET)
 
 
-def serve(request: Request, path: str, connection: Any) -> Response:
+def serve(request: Request, path: str, connection: Connection) -> Response:
     """The answer to a request at ``path`` below the base; raises AppError."""
     try:
         return _serve(request, path, connection)
@@ -114,7 +115,7 @@ def serve(request: Request, path: str, connection: Any) -> Response:
         raise ScimError(400, "The request is nested too deeply.") from None
 
 
-def _serve(request: Request, path: str, connection: Any) -> Response:
+def _serve(request: Request, path: str, connection: Connection) -> Response:
     principal = current_principal()
     bounds.check_tags(request.headers)
     bounds.begin_visits()

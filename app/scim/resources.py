@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import scim2_models
-from pydantic import Field
+from pydantic import Field, field_validator
 from scim2_models import (
     AnyExtension,
     AuthenticationScheme,
@@ -66,6 +66,14 @@ class EnterpriseUser(scim2_models.EnterpriseUser):
 
     manager: Manager | None = None  # type: ignore[assignment]  # its `$ref` is optional
 
+    @field_validator("manager", mode="before")
+    @classmethod
+    def _manager_of_id(cls, value: object) -> object:
+        """A manager that is only an id (Entra) as an object; an empty id is none."""
+        if isinstance(value, str):
+            return {"value": value} if value else None
+        return value
+
 
 CONFIG = ServiceProviderConfig(
     patch=Patch(supported=True),
@@ -98,13 +106,13 @@ POLICY = ScimPolicy(
 """What real directories send: attributes of their own, ``remove`` with a list of values (Entra),
 and addresses of a type that the user does not have yet (Entra)."""
 
+UserResource = User[EnterpriseUser]
 PROVIDER = ScimProvider(
     models=[User, EnterpriseUser, Group],
     resource_types=[
-        ResourceType.from_resource(User[EnterpriseUser]),
+        ResourceType.from_resource(UserResource),
         ResourceType.from_resource(Group),
     ],
     config=CONFIG,
     policy=POLICY,
 )
-UserResource: Any = PROVIDER.model_for("User")

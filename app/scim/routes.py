@@ -48,17 +48,16 @@ def list_connections(query: dict[str, Any]) -> Page:
 @blp.arguments(ScimConnectionCreateSchema)
 @blp.response(201, ScimConnectionCreatedSchema, shown_once=("token",))
 @blp.raises(RoleAboveOwn, TooManyConnections)
-def create(query: dict[str, Any], body: dict[str, Any]) -> Any:
+def create(query: dict[str, Any], body: dict[str, Any]) -> object:
     """Create a SCIM connection; only this answer shows its bearer token."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
-    connection, token = service.create(tenant_id, body, actor=current_actor())
-    return service.with_token(connection, token)
+    return service.create(tenant_id, body, actor=current_actor())
 
 
 @blp.get("/<connection_id>")
 @requires(Permission.SCIM_READ)
 @blp.response(200, ScimConnectionSchema, includes=INCLUDES)
-def get(connection_id: str) -> Any:
+def get(connection_id: str) -> object:
     """Get a SCIM connection, without its token."""
     return service.get_connection(connection_id)
 
@@ -68,7 +67,7 @@ def get(connection_id: str) -> Any:
 @blp.arguments(ScimConnectionUpdateSchema)
 @blp.response(200, ScimConnectionSchema)
 @blp.raises(OwnerOnly, RoleAboveOwn)
-def update(body: dict[str, Any], connection_id: str) -> Any:
+def update(body: dict[str, Any], connection_id: str) -> object:
     """Update a SCIM connection.
 
     The roles of present members follow a new mapping when their groups next change.
@@ -81,14 +80,13 @@ def update(body: dict[str, Any], connection_id: str) -> Any:
 @blp.arguments(ScimRotationSchema, required=False)
 @blp.response(200, ScimConnectionCreatedSchema, shown_once=("token",))
 @blp.raises(OwnerOnly)
-def rotate(body: dict[str, Any], connection_id: str) -> Any:
+def rotate(body: dict[str, Any], connection_id: str) -> object:
     """Give the connection a new bearer token; the present one stays valid for a while.
 
     At most two tokens are valid: one that an earlier rotation left ends at once.
     """
     overlap = timedelta(hours=body["overlap_hours"])
-    connection, token = service.rotate(connection_id, overlap=overlap, actor=current_actor())
-    return service.with_token(connection, token)
+    return service.rotate(connection_id, overlap=overlap, actor=current_actor())
 
 
 @blp.delete("/<connection_id>")

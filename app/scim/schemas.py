@@ -16,7 +16,7 @@ from app.scim.models import ConnectionStatus, Deactivate, DirectoryProvider
 MAX_GROUP_ROLES = 200
 MAX_NAME = 255
 
-EXAMPLES: dict[str, Any] = {
+EXAMPLES: dict[str, object] = {
     "created_by_user_id": "platform:operator",
     "updated_by_user_id": "platform:operator",
     "name": "Okta",
@@ -43,6 +43,15 @@ DESCRIPTIONS = {
     "provider": "The directory at the other end.",
     "status": "Whether the connection's requests are served.",
     "default_role": "The role of people whose groups give them none.",
+    "group_roles": "The role of a group's members, by the group's displayName, id or externalId. Of"
+    " several groups the highest role counts. No role can be above that of the credential.",
+    "public_keys": "The keys (JWK: RSA of 2,048 to 4,096 bits, P-256 or Ed25519) of a client that"
+    " signs assertions for /scim/oauth/token (RFC 7523).",
+    "acts_as": "The role with which the connection makes its changes: that of whoever created it."
+    " Only one that acts as an owner can change owners.",
+    "old_expires_at": "The end of the token before the last rotation.",
+    "error_count": "Of the requests, those answered with an error.",
+    "user_count": "Users that it has provisioned.",
     "deactivate": "What `active: false` and DELETE end: the membership, or also the user.",
     "prefix": "The beginning of the token, to recognise it by.",
     "last_request_at": "When the last request came (UTC); null before the first.",
@@ -50,21 +59,13 @@ DESCRIPTIONS = {
     "last_error": "The last request that was answered with an error; empty without one.",
     "last_error_at": "When that was (UTC); null without an error.",
     "group_count": "Groups that it has provisioned.",
-    "token": "The bearer token of the directory.",
+    "token": "Absent if the answer is replayed for an Idempotency-Key.",
     "overlap_hours": "How many hours the present token stays valid; 0: it ends now.",
     "sent_at": "When the request came (UTC).",
     "method": "The HTTP method.",
     "path": "The path below /scim/v2, with `…` for values that may be personal.",
 }
 MAX_KEYS = 5
-PUBLIC_KEYS = (
-    "The keys (JWK: RSA of 2,048 to 4,096 bits, P-256 or Ed25519) of a client that signs assertions "
-    "for /scim/oauth/token (RFC 7523)."
-)
-GROUP_ROLES = (
-    "The role of a group's members, by the group's displayName, id or externalId. Of several "
-    "groups the highest role counts. No role can be above that of the credential."
-)
 
 
 class GroupRoles(JsonObject):
@@ -76,7 +77,7 @@ class GroupRoles(JsonObject):
     }
     role = Choice(Role)
 
-    def from_json(self, value: Any) -> dict[str, Role]:
+    def from_json(self, value: object) -> dict[str, Role]:
         loaded = super().from_json(value)
         if len(loaded) > MAX_GROUP_ROLES:
             reason = f"at most {MAX_GROUP_ROLES} groups can have a role"
@@ -98,7 +99,7 @@ class PublicKey(JsonObject):
 
     keywords = {"additionalProperties": True}
 
-    def from_json(self, value: Any) -> dict[str, Any]:
+    def from_json(self, value: object) -> dict[str, Any]:
         key = super().from_json(value)
         try:
             return public_key(key)
@@ -128,43 +129,25 @@ class ScimConnectionSchema(Schema):
     provider = Choice(DirectoryProvider, required=True)
     status = Choice(ConnectionStatus, required=True)
     default_role = Choice(Role, required=True)
-    group_roles = GroupRoles(required=True, metadata={"description": GROUP_ROLES})
+    group_roles = GroupRoles(required=True)
     deactivate = Choice(Deactivate, required=True)
-    acts_as = Choice(
-        Role,
-        required=True,
-        metadata={
-            "description": "The role with which the connection makes its changes: that of whoever "
-            "created it. Only one that acts as an owner can change owners."
-        },
-    )
+    acts_as = Choice(Role, required=True)
     prefix = Str(required=True)
-    old_expires_at = AwareDateTime(
-        required=True,
-        nullable=True,
-        metadata={"description": "The end of the token before the last rotation."},
-    )
-    public_keys = PublicKeys(PublicKey(), required=True, metadata={"description": PUBLIC_KEYS})
+    old_expires_at = AwareDateTime(required=True, nullable=True)
+    public_keys = PublicKeys(PublicKey(), required=True)
     last_request_at = AwareDateTime(required=True, nullable=True)
     request_count = Int(required=True)
-    error_count = Int(
-        required=True, metadata={"description": "Of the requests, those answered with an error."}
-    )
+    error_count = Int(required=True)
     last_error = Str(required=True)
     last_error_at = AwareDateTime(required=True, nullable=True)
-    user_count = Int(required=True, metadata={"description": "Users that it has provisioned."})
+    user_count = Int(required=True)
     group_count = Int(required=True)
 
 
 class ScimConnectionCreatedSchema(ScimConnectionSchema):
     """A connection with a new token, which no other answer shows."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
-    token = Str(
-        metadata={"description": "Absent if the answer is replayed for an Idempotency-Key."}
-    )
+    token = Str()
 
 
 class ScimConnectionCreateSchema(Schema):
@@ -175,20 +158,10 @@ class ScimConnectionCreateSchema(Schema):
 
     name = Str(required=True, min_length=1, max_length=MAX_NAME)
     provider = Choice(DirectoryProvider, load_default=DirectoryProvider.GENERIC)
-    default_role = Choice(
-        Role,
-        load_default=Role.MEMBER,
-        metadata={"description": "The role of people whose groups give them none."},
-    )
-    group_roles = GroupRoles(load_default=dict, metadata={"description": GROUP_ROLES})
-    deactivate = Choice(
-        Deactivate,
-        load_default=Deactivate.MEMBERSHIP,
-        metadata={
-            "description": "What `active: false` and DELETE end: the membership, or also the user."
-        },
-    )
-    public_keys = PublicKeys(PublicKey(), load_default=list, metadata={"description": PUBLIC_KEYS})
+    default_role = Choice(Role, load_default=Role.MEMBER)
+    group_roles = GroupRoles(load_default=dict)
+    deactivate = Choice(Deactivate, load_default=Deactivate.MEMBERSHIP)
+    public_keys = PublicKeys(PublicKey(), load_default=list)
 
 
 class ScimConnectionUpdateSchema(Schema):
@@ -204,9 +177,9 @@ class ScimConnectionUpdateSchema(Schema):
         metadata={"description": "The requests of a `disabled` connection are answered with 403."},
     )
     default_role = Choice(Role)
-    group_roles = GroupRoles(metadata={"description": GROUP_ROLES})
+    group_roles = GroupRoles()
     deactivate = Choice(Deactivate)
-    public_keys = PublicKeys(PublicKey(), metadata={"description": PUBLIC_KEYS})
+    public_keys = PublicKeys(PublicKey())
 
 
 class ScimRotationSchema(Schema):

@@ -14,6 +14,7 @@ from sqlalchemy import Select, bindparam, func, literal
 from app.core.db.statements import Statement
 from app.core.validation.scalars import is_storable
 from app.scim.filters import Columns, KeyText, as_condition, path_of
+from app.scim.models import Connection
 
 
 class Rows(NamedTuple):
@@ -49,7 +50,7 @@ class Search:
             if isinstance(column, KeyText)
         }
 
-    def run(self, connection: Any, request: SearchRequest[Any], after: UUID | None) -> Rows:
+    def run(self, connection: Connection, request: SearchRequest[Any], after: UUID | None) -> Rows:
         """The page that is asked for; raises InvalidFilterException."""
         values = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
         unique = self._find_unique(request, values)
@@ -77,7 +78,9 @@ class Search:
         is_cursor = request.cursor is not None
         return Rows(total, rows, str(rows[-1][0].id) if has_more and is_cursor else None)
 
-    def _find_unique(self, request: SearchRequest[Any], values: Mapping[str, Any]) -> Rows | None:
+    def _find_unique(
+        self, request: SearchRequest[Any], values: Mapping[str, object]
+    ) -> Rows | None:
         """The answer to ``userName eq "…"`` and the like, by index; None for other searches."""
         scim_filter = request.filter
         if scim_filter is None:

@@ -74,8 +74,6 @@ LIST_REQUESTS = Statement(
     )
     .order_by(ScimRequest.sent_at.desc()),
 )
-
-
 END_ACCESS_TOKENS = Statement(
     "scim_access_tokens.end",
     delete_from(ScimAccessToken).where(
@@ -106,8 +104,8 @@ def list_connections(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = No
     return paginate(ScimConnection, paging, tenant_id=narrow(tenant_id), further=COUNTS)
 
 
-def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> tuple[Any, str]:
-    """Create a connection; returns it and its bearer token, which is not stored.
+def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> SimpleNamespace:
+    """Create a connection; returned with its bearer ``token``, which is not stored.
 
     The connection makes its changes with the role of the actor, or as an owner if the actor is the
     platform. Raises NotFound for an unknown tenant, RoleAboveOwn and TooManyConnections.
@@ -129,10 +127,12 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> tuple
         },
     )
     record_creation("scim_connection.created", connection, actor=actor, hidden=HIDDEN)
-    return with_counts(connection, (0, 0)), token
+    return _as_answer(connection, (0, 0), token=token)
 
 
-def update(connection_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> Any:
+def update(
+    connection_id: UUID | str, values: Mapping[str, Any], *, actor: Actor
+) -> SimpleNamespace:
     """Change a connection. Roles of members follow a new mapping when their groups next change.
 
     Other public keys end the access tokens.
@@ -148,17 +148,11 @@ def update(connection_id: UUID | str, values: Mapping[str, Any], *, actor: Actor
         if "public_keys" in change.after:
             _end_access_tokens(connection)
         record("scim_connection.updated", connection, change, actor=actor)
-    return with_counts(connection, counts)
+    return _as_answer(connection, counts)
 
 
-def with_token(connection: Any, token: str) -> Any:
-    """The connection of :func:`create` or :func:`rotate` with its token, for the only answer."""
-    connection.token = token
-    return connection
-
-
-def rotate(connection_id: UUID | str, *, overlap: timedelta, actor: Actor) -> tuple[Any, str]:
-    """Give the connection a new bearer token; the present one stays valid for ``overlap``.
+def rotate(connection_id: UUID | str, *, overlap: timedelta, actor: Actor) -> SimpleNamespace:
+    """Give the connection a new bearer ``token``; the present one stays valid for ``overlap``.
 
     A token that an earlier rotation left valid ends at once, so at most two are valid. Without an
     overlap the access tokens end as well. Raises NotFound and OwnerOnly.
@@ -173,11 +167,12 @@ def rotate(connection_id: UUID | str, *, overlap: timedelta, actor: Actor) -> tu
     }
     if not overlap:
         _end_access_tokens(connection)
-    before = connection.prefix
-    connection, _ = queries.update_row(ScimConnection, connection, values, actor_id=actor.id)
-    change = Change({"prefix": before}, {"prefix": connection.prefix, "old_expires_at": expires_at})
-    record("scim_connection.rotated", connection, change, actor=actor)
-    return with_counts(connection, counts), token
+    rotated, _ = queries.update_row(ScimConnection, connection, values, actor_id=actor.id)
+    change = Change(
+        {"prefix": connection.prefix}, {"prefix": rotated.prefix, "old_expires_at": expires_at}
+    )
+    record("scim_connection.rotated", rotated, change, actor=actor)
+    return _as_answer(rotated, counts, token=token)
 
 
 def delete(connection_id: UUID | str, *, actor: Actor) -> None:
@@ -191,20 +186,22 @@ def delete(connection_id: UUID | str, *, actor: Actor) -> None:
     record("scim_connection.deleted", connection, Change(before, {}), actor=actor)
 
 
-def list_requests(connection_id: UUID | str) -> Sequence[Any]:
+def list_requests(connection_id: UUID | str) -> Sequence[ScimRequest]:
     """The last requests of a connection, the newest first. Raises NotFound."""
     connection = get_connection(connection_id)
     return LIST_REQUESTS.all(tenant_id=connection.tenant_id, connection_id=connection.id)
 
 
-def with_counts(connection: ScimConnection, counts: Sequence[int], **further: Any) -> Any:
+def _as_answer(
+    connection: ScimConnection, counts: Sequence[int], **further: str
+) -> SimpleNamespace:
     """The connection's columns, the numbers of its users and groups, and ``further`` values."""
     users, groups = counts
     columns = connection._asdict()
     return SimpleNamespace(**columns, user_count=users, group_count=groups, **further)
 
 
-def _lock(connection_id: UUID | str, actor: Actor) -> tuple[Any, Sequence[int]]:
+def _lock(connection_id: UUID | str, actor: Actor) -> tuple[ScimConnection, Sequence[int]]:
     """The locked connection and its counts.
 
     Raises OwnerOnly if the connection acts as an owner and the actor is not one: with its token the
@@ -230,14 +227,11 @@ def _check_roles(values: Mapping[str, Any], actor: Actor) -> None:
 
 def _as_stored(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values as they are stored: members of enumerations as text."""
-    stored: dict[str, Any] = {
-        name: value if name == "public_keys" else str(value)
-        for name, value in values.items()
-        if name != "group_roles"
+    stored = {
+        name: str(value) if isinstance(value, str) else value for name, value in values.items()
     }
     if "group_roles" in values:
-        roles = values["group_roles"].items()
-        stored["group_roles"] = {name: str(role) for name, role in roles}
+        stored["group_roles"] = {name: str(role) for name, role in values["group_roles"].items()}
     return stored
 
 

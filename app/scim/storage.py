@@ -21,7 +21,7 @@ from app.core.actors import Actor
 from app.core.db import transactions
 from app.core.db.queries import id_or_none
 from app.scim.group_store import GroupStore
-from app.scim.parameters import Keeps, kept
+from app.scim.models import Connection
 from app.scim.resources import PROVIDER
 from app.scim.user_store import UserStore
 
@@ -29,10 +29,12 @@ from app.scim.user_store import UserStore
 class Store(Protocol):
     """What a storage does for one resource type."""
 
-    def get(self, resource_id: str, keeps: Keeps) -> Any: ...
+    def get(
+        self, resource_id: str, parameters: ResponseParameters[Any] | None
+    ) -> Resource[Any]: ...
     def search(self, request: SearchRequest[Any], after: UUID | None) -> SearchPage: ...
-    def create(self, resource: Any) -> Any: ...
-    def update(self, resource: Any, expected_version: str | None) -> Any: ...
+    def create(self, resource: Any) -> Resource[Any]: ...
+    def update(self, resource: Any, expected_version: str | None) -> Resource[Any]: ...
     def delete(self, resource_id: str, expected_version: str | None) -> None: ...
 
 
@@ -44,7 +46,7 @@ class Storage(ScimStorage):
 
     supports_cursors = True
 
-    def __init__(self, connection: Any, actor: Actor, *, is_bulk: bool) -> None:
+    def __init__(self, connection: Connection, actor: Actor, *, is_bulk: bool) -> None:
         self._stores: dict[str, Store] = {
             "User": UserStore(connection, actor),
             "Group": GroupStore(connection, actor),
@@ -59,8 +61,7 @@ class Storage(ScimStorage):
         response_parameters: ResponseParameters[Any] | None = None,
     ) -> Resource[Any]:
         """The resource; raises NotFoundException."""
-        found: Resource[Any] = self._of(resource_type).get(resource_id, kept(response_parameters))
-        return found
+        return self._of(resource_type).get(resource_id, response_parameters)
 
     def search(
         self,
@@ -102,8 +103,7 @@ class Storage(ScimStorage):
 
     def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
         """The stored resource."""
-        created: Resource[Any] = self._of(resource_type).create(resource)
-        return created
+        return self._of(resource_type).create(resource)
 
     def update(
         self,
@@ -113,8 +113,7 @@ class Storage(ScimStorage):
         expected_version: str | None = None,
     ) -> Resource[Any]:
         """The stored resource; RowChanged, and so a new attempt, if its version is another."""
-        updated: Resource[Any] = self._of(resource_type).update(resource, expected_version)
-        return updated
+        return self._of(resource_type).update(resource, expected_version)
 
     def delete(
         self,

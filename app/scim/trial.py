@@ -140,7 +140,7 @@ class _Trial:
         return f"{self.name}@example.com"
 
     @property
-    def _person(self) -> dict[str, Any]:
+    def _person(self) -> dict[str, object]:
         return {
             "schemas": [f"{CORE}User"],
             "userName": self._address,
@@ -149,7 +149,7 @@ class _Trial:
             "active": True,
         }
 
-    def _patch(self, path: str, op: str, target: str, value: Any = None) -> Any:
+    def _patch(self, path: str, op: str, target: str, value: object = None) -> Any:
         operation = {"op": op, "path": target} | ({} if value is None else {"value": value})
         return self._send("PATCH", path, {"schemas": [PATCH_OP], "Operations": [operation]})
 
@@ -157,7 +157,7 @@ class _Trial:
         self,
         method: str,
         path: str,
-        body: Any = None,
+        body: object = None,
         *,
         query: dict[str, str] | None = None,
         expected: HTTPStatus = HTTPStatus.OK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from scim2_models import NotFoundException, SearchRequest
+from scim2_models import NotFoundException, ResponseParameters, SearchRequest
 from scim2_server.storage import SearchPage
 
 from app.core.actors import Actor
@@ -13,9 +13,8 @@ from app.core.db.queries import id_or_none
 from app.core.db.transactions import RowChanged
 from app.scim import people
 from app.scim.filters import USER_COLUMNS
-from app.scim.models import ScimUser
-from app.scim.parameters import Keeps
-from app.scim.people import PEOPLE, Person
+from app.scim.models import Connection, ScimUser
+from app.scim.people import PEOPLE, Person, PersonRow
 from app.scim.resources import UserResource
 from app.scim.search import Search
 
@@ -28,53 +27,52 @@ SEARCH = Search("scim_users", PEOPLE, ScimUser, USER_COLUMNS)
 class UserStore:
     """The users of a connection."""
 
-    def __init__(self, connection: Any, actor: Actor) -> None:
+    def __init__(self, connection: Connection, actor: Actor) -> None:
         self._connection = connection
         self._actor = actor
 
-    def get(self, resource_id: str, keeps: Keeps) -> Any:
+    def get(
+        self, resource_id: str, parameters: ResponseParameters[Any] | None = None
+    ) -> UserResource:
         return as_resource(self._find(resource_id))
 
     def search(self, request: SearchRequest[Any], after: UUID | None) -> SearchPage:
         page = SEARCH.run(self._connection, request, after)
         return SearchPage(page.total, [as_resource(row) for row in page.rows], page.next)
 
-    def create(self, resource: Any) -> Any:
+    def create(self, resource: UserResource) -> UserResource:
         user_id = people.create(self._connection, as_person(resource), actor=self._actor)
-        return as_resource(self._find(str(user_id)))
+        return self.get(str(user_id))
 
-    def update(self, resource: Any, expected_version: str | None) -> Any:
-        found = self._found(resource.id, expected_version)
+    def update(self, resource: UserResource, expected_version: str | None) -> UserResource:
+        resource_id = resource.id or ""
+        found = self._find(resource_id, expected_version)
         people.update(self._connection, found, as_person(resource), actor=self._actor)
-        return as_resource(self._find(resource.id))
+        return self.get(resource_id)
 
     def delete(self, resource_id: str, expected_version: str | None) -> None:
-        found = self._found(resource_id, expected_version)
-        people.end(self._connection, found, actor=self._actor)
+        people.end(self._connection, self._find(resource_id, expected_version), actor=self._actor)
 
-    def _found(self, resource_id: str, expected_version: str | None) -> Any:
-        found = self._find(resource_id)
+    def _find(self, resource_id: str, expected_version: str | None = None) -> PersonRow:
+        user_id = id_or_none(resource_id)
+        found: PersonRow | None = None
+        if user_id is not None:
+            key = {"tenant_id": self._connection.tenant_id, "connection_id": self._connection.id}
+            found = people.GET.first(**key, id=user_id)
+        if found is None:
+            raise NotFoundException(detail=f"No user has the id {resource_id[:100]!r}.")
         if expected_version is not None and version_of(found) != expected_version:
             raise RowChanged("scim_users")
         return found
 
-    def _find(self, resource_id: str) -> Any:
-        user_id = id_or_none(resource_id)
-        found = user_id and people.GET.first(
-            tenant_id=self._connection.tenant_id, connection_id=self._connection.id, id=user_id
-        )
-        if not found:
-            raise NotFoundException(detail=f"No user has the id {resource_id[:100]!r}.")
-        return found
 
-
-def version_of(found: Any) -> str:
+def version_of(found: PersonRow) -> str:
     """The ETag: it changes with the SCIM resource, the membership and the user's activity."""
     state = "" if found.User.is_active else ".inactive"
     return f'W/"{found.ScimUser.version}.{found.Membership.version or 0}{state}"'
 
 
-def as_resource(found: Any) -> Any:
+def as_resource(found: PersonRow) -> UserResource:
     """The resource of a row of :data:`PEOPLE`.
 
     ``active`` is the state of the membership, whatever was sent. It is left out only after the
@@ -104,7 +102,7 @@ def as_resource(found: Any) -> Any:
     )
 
 
-def as_person(resource: Any) -> Person:
+def as_person(resource: UserResource) -> Person:
     """What a resource says about a person."""
     name = resource.name
     attributes = resource.model_dump()
@@ -121,7 +119,7 @@ def as_person(resource: Any) -> Person:
     )
 
 
-def _address(resource: Any) -> str:
+def _address(resource: UserResource) -> str:
     """The primary e-mail address, else that for work, else the first; else a userName like one."""
     emails = [email for email in resource.emails or () if email.value]
     ranked = sorted(emails, key=lambda email: (not email.primary, email.type != "work"))

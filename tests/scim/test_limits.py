@@ -29,7 +29,7 @@ def tokens(limited, connection):
     """The old and the new token of a rotation, and an access token."""
     row, old = connection
     with platform_transaction():
-        _, new = service.rotate(row.id, overlap=timedelta(hours=1), actor=SYSTEM_CLI)
+        new = service.rotate(row.id, overlap=timedelta(hours=1), actor=SYSTEM_CLI).token
     form = {"grant_type": "client_credentials", "client_id": str(row.id), "client_secret": new}
     granted = limited.test_client().post(TOKEN_PATH, data=form).get_json()["access_token"]
     return [old, new, granted]
