@@ -18,7 +18,7 @@ from app.cli.base import ask, json_option, one_line_errors, operator, print_rows
 from app.cli.lookup import find_tenant
 from app.core.actors import SYSTEM_CLI
 from app.core.json_text import dumps_text
-from app.privacy import erase, erasure, export
+from app.privacy import erase, export, user_erasure
 from app.privacy.database import owner, snapshot
 from app.privacy.person import Person, find_subject, get_person
 from app.users import service as users
@@ -114,7 +114,7 @@ def _deactivate(person: Person, allow_ownerless: bool) -> None:
     Raises Conflict ``last_owner`` for a tenant's last active owner unless ``allow_ownerless``.
     """
     for user_id in person.user_ids:
-        erasure.leave_directory(user_id)
+        user_erasure.leave_directory(user_id)
         users.update(
             user_id, {"is_active": False}, actor=SYSTEM_CLI, allow_ownerless=allow_ownerless
         )

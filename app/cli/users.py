@@ -20,7 +20,7 @@ from app.cli.records import (
 )
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import Paging
-from app.privacy import erasure
+from app.privacy import user_erasure
 from app.privacy.schemas import UserErasureSchema
 from app.users import service
 from app.users.schemas import (
@@ -131,7 +131,7 @@ def delete(user: str, tenant: str | None, yes: bool, as_json: bool) -> None:
     """
     found = operator(find_user)(user, tenant)
     ask(f"Erase {found.email} of {found.idp_org_id} for good?", yes=yes)
-    row = operator(erasure.request)(found.id, actor=SYSTEM_CLI)
+    row = operator(user_erasure.request)(found.id, actor=SYSTEM_CLI)
     print_one(row, UserErasureSchema(), as_json=as_json)
 
 

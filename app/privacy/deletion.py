@@ -12,10 +12,11 @@ go, in the order of the foreign keys. One audit row of the platform and its even
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, partial
 from itertools import accumulate
-from typing import Any
 from uuid import UUID
 
 from app.audit.service import add_event
@@ -49,6 +50,28 @@ BEFORE_ALL = UUID(int=0)
 SOURCES = [provider.name for provider in PROVIDERS[Receiver.IDENTITY]]
 
 
+@dataclass
+class Deletion:
+    """How far the deletion of a tenant is; stored after each batch."""
+
+    tenant_id: UUID
+    idp_org_id: str
+    requested_by: str
+    stage: DeletionStage
+    last_moment: datetime | None
+    last_id: UUID | None
+    deleted_rows: dict[str, int]
+
+    def count(self, table: str, rows: int) -> None:
+        """Count deleted rows of the table."""
+        if rows:
+            self.deleted_rows[table] = self.deleted_rows.get(table, 0) + rows
+
+    def enter(self, stage: DeletionStage) -> None:
+        """Begin with the first row of a stage."""
+        self.stage, self.last_moment, self.last_id = stage, None, None
+
+
 def delete_batch(tenant_id: UUID) -> bool:
     """Delete the next rows of a tenant whose time has come; False if there is nothing to do.
 
@@ -58,16 +81,12 @@ def delete_batch(tenant_id: UUID) -> bool:
     return retries.run(partial(_run_batch, tenant_id))
 
 
-def tables() -> Sequence[str]:
+@cache
+def tables() -> tuple[str, ...]:
     """The tables that have a ``tenant_id``, in the order in which their rows can be deleted.
 
     The row of the deletion itself goes with the tenant.
     """
-    return _tables()
-
-
-@cache
-def _tables() -> tuple[str, ...]:
     return tuple(
         table.name
         for table in reversed(db.metadata.sorted_tables)
@@ -80,18 +99,37 @@ def _run_batch(tenant_id: UUID) -> bool:
     found = statements.LOCK_DUE.first(tenant_id=tenant_id, now=utcnow())
     if found is None:
         return False
-    deletion, idp_org_id = found
-    after = STEPS[DeletionStage(deletion.stage)](deletion, idp_org_id)
-    if after is None:
-        return False
-    values = {name: getattr(after, name) for name in statements.SAVED}
-    statements.SAVE.execute(**values | {"worked_at": utcnow()}, of_tenant_id=tenant_id)
+    row, idp_org_id = found
+    deletion = Deletion(
+        tenant_id,
+        idp_org_id,
+        row.requested_by,
+        DeletionStage(row.stage),
+        row.last_moment,
+        row.last_id,
+        dict(row.deleted_rows),
+    )
+    match deletion.stage:
+        case DeletionStage.WAITING:
+            _bury(idp_org_id)
+            deletion.enter(DeletionStage.PAYLOADS)
+        case DeletionStage.PAYLOADS:
+            _remove_payloads(deletion)
+        case DeletionStage.PEOPLE:
+            _delete_people(deletion)
+        case DeletionStage.ANSWERS:
+            _delete_answers(deletion)
+        case DeletionStage.ROWS if _delete_rows(deletion):
+            return False
+    statements.SAVE.execute(
+        of_tenant_id=tenant_id,
+        stage=deletion.stage.value,
+        last_moment=deletion.last_moment,
+        last_id=deletion.last_id,
+        deleted_rows=deletion.deleted_rows,
+        worked_at=utcnow(),
+    )
     return True
-
-
-def _start(deletion: Any, idp_org_id: str) -> Any:
-    _bury(idp_org_id)
-    return _at(deletion, DeletionStage.PAYLOADS)
 
 
 def _bury(idp_org_id: str) -> None:
@@ -100,7 +138,7 @@ def _bury(idp_org_id: str) -> None:
         statements.BURY.execute(idp_org_id=idp_org_id, deleted_at=utcnow())
 
 
-def _remove_payloads(deletion: Any, idp_org_id: str) -> Any:
+def _remove_payloads(deletion: Deletion) -> None:
     """Read the next stored payloads of webhooks, and remove those about the tenant's people."""
     found = statements.NEXT_PAYLOADS.all(
         last_moment=deletion.last_moment or EPOCH,
@@ -108,38 +146,44 @@ def _remove_payloads(deletion: Any, idp_org_id: str) -> Any:
         limit=PAYLOADS,
     )
     if not found:
-        return _at(deletion, DeletionStage.PEOPLE)
+        deletion.enter(DeletionStage.PEOPLE)
+        return
     sizes = list(accumulate(row.size for row in found))
     chosen = found[: max(1, sum(size <= MAX_BYTES for size in sizes))]
     events = statements.READ_PAYLOADS.all(ids=[row.id for row in chosen])
-    ids = list(_about_tenant(events, deletion.tenant_id, idp_org_id))
-    count = statements.REMOVE_PAYLOADS.execute(ids=ids) if ids else 0
-    last = {"last_moment": chosen[-1].processed_at, "last_id": chosen[-1].id}
-    return _counted(deletion, "webhook_events", count)._replace(**last)
+    ids = list(_about_tenant(events, deletion))
+    if ids:
+        deletion.count("webhook_events", statements.REMOVE_PAYLOADS.execute(ids=ids))
+    deletion.last_moment, deletion.last_id = chosen[-1].processed_at, chosen[-1].id
 
 
-def _about_tenant(events: Sequence[Any], tenant_id: UUID, idp_org_id: str) -> Iterator[UUID]:
-    """The ids of the events that name the organization, or people that only this tenant has."""
+def _about_tenant(events: Sequence[tuple[UUID, str, bytes]], deletion: Deletion) -> Iterator[UUID]:
+    """Of events (id, source, body) the ids of those that name the organization or its own people.
+
+    People that another tenant has too are not its own.
+    """
+    idp_org_id = deletion.idp_org_id
     organization = Identifiers(frozenset({idp_org_id}), frozenset())
-    people = {event.id: _people_of(event) for event in events}
+    people = {event_id: _people_of(source, body) for event_id, source, body in events}
     named = [name for names in people.values() for name in names]
     own: set[str] = set()
     if named:
-        own |= set(statements.OWN_SUBJECTS.scalars(tenant_id=tenant_id, subjects=named))
-        own |= set(statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, keys=named))
-    for event in events:
-        names_organization = idp_org_id.encode() in event.body  # quick; most events do not
-        if not own.isdisjoint(people[event.id]) or (
-            names_organization and organization.are_in_body(event.body)
+        of_tenant = {"tenant_id": deletion.tenant_id}
+        own |= set(statements.OWN_SUBJECTS.scalars(**of_tenant, subjects=named))
+        own |= set(statements.OWN_ADDRESSES.scalars(**of_tenant, keys=named))
+    for event_id, _, body in events:
+        names_organization = idp_org_id.encode() in body  # quick; most events do not
+        if not own.isdisjoint(people[event_id]) or (
+            names_organization and organization.are_in_body(body)
         ):
-            yield event.id
+            yield event_id
 
 
-def _people_of(event: Any) -> set[str]:
+def _people_of(source: str, body: bytes) -> set[str]:
     """The people that an event is about, by id or ``email_key``; none if it cannot be read."""
     names: set[str] = set()
     try:
-        parts = get_provider(event.source).adapt(event.body)
+        parts = get_provider(source).adapt(body)
     except (Unreadable, Unwanted):
         return names
     for part in parts:
@@ -150,14 +194,15 @@ def _people_of(event: Any) -> set[str]:
     return names
 
 
-def _delete_people(deletion: Any, idp_org_id: str) -> Any:
+def _delete_people(deletion: Deletion) -> None:
     """Delete the e-mail records and the provider's data of the next people of the tenant."""
     tenant_id = deletion.tenant_id
     people = statements.NEXT_PEOPLE.all(
         tenant_id=tenant_id, last_id=deletion.last_id or BEFORE_ALL, limit=PEOPLE
     )
     if not people:
-        return _at(deletion, DeletionStage.ANSWERS)
+        deletion.enter(DeletionStage.ANSWERS)
+        return
     emails = {person.email_key: person.email for person in people if person.email_key}
     own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, keys=list(emails))
     addresses = [normalized(emails[key]) for key in own]
@@ -172,87 +217,67 @@ def _delete_people(deletion: Any, idp_org_id: str) -> Any:
         tenant_id=tenant_id, addresses=addresses, limit=BATCH
     )
     for table, count in counts.items():
-        deletion = _counted(deletion, table, count)
+        deletion.count(table, count)
     for statement in statements.DELETE_MAILS_FROM_FEED:
         statement.execute(addresses=addresses)
     if BATCH in counts.values():  # there may be more
-        return deletion
+        return
     named = [person.idp_user_id for person in people]
     subjects = statements.OWN_SUBJECTS.scalars(tenant_id=tenant_id, subjects=named)
     count = statements.DELETE_PEOPLE.execute(
-        sources=SOURCES, subjects=subjects, idp_org_id=idp_org_id
+        sources=SOURCES, subjects=subjects, idp_org_id=deletion.idp_org_id
     )
-    return _counted(deletion, "identity_objects", count)._replace(last_id=people[-1].id)
+    deletion.count("identity_objects", count)
+    deletion.last_id = people[-1].id
 
 
-def _delete_answers(deletion: Any, idp_org_id: str) -> Any:
+def _delete_answers(deletion: Deletion) -> None:
     """Delete faults of imports, sessions, and the next stored answers with the tenant's id."""
-    faults = statements.DELETE_FAULTS.execute(idp_org_id=idp_org_id)
-    deletion = _counted(deletion, "import_faults", faults)
-    sessions = statements.DELETE_SESSIONS.execute(idp_org_id=idp_org_id)
-    sessions += statements.DELETE_TICKETS.execute(idp_org_id=idp_org_id)
-    deletion = _counted(deletion, "console_sessions", sessions)
+    idp_org_id = deletion.idp_org_id
+    deletion.count("import_faults", statements.DELETE_FAULTS.execute(idp_org_id=idp_org_id))
+    deletion.count("console_sessions", statements.DELETE_SESSIONS.execute(idp_org_id=idp_org_id))
+    deletion.count("console_sessions", statements.DELETE_TICKETS.execute(idp_org_id=idp_org_id))
     count = statements.DELETE_ANSWERS.execute(text=str(deletion.tenant_id), limit=BATCH)
-    deletion = _counted(deletion, "idempotency_keys", count)
-    return deletion if count == BATCH else _at(deletion, DeletionStage.ROWS)
+    deletion.count("idempotency_keys", count)
+    if count < BATCH:
+        deletion.enter(DeletionStage.ROWS)
 
 
-def _delete_rows(deletion: Any, idp_org_id: str) -> Any:
-    """Delete the tenant's next rows; the tenant itself, and None, if there are no more."""
-    deletion, left = _delete_at_most(BATCH, deletion, idp_org_id)
+def _delete_rows(deletion: Deletion) -> bool:
+    """Delete the tenant's next rows; if there are no more, the tenant itself, and return True."""
+    left = _delete_at_most(BATCH, deletion)
     if left < BATCH:
-        return deletion
+        return False
     tenant = queries.lock_row(Tenant, deletion.tenant_id)  # waits for transactions that add rows
-    deletion, left = _delete_at_most(BATCH, deletion, tenant.idp_org_id)
-    if left == 0:
-        return deletion
+    deletion.idp_org_id = tenant.idp_org_id
+    if _delete_at_most(BATCH, deletion) == 0:
+        return False
     _bury(tenant.idp_org_id)
     queries.delete_row(Tenant, tenant)
+    deletion.count("tenants", 1)
     add_event(
         "tenant.deleted",
         target_id=str(tenant.id),
         tenant_id=None,
-        change=Change(
-            {"idp_org_id": tenant.idp_org_id},
-            {"rows": _counted(deletion, "tenants", 1).deleted_rows},
-        ),
+        change=Change({"idp_org_id": tenant.idp_org_id}, {"rows": deletion.deleted_rows}),
         actor=Actor(deletion.requested_by),
         data={name: getattr(tenant, name) for name in LEFT},
     )
-    return None
+    return True
 
 
-def _delete_at_most(limit: int, deletion: Any, idp_org_id: str) -> tuple[Any, int]:
+def _delete_at_most(limit: int, deletion: Deletion) -> int:
     """Delete rows table by table; returns what is left of the limit."""
     count = statements.DELETE_ORGANIZATION.execute(
-        sources=SOURCES, idp_org_id=idp_org_id, limit=limit
+        sources=SOURCES, idp_org_id=deletion.idp_org_id, limit=limit
     )
-    deletion, left = _counted(deletion, "identity_objects", count), limit - count
+    deletion.count("identity_objects", count)
+    left = limit - count
     for table in tables():
         if left > 0:
             count = statements.DELETE_BATCH.scalar(
                 tenant_id=deletion.tenant_id, table=table, limit=left
             )
-            deletion, left = _counted(deletion, table, count), max(left - count, 0)
-    return deletion, left
-
-
-def _at(deletion: Any, stage: DeletionStage) -> Any:
-    return deletion._replace(stage=stage.value, last_moment=None, last_id=None)
-
-
-def _counted(deletion: Any, table: str, count: int) -> Any:
-    """The deletion with ``count`` more deleted rows of the table."""
-    if count == 0:
-        return deletion
-    rows = deletion.deleted_rows
-    return deletion._replace(deleted_rows={**rows, table: rows.get(table, 0) + count})
-
-
-STEPS: dict[DeletionStage, Callable[[Any, str], Any]] = {
-    DeletionStage.WAITING: _start,
-    DeletionStage.PAYLOADS: _remove_payloads,
-    DeletionStage.PEOPLE: _delete_people,
-    DeletionStage.ANSWERS: _delete_answers,
-    DeletionStage.ROWS: _delete_rows,
-}
+            deletion.count(table, count)
+            left = max(left - count, 0)
+    return left

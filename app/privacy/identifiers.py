@@ -36,7 +36,7 @@ class Identifiers:
         """Whether ``text`` is one of the ids, or contains one of the addresses."""
         return self._is_name(text) or self._has_address(text)
 
-    def are_in(self, document: Any) -> bool:
+    def are_in(self, document: object) -> bool:
         """The same for any text in a JSON document, keys included."""
         return any(map(self._is_name, _texts(document))) or self._has_address(dumps_text(document))
 
@@ -69,7 +69,7 @@ class Identifiers:
             )
         return any("@" in word and word in self.addresses for word in WORD.findall(lowered))
 
-    def redact(self, document: Any) -> Any:
+    def redact(self, document: object) -> Any:
         """The document, with each text that contains one of them replaced by :data:`ERASED`."""
         match document:
             case str():
@@ -82,7 +82,7 @@ class Identifiers:
                 return document
 
 
-def _texts(document: Any) -> Iterator[str]:
+def _texts(document: object) -> Iterator[str]:
     match document:
         case str():
             yield document

@@ -10,7 +10,7 @@ from app.core.clock import utcnow
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
-from app.privacy import deletion, deletion_statements, erasure
+from app.privacy import deletion, deletion_statements, user_erasure
 
 TURN = 30.0  # seconds of work on one tenant, before the worker takes the next job of the queue
 PAUSE = 0.02  # seconds between two batches, which leaves the disk to others
@@ -44,7 +44,7 @@ def delete_due_tenants() -> None:
 @job(queue=Queue.MAINTENANCE, timeout=3600)
 def erase_user(tenant_id: str, user_id: str) -> None:
     """Erase a user whose erasure was requested; an erasure that was killed begins again."""
-    erasure.erase_requested(UUID(tenant_id), UUID(user_id))
+    user_erasure.erase_requested(UUID(tenant_id), UUID(user_id))
 
 
 @job(queue=Queue.MAINTENANCE, every=60)
@@ -53,5 +53,5 @@ def resume_erasures() -> None:
     now = utcnow()
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        for row in erasure.TAKE_STALLED.all(stalled_before=now - STALLED, now=now):
+        for row in user_erasure.TAKE_STALLED.all(stalled_before=now - STALLED, now=now):
             erase_user.push(str(row.tenant_id), str(row.user_id))

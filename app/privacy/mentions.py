@@ -8,11 +8,11 @@ end to the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, select
+from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, select
 
 from app.audit.models import AuditEvent
 from app.core.http.idempotency import IdempotencyKey
@@ -25,6 +25,9 @@ from app.webhooks.providers.payloads import Unreadable, parse
 
 Progress = Callable[[str, int], None]
 """Called with the name of what is read, and the number of its rows read so far."""
+
+Targets = Mapping[str, Sequence[str]]
+"""Ids of rows by their type, as the audit trail names them: ``user``, ``tenant``."""
 
 AUDIT, EVENTS = AuditEvent.__table__, WebhookEvent.__table__
 ANSWERS = IdempotencyKey.__table__
@@ -39,112 +42,101 @@ MAIL_TEXTS = ("message_id", "scope", "reason", "response", "url", "tags", "metad
 BATCH = 200
 
 
-def audit_rows(
-    connection: Connection,
-    who: Identifiers,
-    progress: Progress,
-    *,
-    since: datetime | None = None,
-    targets: Mapping[str, Sequence[str]] | None = None,
-    tenant_id: UUID | None = None,
-) -> Iterator[Row]:
-    """The audit rows that mention ``who``, and all rows of ``targets`` (ids by type).
+@dataclass(frozen=True)
+class Reader:
+    """Reads tables from one end to the other.
 
-    With ``tenant_id`` only those of this tenant.
+    With ``since`` only newer rows of the audit trail, the inbox, the answers and e-mail are read.
     """
-    own = targets or {}
-    conditions = [] if tenant_id is None else [AUDIT.c.tenant_id == tenant_id]
-    for row in _read(connection, AUDIT, "Audit rows", progress, since, *conditions):
-        if row.target_id in own.get(row.target_type, ()) or who.are_in(
-            [row.before, row.after, row.target_id, row.actor, row.request_id]
-        ):
+
+    connection: Connection
+    progress: Progress
+    since: datetime | None = None
+
+    def rows(self, statement: Executable) -> Iterator[Row]:
+        """The rows, :data:`BATCH` at a time, because tables may be larger than memory."""
+        options = {"stream_results": True, "yield_per": BATCH}
+        yield from self.connection.execute(statement, execution_options=options)
+
+    def audit_rows(
+        self, who: Identifiers, targets: Targets, tenant_id: UUID | None = None
+    ) -> Iterator[Row]:
+        """The audit rows that mention ``who``, and all rows of ``targets``; of one tenant if given."""
+        conditions = [] if tenant_id is None else [AUDIT.c.tenant_id == tenant_id]
+        for row in self._new(AUDIT, "Audit rows", *conditions):
+            if row.target_id in targets.get(row.target_type, ()) or who.are_in(
+                [row.before, row.after, row.target_id, row.actor, row.request_id]
+            ):
+                yield row
+
+    def feed_rows(
+        self, table: Table, who: Identifiers, targets: Targets, *conditions: ColumnElement[bool]
+    ) -> Iterator[Row]:
+        """The events of a table of :data:`FEED` that mention ``who``, and all of ``targets``."""
+        for row in self._all(table, "Events", *conditions):
+            if is_about(row, targets) or who.are_in(
+                [row.before, row.after, row.data, row.actor, row.request_id]
+            ):
+                yield row
+
+    def inbox_rows(
+        self, who: Identifiers, *, or_unreadable: bool = False, organization: str | None = None
+    ) -> Iterator[Row]:
+        """The webhook events that mention ``who``.
+
+        With ``or_unreadable`` also those whose body is no JSON: it may mention anybody. With an
+        ``organization`` only those that mention it too.
+        """
+        place = Identifiers(frozenset({organization or ""}), frozenset())
+        for row in self._new(EVENTS, "Webhook events"):
+            is_meant = (or_unreadable and _is_unreadable(row.body)) or _mentions(row, who)
+            if is_meant and (organization is None or _mentions(row, place)):
+                yield row
+
+    def answer_rows(self, who: Identifiers) -> Iterator[Row]:
+        """The stored answers of idempotency keys that mention ``who``."""
+        for row in self._new(ANSWERS, "Stored answers"):
+            if who.are_in([row.key, row.headers]) or (row.body and who.are_in_body(row.body)):
+                yield row
+
+    def mail_rows(self, table: Table, who: Identifiers) -> Iterator[tuple[UUID, dict[str, object]]]:
+        """The rows of an e-mail table about other recipients that mention ``who``.
+
+        Each is the row's id and those of its :data:`MAIL_TEXTS` that mention ``who``.
+        """
+        names = [name for name in MAIL_TEXTS if name in table.c]
+        for row in self._new(table, table.name):
+            if row.address.lower() not in who.addresses:
+                values = {name: row._mapping[name] for name in names}
+                if found := {name: value for name, value in values.items() if who.are_in(value)}:
+                    yield row.id, found
+
+    def fault_rows(self, who: Identifiers) -> Iterator[Row]:
+        """The faults of imports that mention ``who``."""
+        for row in self._all(FAULTS, "Faults of imports"):
+            if who.are_in([row.idp_org_id, row.name, row.errors]):
+                yield row
+
+    def piece_rows(self, who: Identifiers) -> Iterator[Row]:
+        """The parts of imported files that mention ``who``."""
+        for row in self._all(PIECES, "Files of imports"):
+            if who.are_in_body(row.body):
+                yield row
+
+    def _new(self, table: Table, title: str, *conditions: ColumnElement[bool]) -> Iterator[Row]:
+        recent = [] if self.since is None else [table.c.created_at >= self.since]
+        return self._all(table, title, *conditions, *recent)
+
+    def _all(self, table: Table, title: str, *conditions: ColumnElement[bool]) -> Iterator[Row]:
+        for number, row in enumerate(self.rows(select(table).where(*conditions)), 1):
+            self.progress(title, number)
             yield row
 
 
-def feed_rows(
-    connection: Connection,
-    table: Table,
-    who: Identifiers,
-    progress: Progress,
-    *conditions: ColumnElement[bool],
-    targets: Mapping[str, Sequence[str]] | None = None,
-) -> Iterator[Row]:
-    """The events of a table of :data:`FEED` that mention ``who``, and all of ``targets``."""
-    for row in _read(connection, table, "Events", progress, None, *conditions):
-        if is_about(row, targets or {}) or who.are_in(
-            [row.before, row.after, row.data, row.actor, row.request_id]
-        ):
-            yield row
-
-
-def is_about(event: Row, targets: Mapping[str, Sequence[str]]) -> bool:
-    """Whether the event is about one of ``targets`` (ids by type)."""
+def is_about(event: Row, targets: Targets) -> bool:
+    """Whether the event is about one of ``targets``."""
     ids = targets.get(event.type.partition(".")[0], ())
     return (event.data or event.after or {}).get("id") in ids
-
-
-def inbox_rows(
-    connection: Connection,
-    who: Identifiers,
-    progress: Progress,
-    *,
-    since: datetime | None = None,
-    or_unreadable: bool = False,
-    organization: str | None = None,
-) -> Iterator[Row]:
-    """The webhook events that mention ``who``.
-
-    With ``or_unreadable`` also those whose body is no JSON: it may mention anybody. With an
-    ``organization`` only those that mention it too.
-    """
-    place = Identifiers(frozenset({organization or ""}), frozenset())
-    for row in _read(connection, EVENTS, "Webhook events", progress, since):
-        is_meant = (or_unreadable and _is_unreadable(row.body)) or _mentions(row, who)
-        if is_meant and (organization is None or _mentions(row, place)):
-            yield row
-
-
-def answer_rows(
-    connection: Connection, who: Identifiers, progress: Progress, *, since: datetime | None = None
-) -> Iterator[Row]:
-    """The stored answers of idempotency keys that mention ``who``."""
-    for row in _read(connection, ANSWERS, "Stored answers", progress, since):
-        if who.are_in([row.key, row.headers]) or (row.body and who.are_in_body(row.body)):
-            yield row
-
-
-def mail_rows(
-    connection: Connection,
-    table: Table,
-    who: Identifiers,
-    progress: Progress,
-    *,
-    since: datetime | None = None,
-) -> Iterator[dict[str, Any]]:
-    """The rows of an e-mail table about other recipients that mention ``who``.
-
-    Each is a dict of the row's id and those of its :data:`MAIL_TEXTS` that mention ``who``.
-    """
-    names = [name for name in MAIL_TEXTS if name in table.c]
-    for row in _read(connection, table, table.name, progress, since):
-        if row.address.lower() not in who.addresses:
-            values = {name: row._mapping[name] for name in names}
-            if found := {name: value for name, value in values.items() if who.are_in(value)}:
-                yield {"id": row.id, **found}
-
-
-def fault_rows(connection: Connection, who: Identifiers, progress: Progress) -> Iterator[Row]:
-    """The faults of imports that mention ``who``."""
-    for row in _read(connection, FAULTS, "Faults of imports", progress, None):
-        if who.are_in([row.idp_org_id, row.name, row.errors]):
-            yield row
-
-
-def piece_rows(connection: Connection, who: Identifiers, progress: Progress) -> Iterator[Row]:
-    """The parts of imported files that mention ``who``."""
-    for row in _read(connection, PIECES, "Files of imports", progress, None):
-        if who.are_in_body(row.body):
-            yield row
 
 
 def has_own_key(row: Row, who: Identifiers) -> bool:
@@ -166,26 +158,3 @@ def _is_unreadable(body: bytes | None) -> bool:
     except Unreadable:
         return True
     return False
-
-
-def _read(
-    connection: Connection,
-    table: Table,
-    title: str,
-    progress: Progress,
-    since: datetime | None,
-    *conditions: ColumnElement[bool],
-) -> Iterator[Row]:
-    """Each row of the table that was created at ``since`` or later and satisfies the conditions."""
-    chosen = select(table).where(*conditions)
-    if since is not None:
-        chosen = chosen.where(table.c.created_at >= since)
-    for number, row in enumerate(streamed(connection, chosen), 1):
-        progress(title, number)
-        yield row
-
-
-def streamed(connection: Connection, statement: Any) -> Iterator[Row]:
-    """The statement's rows, :data:`BATCH` at a time, because tables may be larger than memory."""
-    options = {"stream_results": True, "yield_per": BATCH}
-    yield from connection.execute(statement, execution_options=options)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Table, and_, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, func, or_, select, true
 
 from app.audit.models import AuditEvent
 from app.core.db.queries import parse_id
@@ -23,12 +22,10 @@ from app.users.emails import email_key
 from app.users.models import User
 
 USERS, MEMBERSHIPS, AUDIT = User.__table__, Membership.__table__, AuditEvent.__table__
-OBJECTS = IdentityObject.__table__
-
-
-CONTACTS: dict[type[Any], tuple[str, ...]] = {
-    Tenant: ("primary_contact_email", "primary_contact_name", "primary_contact_phone"),
-    Subscription: ("billing_email", "billing_contact_name", "billing_phone"),
+OBJECTS, TENANTS = IdentityObject.__table__, Tenant.__table__
+CONTACTS: dict[Table, tuple[str, ...]] = {
+    TENANTS: ("primary_contact_email", "primary_contact_name", "primary_contact_phone"),
+    Subscription.__table__: ("billing_email", "billing_contact_name", "billing_phone"),
 }
 """Columns of a company's contact person, who is recognised by the address in the first one."""
 CONTACT_FIELDS = frozenset(name for names in CONTACTS.values() for name in names)
@@ -115,7 +112,11 @@ def get_person(connection: Connection, subject: str, only_in: UUID | None = None
     ).all()
     changes = _history(connection, "user", [row.id for row in users])
     subjects = frozenset({subject, *_values(users, changes, "idp_user_id")})
-    objects = _objects(connection, subjects, organization)
+    objects = connection.execute(
+        select(OBJECTS.c.kind, OBJECTS.c.object_id, _attribute("email").label("email")).where(
+            of_subjects(subjects, organization)
+        )
+    ).all()
     reported = {row.email for row in objects if row.kind == Kind.USER.value}
     addresses = {one.lower() for one in reported | _values(users, changes, "email") if one}
     of_memberships = _history(connection, "membership", [row.id for row in memberships])
@@ -134,35 +135,31 @@ def get_person(connection: Connection, subject: str, only_in: UUID | None = None
     )
 
 
-def is_contact(table: Table, name: str, person: Person) -> Any:
-    """The condition that the column contains one of the person's addresses."""
-    return func.lower(table.c[name]).in_(sorted(person.identifiers.addresses))
+def contact_address(table: Table) -> ColumnElement[str]:
+    """The address of the contact in a table of :data:`CONTACTS`, in lower case."""
+    return func.lower(table.c[CONTACTS[table][0]])
 
 
-def tenant_column(model: type[Any]) -> str:
-    """The column of a model in :data:`CONTACTS` that has the tenant's id."""
-    return "id" if model is Tenant else "tenant_id"
+def is_contact(table: Table, person: Person) -> ColumnElement[bool]:
+    """The condition that the row's contact has one of the person's addresses."""
+    return contact_address(table).in_(sorted(person.identifiers.addresses))
 
 
-def contact_targets(connection: Connection, person: Person) -> dict[str, list[str]]:
-    """The ids of tenants and subscriptions whose contact is the person, by audit target type."""
-    found = {}
-    for model, (address, *_) in CONTACTS.items():
-        table: Table = model.__table__
-        chosen = select(table.c.id).where(is_contact(table, address, person))
-        kind = model.__tablename__.removesuffix("s")
-        found[kind] = [str(row_id) for row_id in connection.scalars(chosen)]
-    return found
+def tenant_column(table: Table) -> ColumnElement[UUID]:
+    """The column of a table of :data:`CONTACTS` that has the tenant's id."""
+    return table.c["id" if table is TENANTS else "tenant_id"]
 
 
-def _objects(
-    connection: Connection, subjects: Iterable[str], organization: str | None
-) -> list[Row]:
-    chosen = select(OBJECTS.c.kind, OBJECTS.c.object_id, _attribute("email").label("email"))
-    return list(connection.execute(chosen.where(of_subjects(subjects, organization))))
+def targets_of(connection: Connection, person: Person) -> dict[str, list[str]]:
+    """The ids of the person's users, and of the rows whose contact they are, by audit target type."""
+    targets = {"user": [str(user_id) for user_id in person.user_ids]}
+    for table in CONTACTS:
+        ids = connection.scalars(select(table.c.id).where(is_contact(table, person)))
+        targets[table.name.removesuffix("s")] = [str(row_id) for row_id in ids]
+    return targets
 
 
-def of_subjects(subjects: Iterable[str], organization: str | None = None) -> Any:
+def of_subjects(subjects: Iterable[str], organization: str | None = None) -> ColumnElement[bool]:
     """The condition on identity objects: the person's own, and their memberships.
 
     With an ``organization`` only the memberships in it.
@@ -175,7 +172,9 @@ def of_subjects(subjects: Iterable[str], organization: str | None = None) -> Any
     return or_(own, memberships)
 
 
-def _history(connection: Connection, kind: str, row_ids: Iterable[UUID]) -> list[Mapping[str, Any]]:
+def _history(
+    connection: Connection, kind: str, row_ids: Iterable[UUID]
+) -> list[Mapping[str, object]]:
     """The values of these rows, as the audit trail recorded them."""
     chosen = select(AUDIT.c.before, AUDIT.c.after).where(
         AUDIT.c.target_type == kind, AUDIT.c.target_id.in_([str(one) for one in row_ids])
@@ -183,8 +182,8 @@ def _history(connection: Connection, kind: str, row_ids: Iterable[UUID]) -> list
     return [side for row in connection.execute(chosen) for side in row]
 
 
-def _values(rows: Iterable[Row], changes: Iterable[Mapping[str, Any]], name: str) -> set[str]:
-    recorded = {side[name] for side in changes if isinstance(side.get(name), str)}
+def _values(rows: Iterable[Row], changes: Iterable[Mapping[str, object]], name: str) -> set[str]:
+    recorded = {value for side in changes if isinstance(value := side.get(name), str)}
     return (recorded | {getattr(row, name) for row in rows}) - {ERASED}
 
 
@@ -203,11 +202,12 @@ def _of_others(
     return set(connection.scalars(others))
 
 
-def _in_tenant(tenant_id: UUID | None) -> Any:
+def _in_tenant(tenant_id: UUID | None) -> ColumnElement[bool]:
     """The condition on users that they are in this tenant; always true without one."""
     return true() if tenant_id is None else USERS.c.tenant_id == tenant_id
 
 
-def _attribute(name: str) -> Any:
+def _attribute(name: str) -> ColumnElement[str]:
     """An attribute of an identity object, in the form of :mod:`app.identity_sync.merge_state`."""
-    return OBJECTS.c.state[("attributes", name, 0)].as_string()
+    value: ColumnElement[str] = OBJECTS.c.state[("attributes", name, 0)].as_string()
+    return value

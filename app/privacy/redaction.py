@@ -7,96 +7,77 @@ actor ``platform:<subject>`` and a target or request id.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import JSON, Connection, Row, bindparam, func, select, update
+from sqlalchemy import JSON, Connection, Executable, Row, Select, bindparam, func, select, update
 
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.events.positions import LOCK_KEY
 from app.privacy.identifiers import ERASED
-from app.privacy.mentions import (
-    MAIL_TEXTS,
-    MAILS,
-    OUTBOX,
-    PLACED,
-    Progress,
-    audit_rows,
-    feed_rows,
-    is_about,
-    mail_rows,
-)
-from app.privacy.person import CONTACT_FIELDS, Person, contact_targets
+from app.privacy.mentions import MAIL_TEXTS, MAILS, OUTBOX, PLACED, Reader, is_about
+from app.privacy.person import CONTACT_FIELDS, Person, targets_of
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhooks.providers.payloads import digest
 
 PERSONAL = frozenset({"directory", "email", "first_name", "idp_user_id", "last_name", "meta_data"})
-
-Targets = Mapping[str, Sequence[str]]
-
 MAIL_FIELDS = frozenset({"recipient", "address", *MAIL_TEXTS})
 
 # Only the owner of the tables may update these; the functions are the owner's.
+_redacted_values = bindparam("redacted", type_=JSON)
 REDACT_AUDIT_EVENT = select(
-    func.redact_audit_event(
-        bindparam("tenant_id"), bindparam("id"), bindparam("redacted", type_=JSON)
-    )
+    func.redact_audit_event(bindparam("tenant_id"), bindparam("id"), _redacted_values)
 )
-REDACT_EVENT = select(
-    func.redact_event(bindparam("tenant_id"), bindparam("id"), bindparam("redacted", type_=JSON))
-)
-DELIVERIES = WebhookDelivery.__table__.c
+REDACT_EVENT = select(func.redact_event(bindparam("tenant_id"), bindparam("id"), _redacted_values))
+REDACT_EMAIL_EVENT = select(func.redact_email_event(bindparam("id"), _redacted_values))
+DELIVERIES = WebhookDelivery.__table__
 FORGET_ANSWERS = (
-    update(WebhookDelivery.__table__)
-    .where(DELIVERIES.response_body.is_not(None))
-    .values(response_body=None)
-)
-REDACT_EMAIL_EVENT = select(
-    func.redact_email_event(bindparam("id"), bindparam("redacted", type_=JSON))
+    update(DELIVERIES).where(DELIVERIES.c.response_body.is_not(None)).values(response_body=None)
 )
 
 
-def redact_trail(
-    connection: Connection,
-    person: Person,
-    progress: Progress,
-    done: Counter[str],
-    **bounds: Any,
-) -> None:
-    """Replace the values that name the person; counts the changed rows in ``done``.
+@dataclass(frozen=True)
+class Erasure:
+    """An erasure while it runs: ``done`` counts the rows changed or deleted in each table."""
 
-    ``bounds``: those of :func:`audit_rows`.
-    """
-    users = [str(user_id) for user_id in person.user_ids]
-    targets = {"user": users, **contact_targets(connection, person)}
-    who = person.identifiers
-    bounds |= {"targets": targets, "tenant_id": person.only_in}
-    for row in list(audit_rows(connection, who, progress, **bounds)):
-        hidden = _hidden(row, person, targets)
-        values = _redacted(row, person, hidden, ("before", "after"))
+    person: Person
+    reader: Reader
+    done: Counter[str]
+
+    @property
+    def connection(self) -> Connection:
+        return self.reader.connection
+
+    def run(self, table: str, statement: Executable) -> None:
+        """Execute a statement that changes rows of the table."""
+        rows = self.connection.execute(statement).rowcount
+        if rows:
+            self.done[table] += rows
+
+
+def redact_trail(work: Erasure) -> None:
+    """Replace the values that name the person in the audit trail."""
+    person = work.person
+    who, targets = person.identifiers, targets_of(work.connection, person)
+    for row in list(work.reader.audit_rows(who, targets, person.only_in)):
+        is_target = row.target_id in targets.get(row.target_type, ())
+        values = _redacted(row, person, row.target_type, ("before", "after"), is_target=is_target)
         values["target_id"] = who.redact(row.target_id)
-        if _write(connection, REDACT_AUDIT_EVENT, row, values):
-            done["audit_events"] += 1
+        if _write(work.connection, REDACT_AUDIT_EVENT, row, values):
+            work.done["audit_events"] += 1
 
 
-def redact_feed(
-    connection: Connection,
-    person: Person,
-    progress: Progress,
-    done: Counter[str],
-    *,
-    after: int | None = None,
-) -> None:
+def redact_feed(work: Erasure, *, after: int | None = None) -> None:
     """The same for events, with their data.
 
     With ``after`` only the events after this position, and those that have none yet. From then on
     no event gets a position until the transaction ends. Without it only those with a position, so
     that the sequencer does not have to wait. What endpoints have answered to these events is removed.
     """
-    users = [str(user_id) for user_id in person.user_ids]
-    targets = {"user": users, **contact_targets(connection, person)}
+    person, connection = work.person, work.connection
+    targets = targets_of(connection, person)
     tables = [PLACED]
     if after is not None:
         connection.execute(select(func.pg_advisory_xact_lock(LOCK_KEY)))
@@ -105,88 +86,73 @@ def redact_feed(
         chosen = [] if person.only_in is None else [table.c.tenant_id == person.only_in]
         if after is not None and table is PLACED:
             chosen.append(table.c.position > after)
-        rows = list(
-            feed_rows(connection, table, person.identifiers, progress, *chosen, targets=targets)
-        )
+        rows = list(work.reader.feed_rows(table, person.identifiers, targets, *chosen))
         for row in rows:
-            hidden = _hidden_in_event(row, person, targets)
-            values = _redacted(row, person, hidden, ("before", "after", "data"))
+            kind, is_target = row.type.partition(".")[0], is_about(row, targets)
+            documents = ("before", "after", "data")
+            values = _redacted(row, person, kind, documents, is_target=is_target)
             if _write(connection, REDACT_EVENT, row, values):
-                done[table.name] += 1
-        forgotten = FORGET_ANSWERS.where(DELIVERIES.event_id.in_([row.id for row in rows]))
-        if count := connection.execute(forgotten).rowcount:
-            done["webhook_deliveries"] += count
+                work.done[table.name] += 1
+        of_events = DELIVERIES.c.event_id.in_([row.id for row in rows])
+        work.run("webhook_deliveries", FORGET_ANSWERS.where(of_events))
 
 
-def redact_mails(
-    connection: Connection,
-    person: Person,
-    progress: Progress,
-    done: Counter[str],
-    **bounds: Any,
-) -> None:
+def redact_mails(work: Erasure) -> None:
     """Replace what names the person in e-mail events and messages of other recipients.
 
     Keys are replaced by their digests, so they remain different and still agree.
     """
-    who = person.identifiers
+    who = work.person.identifiers
     for table in MAILS:
-        rows = list(mail_rows(connection, table, who, progress, **bounds))
-        for row in rows:
-            values = {name: who.redact(value) for name, value in row.items() if name != "id"}
-            for name in values.keys() & {"message_id", "scope"}:
-                values[name] = digest(row[name].encode())
+        rows = dict(work.reader.mail_rows(table, who))
+        for row_id, found in rows.items():
+            values = {
+                name: digest(str(value).encode())
+                if name in ("message_id", "scope")
+                else who.redact(value)
+                for name, value in found.items()
+            }
             if table is EmailEventRecord.__table__:
-                connection.execute(REDACT_EMAIL_EVENT, {"id": row["id"], "redacted": values})
+                work.connection.execute(REDACT_EMAIL_EVENT, {"id": row_id, "redacted": values})
             else:
-                connection.execute(update(table).where(table.c.id == row["id"]).values(values))
-            done[table.name] += 1
+                work.connection.execute(update(table).where(table.c.id == row_id).values(values))
+            work.done[table.name] += 1
         if table is EmailMessage.__table__:
-            rewrite_terms(connection, EntityType.EMAIL_MESSAGE, [row["id"] for row in rows])
+            rewrite_terms(work.connection, EntityType.EMAIL_MESSAGE, list(rows))
 
 
 def _redacted(
-    row: Row, person: Person, hidden: frozenset[str], names: Sequence[str]
-) -> dict[str, Any]:
-    """The documents ``names``, the actor and the request id; ``hidden`` fields lose any value."""
+    row: Row, person: Person, kind: str, names: Sequence[str], *, is_target: bool
+) -> dict[str, object]:
+    """The row's documents ``names``, actor and request id without the person.
+
+    ``kind`` is what the row is about; ``is_target``: it is about a row of the person.
+    """
     who = person.identifiers
-    documents = {
+    documents = {name: getattr(row, name) for name in names if getattr(row, name) is not None}
+    hidden = frozenset[str]()  # fields whose values are replaced whatever they are
+    if is_target and kind == "user":
+        hidden = PERSONAL
+    elif is_target or who.are_in(list(documents.values())):
+        hidden = MAIL_FIELDS if kind == "email" else CONTACT_FIELDS
+    redacted: dict[str, object] = {
         document: {
             name: ERASED if name in hidden and value else who.redact(value)
-            for name, value in getattr(row, document).items()
+            for name, value in values.items()
         }
-        for document in names
-        if getattr(row, document) is not None
+        for document, values in documents.items()
     }
     is_superadmin = row.actor.removeprefix("platform:") in person.subjects
     actor = f"platform:{ERASED}" if is_superadmin else row.actor
-    return {**documents, "actor": actor, "request_id": who.redact(row.request_id)}
+    return {**redacted, "actor": actor, "request_id": who.redact(row.request_id)}
 
 
-def _write(connection: Connection, function: Any, row: Row, values: Mapping[str, Any]) -> bool:
+def _write(
+    connection: Connection, function: Select[tuple[object]], row: Row, values: dict[str, object]
+) -> bool:
     """Write the values of a row where they differ; returns whether they do."""
     if all(getattr(row, name) == value for name, value in values.items()):
         return False
     place = {"tenant_id": row.tenant_id, "id": row.id}
     connection.execute(function, {**place, "redacted": values})
     return True
-
-
-def _hidden(row: Row, person: Person, targets: Targets) -> frozenset[str]:
-    """The fields of this row whose values are replaced whatever they are."""
-    is_target = row.target_id in targets.get(row.target_type, ())
-    if is_target and row.target_type == "user":
-        return PERSONAL
-    if is_target or person.identifiers.are_in([row.before, row.after]):
-        return CONTACT_FIELDS
-    return frozenset()
-
-
-def _hidden_in_event(row: Row, person: Person, targets: Targets) -> frozenset[str]:
-    """The same for an event."""
-    kind, is_target = row.type.partition(".")[0], is_about(row, targets)
-    if is_target and kind == "user":
-        return PERSONAL
-    if is_target or person.identifiers.are_in([row.before, row.after, row.data]):
-        return MAIL_FIELDS if kind == "email" else CONTACT_FIELDS
-    return frozenset()

@@ -79,14 +79,14 @@ def erase_requested(tenant_id: UUID, user_id: UUID) -> None:
         with application() as connection:
             is_it = (ERASURES.c.tenant_id == tenant_id) & (ERASURES.c.user_id == user_id)
             locked = select(ERASURES).where(is_it).with_for_update(skip_locked=True)
-            erasure = connection.execute(locked).first()
+            erasure: Any = connection.execute(locked).first()
             if erasure is not None:
                 _erase(connection, erasure)
     except Conflict as fault:
         log.info("erasure_postponed", extra={"user_id": str(user_id), "reason": fault.detail})
 
 
-def _erase(connection: Connection, erasure: Any) -> None:
+def _erase(connection: Connection, erasure: UserErasure) -> None:
     person = _person_of(connection, erasure)
     erase(connection, person, lambda *_: None, actor=Actor(erasure.requested_by))
     for column in (TERMS.c.entity_id, MEMBERSHIPS.c.user_id, USERS.c.id):
@@ -95,7 +95,7 @@ def _erase(connection: Connection, erasure: Any) -> None:
         connection.execute(delete(table).where(own))  # the erasure's row goes with the user
 
 
-def _person_of(connection: Connection, erasure: Any) -> Person:
+def _person_of(connection: Connection, erasure: UserErasure) -> Person:
     """The person; only in the tenant, unless they are in no other and the platform asked."""
     is_user = (USERS.c.tenant_id == erasure.tenant_id) & (USERS.c.id == erasure.user_id)
     user = connection.execute(select(USERS).where(is_user)).one()

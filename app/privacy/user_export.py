@@ -7,11 +7,11 @@ What the platform stores about the address is in the export of a platform creden
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Table, Uuid, bindparam, func, select
+from sqlalchemy import Table, Uuid, bindparam, select
 
 from app.audit.models import AuditEvent
 from app.audit.service import record
@@ -23,7 +23,7 @@ from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.emails.suppressions import normalized
 from app.memberships.models import Membership
 from app.privacy.export import as_json
-from app.privacy.person import CONTACTS, tenant_column
+from app.privacy.person import CONTACTS, contact_address, tenant_column
 from app.scim.models import ScimEmail, ScimMember, ScimUser
 from app.users import service as users
 from app.users.models import User
@@ -37,7 +37,7 @@ class UserExport(NamedTuple):
 
     tenant_id: UUID
     user_id: UUID
-    tables: dict[str, list[dict[str, Any]]]
+    tables: dict[str, list[dict[str, object]]]
     incomplete: list[str]
 
 
@@ -48,13 +48,12 @@ def _of_user(table: Table, column: str) -> Statement:
     return Statement(f"{table.name}.export", select(table).where(is_theirs).limit(MOST + 1))
 
 
-def _of_contact(model: Any, names: Sequence[str]) -> Statement:
-    columns = model.__table__.c
-    is_theirs = (columns[tenant_column(model)] == bindparam("tenant_id", type_=Uuid)) & (
-        func.lower(columns[names[0]]) == bindparam("address")
+def _of_contact(table: Table) -> Statement:
+    is_theirs = (tenant_column(table) == bindparam("tenant_id", type_=Uuid)) & (
+        contact_address(table) == bindparam("address")
     )
-    clause = select(*(columns[name] for name in ("id", *names))).where(is_theirs)
-    return Statement(f"{model.__tablename__}.export", clause.limit(MOST + 1))
+    clause = select(*(table.c[name] for name in ("id", *CONTACTS[table]))).where(is_theirs)
+    return Statement(f"{table.name}.export", clause.limit(MOST + 1))
 
 
 OF_USER = {
@@ -66,8 +65,8 @@ OF_USER = {
         (ScimMember, "user_id"),
     )
 }
-OF_CONTACT = {model.__tablename__: _of_contact(model, names) for model, names in CONTACTS.items()}
-OF_PLATFORM: tuple[Any, ...] = (EmailEventRecord, EmailMessage, Suppression)
+OF_CONTACT = {table.name: _of_contact(table) for table in CONTACTS}
+OF_PLATFORM = (EmailEventRecord, EmailMessage, Suppression)
 
 
 def export_user(user_id: UUID | str, *, actor: Actor) -> UserExport:
