@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Text, and_, any_, bindparam, case, exists, func, or_, select, union
@@ -18,7 +18,7 @@ from app.auth.models import ApiKey
 from app.auth.permissions import Role
 from app.core.actors import SYSTEM_IDP
 from app.core.db.statements import Statement
-from app.core.db.writes import Writes
+from app.core.db.writes import Writes, writes
 from app.identity_sync.merge_state import membership_values, organization_values, user_values
 from app.identity_sync.store import Key, Kind, Objects, Pair
 from app.memberships import directories, owners, seats
@@ -74,12 +74,62 @@ FIND_ROWS = Statement(
 )
 
 
-class Rows:
-    """The rows of one delivery: :meth:`read` them, then write what follows from the states.
+class Place(NamedTuple):
+    """A tenant with its active owners, if it may lose one, and its limit of seats."""
 
-    New rows are inserted at the end of the block of ``into``. Nothing here has to see them before,
-    because a delivery is about one organization: it creates at most one tenant.
+    tenant: Tenant
+    owners: set[UUID]
+    seat_limit: Mapping[str, Any] | None
+
+
+class Person(NamedTuple):
+    """The rows of a user in one tenant.
+
+    ``has_mapped_role``: whether a group of the directory gives the role; None without a directory.
     """
+
+    user: User
+    membership: Membership | None
+    is_made_by_tenant: bool = False
+    has_mapped_role: bool | None = None
+
+
+def write(
+    objects: Objects,
+    pairs: Sequence[Pair],
+    *,
+    organization_ids: Collection[str] = (),
+    user_ids: Collection[str] = (),
+    roles: Mapping[str, str],
+    force: bool = False,
+) -> set[Pair]:
+    """Write what follows from the objects; returns those of the ``pairs`` that have to wait.
+
+    ``organization_ids`` are the organizations, and ``user_ids`` the people, of which there are
+    events. New rows are inserted at the end. Nothing here has to see them before, because a
+    delivery is about one organization: it creates at most one tenant.
+    """
+    with writes() as w:
+        rows = _Rows(objects, roles, force=force, into=w)
+        rows.read({*organization_ids, *(pair.organization_id for pair in pairs)}, pairs, user_ids)
+        for organization_id in organization_ids:
+            if rows.write_tenant(organization_id):
+                pairs = [*pairs, *objects.pairs_of_organization(organization_id)]
+        connections = objects.connections()
+        waiting = {
+            pair
+            for pair in dict.fromkeys(pairs)
+            if not rows.write_membership(pair, connections.get(pair, []))
+        }
+        for user_id in user_ids:
+            rows.write_user(user_id)
+        rows.write_changes()
+    objects.mark_waiting(pairs, waiting)
+    return waiting
+
+
+class _Rows:
+    """The rows of one delivery, and the changes of users and memberships found so far."""
 
     def __init__(
         self, objects: Objects, roles: Mapping[str, str], *, force: bool, into: Writes
@@ -88,12 +138,8 @@ class Rows:
         self._roles = roles
         self._force = force
         self._writes = into
-        self._tenants: dict[str, Tenant] = {}
-        self._users: dict[tuple[UUID, str], tuple[User, Membership | None]] = {}
-        self._made_by_tenant: set[UUID] = set()
-        self._managed: dict[UUID, bool] = {}  # by a directory: whether a group gives the role
-        self._owners: dict[UUID, set[UUID]] = {}
-        self._seat_limits: dict[UUID, Mapping[str, Any]] = {}
+        self._places: dict[str, Place] = {}
+        self._people: dict[tuple[UUID, str], Person] = {}
         self._new_members: list[User] = []
         self._written: set[UUID] = set()
         self._changed_users: list[tuple[User, dict[str, Any]]] = []
@@ -118,18 +164,15 @@ class Rows:
             inactive_user_ids=[id_ for id_ in user_ids if self._is_inactive(id_)],
         )
         for tenant, user, membership, is_made_by_tenant, active_owners, has_role, limit in found:
-            self._tenants[tenant.idp_org_id] = tenant
-            if limit is not None:
-                self._seat_limits[tenant.id] = limit
-            if user.id is None:  # the outer join found none
-                continue
-            self._users[tenant.id, user.idp_user_id] = user, membership if membership.id else None
-            if has_role is not None:
-                self._managed[user.id] = has_role
-            if is_made_by_tenant:
-                self._made_by_tenant.add(user.id)
-            if active_owners is not None:
-                self._owners[tenant.id] = set(active_owners)
+            place = self._places.get(tenant.idp_org_id, Place(tenant, set(), None))
+            place.owners.update(active_owners or ())
+            if limit is not None:  # one row of each tenant has it
+                place = place._replace(seat_limit=limit)
+            self._places[tenant.idp_org_id] = place
+            if user.id is not None:  # the outer join found one
+                self._people[tenant.id, user.idp_user_id] = Person(
+                    user, membership if membership.id else None, is_made_by_tenant, has_role
+                )
 
     def write_tenant(self, organization_id: str) -> bool:
         """Create or change the organization's tenant; whether it was created."""
@@ -137,28 +180,60 @@ class Rows:
         values = organization_values(self._objects.now[key], organization_id)
         if values is None:
             return False
-        tenant = self._tenants.get(organization_id)
-        if tenant is None:
+        place = self._places.get(organization_id)
+        if place is None:
             values |= {"idp_org_id": organization_id, "slug": slugs.find_free(values["slug"])}
-            self._tenants[organization_id] = tenants.insert(
-                values, actor=SYSTEM_IDP, into=self._writes
-            )
+            tenant = tenants.insert(values, actor=SYSTEM_IDP, into=self._writes)
+            self._places[organization_id] = Place(tenant, set(), None)
             return True
         before = organization_values(self._objects.before[key], organization_id)
-        changes = self._changes(before, values, tenant)
-        if before is None or before["slug"] == values["slug"]:
-            changes.pop("slug", None)  # a slug given here stays
-        self._tenants[organization_id] = self._change_tenant(tenant, changes)
+        changes = self._changes(before, values, place.tenant)
+        slug = changes.pop("slug", None)
+        is_given_here = before is None or before["slug"] == values["slug"]
+        if slug is not None and not is_given_here and slugs.derive(slug) != place.tenant.slug:
+            changes["slug"] = slugs.find_free(slug)
+        tenant = tenants.update_read(place.tenant, changes, actor=SYSTEM_IDP, into=self._writes)
+        self._places[organization_id] = place._replace(tenant=tenant)
         return False
 
-    def write_memberships(self, pairs: Sequence[Pair]) -> set[Pair]:
-        """Create or change the users and memberships of these pairs; the pairs that have to wait."""
-        connections = self._objects.connections()
-        return {
-            pair
-            for pair in dict.fromkeys(pairs)
-            if not self._write_membership(pair, connections.get(pair, []))
-        }
+    def write_membership(self, pair: Pair, keys: Sequence[Key]) -> bool:
+        """Create or change the user and the membership that the objects ``keys`` are about.
+
+        False where the tenant, the membership or its user is not known yet.
+        """
+        objects = self._objects
+        place, user_key = self._places.get(pair.organization_id), Key(Kind.USER, pair.user_id)
+        now, before = (
+            membership_values([states[key] for key in keys], states[user_key], self._roles)
+            for states in (objects.now, objects.before)
+        )
+        if place is None or now is None:
+            return False
+        person = self._people.get((place.tenant.id, pair.user_id))
+        if person is None:
+            known = user_values(objects.now[user_key])
+            if known is None:
+                return False
+            values = {**known, "idp_user_id": pair.user_id}
+            user = users.insert_in(place.tenant, values, actor=SYSTEM_IDP, into=self._writes)
+            person = Person(user, None)
+        else:
+            self._change_user(person, is_new=before is None)
+        if person.membership is None:
+            memberships.create_for(person.user, now, actor=SYSTEM_IDP, into=self._writes)
+            if now["is_active"]:
+                self._new_members.append(person.user)
+            return True
+        changes = self._changes(before, now, person.membership)
+        if person.has_mapped_role is not None:  # the directory says it, by SCIM
+            changes.pop("is_active", None)
+        if person.has_mapped_role:
+            changes.pop("role", None)
+        if changes.get("is_active") is False or "role" in changes:
+            self._end_owner(person.user)
+        if changes:
+            self._changed_memberships.append((person.membership, changes))
+        return True
 
     def write_user(self, user_id: str) -> None:
         """Change the user's rows in tenants where the provider knows no membership.
@@ -166,64 +241,31 @@ class Rows:
         A tenant may create a user with any ``idp_user_id``. Such a row only follows the end of the
         user, so that the tenant learns nothing about people of other tenants.
         """
-        for (_, idp_user_id), (user, _) in self._users.items():
+        for (_, idp_user_id), person in self._people.items():
             if idp_user_id == user_id:
-                fields = END if user.id in self._made_by_tenant else USER_FIELDS
-                self._change_user(user, user_id, fields=fields)
+                self._change_user(person, fields=END if person.is_made_by_tenant else USER_FIELDS)
 
     def write_changes(self) -> None:
         """Write the changes that the other methods found in users and memberships.
 
         A tenant that has taken more seats than were free is recorded.
         """
-        by_id = {tenant.id: tenant for tenant in self._tenants.values()}
-        for tenant_id, taken in self._taken_seats().items():
-            limit, tenant = self._seat_limits[tenant_id], by_id[tenant_id]
-            seats.take_beyond(limit, taken, tenant=tenant, actor=SYSTEM_IDP, into=self._writes)
+        taken = self._taken_seats()
+        for tenant, _, limit in self._places.values():
+            if limit is not None and tenant.id in taken:
+                seats.take_beyond(
+                    limit, taken[tenant.id], tenant=tenant, actor=SYSTEM_IDP, into=self._writes
+                )
         users.update_many(self._changed_users, actor=SYSTEM_IDP, into=self._writes)
         memberships.update_many(self._changed_memberships, actor=SYSTEM_IDP, into=self._writes)
 
-    def _write_membership(self, pair: Pair, keys: Sequence[Key]) -> bool:
-        """False where the tenant, the membership or its user is not known yet."""
-        objects = self._objects
-        tenant, user_key = self._tenants.get(pair.organization_id), Key(Kind.USER, pair.user_id)
-        now, before = (
-            membership_values([states[key] for key in keys], states[user_key], self._roles)
-            for states in (objects.now, objects.before)
-        )
-        if tenant is None or now is None:
-            return False
-        user, membership = self._users.get((tenant.id, pair.user_id), (None, None))
-        if user is None:
-            known = user_values(objects.now[user_key])
-            if known is None:
-                return False
-            values = {**known, "idp_user_id": pair.user_id}
-            user = users.insert_in(tenant, values, actor=SYSTEM_IDP, into=self._writes)
-        else:
-            self._change_user(user, pair.user_id, is_new=before is None)
-        if membership is None:
-            memberships.create_for(user, now, actor=SYSTEM_IDP, into=self._writes)
-            if now["is_active"]:
-                self._new_members.append(user)
-        elif changes := self._unmanaged(user, self._changes(before, now, membership)):
-            if changes.get("is_active") is False or "role" in changes:
-                self._end_owner(user)
-            self._changed_memberships.append((membership, changes))
-        return True
-
     def _change_user(
-        self,
-        user: User,
-        user_id: str,
-        *,
-        is_new: bool = False,
-        fields: Collection[str] = USER_FIELDS,
+        self, person: Person, *, is_new: bool = False, fields: Collection[str] = USER_FIELDS
     ) -> None:
         """Change one row of the user, once; ``is_new``: the row was not certainly theirs before."""
-        key = Key(Kind.USER, user_id)
+        user, key = person.user, Key(Kind.USER, person.user.idp_user_id)
         now = user_values(self._objects.now[key])
-        if now is None or user.id in self._written or user.id in self._managed:
+        if now is None or user.id in self._written or person.has_mapped_role is not None:
             return
         self._written.add(user.id)
         before = None if is_new else user_values(self._objects.before[key])
@@ -233,17 +275,8 @@ class Rows:
         if changes:
             self._changed_users.append((user, changes))
 
-    def _unmanaged(self, user: User, changes: dict[str, Any]) -> dict[str, Any]:
-        """The changes of a membership without what a directory says by SCIM."""
-        has_mapped_role = self._managed.get(user.id)
-        if has_mapped_role is not None:
-            changes.pop("is_active", None)
-        if has_mapped_role:
-            changes.pop("role", None)
-        return changes
-
     def _taken_seats(self) -> Counter[UUID]:
-        """How many more seats are taken after the changes, in each tenant with a limit of seats."""
+        """How many more seats are taken after the changes, in each tenant."""
         user_changes, member_changes = (
             {row.id: changes.get("is_active", row.is_active) for row, changes in changed}
             for changed in (self._changed_users, self._changed_memberships)
@@ -251,13 +284,13 @@ class Rows:
         taken: Counter[UUID] = Counter()
         for user in self._new_members:
             taken[user.tenant_id] += user_changes.get(user.id, user.is_active)
-        for user, member in self._users.values():
+        for user, member, *_ in self._people.values():
             if member is not None:
                 is_active = user_changes.get(user.id, user.is_active)
                 is_member = member_changes.get(member.id, member.is_active)
                 taken[user.tenant_id] += is_active and is_member
                 taken[user.tenant_id] -= user.is_active and member.is_active
-        return Counter({one: count for one, count in taken.items() if one in self._seat_limits})
+        return taken
 
     def _is_inactive(self, user_id: str) -> bool:
         values = user_values(self._objects.now[Key(Kind.USER, user_id)])
@@ -265,20 +298,20 @@ class Rows:
 
     def _end_owner(self, user: User) -> None:
         """Take the user from the tenant's active owners, even if none is left."""
-        remaining = self._owners.get(user.tenant_id, set())
+        place = self._places[user.idp_org_id]
         owners.check_one_remains(
-            remaining,
+            place.owners,
             user.id,
             tenant_id=user.tenant_id,
             actor=SYSTEM_IDP,
             allow_ownerless=True,
-            tenant=self._tenants[user.idp_org_id],
+            tenant=place.tenant,
             into=self._writes,
         )
-        remaining.discard(user.id)
+        place.owners.discard(user.id)
 
     def _changes(
-        self, before: Mapping[str, Any] | None, now: Mapping[str, Any], row: Any
+        self, before: Mapping[str, object] | None, now: Mapping[str, object], row: object
     ) -> dict[str, Any]:
         """What the delivery changes in ``row``; everything, where nothing was known before.
 
@@ -289,10 +322,3 @@ class Rows:
         else:
             changed = {name: value for name, value in now.items() if before[name] != value}
         return {name: value for name, value in changed.items() if getattr(row, name) != value}
-
-    def _change_tenant(self, tenant: Tenant, values: dict[str, Any]) -> Tenant:
-        if "slug" in values and slugs.derive(values["slug"]) != tenant.slug:
-            values["slug"] = slugs.find_free(values["slug"])
-        else:
-            values.pop("slug", None)
-        return tenants.update_read(tenant, values, actor=SYSTEM_IDP, into=self._writes)

@@ -17,8 +17,12 @@ EXAMPLES = {
 }
 DESCRIPTIONS = {
     "kind": "What waits.",
+    "source": "The provider.",
+    "object_id": "The provider's id.",
     "organization_id": "The provider's id of the organization.",
     "user_id": "The provider's id of the user.",
+    "since": "When the provider's first event of it was applied.",
+    "missing": "Empty where it has come; a job then applies the membership.",
 }
 
 
@@ -29,20 +33,12 @@ class WaitingSchema(Schema):
     descriptions = DESCRIPTIONS
 
     kind = Choice(Kind, required=True)
-    source = Str(required=True, metadata={"description": "The provider."})
-    object_id = Str(required=True, metadata={"description": "The provider's id."})
+    source = Str(required=True)
+    object_id = Str(required=True)
     organization_id = Str(required=True)
     user_id = Str(required=True)
-    since = AwareDateTime(
-        required=True,
-        attribute="created_at",
-        metadata={"description": "When the provider's first event of it was applied."},
-    )
-    missing = ListOf(
-        Choice(Kind),
-        required=True,
-        metadata={"description": "Empty where it has come; a job then applies the membership."},
-    )
+    since = AwareDateTime(required=True, attribute="created_at")
+    missing = ListOf(Choice(Kind), required=True)
 
 
 class WaitingQuerySchema(PageQuerySchema):

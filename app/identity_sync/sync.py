@@ -15,8 +15,7 @@ from sqlalchemy import bindparam, select
 
 from app.core.db import tenancy
 from app.core.db.statements import Statement
-from app.core.db.writes import writes
-from app.identity_sync.apply import Rows
+from app.identity_sync.apply import write
 from app.identity_sync.events import (
     IdentityEvent,
     MembershipEvent,
@@ -89,18 +88,14 @@ def apply(
     for event in changed:
         objects.mark_changed(key_of(event))
     pairs = _affected_pairs(objects, events)
-    user_ids, organization_ids = _ids(events, UserEvent), _ids(events, OrganizationEvent)
-    with writes() as w:
-        rows = Rows(objects, roles, force=force, into=w)
-        rows.read({*organization_ids, *(pair.organization_id for pair in pairs)}, pairs, user_ids)
-        for organization_id in organization_ids:
-            if rows.write_tenant(organization_id):
-                pairs += objects.pairs_of_organization(organization_id)
-        waiting = rows.write_memberships(pairs)
-        for user_id in user_ids:
-            rows.write_user(user_id)
-        rows.write_changes()
-    objects.mark_waiting(pairs, waiting)
+    waiting = write(
+        objects,
+        pairs,
+        organization_ids=_ids(events, OrganizationEvent),
+        user_ids=_ids(events, UserEvent),
+        roles=roles,
+        force=force,
+    )
     objects.save()
     own_pairs = {_pair_of(event, objects) for event in events}
     return Outcome(changed=True, waiting=not waiting.isdisjoint(own_pairs))
@@ -121,11 +116,7 @@ def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> N
     if pair is None:
         return
     _lock_and_load(objects, [pair])
-    with writes() as w:
-        rows = Rows(objects, roles, force=False, into=w)
-        rows.read({pair.organization_id}, [pair], [])
-        objects.mark_waiting([pair], rows.write_memberships([pair]))
-        rows.write_changes()
+    write(objects, [pair], roles=roles)
     objects.mark_changed(key)  # so that one that still waits comes after the others
     objects.save()
 

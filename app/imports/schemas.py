@@ -36,12 +36,21 @@ EXAMPLES = {
     ],
 }
 DESCRIPTIONS = {
+    "state": "An import with faulty lines is `completed` too; `failed` means that it ended early,"
+    " see `error`.",
+    "size": "The bytes of the file.",
     "lines_total": "The lines of the file.",
-    "lines_done": "The lines that have been read.",
+    "lines_done": "Blank and faulty lines included.",
     "lines_failed": "The lines that were not applied.",
+    "counts": "The number of lines by type and outcome.",
     "error": "Why the import ended early; empty if it did not.",
     "finished_at": "When the import ended (UTC); null until then.",
+    "faults": "The first 1,000; none after 7 days.",
+    "line": "Its number; the first line is 1.",
+    "type": "Empty where it cannot be read.",
     "idp_org_id": "The identity provider's id of the organization that the line is about.",
+    "name": "The id of what the line is about.",
+    "errors": "The entries of the 422 that a request would be answered with.",
 }
 
 
@@ -55,22 +64,12 @@ class ImportSchema(Schema):
     created_at = AwareDateTime(required=True)
     updated_at = AwareDateTime(required=True)
     created_by_user_id = Str(required=True)
-    state = Choice(
-        ImportState,
-        required=True,
-        metadata={
-            "description": "An import with faulty lines is `completed` too; `failed` means that it"
-            " ended early, see `error`."
-        },
-    )
-    size = Int(required=True, metadata={"description": "The bytes of the file."})
+    state = Choice(ImportState, required=True)
+    size = Int(required=True)
     lines_total = Int(required=True)
-    lines_done = Int(required=True, metadata={"description": "Blank and faulty lines included."})
+    lines_done = Int(required=True)
     lines_failed = Int(required=True)
-    counts = JsonObject(
-        required=True,
-        metadata={"description": "The number of lines by type and outcome."},
-    )
+    counts = JsonObject(required=True)
     error = Str(required=True)
     finished_at = AwareDateTime(required=True, nullable=True)
 
@@ -81,28 +80,17 @@ class ImportFaultSchema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    line = Int(required=True, metadata={"description": "Its number; the first line is 1."})
-    type = Str(required=True, metadata={"description": "Empty where it cannot be read."})
+    line = Int(required=True)
+    type = Str(required=True)
     idp_org_id = Str(required=True)
-    name = Str(required=True, metadata={"description": "The id of what the line is about."})
-    errors = ListOf(
-        AnyJson(),
-        required=True,
-        metadata={"description": "The entries of the 422 that a request would be answered with."},
-    )
+    name = Str(required=True)
+    errors = ListOf(AnyJson(), required=True)
 
 
 class ImportDetailSchema(ImportSchema):
     """An import with its faults."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
-    faults = ListOf(
-        Nested(ImportFaultSchema),
-        required=True,
-        metadata={"description": "The first 1,000; none after 7 days."},
-    )
+    faults = ListOf(Nested(ImportFaultSchema), required=True)
 
 
 class ImportQuerySchema(PageQuerySchema):

@@ -6,9 +6,12 @@ from app.core.validation.fields import AwareDateTime, Bool, JsonObject, ListOf, 
 from app.core.validation.schemas import Schema
 
 DESCRIPTIONS = {
+    "tenant_id": "The user's tenant.",
     "user_id": "The user to erase.",
     "requested_at": "When the erasure was requested (UTC).",
     "requested_by": "Who requested it.",
+    "is_everywhere": "Whether what the platform stores about the person is erased too, unless they"
+    " are in another tenant: true if a platform credential asked for it.",
 }
 
 
@@ -18,17 +21,11 @@ class UserErasureSchema(Schema):
     examples = {"requested_by": "platform:operator", "is_everywhere": True}
     descriptions = DESCRIPTIONS
 
-    tenant_id = Uuid(required=True, metadata={"description": "The user's tenant."})
+    tenant_id = Uuid(required=True)
     user_id = Uuid(required=True)
     requested_at = AwareDateTime(required=True)
     requested_by = Str(required=True)
-    is_everywhere = Bool(
-        required=True,
-        metadata={
-            "description": "Whether what the platform stores about the person is erased too, unless"
-            " they are in another tenant: true if a platform credential asked for it."
-        },
-    )
+    is_everywhere = Bool(required=True)
 
 
 class UserExportSchema(Schema):
@@ -38,15 +35,15 @@ class UserExportSchema(Schema):
         "tables": {"users": [{"first_name": "Ada", "email": "ada@example.com"}]},
         "incomplete": [],
     }
+    descriptions = {
+        "tenant_id": "The user's tenant.",
+        "user_id": "The user.",
+        "tables": "The rows of each table. Absent if the answer is replayed for an"
+        " Idempotency-Key.",
+        "incomplete": "The tables that have further rows.",
+    }
 
-    tenant_id = Uuid(required=True, metadata={"description": "The user's tenant."})
-    user_id = Uuid(required=True, metadata={"description": "The user."})
-    tables = JsonObject(
-        metadata={
-            "description": "The rows of each table. Absent if the answer is replayed for an"
-            " Idempotency-Key."
-        }
-    )
-    incomplete = ListOf(
-        Str(), required=True, metadata={"description": "The tables that have further rows."}
-    )
+    tenant_id = Uuid(required=True)
+    user_id = Uuid(required=True)
+    tables = JsonObject()
+    incomplete = ListOf(Str(), required=True)

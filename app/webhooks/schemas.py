@@ -29,6 +29,7 @@ EXAMPLES = {
     "payload": {"event": "user.updated"},
 }
 DESCRIPTIONS = {
+    "created_at": "When it was received (UTC).",
     "source": "The provider, such as `workos` or `sendgrid`.",
     "external_id": "The provider's id of the event.",
     "event_type": "The provider's name of the event type.",
@@ -38,6 +39,9 @@ DESCRIPTIONS = {
     "replays": "How often it was replayed.",
     "next_attempt_at": "When the next attempt is due (UTC); null if none is.",
     "processed_at": "When its processing ended (UTC); null until then.",
+    "digest": "SHA-256 of the event's JSON.",
+    "headers": "Secrets are redacted.",
+    "payload": "The event's JSON; null once the payload was removed.",
 }
 
 
@@ -56,9 +60,7 @@ class WebhookEventSchema(Schema):
     descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
-    created_at = AwareDateTime(
-        required=True, metadata={"description": "When it was received (UTC)."}
-    )
+    created_at = AwareDateTime(required=True)
     updated_at = AwareDateTime(required=True)
     source = Str(required=True)
     external_id = Str(required=True)
@@ -69,20 +71,15 @@ class WebhookEventSchema(Schema):
     replays = Int(required=True)
     next_attempt_at = AwareDateTime(required=True, nullable=True)
     processed_at = AwareDateTime(required=True, nullable=True)
-    digest = Str(required=True, metadata={"description": "SHA-256 of the event's JSON."})
+    digest = Str(required=True)
     request_id = Str(required=True)
 
 
 class WebhookEventDetailSchema(WebhookEventSchema):
     """An event that a provider posted, with its headers and payload."""
 
-    headers = JsonObject(required=True, metadata={"description": "Secrets are redacted."})
-    payload = Payload(
-        attribute="body",
-        required=True,
-        nullable=True,
-        metadata={"description": "The event's JSON; null once the payload was removed."},
-    )
+    headers = JsonObject(required=True)
+    payload = Payload(attribute="body", required=True, nullable=True)
 
 
 class ReplayQuerySchema(Schema):
@@ -97,11 +94,13 @@ class ReplaySchema(Schema):
     """How many failed events are applied again."""
 
     examples = {"replayed": 17, "has_more": False}
+    descriptions = {
+        "replayed": "The number of these events.",
+        "has_more": "Whether a further request may replay others.",
+    }
 
-    replayed = Int(required=True, metadata={"description": "The number of these events."})
-    has_more = Bool(
-        required=True, metadata={"description": "Whether a further request may replay others."}
-    )
+    replayed = Int(required=True)
+    has_more = Bool(required=True)
 
 
 class WebhookEventQuerySchema(PageQuerySchema):
