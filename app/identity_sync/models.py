@@ -25,10 +25,7 @@ class IdentityObject(db.Model):  # type: ignore[name-defined]
     __tablename__ = "identity_objects"
     __table_args__ = (
         Index(
-            None,
-            "source",
-            "organization_id",
-            postgresql_where=text("organization_id IS NOT NULL"),
+            None, "source", "organization_id", postgresql_where=text("organization_id IS NOT NULL")
         ),
         Index(None, "source", "user_id", postgresql_where=text("user_id IS NOT NULL")),
         Index("ix_identity_objects_waiting", "updated_at", postgresql_where=text("is_waiting")),

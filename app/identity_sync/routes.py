@@ -12,10 +12,7 @@ from app.identity_sync import waiting
 from app.identity_sync.schemas import WaitingQuerySchema, WaitingSchema
 
 blp = Blueprint(
-    "identity",
-    __name__,
-    url_prefix="/v1/identity",
-    description="What the identity provider sent.",
+    "identity", __name__, url_prefix="/v1/identity", description="What the identity provider sent."
 )
 
 

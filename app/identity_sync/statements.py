@@ -99,14 +99,7 @@ LOAD = Statement(
 )
 
 COLUMNS = tuple(IdentityObject.__table__.columns.keys())
-CHANGEABLE = (
-    "organization_id",
-    "user_id",
-    "is_deleted",
-    "is_waiting",
-    "state",
-    "updated_at",
-)
+CHANGEABLE = ("organization_id", "user_id", "is_deleted", "is_waiting", "state", "updated_at")
 _new = insert(IdentityObject).from_select(
     COLUMNS, rows_from_arrays(IdentityObject.__table__, COLUMNS), include_defaults=False
 )

@@ -34,11 +34,7 @@ class Import(Row):
     __table_args__ = (
         Index(None, "created_at", "id"),
         Index(None, "state", "created_at", "id"),
-        Index(
-            "ix_imports_unfinished",
-            "updated_at",
-            postgresql_where=text("finished_at IS NULL"),
-        ),
+        Index("ix_imports_unfinished", "updated_at", postgresql_where=text("finished_at IS NULL")),
     )
 
     created_by_user_id: Mapped[str] = mapped_column(Text)

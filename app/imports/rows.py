@@ -6,22 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, func, select
+
 from app.auth.permissions import Role
 from app.core.actors import Actor
-from app.core.db.bulk import as_arrays
+from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.statements import Statement
 from app.core.errors import Invalid, value_error
 from app.imports.line_schemas import Kind
 from app.imports.lines import Line
-from app.imports.statements import (
-    FIND_MEMBERSHIPS,
-    FIND_MEMBERSHIPS_OF_USERS,
-    FIND_SUBSCRIPTIONS,
-    FIND_TENANTS,
-    FIND_USERS,
-    FIND_USERS_BY_ID,
-    LOCK_OWNERS,
-)
 from app.memberships import owners
 from app.memberships.directories import FIND_MANAGED
 from app.memberships.models import Membership
@@ -31,6 +24,32 @@ from app.users.models import User
 
 NO_TENANT = "no tenant has this id"
 NO_USER = "no user of the tenant has this id"
+
+FIND_TENANTS = Statement(
+    "imports.find_tenants",
+    select(Tenant).where(Tenant.idp_org_id == any_(bindparam("idp_org_ids", type_=ARRAY(Text)))),
+)
+LOCK_OWNERS = Statement(
+    "imports.lock_owners", select(func.unnest(owners.locked_owners(bindparam("tenant_id"))))
+)
+
+
+def _find(model: Any, key: str) -> Statement:
+    """The rows of tenants by a key; the two parameters are arrays of the same length."""
+    names = ("tenant_id", key)
+    wanted = rows_from_arrays(model.__table__, names).subquery("wanted")
+    columns = model.__table__.c
+    same = and_(*(columns[name] == wanted.c[name] for name in names))
+    return Statement(
+        f"imports.find_{model.__tablename__}_by_{key}", select(model).join(wanted, same)
+    )
+
+
+FIND_USERS = _find(User, "idp_user_id")
+FIND_USERS_BY_ID = _find(User, "id")
+FIND_MEMBERSHIPS_OF_USERS = _find(Membership, "user_id")
+FIND_MEMBERSHIPS = _find(Membership, "idp_membership_id")
+FIND_SUBSCRIPTIONS = _find(Subscription, "bp_subscription_id")
 
 
 class Rows:

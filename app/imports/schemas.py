@@ -31,9 +31,7 @@ EXAMPLES = {
     "type": "user",
     "idp_org_id": "org_01JZ4K",
     "name": "user_01JZ4M",
-    "errors": [
-        {"type": "missing", "loc": ["body", "email"], "msg": "Field required", "input": {}},
-    ],
+    "errors": [{"type": "missing", "loc": ["body", "email"], "msg": "Field required", "input": {}}],
 }
 DESCRIPTIONS = {
     "state": "An import with faulty lines is `completed` too; `failed` means that it ended early,"

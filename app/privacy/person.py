@@ -188,10 +188,7 @@ def _values(rows: Iterable[Row], changes: Iterable[Mapping[str, object]], name: 
 
 
 def _of_others(
-    connection: Connection,
-    addresses: set[str],
-    subjects: Iterable[str],
-    only_in: UUID | None,
+    connection: Connection, addresses: set[str], subjects: Iterable[str], only_in: UUID | None
 ) -> set[str]:
     """Those of the addresses that another user has now."""
     others = select(func.lower(USERS.c.email)).where(

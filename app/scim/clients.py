@@ -7,7 +7,6 @@ key sends an assertion instead (RFC 7523); the connection has the public keys.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
@@ -75,9 +74,7 @@ class AssertionUsed(Conflict):
     detail = "The assertion has been used before."
 
 
-CONFLICTS = {
-    "uq_scim_access_tokens_tenant_id_connection_id_assertion_digest": AssertionUsed,
-}
+CONFLICTS = {"uq_scim_access_tokens_tenant_id_connection_id_assertion_digest": AssertionUsed}
 
 
 class OAuthError(AppError):
@@ -135,7 +132,9 @@ def _find(client_id: str) -> Client:
 def _verified(assertion: str, client: Client, audience: str) -> dict[str, Any]:
     """The claims; raises the last key's error where no key has signed the assertion."""
     fault: Exception = LookupError()
-    for key in _keys(client, jwt.get_unverified_header(assertion).get("kid")):
+    key_id = jwt.get_unverified_header(assertion).get("kid")
+    entries = [one for one in client.public_keys if key_id in (None, one.get("kid"))]
+    for key in (jwt.PyJWK(entry).key for entry in entries):
         try:
             return jwt.decode(
                 assertion,
@@ -150,13 +149,6 @@ def _verified(assertion: str, client: Client, audience: str) -> dict[str, Any]:
         except jwt.PyJWTError as refused:
             fault = refused
     raise fault
-
-
-def _keys(client: Client, key_id: object) -> Iterator[Any]:
-    """The client's keys with this id; without an id all."""
-    for entry in client.public_keys:
-        if key_id is None or entry.get("kid") == key_id:
-            yield jwt.PyJWK(entry).key
 
 
 def grant(client: Client | Connection, *, assertion_digest: str | None = None) -> str:

@@ -172,10 +172,7 @@ def _has_email(condition: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 def _has_member(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    of_group = (
-        ScimMember.tenant_id == ScimGroup.tenant_id,
-        ScimMember.group_id == ScimGroup.id,
-    )
+    of_group = (ScimMember.tenant_id == ScimGroup.tenant_id, ScimMember.group_id == ScimGroup.id)
     return exists(select(1).where(*of_group, condition))
 
 

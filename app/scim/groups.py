@@ -92,15 +92,13 @@ FIND_ROLES = Statement(
             (ScimGroup.tenant_id == ScimMember.tenant_id) & (ScimGroup.id == ScimMember.group_id),
         )
         .where(
-            ScimMember.tenant_id == Membership.tenant_id,
-            ScimMember.user_id == Membership.user_id,
+            ScimMember.tenant_id == Membership.tenant_id, ScimMember.user_id == Membership.user_id
         )
         .scalar_subquery()
         .label("groups"),
     )
     .join(
-        ScimUser,
-        (ScimUser.tenant_id == Membership.tenant_id) & (ScimUser.id == Membership.user_id),
+        ScimUser, (ScimUser.tenant_id == Membership.tenant_id) & (ScimUser.id == Membership.user_id)
     )
     .where(Membership.tenant_id == bindparam("tenant_id"), Membership.user_id == _ids)
     .order_by(Membership.id),

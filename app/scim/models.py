@@ -107,6 +107,15 @@ def _references(column: str, model: type[TenantRow]) -> ForeignKeyConstraint:
     )
 
 
+def _of_connection() -> tuple[ForeignKeyConstraint | Index, ...]:
+    """The constraint and the indexes of a connection's resources."""
+    return (
+        _references("connection_id", ScimConnection),
+        Index(None, "tenant_id", "connection_id", "external_id"),
+        Index(None, "tenant_id", "connection_id", "id"),
+    )
+
+
 class ScimAccessToken(db.Model):  # type: ignore[name-defined]
     """The digest of an access token that a connection's client credentials were given for.
 
@@ -132,7 +141,8 @@ class ScimUser(TenantRow):
 
     A person has at most one, so one connection manages them. ``attributes`` is what the directory
     sent, except ``userName``, ``externalId`` and ``active``. ``user_name_key`` is the user name as it
-    is compared. ``has_mapped_role``: a group gives the person's role. A row with ``deleted_at`` is a tombstone: the resource is gone, the user remains.
+    is compared. ``has_mapped_role``: a group gives the person's role. A row with
+    ``deleted_at`` is a tombstone: the resource is gone, the user remains.
     """
 
     __tablename__ = "scim_users"
@@ -151,7 +161,7 @@ class ScimUser(TenantRow):
             ForeignKeyConstraint(
                 ["tenant_id", "id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"
             ),
-            _references("connection_id", ScimConnection),
+            *_of_connection(),
             Index(
                 "uq_scim_users_user_name_key",
                 "tenant_id",
@@ -160,8 +170,6 @@ class ScimUser(TenantRow):
                 unique=True,
                 postgresql_where=text("deleted_at IS NULL"),
             ),
-            Index(None, "tenant_id", "connection_id", "external_id"),
-            Index(None, "tenant_id", "connection_id", "id"),
         )
 
 
@@ -199,10 +207,8 @@ class ScimGroup(TenantRow):
     @classmethod
     def constraints(cls) -> tuple[Any, ...]:
         return (
-            _references("connection_id", ScimConnection),
+            *_of_connection(),
             UniqueConstraint("tenant_id", "connection_id", "display_name_key"),
-            Index(None, "tenant_id", "connection_id", "external_id"),
-            Index(None, "tenant_id", "connection_id", "id"),
         )
 
 

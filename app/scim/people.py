@@ -86,11 +86,7 @@ no row."""
 GET = Statement("scim_users.get", PEOPLE.where(ScimUser.id == bindparam("id")))
 
 _ids = any_(bindparam("idp_user_ids", type_=ARRAY(Text)))
-_rank = case(
-    (User.idp_user_id == bindparam("first_id"), 0),
-    (User.idp_user_id == _ids, 1),
-    else_=2,
-)
+_rank = case((User.idp_user_id == bindparam("first_id"), 0), (User.idp_user_id == _ids, 1), else_=2)
 FIND = Statement(
     "scim_users.find_person",
     select(User, Membership, ScimUser)

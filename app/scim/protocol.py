@@ -26,7 +26,6 @@ from app.core.validation.scalars import unstorable
 from app.scim import bounds, member_changes
 from app.scim.access import check_not_suspended
 from app.scim.errors import ScimError, invalid_value, translate
-from app.scim.forms import as_standard
 from app.scim.models import Connection
 from app.scim.resources import PROVIDER
 from app.scim.storage import Storage
@@ -35,6 +34,10 @@ CURSOR_SECRET = "scim"  # noqa: S105
 """The library encrypts cursors. These need no secret: one is only the id after which to go on, and
 row-level security decides what its sender sees."""
 
+CORE = "urn:ietf:params:scim:schemas:core:2.0:"
+ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+OLD_CORE = "urn:scim:schemas:core:1.0"
+OLD_ENTERPRISE = "urn:scim:schemas:extension:enterprise:1.0"
 WITH_RESOURCES = {"users": "User", "groups": "Group"}
 ENDING = {Operation.delete, Operation.replace, Operation.patch}
 """What a suspended tenant's directory may do; the storage sees that a change only ends people."""
@@ -70,10 +73,7 @@ class Service(ScimService):
         return _checked(current, current if member_changes.apply(current, patch_op) else None)
 
     def patch_response(
-        self,
-        base_url: str,
-        resource: Resource[Any],
-        response_parameters: ResponseParameters[Any],
+        self, base_url: str, resource: Resource[Any], response_parameters: ResponseParameters[Any]
     ) -> ScimResponse:
         """200 with the resource, which directories can read where they expect a 204."""
         return self.replacement_response(base_url, resource, response_parameters)
@@ -160,8 +160,23 @@ def _body(request: Request, path: str) -> bytes:
     bounds.check_body(body)
     endpoint = path.strip("/").partition("/")[0].lower()
     if endpoint in WITH_RESOURCES:
-        body = as_standard(body, WITH_RESOURCES[endpoint])
+        body = _with_new_schemas(body, WITH_RESOURCES[endpoint])
     return json_text.dumps(body)
+
+
+def _with_new_schemas(body: object, resource_name: str) -> object:
+    """The body with the schemas of SCIM 2 where it has those of SCIM 1 (OneLogin)."""
+    if not isinstance(body, dict):
+        return body
+    changed = {ENTERPRISE if name == OLD_ENTERPRISE else name: body[name] for name in body}
+    schemas = changed.get("schemas")
+    if isinstance(schemas, list):
+        own = f"{CORE}{resource_name}"
+        renamed = {OLD_CORE: own, CORE: own, OLD_ENTERPRISE: ENTERPRISE}
+        changed["schemas"] = [
+            renamed.get(one, one) if isinstance(one, str) else one for one in schemas
+        ]
+    return changed
 
 
 def _base_url(request: Request) -> str:

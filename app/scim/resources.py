@@ -109,10 +109,7 @@ and addresses of a type that the user does not have yet (Entra)."""
 UserResource = User[EnterpriseUser]
 PROVIDER = ScimProvider(
     models=[User, EnterpriseUser, Group],
-    resource_types=[
-        ResourceType.from_resource(UserResource),
-        ResourceType.from_resource(Group),
-    ],
+    resource_types=[ResourceType.from_resource(UserResource), ResourceType.from_resource(Group)],
     config=CONFIG,
     policy=POLICY,
 )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import jwt
 
 from app.auth.permissions import Role
+from app.auth.tokens import algorithm_of
 from app.core.errors import Invalid, value_error
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, ListOf, Str, Uuid
 from app.core.validation.messages import under
 from app.core.validation.schemas import Schema
-from app.scim.keys import public_key
 from app.scim.models import ConnectionStatus, Deactivate, DirectoryProvider
 
 MAX_GROUP_ROLES = 200
@@ -66,6 +66,9 @@ DESCRIPTIONS = {
     "path": "The path below /scim/v2, with `…` for values that may be personal.",
 }
 MAX_KEYS = 5
+JWK_MEMBERS = frozenset({"kty", "crv", "x", "y", "n", "e", "kid", "use", "alg"})
+MAX_JWK_TEXT = 1400  # characters; the modulus of an RSA key of 8,192 bits
+RSA_BITS = range(2048, 4097)
 
 
 class GroupRoles(JsonObject):
@@ -99,12 +102,26 @@ class PublicKey(JsonObject):
 
     keywords = {"additionalProperties": True}
 
-    def from_json(self, value: object) -> dict[str, Any]:
-        key = super().from_json(value)
+    def from_json(self, value: object) -> dict[str, str]:
+        """The public members; a private key is refused, because it is no secret any more."""
+        given = super().from_json(value)
+        if "d" in given or "k" in given:
+            raise self._refusal("the key is private: send only its public part")
+        key = {name: member for name, member in given.items() if name in JWK_MEMBERS}
+        if not all(isinstance(one, str) and len(one) <= MAX_JWK_TEXT for one in key.values()):
+            raise self._refusal("the members of a key are texts")
         try:
-            return public_key(key)
-        except ValueError as fault:
-            raise Invalid(value_error((), str(fault), None)) from None
+            loaded = jwt.PyJWK(key).key
+            algorithm_of(loaded)
+        except (jwt.PyJWTError, LookupError, ValueError, TypeError, AttributeError):
+            raise self._refusal("not a public key for RS256, ES256 or EdDSA") from None
+        if key["kty"] == "RSA" and loaded.key_size not in RSA_BITS:
+            raise self._refusal("an RSA key has 2,048 to 4,096 bits")
+        return key
+
+    @staticmethod
+    def _refusal(reason: str) -> Invalid:
+        return Invalid(value_error((), reason, None))
 
 
 class PublicKeys(ListOf):

@@ -160,11 +160,7 @@ def rotate(connection_id: UUID | str, *, overlap: timedelta, actor: Actor) -> Si
     connection, counts = _lock(connection_id, actor)
     token = new_token()
     expires_at = utcnow() + overlap
-    values = {
-        **_stored_token(token),
-        "old_digest": connection.digest,
-        "old_expires_at": expires_at,
-    }
+    values = {**_stored_token(token), "old_digest": connection.digest, "old_expires_at": expires_at}
     if not overlap:
         _end_access_tokens(connection)
     rotated, _ = queries.update_row(ScimConnection, connection, values, actor_id=actor.id)

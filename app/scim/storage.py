@@ -116,11 +116,7 @@ class Storage(ScimStorage):
         return self._of(resource_type).update(resource, expected_version)
 
     def delete(
-        self,
-        resource_type: ResourceType,
-        resource_id: str,
-        *,
-        expected_version: str | None = None,
+        self, resource_type: ResourceType, resource_id: str, *, expected_version: str | None = None
     ) -> None:
         """Delete the resource; RowChanged if its version is another."""
         self._of(resource_type).delete(resource_id, expected_version)

@@ -142,7 +142,7 @@ def receive(receiver: Receiver, headers: Iterable[tuple[str, str]], body: bytes)
     )
     if stored.has_pending:
         INBOX.notify()
-    return Receipt(stored.event_ids, provider.batches, bool(deliveries) and not stored.added)
+    return Receipt(stored.event_ids, provider.sends_batches, bool(deliveries) and not stored.added)
 
 
 def store(

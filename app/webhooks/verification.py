@@ -19,10 +19,7 @@ from app.webhooks.signatures.sns import CertificateUnavailable
 
 log = logging.getLogger(__name__)
 
-SETTINGS = {
-    Receiver.IDENTITY: "idp_webhook_secrets",
-    Receiver.EMAIL: "email_webhook_secrets",
-}
+SETTINGS = {Receiver.IDENTITY: "idp_webhook_secrets", Receiver.EMAIL: "email_webhook_secrets"}
 SCHEMES = "webhook_schemes"
 
 

@@ -29,3 +29,15 @@ def expected_events(provider: str) -> dict[str, list[dict[str, Any]]]:
     """What django-anymail makes of each sample of an e-mail provider."""
     file = webhooks_folder() / "samples" / provider / EXPECTED
     return {name: case["events"] for name, case in json.loads(file.read_text())["samples"].items()}
+
+
+def changed(provider: str, sample: str, **values: Any) -> Any:
+    """A sample with other values; a name with ``__`` in it is a path."""
+    body = document(provider, sample)
+    for path, value in values.items():
+        *parents, name = path.split("__")
+        place = body
+        for parent in parents:
+            place = place[parent]
+        place[name] = value
+    return body

@@ -22,7 +22,13 @@ from app.emails.events import Cause, EmailEvent, EmailKind, Suppression
 from app.webhooks.providers import get_provider
 from app.webhooks.providers.payloads import Posted, Unreadable, Unwanted
 from app.webhooks.providers.provider import SubscriptionConfirmation
-from tests.conformance.webhook_samples import document, expected_events, sample, sample_files
+from tests.conformance.webhook_samples import (
+    changed,
+    document,
+    expected_events,
+    sample,
+    sample_files,
+)
 
 EMAIL = ["resend", "sendgrid", "mailgun", "postmark", "ses"]
 ANYMAIL_NAMES = {
@@ -92,6 +98,12 @@ def adapt(provider: str, changed: Any) -> list[Any]:
     return adapt_all(provider, json.dumps(changed).encode())
 
 
+def adapt_changed(provider: str, name: str, **values: Any) -> Any:
+    """The one event of a sample with other values."""
+    (event,) = adapt(provider, changed(provider, name, **values))
+    return event
+
+
 class TestEverySample:
     @pytest.mark.parametrize(
         ("provider", "name"), [case for case in samples() if case not in IGNORED]
@@ -159,19 +171,15 @@ class TestEverySample:
 
 class TestResend:
     def test_takes_a_diagnostic_in_any_of_its_forms(self) -> None:
-        responses = []
-        for form in (["550 5.1.1", "unknown"], "550 5.1.1", None):
-            body = document("resend", "email.bounced")
-            body["data"]["bounce"]["diagnosticCode"] = form
-            responses.append(adapt("resend", body)[0].response)
+        responses = [
+            adapt_changed("resend", "email.bounced", data__bounce__diagnosticCode=form).response
+            for form in (["550 5.1.1", "unknown"], "550 5.1.1", None)
+        ]
 
         assert responses == ["550 5.1.1 unknown", "550 5.1.1", ""]
 
     def test_a_transient_bounce_suppresses_nobody(self) -> None:
-        body = document("resend", "email.bounced")
-        body["data"]["bounce"]["type"] = "Transient"
-
-        (event,) = adapt("resend", body)
+        event = adapt_changed("resend", "email.bounced", data__bounce__type="Transient")
 
         assert (event.kind, event.suppressions) == (EmailKind.SOFT_BOUNCED, ())
 
@@ -225,19 +233,14 @@ class TestSendGrid:
 
 class TestMailgun:
     def test_a_rejected_message_was_not_attempted(self) -> None:
-        body = document("mailgun", "accepted")
-        body["event-data"] |= {"event": "rejected", "reject": {"reason": "sandbox"}}
-
-        (event,) = adapt("mailgun", body)
+        values = {"event-data__event": "rejected", "event-data__reject": {"reason": "sandbox"}}
+        event = adapt_changed("mailgun", "accepted", **values)
 
         assert (event.kind, event.reason) == (EmailKind.REJECTED, "sandbox")
 
     def test_an_unknown_event_is_unwanted(self) -> None:
-        body = document("mailgun", "accepted")
-        body["event-data"]["event"] = "stored"
-
         with pytest.raises(Unwanted):
-            adapt("mailgun", body)
+            adapt_changed("mailgun", "accepted", **{"event-data__event": "stored"})
 
 
 class TestPostmark:
@@ -251,21 +254,17 @@ class TestPostmark:
         ],
     )
     def test_the_type_of_a_bounce_tells_what_it_is(self, type_: str, kind: EmailKind) -> None:
-        body = document("postmark", "Bounce.HardBounce") | {"Type": type_}
-
-        (event,) = adapt("postmark", body)
+        event = adapt_changed("postmark", "Bounce.HardBounce", Type=type_)
 
         assert event.kind is kind
 
     def test_an_automatic_answer_is_unwanted(self) -> None:
         with pytest.raises(Unwanted):
-            adapt("postmark", document("postmark", "Bounce.HardBounce") | {"Type": "AutoResponder"})
+            adapt_changed("postmark", "Bounce.HardBounce", Type="AutoResponder")
 
     def test_an_address_suppressed_for_a_complaint_is_so_here(self) -> None:
-        body = document("postmark", "SubscriptionChange.suppressed")
-        body["SuppressionReason"] = "SpamComplaint"
-
-        (event,) = adapt("postmark", body)
+        reason = {"SuppressionReason": "SpamComplaint"}
+        event = adapt_changed("postmark", "SubscriptionChange.suppressed", **reason)
 
         assert event.suppressions == (Suppression(Cause.COMPLAINED),)
 

@@ -15,7 +15,7 @@ from app.identity_sync.events import (
 )
 from app.webhooks.providers import get_provider
 from app.webhooks.providers.payloads import Unreadable, Unwanted
-from tests.conformance.webhook_samples import document, sample, sample_files
+from tests.conformance.webhook_samples import changed, document, sample, sample_files
 
 IDENTITY = ["workos", "clerk", "logto", "auth0", "stytch"]
 UNWANTED = {
@@ -30,6 +30,12 @@ UNWANTED = {
 def adapt(provider: str, body: Any) -> list[Any]:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     return list(get_provider(provider).adapt(raw))
+
+
+def adapt_changed(provider: str, name: str, **values: Any) -> Any:
+    """The one event of a sample with other values."""
+    (event,) = adapt(provider, changed(provider, name, **values))
+    return event
 
 
 def adapt_sample(provider: str, name: str) -> Any:
@@ -146,10 +152,8 @@ class TestWorkOS:
         assert (event.first_name, event.last_name) == ("", None)
 
     def test_all_roles_count(self) -> None:
-        body = document("workos", "organization_membership.updated")
-        body["data"]["roles"] = [{"slug": "admin"}, {"slug": "billing"}]
-
-        (event,) = adapt("workos", body)
+        roles = [{"slug": "admin"}, {"slug": "billing"}]
+        event = adapt_changed("workos", "organization_membership.updated", data__roles=roles)
 
         assert event.roles == ("admin", "billing")
 
@@ -183,18 +187,12 @@ class TestClerk:
         )
 
     def test_a_user_without_an_address_has_an_empty_one(self) -> None:
-        body = document("clerk", "user.created")
-        body["data"]["email_addresses"] = []
-
-        (event,) = adapt("clerk", body)
+        event = adapt_changed("clerk", "user.created", data__email_addresses=[])
 
         assert event.email == ""
 
     def test_a_banned_user_is_not_active(self) -> None:
-        body = document("clerk", "user.updated")
-        body["data"]["banned"] = True
-
-        (event,) = adapt("clerk", body)
+        event = adapt_changed("clerk", "user.updated", data__banned=True)
 
         assert event.active is False
 
@@ -222,19 +220,13 @@ class TestClerk:
         )
 
     def test_a_time_in_seconds_is_read_as_such(self) -> None:
-        body = document("clerk", "user.created")
-        body["timestamp"] = 1716883200
-
-        (event,) = adapt("clerk", body)
+        event = adapt_changed("clerk", "user.created", timestamp=1716883200)
 
         assert event.occurred_at == datetime(2024, 5, 28, 8, tzinfo=UTC)
 
     def test_a_deletion_in_whole_seconds_comes_after_an_update_in_that_second(self) -> None:
-        updated, deleted = document("clerk", "user.updated"), document("clerk", "user.deleted")
-        updated["data"]["updated_at"] = 1767654305_900
-        deleted["timestamp"] = 1767654305
-
-        (update,), (deletion,) = adapt("clerk", updated), adapt("clerk", deleted)
+        update = adapt_changed("clerk", "user.updated", data__updated_at=1767654305_900)
+        deletion = adapt_changed("clerk", "user.deleted", timestamp=1767654305)
 
         assert deletion.position > update.position
         assert deletion.occurred_at - update.version < timedelta(seconds=1)
@@ -256,10 +248,8 @@ class TestAuth0:
         )
 
     def test_given_and_family_name_count_before_the_full_one(self) -> None:
-        body = document("auth0", "user.created")
-        body["data"]["object"] |= {"given_name": "Jiří Karel", "family_name": "Novák"}
-
-        (event,) = adapt("auth0", body)
+        names = {"data__object__given_name": "Jiří Karel", "data__object__family_name": "Novák"}
+        event = adapt_changed("auth0", "user.created", **names)
 
         assert (event.first_name, event.last_name) == ("Jiří Karel", "Novák")
 
@@ -272,10 +262,7 @@ class TestAuth0:
         assert (event.first_name, event.last_name) == ("", "")
 
     def test_a_blocked_user_is_not_active(self) -> None:
-        body = document("auth0", "user.updated")
-        body["data"]["object"]["blocked"] = True
-
-        (event,) = adapt("auth0", body)
+        event = adapt_changed("auth0", "user.updated", data__object__blocked=True)
 
         assert event.active is False
 
@@ -342,10 +329,8 @@ class TestLogto:
         )
 
     def test_an_answer_that_is_not_the_user_says_nothing_of_the_user(self) -> None:
-        body = document("logto", "User.Data.Updated")
-        body["data"] = {"id": "someone else", "primaryEmail": "x@y.example"}
-
-        (event,) = adapt("logto", body)
+        other = {"id": "someone else", "primaryEmail": "x@y.example"}
+        event = adapt_changed("logto", "User.Data.Updated", data=other)
 
         assert (event.object_id, event.email) == ("oemhlgekttlz4bzyjdwbb", None)
 
@@ -364,10 +349,8 @@ class TestLogto:
         assert event == adapt_sample("logto", "User.Created")
 
     def test_each_person_added_and_removed_is_one_event(self) -> None:
-        body = document("logto", "Organization.Membership.Updated")
-        body["removedUserIds"] = ["gone1", "gone2"]
-
-        events = adapt("logto", body)
+        removed = {"removedUserIds": ["gone1", "gone2"]}
+        events = adapt("logto", changed("logto", "Organization.Membership.Updated", **removed))
 
         assert [(event.user_id, event.change) for event in events] == [
             ("oemhlgekttlz4bzyjdwbb", Change.CREATED),
@@ -394,10 +377,8 @@ class TestLogto:
             adapt("logto", body)
 
     def test_empty_lists_are_unwanted(self) -> None:
-        body = document("logto", "Organization.Membership.Updated") | {"addedUserIds": []}
-
         with pytest.raises(Unwanted):
-            adapt("logto", body)
+            adapt_changed("logto", "Organization.Membership.Updated", addedUserIds=[])
 
 
 class TestStytch:
@@ -434,10 +415,8 @@ class TestStytch:
         assert (membership.change, membership.active) == (Change.UPDATED, False)
 
     def test_an_invited_member_has_no_access_yet(self) -> None:
-        body = document("stytch", "direct.member.create")
-        body["member"]["status"] = "invited"
-
-        user, membership = adapt("stytch", body)
+        invited = changed("stytch", "direct.member.create", member__status="invited")
+        user, membership = adapt("stytch", invited)
 
         assert (user.active, membership.active) == (True, False)
 
@@ -509,11 +488,8 @@ class TestTextThatCannotBeStored:
         assert event.first_name == "😀"
 
     def test_an_id_longer_than_a_key_cannot_be_read(self) -> None:
-        body = document("workos", "user.created")
-        body["data"]["id"] = "u" * 256
-
         with pytest.raises(Unreadable, match="longer"):
-            adapt("workos", body)
+            adapt_changed("workos", "user.created", data__id="u" * 256)
 
 
 class TestPosition:

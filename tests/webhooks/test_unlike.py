@@ -10,25 +10,13 @@ import pytest
 from app.webhooks import service
 from app.webhooks.providers import get_provider
 from app.webhooks.providers.payloads import Posted, Unreadable, Unwanted, address
-from tests.conformance.webhook_samples import document
+from tests.conformance.webhook_samples import changed, document
 
 LONG = f"{'a' * 320}@example.com"
 
 
 def adapt(provider: str, body: Any) -> list[Any]:
     return get_provider(provider).adapt(json.dumps(body).encode())
-
-
-def changed(provider: str, sample: str, **values: Any) -> Any:
-    """A sample with other values; a name with ``__`` in it is a path."""
-    body = document(provider, sample)
-    for path, value in values.items():
-        *parents, name = path.split("__")
-        place = body
-        for parent in parents:
-            place = place[parent]
-        place[name] = value
-    return body
 
 
 def notification(**values: Any) -> Any:

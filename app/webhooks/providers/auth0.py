@@ -16,7 +16,7 @@ from app.identity_sync.events import (
     membership_key,
 )
 from app.webhooks.providers.payloads import Document, Unwanted, full_name, parse_object
-from app.webhooks.providers.provider import Provider, single
+from app.webhooks.providers.provider import Provider
 
 
 def adapt(body: bytes) -> list[IdentityEvent]:
@@ -102,8 +102,8 @@ def _role_grant(event: Document, change: Change) -> RoleGrantEvent:
 
 PROVIDER = Provider(
     name="auth0",
-    split=single(
-        lambda event: event.value("type"), lambda event: event.value("id"), prefer_message_id=False
-    ),
+    event_type=lambda event: event.value("type"),
+    own_id=lambda event: event.value("id"),
+    prefers_own_id=True,
     adapt=adapt,
 )

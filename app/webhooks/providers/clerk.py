@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from app.identity_sync.events import Change, MembershipEvent, OrganizationEvent, UserEvent
 from app.webhooks.providers.payloads import Document, in_seconds
-from app.webhooks.providers.provider import Facts, Provider, lifecycle, single
+from app.webhooks.providers.provider import Facts, Provider, lifecycle
 
 
 def _user(data: Document, facts: Facts) -> UserEvent:
@@ -29,10 +29,7 @@ def _user(data: Document, facts: Facts) -> UserEvent:
 
 def _organization(data: Document, facts: Facts) -> OrganizationEvent:
     return OrganizationEvent(
-        **facts,
-        object_id=data.identifier("id"),
-        name=data.text("name"),
-        slug=data.text("slug"),
+        **facts, object_id=data.identifier("id"), name=data.text("name"), slug=data.text("slug")
     )
 
 
@@ -71,7 +68,7 @@ def _primary_email(data: Document) -> str | None:
 
 PROVIDER = Provider(
     name="clerk",
-    split=single(lambda event: event.value("type")),
+    event_type=lambda event: event.value("type"),
     adapt=lifecycle(
         "type",
         {"user": _user, "organization": _organization, "organizationMembership": _membership},

@@ -25,22 +25,14 @@ A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` h
 
 from __future__ import annotations
 
-from app.identity_sync.events import (
-    MembershipEvent,
-    OrganizationEvent,
-    UserEvent,
-    membership_key,
-)
+from app.identity_sync.events import MembershipEvent, OrganizationEvent, UserEvent, membership_key
 from app.webhooks.providers.payloads import Document, full_name
-from app.webhooks.providers.provider import Facts, Provider, lifecycle, single
+from app.webhooks.providers.provider import Facts, Provider, lifecycle
 
 
 def _organization(data: Document, facts: Facts) -> OrganizationEvent:
     return OrganizationEvent(
-        **facts,
-        object_id=data.identifier("id"),
-        name=data.text("name"),
-        slug=data.text("slug"),
+        **facts, object_id=data.identifier("id"), name=data.text("name"), slug=data.text("slug")
     )
 
 
@@ -86,7 +78,8 @@ def _optional_id(data: Document, name: str) -> str | None:
 
 PROVIDER = Provider(
     name="generic",
-    split=single(lambda event: event.value("type"), lambda event: event.value("id")),
+    event_type=lambda event: event.value("type"),
+    own_id=lambda event: event.value("id"),
     adapt=lifecycle(
         "type",
         {

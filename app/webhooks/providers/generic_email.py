@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
 from app.webhooks.providers.payloads import Document, Unreadable, Unwanted, address, parse_object
-from app.webhooks.providers.provider import Each, Provider, single
+from app.webhooks.providers.provider import Each, Provider
 
 
 def adapt(body: bytes) -> Sequence[EmailEvent]:
@@ -56,6 +56,7 @@ def _kind(event: Document) -> EmailKind:
 
 PROVIDER = Provider(
     name="generic_email",
-    split=single(lambda event: event.value("type"), lambda event: event.value("id")),
+    event_type=lambda event: event.value("type"),
+    own_id=lambda event: event.value("id"),
     adapt=adapt,
 )

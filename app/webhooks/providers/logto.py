@@ -18,7 +18,7 @@ from app.identity_sync.events import (
     membership_key,
 )
 from app.webhooks.providers.payloads import Document, Unreadable, Unwanted, full_name, parse_object
-from app.webhooks.providers.provider import Each, Provider, single
+from app.webhooks.providers.provider import Each, Provider
 
 
 def adapt(body: bytes) -> Sequence[IdentityEvent]:
@@ -121,8 +121,4 @@ def _id(event: Document, entity: Document, param: str) -> str:
     return event.identifier("userId")
 
 
-PROVIDER = Provider(
-    name="logto",
-    split=single(lambda event: event.value("event")),
-    adapt=adapt,
-)
+PROVIDER = Provider(name="logto", event_type=lambda event: event.value("event"), adapt=adapt)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
 from app.webhooks.providers.payloads import Document, Unwanted, address, parse_object
-from app.webhooks.providers.provider import Provider, single
+from app.webhooks.providers.provider import Provider
 
 _DATA = "event-data"
 _KINDS = {
@@ -66,10 +66,8 @@ def _message_id(data: Document) -> str:
 
 PROVIDER = Provider(
     name="mailgun",
-    split=single(
-        lambda event: event.value(_DATA, "event"),
-        lambda event: event.value(_DATA, "id"),
-        prefer_message_id=False,
-    ),
+    event_type=lambda event: event.value(_DATA, "event"),
+    own_id=lambda event: event.value(_DATA, "id"),
+    prefers_own_id=True,
     adapt=adapt,
 )

@@ -17,6 +17,8 @@ from app.identity_sync.events import EPOCH
 
 MAX_ID = 255
 MAX_ADDRESS = 320
+MAX_BATCH = 50_000
+"""Events of one request. SendGrid posts 768 KB at most, some thousands of events."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -38,6 +40,15 @@ class Posted:
     def json(self) -> object:
         """The JSON value; raises Unreadable."""
         return parse(self.body)
+
+    @property
+    def batch(self) -> list[object]:
+        """The JSON list; raises Unreadable where it is another value, or too long."""
+        if not isinstance(self.json, list):
+            raise Unreadable("the body is not a list of events")
+        if len(self.json) > MAX_BATCH:
+            raise Unreadable(f"more than {MAX_BATCH} events")
+        return self.json
 
     @property
     def event(self) -> Document:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from app.emails.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
 from app.webhooks.providers.payloads import Document, Unwanted, address, key, parse_object
-from app.webhooks.providers.provider import Provider, single
+from app.webhooks.providers.provider import Provider
 
 _BOUNCES = {
     "HardBounce": EmailKind.BOUNCED,
@@ -105,6 +105,8 @@ def _own_id(event: Document) -> str | None:
 
 PROVIDER = Provider(
     name="postmark",
-    split=single(lambda event: event.value("RecordType"), _own_id, prefer_message_id=False),
+    event_type=lambda event: event.value("RecordType"),
+    own_id=_own_id,
+    prefers_own_id=True,
     adapt=adapt,
 )

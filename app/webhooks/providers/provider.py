@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -71,50 +72,54 @@ class Each(Sequence[T], Generic[Item, T]):
         return self._make(self._items[place])
 
 
-Split = Callable[[Posted, str | None], list[Delivery]]
 Adapt = Callable[[bytes], Sequence[Event]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """How one provider writes its events.
 
-    ``split(posted, message_id)`` returns the deliveries of a verified request and never raises;
-    ``message_id`` is the delivery id in the signature, or None.
     ``adapt(body)`` returns the events of one delivery. It, or making the first event, may raise
     Unwanted or Unreadable; making a later event does not.
-    ``batches``: a request is a list of events.
+    ``event_type`` and ``own_id`` find the provider's names in an event; other values than text are
+    no names. ``sends_batches``: a request is a list of events.
     """
 
     name: str
-    split: Split
     adapt: Adapt
-    batches: bool = False
+    event_type: Callable[[Document], object]
+    own_id: Callable[[Document], object] = lambda event: None
+    prefers_own_id: bool = False
+    sends_batches: bool = False
 
+    def split(self, posted: Posted, message_id: str | None) -> list[Delivery]:
+        """The deliveries of a verified request; what cannot be read is one with an ``error``.
 
-def single(
-    event_type: Callable[[Document], object],
-    own_id: Callable[[Document], object] = lambda event: None,
-    *,
-    prefer_message_id: bool = True,
-) -> Split:
-    """A split for providers that send one event per request.
-
-    The external id is the delivery id, else the event's own id, else a digest of the body. With
-    ``prefer_message_id`` false the event's own id goes before the delivery id.
-    """
-
-    def split(posted: Posted, message_id: str | None) -> list[Delivery]:
-        body = posted.body
+        ``message_id`` is the delivery id in the signature, or None. The external id is the delivery
+        id, else the event's own id, else a digest of the body. With ``prefers_own_id`` the event's
+        own id goes before the delivery id.
+        """
         try:
-            event = posted.event
+            if self.sends_batches:
+                return [self._of_batch(element) for element in posted.batch]
+            return [self._delivery(posted.event, posted.body, message_id)]
         except Unreadable as fault:
-            return [unreadable(body, message_id, str(fault))]
-        ids = [message_id, own_id(event)] if prefer_message_id else [own_id(event), message_id]
-        external_id = next((key(id_) for id_ in ids if isinstance(id_, str) and id_), None)
-        return [Delivery(external_id or digest(body), type_name(event_type(event)), body)]
+            return [_unreadable(posted.body, message_id, str(fault))]
 
-    return split
+    def _of_batch(self, element: object) -> Delivery:
+        body = json.dumps(element, separators=(",", ":")).encode()
+        if not isinstance(element, dict):
+            return _unreadable(body, None, "the event is not a JSON object")
+        return self._delivery(Document(element), body, None)
+
+    def _delivery(self, event: Document, body: bytes, message_id: str | None) -> Delivery:
+        ids = [message_id, self.own_id(event)]
+        if self.prefers_own_id:
+            ids.reverse()
+        external_id = next((key(id_) for id_ in ids if isinstance(id_, str) and id_), None)
+        event_type = self.event_type(event)
+        name = event_type[:MAX_ID] if isinstance(event_type, str) else ""
+        return Delivery(external_id or digest(body), name, body)
 
 
 class Facts(TypedDict):
@@ -152,11 +157,5 @@ def lifecycle(
     return adapt
 
 
-def unreadable(body: bytes, message_id: str | None, error: str) -> Delivery:
-    """A delivery that cannot be read and is stored as failed."""
+def _unreadable(body: bytes, message_id: str | None, error: str) -> Delivery:
     return Delivery(key(message_id) if message_id else digest(body), "", body, error)
-
-
-def type_name(value: object) -> str:
-    """The provider's name of the event type, at most 255 characters; ``""`` where it has none."""
-    return value[:MAX_ID] if isinstance(value, str) else ""

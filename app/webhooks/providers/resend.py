@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
 from app.webhooks.providers.payloads import Document, Unreadable, Unwanted, address, parse_object
-from app.webhooks.providers.provider import Each, Provider, single
+from app.webhooks.providers.provider import Each, Provider
 
 _KINDS = {
     "email.scheduled": EmailKind.SCHEDULED,
@@ -89,8 +89,4 @@ def _opt_out(event: Document) -> list[EmailEvent]:
     ]
 
 
-PROVIDER = Provider(
-    name="resend",
-    split=single(lambda event: event.value("type")),
-    adapt=adapt,
-)
+PROVIDER = Provider(name="resend", event_type=lambda event: event.value("type"), adapt=adapt)

@@ -6,24 +6,10 @@ sender's own values (custom arguments) are the members that SendGrid does not de
 
 from __future__ import annotations
 
-import json
-
 from app.emails.events import EmailEvent, EmailKind, suppressions_of
-from app.webhooks.providers.payloads import (
-    Document,
-    Posted,
-    Unreadable,
-    Unwanted,
-    address,
-    digest,
-    key,
-    parse_object,
-    scalars,
-)
-from app.webhooks.providers.provider import Delivery, Provider, type_name, unreadable
+from app.webhooks.providers.payloads import Document, Unwanted, address, parse_object, scalars
+from app.webhooks.providers.provider import Provider
 
-MAX_BATCH = 50_000
-"""Events of one request. SendGrid posts 768 KB at most, some thousands of events."""
 _KINDS = {
     "processed": EmailKind.SENT,
     "deferred": EmailKind.DEFERRED,
@@ -76,19 +62,6 @@ _DEFINED = frozenset(
 )
 
 
-def split(posted: Posted, message_id: str | None) -> list[Delivery]:
-    """One delivery per element; the same element twice has the same external id."""
-    try:
-        batch = posted.json
-    except Unreadable as fault:
-        return [unreadable(posted.body, message_id, str(fault))]
-    if not isinstance(batch, list):
-        return [unreadable(posted.body, message_id, "the body is not a list of events")]
-    if len(batch) > MAX_BATCH:
-        return [unreadable(posted.body, message_id, f"more than {MAX_BATCH} events")]
-    return [_delivery(element) for element in batch]
-
-
 def adapt(body: bytes) -> list[EmailEvent]:
     """The e-mail events in one element; the names are those of SendGrid's event reference."""
     event = parse_object(body)
@@ -113,15 +86,6 @@ def adapt(body: bytes) -> list[EmailEvent]:
     ]
 
 
-def _delivery(element: object) -> Delivery:
-    body = json.dumps(element, separators=(",", ":")).encode()
-    if not isinstance(element, dict):
-        return unreadable(body, None, "the event is not a JSON object")
-    event = Document(element)
-    own_id = event.text("sg_event_id")
-    return Delivery(key(own_id) if own_id else digest(body), type_name(event.value("event")), body)
-
-
 def _custom_arguments(event: Document) -> dict[str, str]:
     return scalars(item for item in event.members().items() if item[0] not in _DEFINED)
 
@@ -142,4 +106,10 @@ def _group(event: Document) -> str:
     return f"group:{group}" if isinstance(group, int) and not isinstance(group, bool) else ""
 
 
-PROVIDER = Provider(name="sendgrid", split=split, adapt=adapt, batches=True)
+PROVIDER = Provider(
+    name="sendgrid",
+    adapt=adapt,
+    event_type=lambda event: event.value("event"),
+    own_id=lambda event: event.value("sg_event_id"),
+    sends_batches=True,
+)

@@ -10,13 +10,7 @@ from datetime import datetime
 
 from app.emails.events import Cause, EmailEvent, EmailKind, Suppression, suppressions_of
 from app.webhooks.providers.payloads import Document, Unreadable, Unwanted, address, parse_object
-from app.webhooks.providers.provider import (
-    Each,
-    Event,
-    Provider,
-    SubscriptionConfirmation,
-    single,
-)
+from app.webhooks.providers.provider import Each, Event, Provider, SubscriptionConfirmation
 
 _KINDS = {
     "Send": EmailKind.SENT,
@@ -181,6 +175,7 @@ def _preferences(detail: Document, name: str) -> dict[str, bool]:
 
 PROVIDER = Provider(
     name="ses",
-    split=single(_type_of_envelope, lambda envelope: envelope.value("MessageId")),
+    event_type=_type_of_envelope,
+    own_id=lambda envelope: envelope.value("MessageId"),
     adapt=adapt,
 )

@@ -15,7 +15,7 @@ from app.identity_sync.events import (
     UserEvent,
 )
 from app.webhooks.providers.payloads import Document, Unwanted, full_name, parse_object
-from app.webhooks.providers.provider import Provider, single
+from app.webhooks.providers.provider import Provider
 
 _CHANGES = {"CREATE": Change.CREATED, "UPDATE": Change.UPDATED, "DELETE": Change.DELETED}
 
@@ -94,7 +94,5 @@ def _organization(event: Document, change: Change) -> OrganizationEvent:
 
 
 PROVIDER = Provider(
-    name="stytch",
-    split=single(_event_type, lambda event: event.value("event_id")),
-    adapt=adapt,
+    name="stytch", event_type=_event_type, own_id=lambda event: event.value("event_id"), adapt=adapt
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from app.identity_sync.events import MembershipEvent, OrganizationEvent, UserEvent
 from app.webhooks.providers.payloads import Document
-from app.webhooks.providers.provider import Facts, Provider, lifecycle, single
+from app.webhooks.providers.provider import Facts, Provider, lifecycle
 
 
 def _user(data: Document, facts: Facts) -> UserEvent:
@@ -51,11 +51,9 @@ def _roles(data: Document) -> tuple[str, ...] | None:
 
 PROVIDER = Provider(
     name="workos",
-    split=single(
-        lambda event: event.value("event"),
-        lambda event: event.value("id"),
-        prefer_message_id=False,
-    ),
+    event_type=lambda event: event.value("event"),
+    own_id=lambda event: event.value("id"),
+    prefers_own_id=True,
     adapt=lifecycle(
         "event",
         {"user": _user, "organization": _organization, "organization_membership": _membership},

@@ -5,9 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-Headers = Mapping[str, str]
-"""Names in lower case; a repeated header is one value joined by commas, as WSGI servers do."""
+
+class SignedRequest(NamedTuple):
+    """A request as it arrived.
+
+    The names of headers are in lower case; a repeated header is one value joined by commas, as WSGI
+    servers do. ``now`` is the time of arrival in seconds since 1970.
+    """
+
+    headers: Mapping[str, str]
+    body: bytes
+    now: float
 
 
 class SignatureInvalid(Exception):

@@ -16,10 +16,10 @@ from functools import partial
 from cryptography.exceptions import UnsupportedAlgorithm
 
 from app.webhooks.signatures.presets import PRESETS
-from app.webhooks.signatures.proof import BodyTooLarge, Headers, Proof, SignatureInvalid
+from app.webhooks.signatures.proof import BodyTooLarge, Proof, SignatureInvalid, SignedRequest
 from app.webhooks.signatures.sns import Certificates, aws_sns
 
-Check = Callable[[Headers, bytes, float], Proof]
+Check = Callable[[SignedRequest], Proof]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def verify(
     does not tell which one matches. Raises CertificateUnavailable where a retry may succeed, and
     BodyTooLarge where the body was too large for a scheme, which did not read it.
     """
-    names = _joined(headers)
+    request = SignedRequest(_joined(headers), body, now)
     found: Verified | None = None
     # A stored exception would hold the whole request in memory until a garbage collection.
     kind, reason = SignatureInvalid, "no scheme is configured"
@@ -64,7 +64,7 @@ def verify(
         try:
             if len(body) > scheme.max_body:
                 raise BodyTooLarge("the body is too large")
-            proof = scheme.check(names, body, now)
+            proof = scheme.check(request)
         except SignatureInvalid as invalid:
             if kind is SignatureInvalid:
                 kind, reason = type(invalid), str(invalid)
@@ -75,7 +75,7 @@ def verify(
     return found
 
 
-def _joined(headers: Iterable[tuple[str, str]]) -> Headers:
+def _joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Lower-case names; the values of a repeated header are joined, so no signature matches it."""
     joined: dict[str, str] = {}
     for name, value in headers:

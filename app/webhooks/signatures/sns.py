@@ -27,9 +27,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from app.core.outgoing import FetchFailed, guarded
 from app.webhooks.providers.payloads import Unreadable
 from app.webhooks.signatures.proof import (
-    Headers,
     Proof,
     SignatureInvalid,
+    SignedRequest,
     check_age,
     json_object,
     required_text,
@@ -116,16 +116,10 @@ class Certificates:
 
 
 def aws_sns(
-    headers: Headers,
-    body: bytes,
-    now: float,
-    *,
-    topic_arn: str,
-    certificates: Certificates,
-    tolerance: int,
+    request: SignedRequest, *, topic_arn: str, certificates: Certificates, tolerance: int
 ) -> Proof:
     """Signature versions 1 (SHA-1) and 2 (SHA-256), from the configured topic only."""
-    envelope = json_object(body)
+    envelope = json_object(request.body)
     if required_text(envelope, "TopicArn") != topic_arn:
         raise SignatureInvalid("another topic")
     members = SIGNED_MEMBERS.get(required_text(envelope, "Type"))
@@ -133,7 +127,7 @@ def aws_sns(
     if members is None or algorithm is None:
         raise SignatureInvalid("unknown type or signature version")
     content = _signed_text(envelope, members)
-    check_age(now - _epoch(required_text(envelope, "Timestamp")), tolerance)
+    check_age(request.now - _epoch(required_text(envelope, "Timestamp")), tolerance)
     certificate_url = required_text(envelope, "SigningCertURL")
     if not CERTIFICATE_URL.fullmatch(certificate_url):
         raise SignatureInvalid("the certificate is not on a host of SNS")

@@ -1,4 +1,4 @@
-"""One verifier for each family of signatures: pure functions over (headers, body, now).
+"""One verifier for each family of signatures: pure functions over a :class:`SignedRequest`.
 
 Whatever was sent, a verifier returns a :class:`Proof` or raises :class:`SignatureInvalid`. The keys
 were parsed at start by :mod:`app.webhooks.signatures.presets`.
@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePub
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from app.webhooks.signatures.proof import (
-    Headers,
     Proof,
     SignatureInvalid,
+    SignedRequest,
     check_age,
     json_object,
     required_text,
@@ -33,9 +33,7 @@ from app.webhooks.signatures.proof import (
 
 
 def standard_webhooks(
-    headers: Headers,
-    body: bytes,
-    now: float,
+    request: SignedRequest,
     *,
     key: bytes | Ed25519PublicKey,
     families: Sequence[str],
@@ -46,9 +44,9 @@ def standard_webhooks(
     The first of the header families (``svix``, ``webhook``) that is complete is read. A secret
     is matched by ``v1`` entries (HMAC-SHA256), a public key by ``v1a`` entries (Ed25519).
     """
-    message_id, timestamp, signatures = _first_family(headers, families)
-    _check_age(timestamp, now, tolerance)
-    content = _raw(f"{message_id}.{timestamp}.") + body
+    message_id, timestamp, signatures = _first_family(request, families)
+    _check_age(timestamp, request.now, tolerance)
+    content = _raw(f"{message_id}.{timestamp}.") + request.body
     entries = [entry.partition(",") for entry in signatures.split(" ")]
     if isinstance(key, bytes):
         matched = _any_equal(
@@ -65,91 +63,77 @@ def standard_webhooks(
 
 
 def timestamped_hmac(
-    headers: Headers,
-    body: bytes,
-    now: float,
-    *,
-    key: bytes,
-    header: str,
-    tolerance: int,
-    per_second: int = 1,
+    request: SignedRequest, *, key: bytes, header: str, tolerance: int, per_second: int = 1
 ) -> Proof:
     """WorkOS and Stripe: ``t=<time>,v1=<hex>``, over ``t.body``; ``t`` once, ``v1`` once or more.
 
     ``per_second`` is the unit of ``t``: 1 for seconds, 1000 for milliseconds.
     """
-    parts = [part.strip(" ").partition("=") for part in _required(headers, header).split(",")]
+    parts = [part.strip(" ").partition("=") for part in _required(request, header).split(",")]
     times = [value for name, _, value in parts if name == "t"]
     if len(times) != 1:
         raise SignatureInvalid("not exactly one timestamp")
-    _check_age(times[0], now, tolerance, per_second)
-    expected = _hmac(key, _raw(f"{times[0]}.") + body).hex().encode()
+    _check_age(times[0], request.now, tolerance, per_second)
+    expected = _hmac(key, _raw(f"{times[0]}.") + request.body).hex().encode()
     if not _any_equal([value for name, _, value in parts if name == "v1"], expected):
         raise SignatureInvalid("no v1 value matches")
     return Proof()
 
 
-def body_hmac(
-    headers: Headers, body: bytes, now: float, *, key: bytes, header: str, prefix: str = ""
-) -> Proof:
+def body_hmac(request: SignedRequest, *, key: bytes, header: str, prefix: str = "") -> Proof:
     """GitHub and Logto: only the body is signed, in hex. A replay stays valid for ever.
 
     No header is signed, ``X-GitHub-Delivery`` neither, so there is no delivery id.
     """
-    expected = prefix + _hmac(key, body).hex()
-    if not _equal(_required(headers, header), expected.encode()):
+    expected = prefix + _hmac(key, request.body).hex()
+    if not _equal(_required(request, header), expected.encode()):
         raise SignatureInvalid("the digest differs")
     return Proof()
 
 
 def sendgrid_ecdsa(
-    headers: Headers,
-    body: bytes,
-    now: float,
-    *,
-    key: EllipticCurvePublicKey,
-    tolerance: int | None,
+    request: SignedRequest, *, key: EllipticCurvePublicKey, tolerance: int | None
 ) -> Proof:
     """SendGrid: ECDSA over ``timestamp`` + ``body``, nothing between them.
 
     Its retries last a day, perhaps with the first signature, so the default has no age limit.
     """
-    timestamp = _required(headers, "x-twilio-email-event-webhook-timestamp")
-    signature = _base64(_required(headers, "x-twilio-email-event-webhook-signature"))
-    _check_age(timestamp, now, tolerance)
+    timestamp = _required(request, "x-twilio-email-event-webhook-timestamp")
+    signature = _base64(_required(request, "x-twilio-email-event-webhook-signature"))
+    _check_age(timestamp, request.now, tolerance)
     try:
-        key.verify(signature, timestamp.encode() + body, ECDSA(hashes.SHA256()))
+        key.verify(signature, timestamp.encode() + request.body, ECDSA(hashes.SHA256()))
     except InvalidSignature as invalid:
         raise SignatureInvalid("the ECDSA signature does not match") from invalid
     return Proof()
 
 
-def mailgun(headers: Headers, body: bytes, now: float, *, key: bytes, tolerance: int) -> Proof:
+def mailgun(request: SignedRequest, *, key: bytes, tolerance: int) -> Proof:
     """Mailgun: ``signature`` in the JSON body, over ``timestamp`` + ``token`` only.
 
     The event itself is not signed. Who has seen one request could forge others with its token, so
     the token is the ``replay_key``, which is accepted once.
     """
-    signature = json_object(body).get("signature")
+    signature = json_object(request.body).get("signature")
     if not isinstance(signature, dict):
         raise SignatureInvalid("no signature object")
     timestamp, token, digest = (
         required_text(signature, name) for name in ("timestamp", "token", "signature")
     )
-    _check_age(timestamp, now, tolerance)
+    _check_age(timestamp, request.now, tolerance)
     if not _equal(digest, _hmac(key, utf8(timestamp + token)).hex().encode()):
         raise SignatureInvalid("the digest differs")
     return Proof(replay_key=token)
 
 
 def static_credential(
-    headers: Headers, body: bytes, now: float, *, key: bytes, header: str, scheme: str | None = None
+    request: SignedRequest, *, key: bytes, header: str, scheme: str | None = None
 ) -> Proof:
     """Postmark and Auth0: a shared secret in a header; nothing is signed.
 
     The name of an authentication ``scheme`` (Basic, Bearer) is compared without case.
     """
-    given = _required(headers, header)
+    given = _required(request, header)
     if scheme is not None:
         name, _, given = given.partition(" ")
         if name.lower() != scheme:
@@ -171,16 +155,18 @@ def _check_age(timestamp: str, now: float, tolerance: int | None, per_second: in
         check_age(now * per_second - int(timestamp), tolerance * per_second)
 
 
-def _first_family(headers: Headers, families: Sequence[str]) -> tuple[str, str, str]:
+def _first_family(request: SignedRequest, families: Sequence[str]) -> tuple[str, str, str]:
     for family in families:
-        values = [headers.get(f"{family}-{name}", "") for name in ("id", "timestamp", "signature")]
+        values = [
+            request.headers.get(f"{family}-{name}", "") for name in ("id", "timestamp", "signature")
+        ]
         if all(values):
             return values[0], values[1], values[2]
     raise SignatureInvalid("headers are missing")
 
 
-def _required(headers: Headers, name: str) -> str:
-    value = headers.get(name)
+def _required(request: SignedRequest, name: str) -> str:
+    value = request.headers.get(name)
     if not value:
         raise SignatureInvalid(f"no {name} header")
     return value
