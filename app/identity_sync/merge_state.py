@@ -91,19 +91,12 @@ class State:
         if event.change is not Change.DELETED:
             yield self._set("seen", True, place)
         if isinstance(event, OrganizationEvent) and event.name is not None:
-            yield self._set_first("original_name", event.name, place)
+            yield self._set("original_name", event.name, place, is_first=True)
 
-    def _set(self, name: str, value: Any, place: Place) -> bool:
+    def _set(self, name: str, value: object, place: Place, *, is_first: bool = False) -> bool:
+        """Set the value with the greatest place, or with ``is_first`` that with the lowest."""
         known = self.attributes.get(name)
-        if known is not None and place <= known[1]:
-            return False
-        self.attributes[name] = (value, place)
-        return True
-
-    def _set_first(self, name: str, value: Any, place: Place) -> bool:
-        """The same for the value with the lowest place."""
-        known = self.attributes.get(name)
-        if known is not None and place >= known[1]:
+        if known is not None and (place >= known[1] if is_first else place <= known[1]):
             return False
         self.attributes[name] = (value, place)
         return True

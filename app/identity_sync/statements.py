@@ -6,17 +6,15 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
-    Boolean,
-    Integer,
     Text,
     any_,
     bindparam,
-    case,
     cast,
     column,
     func,
     literal,
     select,
+    text,
     tuple_,
     union,
 )
@@ -25,7 +23,7 @@ from sqlalchemy.dialects.postgresql import insert
 from app.core.db.bulk import rows_from_arrays
 from app.core.db.statements import Statement
 from app.identity_sync.models import IdentityObject
-from app.tenants.models import DeletedOrganization, Tenant
+from app.tenants.models import Tenant
 
 USER = "user"  # the kind of users' objects
 
@@ -35,28 +33,21 @@ def _list(name: str, type_: Any) -> Any:
     return cast(bindparam(name, type_=ARRAY(type_)), ARRAY(type_))
 
 
-_lock = (
-    func.unnest(_list("spaces", Integer), _list("buckets", Integer), _list("shared", Boolean))
-    .table_valued(
-        column("space", Integer), column("bucket", Integer), column("shared", Boolean), name="lock"
-    )
-    .render_derived()
-)
 LOCK = Statement(
     "identity_objects.lock",
-    select(
-        case(
-            (
-                _lock.c.shared,
-                cast(func.pg_advisory_xact_lock_shared(_lock.c.space, _lock.c.bucket), Text),
-            ),
-            else_=cast(func.pg_advisory_xact_lock(_lock.c.space, _lock.c.bucket), Text),
-        ),
-        func.array(
-            select(DeletedOrganization.idp_org_id)
-            .where(DeletedOrganization.idp_org_id == any_(_list("organization_ids", Text)))
-            .scalar_subquery()
-        ).label("deleted_organization_ids"),
+    text(
+        """
+        SELECT
+            CASE WHEN shared THEN CAST(pg_advisory_xact_lock_shared(space, bucket) AS text)
+                ELSE CAST(pg_advisory_xact_lock(space, bucket) AS text) END,
+            ARRAY(
+                SELECT idp_org_id FROM deleted_organizations
+                WHERE idp_org_id = ANY (CAST(:organization_ids AS text[]))
+            ) AS deleted_organization_ids
+        FROM unnest(
+            CAST(:spaces AS integer[]), CAST(:buckets AS integer[]), CAST(:shared AS boolean[])
+        ) AS lock (space, bucket, shared)
+        """
     ),
 )
 

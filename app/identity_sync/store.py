@@ -9,13 +9,14 @@ wait for it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays
 from app.identity_sync.merge_state import State
+from app.identity_sync.models import IdentityObject
 from app.identity_sync.statements import LOAD, LOCK, SAVE
 
 
@@ -61,55 +62,38 @@ class Objects:
         self._waiting: set[Key] = set()
         self._changed: set[Key] = set()
 
-    def lock(self, keys: Iterable[Key], organization_ids: Collection[str] = ()) -> set[str]:
-        """Wait for the locks of the objects, which last until the transaction ends.
+    def take(
+        self,
+        keys: Iterable[Key],
+        pairs: Collection[Pair] = (),
+        organization_ids: Collection[str] = (),
+    ) -> set[str]:
+        """Lock and read the objects ``keys``, and the users and all memberships of ``pairs``.
 
-        Returns those of ``organization_ids`` whose tenant was deleted.
+        Of a user among the keys all memberships are read, and of an organization without a tenant
+        all memberships and their users. Unknown objects are empty. The locks last until the
+        transaction ends. Returns those of ``organization_ids`` whose tenant was deleted.
         """
         keys = list(keys)
-        is_shared = all(key.kind is not Kind.ORGANIZATION for key in keys)
-        places = {
-            (KINDS_AFTER_SOURCE[key.kind], self._bucket(key.object_id))
-            for key in keys
-            if key.kind in KINDS_AFTER_SOURCE
-        }
-        locks = [
-            {"spaces": LOCK_SPACE, "buckets": self._bucket(""), "shared": is_shared},
-            *(
-                {"spaces": space, "buckets": bucket, "shared": False}
-                for space, bucket in sorted(places)
-            ),
-        ]
-        row = LOCK.first(**as_arrays(locks), organization_ids=list(organization_ids))
-        return set(row.deleted_organization_ids)
-
-    def load(
-        self,
-        keys: Collection[Key],
-        pairs: Collection[Pair] = (),
-        *,
-        with_connected: Collection[Key] = (),
-    ) -> None:
-        """Read these objects and all memberships of these ``pairs``; unknown ones are empty.
-
-        ``with_connected``: users whose memberships are read too, and organizations whose
-        memberships and users are read too if they have no tenant yet.
-        """
-        organization_ids = _ids(with_connected, Kind.ORGANIZATION)
+        users = [Key(Kind.USER, pair.user_id) for pair in pairs]
+        wanted = list(dict.fromkeys([*keys, *users]))
+        deleted = self._lock(wanted, organization_ids)
+        organizations = _ids(keys, Kind.ORGANIZATION)
         rows = LOAD.all(
             source=self.source,
-            kinds=[key.kind.value for key in keys],
-            object_ids=[key.object_id for key in keys],
+            kinds=[key.kind.value for key in wanted],
+            object_ids=[key.object_id for key in wanted],
             pair_organization_ids=[pair.organization_id for pair in pairs],
             pair_user_ids=[pair.user_id for pair in pairs],
-            user_ids=_ids(with_connected, Kind.USER),
-            organization_ids=organization_ids,
+            user_ids=_ids(keys, Kind.USER),
+            organization_ids=organizations,
         )
         for row in rows:
             self._add(Key(Kind(row.kind), row.object_id), row)
-        of_new = [pair for id_ in organization_ids for pair in self.pairs_of_organization(id_)]
-        for key in [*keys, *(Key(Kind.USER, pair.user_id) for pair in of_new)]:
+        of_new = [pair for id_ in organizations for pair in self.pairs_of_organization(id_)]
+        for key in [*wanted, *(Key(Kind.USER, pair.user_id) for pair in of_new)]:
             self._add(key, None)
+        return deleted
 
     def connections(self) -> dict[Pair, list[Key]]:
         """The memberships that are loaded, by what they connect."""
@@ -143,7 +127,24 @@ class Objects:
         if self._changed:
             SAVE.execute(**as_arrays([self._row(key) for key in sorted(self._changed)]))
 
-    def _row(self, key: Key) -> dict[str, Any]:
+    def _lock(self, keys: Sequence[Key], organization_ids: Collection[str]) -> set[str]:
+        is_shared = all(key.kind is not Kind.ORGANIZATION for key in keys)
+        places = {
+            (KINDS_AFTER_SOURCE[key.kind], self._bucket(key.object_id))
+            for key in keys
+            if key.kind in KINDS_AFTER_SOURCE
+        }
+        locks = [
+            {"spaces": LOCK_SPACE, "buckets": self._bucket(""), "shared": is_shared},
+            *(
+                {"spaces": space, "buckets": bucket, "shared": False}
+                for space, bucket in sorted(places)
+            ),
+        ]
+        row = LOCK.first(**as_arrays(locks), organization_ids=list(organization_ids))
+        return set(row.deleted_organization_ids)
+
+    def _row(self, key: Key) -> dict[str, object]:
         state, now = self.now[key], utcnow()
         pair = pair_of(state) if key.kind is Kind.MEMBERSHIP else None
         return {
@@ -167,7 +168,7 @@ class Objects:
     def _bucket(self, object_id: str) -> int:
         return zlib.crc32(f"{self.source} {object_id}".encode()) % BUCKETS
 
-    def _add(self, key: Key, row: Any) -> None:
+    def _add(self, key: Key, row: IdentityObject | None) -> None:
         """Take over a stored object; one that is loaded already stays as it is."""
         if key in self.now:
             return

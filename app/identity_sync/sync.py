@@ -8,7 +8,7 @@ ends them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
@@ -73,12 +73,8 @@ def apply(
     """
     objects = Objects(source)
     named = {id_ for event in events if (id_ := _organization_of(event)) is not None}
-    deleted = _lock_and_load(
-        objects,
-        [pair for event in events if (pair := _named_pair(event))],
-        map(key_of, events),
-        named,
-    )
+    pairs_named = [pair for event in events if (pair := _named_pair(event))]
+    deleted = objects.take(map(key_of, events), pairs_named, named)
     if deleted and deleted == named:
         return Outcome(changed=False, waiting=False, deleted=True)
     events = [event for event in events if _organization_of(event) not in deleted]
@@ -110,12 +106,11 @@ def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> N
     """Apply a waiting membership if its tenant and its user exist now."""
     tenancy.enter(tenancy.PLATFORM)
     objects, key = Objects(source), Key(Kind.MEMBERSHIP, object_id)
-    objects.lock([key])
-    objects.load([key])
+    objects.take([key])
     pair = pair_of(objects.now[key])
     if pair is None:
         return
-    _lock_and_load(objects, [pair])
+    objects.take([], [pair])
     write(objects, [pair], roles=roles)
     objects.mark_changed(key)  # so that one that still waits comes after the others
     objects.save()
@@ -124,23 +119,6 @@ def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> N
 def key_of(event: IdentityEvent) -> Key:
     """The object that an event is about."""
     return Key(KINDS[type(event)], event.object_id)
-
-
-def _lock_and_load(
-    objects: Objects,
-    pairs: Iterable[Pair],
-    keys: Iterable[Key] = (),
-    organization_ids: Collection[str] = (),
-) -> set[str]:
-    """Lock and load the objects of an event: ``keys``, and what belongs to ``pairs``.
-
-    Returns those of ``organization_ids`` whose tenant was deleted.
-    """
-    pairs, keys = list(pairs), list(keys)
-    wanted = list(dict.fromkeys([*keys, *(Key(Kind.USER, pair.user_id) for pair in pairs)]))
-    deleted = objects.lock(wanted, organization_ids)
-    objects.load(wanted, pairs, with_connected=keys)
-    return deleted
 
 
 def _affected_pairs(objects: Objects, events: Sequence[IdentityEvent]) -> list[Pair]:
@@ -155,7 +133,7 @@ def _affected_pairs(objects: Objects, events: Sequence[IdentityEvent]) -> list[P
     ]
     unknown = [pair for pair in pairs if Key(Kind.USER, pair.user_id) not in objects.now]
     if unknown:
-        _lock_and_load(objects, unknown)
+        objects.take([], unknown)
     return pairs
 
 

@@ -114,19 +114,13 @@ class Stored:
     has_pending: bool
 
 
-@dataclass(frozen=True)
-class Receipt:
-    """The answer: an id for each event, and whether all of them were stored before."""
+def receive(
+    receiver: Receiver, headers: Iterable[tuple[str, str]], body: bytes
+) -> dict[str, object]:
+    """Store the events of a request in the current transaction; returns the answer.
 
-    event_ids: Sequence[UUID]
-    is_batch: bool
-    duplicate: bool
-
-
-def receive(receiver: Receiver, headers: Iterable[tuple[str, str]], body: bytes) -> Receipt:
-    """Store the events of a request in the current transaction.
-
-    Raises Unauthenticated and Unavailable, see :func:`verify_request`.
+    ``duplicate``: all of them were stored before. Raises Unauthenticated and Unavailable, see
+    :func:`verify_request`.
     """
     headers = list(headers)
     verified = verify_request(receiver, headers, body)
@@ -142,7 +136,10 @@ def receive(receiver: Receiver, headers: Iterable[tuple[str, str]], body: bytes)
     )
     if stored.has_pending:
         INBOX.notify()
-    return Receipt(stored.event_ids, provider.sends_batches, bool(deliveries) and not stored.added)
+    ids = [str(event_id) for event_id in stored.event_ids]
+    named = {"event_ids": ids} if provider.sends_batches else {"event_id": ids[0]}
+    is_duplicate = bool(deliveries) and not stored.added
+    return {"status": "accepted", **named, "duplicate": is_duplicate}
 
 
 def store(

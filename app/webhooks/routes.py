@@ -123,13 +123,7 @@ def replay_webhook_event(event_id: str) -> WebhookEvent:
 
 
 def _receive(receiver: Receiver) -> Response:
-    receipt = inbox.receive(receiver, request.headers.items(), request.get_data())
-    answer: dict[str, object] = {"status": "accepted"}
-    if receipt.is_batch:
-        answer["event_ids"] = [str(event_id) for event_id in receipt.event_ids]
-    else:
-        answer["event_id"] = str(receipt.event_ids[0])
-    answer["duplicate"] = receipt.duplicate
+    answer = inbox.receive(receiver, request.headers.items(), request.get_data())
     return Response(json_text.dumps(answer), content_type="application/json")
 
 
