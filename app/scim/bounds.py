@@ -21,6 +21,8 @@ MAX_OPERATIONS = 1_000  # of a PATCH as it is sent, and of a bulk request before
 LONG_LISTS = {"members": 10_000, "value": 10_000, "operations": MAX_OPERATIONS}
 MAX_PATHS = 2_000  # of the operations of a request
 MAX_VISITS = 60_000  # of members of groups, in one request; each takes about 0.1 ms
+MAX_NAME = 1000  # characters of a user name, an external id or a group's name
+MAX_BYTES = 2048  # of the same; an entry of a B-tree index has at most 2,704
 LISTED = {"attributes", "excludedattributes"}  # also as one text, with commas
 
 
@@ -85,6 +87,13 @@ def check_expression(text: str) -> None:
     if len(text) > MAX_EXPRESSION:
         detail = f"A filter or path has at most {MAX_EXPRESSION} characters."
         raise ScimError(400, detail, scim_type="invalidFilter")
+
+
+def check_length(**texts: str) -> None:
+    """Raise ScimError for a text that is too long for an index."""
+    for name, text in texts.items():
+        if len(text) > MAX_NAME or len(text.encode()) > MAX_BYTES:
+            raise invalid_value(f"{name} has at most {MAX_NAME} characters and {MAX_BYTES} bytes.")
 
 
 def _check_text(name: str, text: str) -> None:

@@ -1,23 +1,33 @@
-"""SCIM's Groups as :mod:`app.scim.groups` stores them."""
+"""SCIM's Groups: a directory's requests, and the roles that groups give their members."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from scim2_models import Group as GroupResource
 from scim2_models import NotFoundException, ResponseParameters, SearchRequest
 from scim2_server.storage import SearchPage
 
+from app.auth.permissions import Role
 from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
 from app.core.db.queries import id_or_none
 from app.core.db.transactions import RowChanged
+from app.core.db.writes import insert_row, writes
+from app.core.errors import Conflict
+from app.memberships import service as memberships
 from app.scim import bounds, groups
+from app.scim.errors import invalid_value
 from app.scim.filters import GROUP_COLUMNS
-from app.scim.groups import Group, GroupRow
-from app.scim.models import Connection, ScimGroup
+from app.scim.groups import GroupRow
+from app.scim.models import Connection, ScimGroup, ScimMember
 from app.scim.search import Search
+from app.users.emails import email_key
 
+MAX_MEMBERS = 10_000  # of a group
 MAX_MEMBERS_SHOWN = 20_000  # of all groups of a page
 MAX_DISPLAY = 255  # characters of a member's name; the rest is left out
 SEARCH = {
@@ -26,11 +36,34 @@ SEARCH = {
 }
 
 
+class GroupExists(Conflict):
+    """Another group has the name."""
+
+    scim_type = "uniqueness"
+    detail = "Another group of this directory has this displayName."
+
+
+CONFLICTS = {"uq_scim_groups_tenant_id_connection_id_display_name_key": GroupExists}
+
+
+class Group(NamedTuple):
+    """What a resource says about a group; ``members`` are ids, each with a name to display."""
+
+    display_name: str
+    external_id: str
+    members: Mapping[UUID, str]
+
+
 class GroupStore:
-    """The groups of a connection."""
+    """The groups of a connection.
+
+    Members that the directory has not provisioned, or has deleted, are left out. The roles of
+    members follow each change; raises the errors of :func:`app.memberships.service.set_role`.
+    """
 
     def __init__(self, connection: Connection, actor: Actor) -> None:
         self._connection = connection
+        self._key = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
         self._actor = actor
 
     def get(
@@ -44,20 +77,43 @@ class GroupStore:
         return SearchPage(shown.total, [as_resource(row) for row in shown.rows], shown.next)
 
     def create(self, resource: GroupResource) -> GroupResource:
-        group_id = groups.create(self._connection, as_group(resource), actor=self._actor)
-        return self.get(str(group_id))
+        group = as_group(resource)
+        row = insert_row(ScimGroup, {**self._key, **_stored(group)}, conflicts=CONFLICTS)
+        self._add(row, group.members)
+        if self._role_of(row) is not None:
+            self._apply_roles(group.members.keys())
+        return self.get(str(row.id))
 
     def update(self, resource: GroupResource, expected_version: str | None) -> GroupResource:
+        """Make a group what the directory says now; RowChanged if the version is another."""
         resource_id = resource.id or ""
-        found = self._lockable(resource_id, expected_version)
-        groups.update(self._connection, found, as_group(resource), actor=self._actor)
+        found = self._find_version(resource_id, expected_version)
+        group = as_group(resource)
+        before = _lock(found)
+        old = self._members_of(before)
+        added = dict(group.members.items() - old.items())
+        removed = dict(old.items() - group.members.items())
+        values = _stored(group)
+        if added or removed:
+            values["updated_at"] = utcnow()  # also a change of members is a new version
+        row, _ = queries.update_row(ScimGroup, before, values, conflicts=CONFLICTS)
+        if removed:
+            groups.REMOVE.execute(tenant_id=row.tenant_id, group_id=row.id, ids=list(removed))
+        self._add(row, added)
+        roles = {self._role_of(before), self._role_of(row)}
+        if roles != {None}:
+            is_same = len(roles) == 1
+            self._apply_roles({*added, *removed} if is_same else {*old, *group.members})
         return self.get(resource_id)
 
     def delete(self, resource_id: str, expected_version: str | None) -> None:
-        found = self._lockable(resource_id, expected_version)
-        groups.remove(self._connection, found, actor=self._actor)
+        row = _lock(self._find_version(resource_id, expected_version))
+        members = self._members_of(row)
+        queries.delete_row(ScimGroup, row)
+        if self._role_of(row) is not None:
+            self._apply_roles(members.keys())
 
-    def _lockable(self, resource_id: str, expected_version: str | None) -> ScimGroup:
+    def _find_version(self, resource_id: str, expected_version: str | None) -> ScimGroup:
         found = self._find(resource_id, with_members=False).ScimGroup
         if expected_version is not None and version_of(found) != expected_version:
             raise RowChanged("scim_groups")
@@ -67,12 +123,90 @@ class GroupStore:
         group_id = id_or_none(resource_id)
         found: GroupRow | None = None
         if group_id is not None:
-            key = {"tenant_id": self._connection.tenant_id, "connection_id": self._connection.id}
-            found = groups.GET[with_members].first(**key, id=group_id)
+            found = groups.GET[with_members].first(**self._key, id=group_id)
         if found is None:
             raise NotFoundException(detail=f"No group has the id {resource_id[:100]!r}.")
         bounds.count_visits(len(found.members or ()))
         return found
+
+    def _members_of(self, row: ScimGroup) -> dict[UUID, str]:
+        found: GroupRow = groups.GET[True].first(**self._key, id=row.id)
+        return {UUID(member_id): display for member_id, _, display in found.members or ()}
+
+    def _add(self, row: ScimGroup, members: Mapping[UUID, str]) -> None:
+        """Add those of the members who are the directory's own people and groups."""
+        if not members:
+            return
+        known = groups.FIND_KNOWN.all(**self._key, ids=list(members))
+        with writes() as w:
+            for member_id, is_group in sorted(known):
+                if member_id == row.id:
+                    continue
+                member = {
+                    "tenant_id": row.tenant_id,
+                    "group_id": row.id,
+                    "member_id": member_id,
+                    "user_id": None if is_group else member_id,
+                    "nested_id": member_id if is_group else None,
+                    "display": members[member_id],
+                }
+                w.insert(ScimMember, member)
+
+    def _apply_roles(self, user_ids: Collection[UUID]) -> None:
+        """Give each of these people the highest role of their groups.
+
+        Who has lost the last group that gave a role gets the default role. Any other role stays.
+        """
+        if not user_ids:
+            return
+        tenant_id = self._connection.tenant_id
+        people = groups.FIND_ROLES.all(tenant_id=tenant_id, ids=list(user_ids))
+        given = {
+            one.id: _highest([role for names in one.groups or () for role in self._roles(*names)])
+            for one in people
+        }
+        marked = [
+            one.user_id for one in people if one.has_mapped_role != (given[one.id] is not None)
+        ]
+        if marked:
+            groups.MARK.execute(of_tenant_id=tenant_id, ids=marked)
+        for one in people:
+            role = given[one.id]
+            if role is None and one.has_mapped_role:
+                role = Role(self._connection.default_role)
+            if role is not None and role != one.role:
+                memberships.set_role(one.id, role, actor=self._actor)
+
+    def _role_of(self, row: ScimGroup) -> Role | None:
+        return _highest(self._roles(str(row.id), row.display_name_key, row.external_id))
+
+    def _roles(self, group_id: str, name_key: str, external_id: str) -> list[Role]:
+        """The roles that the connection maps to a group's name, compared without case, or id."""
+        return [
+            Role(role)
+            for name, role in self._connection.group_roles.items()
+            if email_key(name) == name_key or name in (group_id, external_id)
+        ]
+
+
+def _highest(roles: Sequence[Role]) -> Role | None:
+    return max(roles, key=lambda role: role.rank, default=None)
+
+
+def _lock(found: ScimGroup) -> ScimGroup:
+    """The locked row; raises RowChanged if another transaction has changed it since it was read."""
+    row: ScimGroup = queries.lock_with(ScimGroup, found.id)[0]
+    if row.version != found.version:
+        raise RowChanged("scim_groups")
+    return row
+
+
+def _stored(group: Group) -> dict[str, object]:
+    return {
+        "display_name": group.display_name,
+        "display_name_key": email_key(group.display_name),
+        "external_id": group.external_id,
+    }
 
 
 def _shows_members(parameters: ResponseParameters[Any] | None) -> bool:
@@ -119,14 +253,19 @@ def as_resource(found: GroupRow) -> GroupResource:
 
 
 def as_group(resource: GroupResource) -> Group:
-    """What a resource says about a group; members whose id is no id of ours are left out."""
+    """What a resource says about a group; members whose id is no id of ours are left out.
+
+    Raises ScimError for a name that is empty or too long, and for too many members.
+    """
     members = {}
     for member in resource.members or ():
         member_id = id_or_none(member.value or "")
         if member_id is not None:
             members[member_id] = (member.display or "")[:MAX_DISPLAY]
-    return Group(
-        display_name=resource.display_name or "",
-        external_id=resource.external_id or "",
-        members=members,
-    )
+    group = Group(resource.display_name or "", resource.external_id or "", members)
+    if not group.display_name.strip():
+        raise invalid_value("displayName must not be empty.")
+    bounds.check_length(displayName=group.display_name, externalId=group.external_id)
+    if len(members) > MAX_MEMBERS:
+        raise invalid_value(f"A group has at most {MAX_MEMBERS} members.")
+    return group

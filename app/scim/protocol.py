@@ -47,7 +47,7 @@ class Service(ScimService):
     """The protocol with this service's errors, and with the rule for suspended tenants."""
 
     def authorize(self, request: ScimRequest, target: Target, resource_type: ResourceType) -> None:
-        """Of a suspended tenant only DELETE goes on, and changes that end a person."""
+        """For a suspended tenant, only DELETE and changes that end a person are allowed."""
         is_user = resource_type.name == "User"
         if target.operation is not Operation.delete and not (
             is_user and target.operation in ENDING

@@ -1,31 +1,76 @@
-"""SCIM's Users as :mod:`app.scim.people` stores them."""
+"""SCIM's Users: a directory's requests, applied by the services of users and memberships."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from scim2_models import NotFoundException, ResponseParameters, SearchRequest
 from scim2_server.storage import SearchPage
 
+from app.core import json_text
 from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
 from app.core.db.queries import id_or_none
 from app.core.db.transactions import RowChanged
-from app.scim import people
+from app.core.db.writes import insert_row, writes
+from app.core.errors import Conflict
+from app.memberships import service as memberships
+from app.memberships.models import Membership
+from app.scim import changes
+from app.scim.bounds import check_length
+from app.scim.errors import invalid_value, not_unique
 from app.scim.filters import USER_COLUMNS
-from app.scim.models import Connection, ScimUser
-from app.scim.people import PEOPLE, Person, PersonRow
+from app.scim.models import Connection, Deactivate, ScimEmail, ScimUser
+from app.scim.people import DELETE_EMAILS, FIND, GET, LEAVE_GROUPS, PEOPLE, PersonRow
 from app.scim.resources import UserResource
 from app.scim.search import Search
+from app.users import service as users
+from app.users.emails import email_key
+from app.users.models import User
 
+MAX_EMAILS = 100  # of a user
+MAX_ATTRIBUTES = 32 * 1024  # bytes of JSON of a user, so that a page of users stays small
+EMAIL_TEXTS = ("value", "type", "display")
 OWN = ("id", "meta", "userName", "externalId", "roles", "groups", "password")
 """Attributes that are not stored as they are sent; a password is not stored at all."""
 
 SEARCH = Search("scim_users", PEOPLE, ScimUser, USER_COLUMNS)
 
 
+class UserNameTaken(Conflict):
+    """The person, or another one with the user name, is there already."""
+
+    scim_type = "uniqueness"
+    detail = "Another user of this directory has this userName."
+
+
+class Managed(Conflict):
+    """The person is there already."""
+
+    scim_type = "uniqueness"
+    detail = "A directory of this tenant has provisioned this user already."
+
+
+CONFLICTS = {"uq_scim_users_user_name_key": UserNameTaken, "pk_scim_users": Managed}
+
+
+class Person(NamedTuple):
+    """What a resource says about a person. A name or activity of None was not sent."""
+
+    user_name: str
+    external_id: str
+    email: str
+    first_name: str | None
+    last_name: str | None
+    is_active: bool | None
+    attributes: dict[str, Any]
+
+
 class UserStore:
-    """The users of a connection."""
+    """The users of a connection. Its methods raise the errors of the services too."""
 
     def __init__(self, connection: Connection, actor: Actor) -> None:
         self._connection = connection
@@ -41,29 +86,157 @@ class UserStore:
         return SearchPage(page.total, [as_resource(row) for row in page.rows], page.next)
 
     def create(self, resource: UserResource) -> UserResource:
-        user_id = people.create(self._connection, as_person(resource), actor=self._actor)
-        return self.get(str(user_id))
+        """Provision a person: link the user whom the directory means, or create one.
+
+        The user is found by ``idp_user_id``, which is the externalId or the userName, else by the
+        e-mail address. Raises Conflict with ``uniqueness`` for a person who is provisioned already.
+        """
+        person = as_person(resource)
+        tenant_id, first_id = self._connection.tenant_id, person.external_id or person.user_name
+        found = FIND.first(
+            tenant_id=tenant_id,
+            first_id=first_id,
+            idp_user_ids=[first_id, person.user_name],
+            email_key=email_key(person.email),
+        )
+        membership = record = None
+        if found is None:
+            values = {
+                "idp_user_id": first_id,
+                "email": person.email,
+                "first_name": person.first_name or "",
+                "last_name": person.last_name or "",
+            }
+            user = users.create(tenant_id, values, actor=self._actor)
+        else:
+            user, membership = found.User, _membership_of(found)
+            record = found.ScimUser if found.ScimUser.id else None
+        if record is not None and record.deleted_at is None:
+            raise not_unique(Managed.detail)
+        person = person._replace(attributes={"active": True, **person.attributes})
+        stored = self._store(user.id, person, record)
+        if found is not None:
+            user = self._change_profile(user, person)
+            changes.record_change(user, {}, changes.values_of(stored), actor=self._actor)
+        self._set_active(user, membership, person.is_active is not False)
+        return self.get(str(user.id))
 
     def update(self, resource: UserResource, expected_version: str | None) -> UserResource:
+        """Make a person what the directory says now; RowChanged if the version is another."""
         resource_id = resource.id or ""
         found = self._find(resource_id, expected_version)
-        people.update(self._connection, found, as_person(resource), actor=self._actor)
+        person = as_person(resource)
+        record = _lock(found)
+        stored, _ = queries.update_row(ScimUser, record, self._stored(person), conflicts=CONFLICTS)
+        _store_emails(record, record.attributes, person.attributes)
+        user = self._change_profile(found.User, person)
+        before, after = changes.values_of(record), changes.values_of(stored)
+        changes.record_change(user, before, after, actor=self._actor)
+        if person.is_active not in (None, found.is_active):
+            self._set_active(found.User, _membership_of(found), not found.is_active)
         return self.get(resource_id)
 
     def delete(self, resource_id: str, expected_version: str | None) -> None:
-        people.end(self._connection, self._find(resource_id, expected_version), actor=self._actor)
+        """Deprovision a person: end the membership, and leave a tombstone without personal data."""
+        found = self._find(resource_id, expected_version)
+        record = _lock(found)
+        self._set_active(found.User, _membership_of(found), False)
+        LEAVE_GROUPS.execute(tenant_id=self._connection.tenant_id, user_id=record.id)
+        empty = {"user_name": "", "user_name_key": "", "external_id": "", "attributes": {}}
+        values = {**empty, "has_mapped_role": False, "deleted_at": utcnow()}
+        queries.update_row(ScimUser, record, values)
+        _store_emails(record, record.attributes, {})
+        changes.record_change(found.User, changes.names_of(record), {}, actor=self._actor)
 
     def _find(self, resource_id: str, expected_version: str | None = None) -> PersonRow:
         user_id = id_or_none(resource_id)
         found: PersonRow | None = None
         if user_id is not None:
             key = {"tenant_id": self._connection.tenant_id, "connection_id": self._connection.id}
-            found = people.GET.first(**key, id=user_id)
+            found = GET.first(**key, id=user_id)
         if found is None:
             raise NotFoundException(detail=f"No user has the id {resource_id[:100]!r}.")
         if expected_version is not None and version_of(found) != expected_version:
             raise RowChanged("scim_users")
         return found
+
+    def _store(self, user_id: UUID, person: Person, record: ScimUser | None) -> ScimUser:
+        """Store what only SCIM knows and return it; a tombstone is used again."""
+        values = self._stored(person)
+        if record is None:
+            key = {"tenant_id": self._connection.tenant_id, "id": user_id}
+            stored = insert_row(ScimUser, {**key, **values}, conflicts=CONFLICTS)
+        else:
+            stored, _ = queries.update_row(ScimUser, record, values, conflicts=CONFLICTS)
+        _store_emails(stored, record.attributes if record else {}, person.attributes)
+        return stored
+
+    def _stored(self, person: Person) -> dict[str, object]:
+        return {
+            "connection_id": self._connection.id,
+            "user_name": person.user_name,
+            "user_name_key": email_key(person.user_name),
+            "external_id": person.external_id,
+            "attributes": person.attributes,
+            "deleted_at": None,
+        }
+
+    def _change_profile(self, user: User, person: Person) -> User:
+        """The user, with the names and the address that the directory says."""
+        told = {
+            "email": person.email or None,
+            "first_name": person.first_name,
+            "last_name": person.last_name,
+        }
+        changed = {
+            name: value
+            for name, value in told.items()
+            if value is not None and value != getattr(user, name)
+        }
+        return users.update(user.id, changed, actor=self._actor) if changed else user
+
+    def _set_active(self, user: User, membership: Membership | None, is_active: bool) -> None:
+        """Activate or end the membership; a person without one gets it with the default role."""
+        connection, actor = self._connection, self._actor
+        if is_active and not user.is_active:
+            users.update(user.id, {"is_active": True}, actor=actor)
+        if membership is None:
+            values = {"user_id": user.id, "role": connection.default_role}
+            if is_active:
+                memberships.create(connection.tenant_id, values, actor=actor)
+                return
+            membership = memberships.create_for(user, values, actor=actor)
+        if membership.is_active != is_active:
+            memberships.set_active(membership.id, is_active, actor=actor)
+        if not is_active and user.is_active and connection.deactivate == Deactivate.USER:
+            users.update(user.id, {"is_active": False}, actor=actor)
+
+
+def _membership_of(found: PersonRow) -> Membership | None:
+    return found.Membership if found.Membership.id else None
+
+
+def _lock(found: PersonRow) -> ScimUser:
+    """The locked row; raises RowChanged if another transaction has changed it since it was read."""
+    record: ScimUser = queries.lock_with(ScimUser, found.ScimUser.id)[0]
+    if record.version != found.ScimUser.version or record.deleted_at is not None:
+        raise RowChanged("scim_users")
+    return record
+
+
+def _store_emails(record: ScimUser, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Replace the entries by which filters find the user's addresses, if they have changed."""
+    key = {"tenant_id": record.tenant_id, "user_id": record.id}
+    old, emails = before.get("emails") or (), after.get("emails") or ()
+    if old == emails:
+        return
+    if old:
+        DELETE_EMAILS.execute(**key)
+    with writes() as w:
+        for position, email in enumerate(emails):
+            texts = {name: (email.get(name) or "").lower() for name in EMAIL_TEXTS}
+            is_primary = email.get("primary") is True
+            w.insert(ScimEmail, {**key, "position": position, **texts, "is_primary": is_primary})
 
 
 def version_of(found: PersonRow) -> str:
@@ -103,12 +276,15 @@ def as_resource(found: PersonRow) -> UserResource:
 
 
 def as_person(resource: UserResource) -> Person:
-    """What a resource says about a person."""
-    name = resource.name
+    """What a resource says about a person.
+
+    Raises ScimError for names that are empty or too long, too many emails, or too much in all.
+    """
     attributes = resource.model_dump()
     for own in OWN:
         attributes.pop(own, None)
-    return Person(
+    name = resource.name
+    person = Person(
         user_name=resource.user_name or "",
         external_id=resource.external_id or "",
         email=_address(resource),
@@ -117,6 +293,14 @@ def as_person(resource: UserResource) -> Person:
         is_active=resource.active,
         attributes=attributes,
     )
+    if not person.user_name.strip():
+        raise invalid_value("userName must not be empty.")
+    check_length(userName=person.user_name, externalId=person.external_id)
+    if len(attributes.get("emails") or ()) > MAX_EMAILS:
+        raise invalid_value(f"A user has at most {MAX_EMAILS} emails.")
+    if json_text.size(attributes) > MAX_ATTRIBUTES:
+        raise invalid_value(f"A user has at most {MAX_ATTRIBUTES} bytes of JSON.")
+    return person
 
 
 def _address(resource: UserResource) -> str:
