@@ -16,7 +16,7 @@ from app.core.actors import Actor
 from app.core.db.queries import find_row
 from app.core.db.transactions import savepoint
 from app.core.db.writes import Writes, writes
-from app.core.errors import Entry, Invalid
+from app.core.errors import Invalid
 from app.core.json_text import differs
 from app.custom_fields import metadata
 from app.custom_fields.entities import TENANT, USER
@@ -46,25 +46,16 @@ ATTEMPTS = 2  # the second one sees the rows that another transaction has just a
 
 def apply_set(lines: Sequence[Line], *, actor: Actor) -> list[Result]:
     """Apply the lines of a set in the current transaction, in the platform's scope."""
-    for _ in range(ATTEMPTS):
-        try:
-            with savepoint():
-                return _Set(lines, actor).apply()
-        except REFUSED_BY_POSTGRES:
-            continue
-    return [_apply_alone(line, actor) for line in lines]
-
-
-def _apply_alone(line: Line, actor: Actor) -> Result:
     refusal: Exception | None = None
     for _ in range(ATTEMPTS):
         try:
             with savepoint():
-                (result,) = _Set([line], actor).apply()
-                return result
+                return _Set(lines, actor).apply()
         except REFUSED_BY_POSTGRES as fault:
             refusal = fault
-    return Result(line, Outcome.FAILED, entries(refusal))
+    if len(lines) == 1:
+        return [Result(lines[0], Outcome.FAILED, entries(refusal))]
+    return [result for line in lines for result in apply_set([line], actor=actor)]
 
 
 Steps = Mapping[Kind, Callable[[Line], Outcome | None]]
@@ -97,7 +88,9 @@ class _Set:
         Raises one of REFUSED_BY_POSTGRES where a line cannot be written with the others.
         """
         results = {
-            line.number: self._failed(line, line.errors) for line in self._lines if line.errors
+            line.number: Result(line, Outcome.FAILED, line.errors)
+            for line in self._lines
+            if line.errors
         }
         with writes() as w:
             first: Steps = {
@@ -131,14 +124,10 @@ class _Set:
             try:
                 outcome = step(line)
             except OF_ONE_LINE as fault:
-                results[line.number] = self._failed(line, entries(fault))
+                results[line.number] = Result(line, Outcome.FAILED, entries(fault))
             else:
                 if outcome is not None:
                     results[line.number] = Result(line, outcome)
-
-    @staticmethod
-    def _failed(line: Line, errors: Sequence[Entry]) -> Result:
-        return Result(line, Outcome.FAILED, errors)
 
     def _apply_tenant(self, line: Line, *, into: Writes) -> Outcome:
         values, rows = line.values, self._rows

@@ -7,6 +7,7 @@ the columns of its resource type raises InvalidFilterException.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -50,6 +51,13 @@ from app.scim.people import CHANGED_AT, IS_ACTIVE
 from app.users.emails import email_key
 
 Op = CompareOperator
+OPERATORS: Mapping[CompareOperator, Callable[[Any, Any], ColumnElement[bool]]] = {
+    Op.eq: operator.eq,
+    Op.gt: operator.gt,
+    Op.ge: operator.ge,
+    Op.lt: operator.lt,
+    Op.le: operator.le,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,20 +82,11 @@ class Column:
     def compare(self, op: CompareOperator, value: Any) -> ColumnElement[bool]:
         """The comparison with a value that is not null."""
         column, operand = self.expression, literal(self.comparable(value), self.expression.type)
-        match op:
-            case Op.eq:
-                return column == operand
-            case Op.ne:
-                return column.is_distinct_from(operand)
-            case Op.gt:
-                return column > operand
-            case Op.ge:
-                return column >= operand
-            case Op.lt:
-                return column < operand
-            case Op.le:
-                return column <= operand
-        raise InvalidFilterException(detail=f"{op.value} does not compare this attribute")
+        if op is Op.ne:
+            return column.is_distinct_from(operand)
+        if op not in OPERATORS:
+            raise InvalidFilterException(detail=f"{op.value} does not compare this attribute")
+        return OPERATORS[op](column, operand)
 
 
 class Exact(Column):

@@ -31,17 +31,10 @@ from app.tenants.models import Tenant
 TOKEN_PREFIX = "scim_"  # noqa: S105
 PREFIX_LENGTH = 12  # characters
 MAX_CONNECTIONS = 10  # of a tenant
-HIDDEN = frozenset(
-    {
-        "digest",
-        "old_digest",
-        "last_request_at",
-        "request_count",
-        "error_count",
-        "last_error",
-        "last_error_at",
-    }
-)
+HIDDEN = frozenset((
+    "digest", "old_digest", "last_request_at", "request_count", "error_count", "last_error",
+    "last_error_at",
+))  # fmt: skip
 """Columns that the audit trail does not have: secrets, and what each request changes."""
 
 

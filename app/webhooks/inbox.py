@@ -35,38 +35,17 @@ INBOX = Signal("webhooks:inbox", lambda: JOBS[PROCESS_EVENTS].push_once(JOB_LAST
 """One job that has not started is enough, because it finds every event that was stored before."""
 
 REDACTED = "[redacted]"
-SHOWN_HEADERS = frozenset(
-    [
-        "content-length",
-        "content-type",
-        "date",
-        "host",
-        "svix-id",
-        "svix-timestamp",
-        "user-agent",
-        "webhook-id",
-        "webhook-timestamp",
-        "x-amz-sns-message-id",
-        "x-amz-sns-message-type",
-        "x-amz-sns-topic-arn",
-        "x-github-delivery",
-        "x-github-event",
-        "x-request-id",
-        "x-twilio-email-event-webhook-timestamp",
-    ]
-)
+SHOWN_HEADERS = frozenset((
+    "content-length", "content-type", "date", "host", "svix-id", "svix-timestamp", "user-agent",
+    "webhook-id", "webhook-timestamp", "x-amz-sns-message-id", "x-amz-sns-message-type",
+    "x-amz-sns-topic-arn", "x-github-delivery", "x-github-event", "x-request-id",
+    "x-twilio-email-event-webhook-timestamp",
+))  # fmt: skip
 
 OWN_COLUMNS = (
-    "id",
-    "external_id",
-    "event_type",
-    "body",
-    "digest",
-    "status",
-    "detail",
-    "next_attempt_at",
+    "id", "external_id", "event_type", "body", "digest", "status", "detail", "next_attempt_at",
     "processed_at",
-)
+)  # fmt: skip
 COMMON_COLUMNS = tuple(
     column for column in WebhookEvent.__table__.columns if column.name not in OWN_COLUMNS
 )

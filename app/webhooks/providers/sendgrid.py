@@ -24,42 +24,14 @@ _KINDS = {
     "group_resubscribe": EmailKind.RESUBSCRIBED,
 }
 
-_DEFINED = frozenset(
-    [
-        "asm_group_id",
-        "attempt",
-        "bounce_classification",
-        "category",
-        "cert_err",
-        "domain",
-        "email",
-        "event",
-        "from",
-        "ip",
-        "marketing_campaign_id",
-        "marketing_campaign_name",
-        "marketing_campaign_split_id",
-        "marketing_campaign_version",
-        "newsletter",
-        "pool",
-        "post_type",
-        "reason",
-        "response",
-        "send_at",
-        "sg_content_type",
-        "sg_event_id",
-        "sg_machine_open",
-        "sg_message_id",
-        "smtp-id",
-        "status",
-        "timestamp",
-        "tls",
-        "type",
-        "url",
-        "url_offset",
-        "useragent",
-    ]
-)
+_DEFINED = frozenset((
+    "asm_group_id", "attempt", "bounce_classification", "category", "cert_err", "domain",
+    "email", "event", "from", "ip", "marketing_campaign_id", "marketing_campaign_name",
+    "marketing_campaign_split_id", "marketing_campaign_version", "newsletter", "pool",
+    "post_type", "reason", "response", "send_at", "sg_content_type", "sg_event_id",
+    "sg_machine_open", "sg_message_id", "smtp-id", "status", "timestamp", "tls", "type", "url",
+    "url_offset", "useragent",
+))  # fmt: skip
 
 
 def adapt(body: bytes) -> list[EmailEvent]:
