@@ -205,12 +205,12 @@ GROUP_COLUMNS: Columns = {
 }
 
 
-def as_condition(scim_filter: ScimFilter[Any], columns: Columns) -> ColumnElement[bool]:
+def as_condition(scim_filter: ScimFilter, columns: Columns) -> ColumnElement[bool]:
     """The filter as a condition; raises InvalidFilterException."""
     return _Translator(scim_filter, columns).visit(scim_filter.ast)
 
 
-def path_of(scim_filter: ScimFilter[Any], node: Comparison) -> str:
+def path_of(scim_filter: ScimFilter, node: Comparison) -> str:
     """The name in :data:`Columns` of what a comparison compares."""
     binding = scim_filter.resolve_comparison(node.attr_path)
     return "" if binding is None else _name(binding)
@@ -230,7 +230,7 @@ class _Joiner(FilterVisitor[ColumnElement[bool]]):
 class _Translator(_Joiner):
     """Translates the nodes of a filter of one resource type."""
 
-    def __init__(self, scim_filter: ScimFilter[Any], columns: Columns) -> None:
+    def __init__(self, scim_filter: ScimFilter, columns: Columns) -> None:
         self._filter = scim_filter
         self._columns = columns
 

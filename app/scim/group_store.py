@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from scim2_models import Group as GroupResource
@@ -66,12 +66,10 @@ class GroupStore:
         self._key = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
         self._actor = actor
 
-    def get(
-        self, resource_id: str, parameters: ResponseParameters[Any] | None = None
-    ) -> GroupResource:
+    def get(self, resource_id: str, parameters: ResponseParameters | None = None) -> GroupResource:
         return as_resource(self._find(resource_id, with_members=_shows_members(parameters)))
 
-    def search(self, request: SearchRequest[Any], after: UUID | None) -> SearchPage:
+    def search(self, request: SearchRequest, after: UUID | None) -> SearchPage:
         page = SEARCH[_shows_members(request)].run(self._connection, request, after)
         shown = page.up_to(MAX_MEMBERS_SHOWN, lambda row: len(row.members or ()))
         return SearchPage(shown.total, [as_resource(row) for row in shown.rows], shown.next)
@@ -209,7 +207,7 @@ def _stored(group: Group) -> dict[str, object]:
     }
 
 
-def _shows_members(parameters: ResponseParameters[Any] | None) -> bool:
+def _shows_members(parameters: ResponseParameters | None) -> bool:
     """Whether the answer to a request with these parameters has the members of groups."""
     if parameters is None:
         return True

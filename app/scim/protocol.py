@@ -55,16 +55,16 @@ class Service(ScimService):
             check_not_suspended(current_principal())
 
     def apply_replacement(
-        self, current: Resource[Any], replacement: Resource[Any], conditions: Conditions
-    ) -> Resource[Any] | None:
+        self, current: Resource, replacement: Resource, conditions: Conditions
+    ) -> Resource | None:
         """The new state, or None where it is the same. A PUT without ``active`` keeps it."""
         if getattr(replacement, "active", False) is None:
             replacement.active = getattr(current, "active", None)  # type: ignore[attr-defined]
         return _checked(current, super().apply_replacement(current, replacement, conditions))
 
     def apply_patch(
-        self, current: Resource[Any], patch_op: Any, conditions: Conditions
-    ) -> Resource[Any] | None:
+        self, current: Resource, patch_op: Any, conditions: Conditions
+    ) -> Resource | None:
         """The new state, or None where it is the same."""
         member_changes.check_number(patch_op)
         if not isinstance(current, Group):
@@ -73,7 +73,7 @@ class Service(ScimService):
         return _checked(current, current if member_changes.apply(current, patch_op) else None)
 
     def patch_response(
-        self, base_url: str, resource: Resource[Any], response_parameters: ResponseParameters[Any]
+        self, base_url: str, resource: Resource, response_parameters: ResponseParameters
     ) -> ScimResponse:
         """200 with the resource, which directories can read where they expect a 204."""
         return self.replacement_response(base_url, resource, response_parameters)
@@ -185,7 +185,7 @@ def _base_url(request: Request) -> str:
     return f"{root.rstrip('/')}/scim/v2"
 
 
-def _checked(current: Resource[Any], changed: Resource[Any] | None) -> Resource[Any] | None:
+def _checked(current: Resource, changed: Resource | None) -> Resource | None:
     """``changed``; raises TenantSuspended unless the person is not active afterwards."""
     state = current if changed is None else changed
     if getattr(state, "active", None) is not False:

@@ -50,7 +50,7 @@ class Search:
             if isinstance(column, KeyText)
         }
 
-    def run(self, connection: Connection, request: SearchRequest[Any], after: UUID | None) -> Rows:
+    def run(self, connection: Connection, request: SearchRequest, after: UUID | None) -> Rows:
         """The page that is asked for; raises InvalidFilterException."""
         values = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
         unique = self._find_unique(request, values)
@@ -78,9 +78,7 @@ class Search:
         is_cursor = request.cursor is not None
         return Rows(total, rows, str(rows[-1][0].id) if has_more and is_cursor else None)
 
-    def _find_unique(
-        self, request: SearchRequest[Any], values: Mapping[str, object]
-    ) -> Rows | None:
+    def _find_unique(self, request: SearchRequest, values: Mapping[str, object]) -> Rows | None:
         """The answer to ``userName eq "…"`` and the like, by index; None for other searches."""
         scim_filter = request.filter
         if scim_filter is None:

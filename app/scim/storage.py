@@ -29,12 +29,10 @@ from app.scim.user_store import UserStore
 class Store(Protocol):
     """What a storage does for one resource type."""
 
-    def get(
-        self, resource_id: str, parameters: ResponseParameters[Any] | None
-    ) -> Resource[Any]: ...
-    def search(self, request: SearchRequest[Any], after: UUID | None) -> SearchPage: ...
-    def create(self, resource: Any) -> Resource[Any]: ...
-    def update(self, resource: Any, expected_version: str | None) -> Resource[Any]: ...
+    def get(self, resource_id: str, parameters: ResponseParameters | None) -> Resource: ...
+    def search(self, request: SearchRequest, after: UUID | None) -> SearchPage: ...
+    def create(self, resource: Any) -> Resource: ...
+    def update(self, resource: Any, expected_version: str | None) -> Resource: ...
     def delete(self, resource_id: str, expected_version: str | None) -> None: ...
 
 
@@ -58,15 +56,15 @@ class Storage(ScimStorage):
         resource_type: ResourceType,
         resource_id: str,
         *,
-        response_parameters: ResponseParameters[Any] | None = None,
-    ) -> Resource[Any]:
+        response_parameters: ResponseParameters | None = None,
+    ) -> Resource:
         """The resource; raises NotFoundException."""
         return self._of(resource_type).get(resource_id, response_parameters)
 
     def search(
         self,
         resource_types: list[ResourceType],
-        search_request: SearchRequest[Any],
+        search_request: SearchRequest,
         *,
         position: Any = None,
     ) -> SearchPage:
@@ -82,12 +80,10 @@ class Storage(ScimStorage):
             raise InvalidCursorException
         return self._of(resource_types[0]).search(search_request, after)
 
-    def _search_all(
-        self, resource_types: list[ResourceType], request: SearchRequest[Any]
-    ) -> SearchPage:
+    def _search_all(self, resource_types: list[ResourceType], request: SearchRequest) -> SearchPage:
         if request.cursor is not None:
             raise NotImplementedException(detail="A cursor pages /Users or /Groups.")
-        total, resources = 0, list[Resource[Any]]()
+        total, resources = 0, list[Resource]()
         skipped = (request.start_index or 1) - 1
         for resource_type in resource_types:
             model: Any = PROVIDER.model_for(resource_type)
@@ -101,17 +97,17 @@ class Storage(ScimStorage):
             resources += page.resources
         return SearchPage(total, resources)
 
-    def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
+    def create(self, resource_type: ResourceType, resource: Resource) -> Resource:
         """The stored resource."""
         return self._of(resource_type).create(resource)
 
     def update(
         self,
         resource_type: ResourceType,
-        resource: Resource[Any],
+        resource: Resource,
         *,
         expected_version: str | None = None,
-    ) -> Resource[Any]:
+    ) -> Resource:
         """The stored resource; RowChanged, and so a new attempt, if its version is another."""
         return self._of(resource_type).update(resource, expected_version)
 

@@ -76,12 +76,10 @@ class UserStore:
         self._connection = connection
         self._actor = actor
 
-    def get(
-        self, resource_id: str, parameters: ResponseParameters[Any] | None = None
-    ) -> UserResource:
+    def get(self, resource_id: str, parameters: ResponseParameters | None = None) -> UserResource:
         return as_resource(self._find(resource_id))
 
-    def search(self, request: SearchRequest[Any], after: UUID | None) -> SearchPage:
+    def search(self, request: SearchRequest, after: UUID | None) -> SearchPage:
         page = SEARCH.run(self._connection, request, after)
         return SearchPage(page.total, [as_resource(row) for row in page.rows], page.next)
 
