@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from contextvars import Context
 from dataclasses import dataclass
-from typing import Any
+from uuid import UUID
 
 from flask import current_app, g, request
 from werkzeug.test import Client
@@ -16,6 +16,7 @@ from app.console.access import last_change, note_change
 from app.core.db.replicas import reading
 from app.core.http import idempotency
 from app.core.http.rate_limit import IS_COUNTED
+from app.core.json_text import Json
 from app.core.observability.logs import current_request_id
 
 MOST_OF_A_PAGE = 100  # rows that the API sends at once
@@ -23,13 +24,15 @@ FORM_KEY = "form_key"  # the form's input
 KEY = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 TAG = re.compile(r'"[!#-~]{1,128}"')
 
+Query = Mapping[str, object]
+
 
 @dataclass(frozen=True)
 class Answer:
     """What the API answered."""
 
     status: int
-    body: Any  # the JSON, or None
+    body: Json  # None for an answer without JSON
     etag: str = ""
     text: str = ""
 
@@ -39,7 +42,7 @@ class Answer:
         return self.status < 400
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Json:
         """The ``data`` of the body."""
         return self.body["data"]
 
@@ -55,13 +58,13 @@ class Answer:
         return detail if isinstance(detail, str) else ""
 
     @property
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[dict[str, Json]]:
         """The entries of a 422."""
         detail = self._error.get("detail")
         return detail if isinstance(detail, list) else []
 
     @property
-    def _error(self) -> Mapping[str, Any]:
+    def _error(self) -> Mapping[str, Json]:
         return self.body if not self.is_ok and isinstance(self.body, dict) else {}
 
 
@@ -77,8 +80,8 @@ def call(
     method: str,
     path: str,
     *,
-    query: Mapping[str, Any] | None = None,
-    body: Any = None,
+    query: Query | None = None,
+    body: Json = None,
     if_match: str = "",
 ) -> Answer:
     """Send one request; values of the query that are None are left out.
@@ -115,20 +118,20 @@ def call(
     )
 
 
-def get(path: str, **query: Any) -> Answer:
+def get(path: str, **query: object) -> Answer:
     """The answer of a GET; raises Refused for an error."""
     return succeeded(call("GET", path, query=query))
 
 
-def find(path: str, **query: Any) -> Answer | None:
+def find(path: str, **query: object) -> Answer | None:
     """The answer of a GET; None if there is no such thing, or the person may not read it."""
     answer = call("GET", path, query=query)
     return None if answer.status in (403, 404) else succeeded(answer)
 
 
-def get_all(path: str, **query: Any) -> list[Any]:
+def get_all(path: str, **query: object) -> list[Json]:
     """The rows of all pages of a list that is known to be short; raises Refused."""
-    rows: list[Any] = []
+    rows: list[Json] = []
     cursor = None
     while True:
         answer = get(path, **{**query, "limit": MOST_OF_A_PAGE, "cursor": cursor})
@@ -138,6 +141,14 @@ def get_all(path: str, **query: Any) -> list[Any]:
             return rows
 
 
+def get_tenant(tenant_id: UUID) -> Answer:
+    """The tenant whose page this is, read once a page; raises Refused."""
+    if "tenant" not in g:
+        g.tenant = get(f"/v1/tenants/{tenant_id}")
+    found: Answer = g.tenant
+    return found
+
+
 def succeeded(answer: Answer) -> Answer:
     """The answer itself; raises Refused for an error."""
     if not answer.is_ok:
@@ -145,5 +156,5 @@ def succeeded(answer: Answer) -> Answer:
     return answer
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,20 +6,24 @@ import json
 import secrets
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import TypeAlias
 
 import psycopg2
 from flask import Blueprint, Response, g, make_response, render_template, request, url_for
 from markupsafe import Markup
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as AnyResponse
 
 from app.console import access
-from app.console.api import Answer, Refused
+from app.console.api import Answer, Refused, get_tenant
 from app.console.assets import asset_url
 from app.console.navigation import navigation, tenant_tabs
 from app.core.errors import AppError, DatabaseUnavailable
+from app.core.http.endpoint import Guarded
+from app.core.json_text import Json
 
 console = Blueprint("console", __name__, url_prefix="/console", template_folder="templates")
 console.before_request(access.admit)
@@ -27,6 +31,9 @@ console.after_request(access.forget_notice)
 console.after_request(access.remember_change)
 console.after_request(access.add_headers)
 
+Shown: TypeAlias = str | tuple[str, int] | AnyResponse  # what a page's view returns
+
+TENANT = "/tenants/<uuid:tenant_id>"
 MESSAGES = {
     401: "You are no longer signed in.",
     403: "Your role does not allow this.",
@@ -37,8 +44,37 @@ MESSAGES = {
 }
 
 
+def page(
+    path: str, *, also_of_tenant: bool = False, methods: tuple[str, ...] = ("GET",)
+) -> Callable[[Callable[..., Shown]], Guarded]:
+    """Show a view at ``path`` to people who are signed in.
+
+    With ``also_of_tenant`` it is shown below the address of a tenant too, with its ``tenant_id``.
+    """
+
+    def register(view: Callable[..., Shown]) -> Guarded:
+        shown = access.signed_in(view)
+        for rule in (path, TENANT + path) if also_of_tenant else (path,):
+            console.add_url_rule(rule, view_func=shown, methods=methods)
+        return shown
+
+    return register
+
+
+form_page = partial(page, methods=("GET", "POST"))
+"""As :func:`page`, for a page that sends its form to itself."""
+
+
+def render(template: str, title: str, **values: object) -> str:
+    """A page; its ``tenant`` is that of the address."""
+    tenant_id = (request.view_args or {}).get("tenant_id")
+    if tenant_id is not None and "tenant" not in values:
+        values["tenant"] = get_tenant(tenant_id).data
+    return render_template(f"console/{template}.html", title=title, **values)
+
+
 @console.app_context_processor
-def _shared() -> dict[str, Any]:
+def _shared() -> dict[str, object]:
     """What every template can use."""
     return {
         "session": g.get("session"),
@@ -74,12 +110,12 @@ def moment(text: str | None, *, empty: str = "–") -> Markup:
     return Markup('<time datetime="{0}" title="{1}">{1}</time>').format(text, shown)
 
 
-def pretty(value: Any) -> str:
+def pretty(value: Json) -> str:
     """A JSON value on as many lines as it needs; texts as they are."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def differences(event: Any) -> list[tuple[str, Any, Any]]:
+def differences(event: Json) -> list[tuple[str, Json, Json]]:
     """Each field that an audit event changes: its name, and the values before and after."""
     before, after = event["before"], event["after"]
     names = [*before, *(name for name in after if name not in before)]

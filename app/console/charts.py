@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from markupsafe import Markup
+
+from app.core.json_text import Json
 
 WIDTH, HEIGHT, GAP = 480, 96, 4
 NEARLY = 0.8  # the part of a limit from which on its bar warns
 
 
-def meter(period: Any) -> Markup:
+def meter(period: Json) -> Markup:
     """A bar of what is used of a limit; nothing for one without a limit."""
     most, used = period["limit"], period["used"]
     if most is None or most < 0:
@@ -25,7 +26,7 @@ def meter(period: Any) -> Markup:
     ).format(kind, round(share * 100, 1))
 
 
-def bars(periods: Sequence[Any]) -> Markup:
+def bars(periods: Sequence[Json]) -> Markup:
     """A bar for each period, the oldest first, and a line at the current limit."""
     if len(periods) < 2:
         return Markup("")

@@ -10,12 +10,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
-from flask import redirect, render_template, request
+from flask import redirect, request
+from werkzeug.datastructures import MultiDict
 
 from app.console.access import set_notice
-from app.console.api import Answer, Refused
+from app.console.api import Answer, Query, Refused, call
+from app.console.blueprint import Shown, render
+from app.core.json_text import Json
 
 MISSING = object()
 SHOWN_BESIDE_FIELDS = (400, 409, 412, 413, 415, 422)
@@ -24,6 +26,8 @@ CONFIRMATION = "form_confirmation"
 PREVIEW = "form_preview"
 
 Choices = Sequence[tuple[str, str]]
+Sent = MultiDict[str, str]
+Values = Mapping[str, Json]
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Field:
     is_required: bool = False
     is_nullable: bool = False  # an empty input is null, otherwise an empty text
 
-    def read(self, form: Any) -> Any:
+    def read(self, form: Sent) -> Json:
         """The value for the API; raises ValueError for text that cannot be read as the kind."""
         if self.kind == "checks":
             return form.getlist(self.name)
@@ -62,23 +66,23 @@ class Field:
                     raise ValueError(f"This is no JSON: {fault}") from None
         return text
 
-    def is_unchanged(self, form: Any, value: Any) -> bool:
+    def is_unchanged(self, form: Sent, value: Json) -> bool:
         """Whether the input was sent as ``value`` is shown."""
         if self.kind == "checks":
             return bool(form.getlist(self.name) == self.shown(value))
         if self.kind == "boolean":
             return (self.name in form) == bool(value)
-        text: str = form.get(self.name, "").replace("\r\n", "\n")
+        text = form.get(self.name, "").replace("\r\n", "\n")
         return text.strip() == str(self.shown(value)).strip()
 
-    def _empty(self) -> Any:
+    def _empty(self) -> Json:
         if self.is_nullable:
             return None
         return (
             MISSING if self.kind in ("integer", "number", "json", "datetime-local", "date") else ""
         )
 
-    def shown(self, value: Any) -> Any:
+    def shown(self, value: Json) -> Json:
         """The value as the input takes it."""
         if value is None or value is MISSING:
             return [] if self.kind == "checks" else ""
@@ -89,13 +93,27 @@ class Field:
         return value
 
 
+class Lines(Field):
+    """A list of texts, one on each line."""
+
+    def read(self, form: Sent) -> Json:
+        """The lines that are not empty; without any None if the field is nullable."""
+        lines = [line.strip() for line in form.get(self.name, "").splitlines()]
+        return [line for line in lines if line] or (None if self.is_nullable else [])
+
+    def shown(self, value: Json) -> Json:
+        """One text on each line."""
+        return "\n".join(value or ())
+
+
 @dataclass
 class Form:
-    """A form and its state."""
+    """A form and its state. ``row`` reads what it is about: its values and its ETag are shown."""
 
     title: str
     fields: Sequence[Field] = ()
-    values: Mapping[str, Any] = field(default_factory=dict)
+    row: Callable[[], Answer] | None = None
+    values: Values = field(default_factory=dict)
     version: str = ""  # the ETag of what is shown
     submit: str = "Save"
     intro: str = ""
@@ -103,71 +121,95 @@ class Form:
     confirmation: str = ""  # what has to be typed
     back: str = ""  # where Cancel leads
     can_preview: bool = False
-    preview: Any = None  # what the change would do, once somebody has asked
-    template: str = "console/form.html"
-    context: dict[str, Any] = field(default_factory=dict)
+    preview: Json = None  # what the change would do, once somebody has asked
+    template: str = "form"
     errors: dict[str, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     is_stale: bool = False  # somebody else has changed what the form is about
 
-    def run(
+    def send(
         self,
-        send: Callable[[dict[str, Any], str], Answer],
+        method: str,
+        path: str,
         *,
-        done: str | Callable[[Answer], str],
-        to: str | Callable[[Answer], str],
+        done: str | Callable[[Answer], str] = "",
+        to: str | Callable[[Answer], str] = "",
+        query: Query | None = None,
+        in_query: bool = False,
+        body: Callable[[dict[str, Json]], Json] | None = None,
         changed_only: bool = False,
-        show: Callable[[Answer], Any] | None = None,
-        preview: Callable[[dict[str, Any], str], Answer] | None = None,
-    ) -> Any:
-        """The page of a GET; for a POST ``send`` the values, with the version, to the API.
+        show: Callable[[Answer], Shown] | None = None,
+        preview: str = "",
+    ) -> Shown:
+        """The page of a GET; a POST sends the values and the version to ``path`` of the API.
 
-        Then the browser is led to ``to``, which says ``done``, or ``show`` renders the answer.
-        ``preview`` asks the API what the change would do, if somebody presses that button.
-        ``changed_only`` sends only the values that differ from those of the form. Raises Refused
-        for an error that no change of the form can mend.
+        Then the browser is led to ``to``, by default where Cancel leads, which says ``done``; or
+        ``show`` renders the answer. ``body`` makes the request's body of the values, and with
+        ``in_query`` they are in the query. ``changed_only`` sends only values that differ from those
+        of the row. ``preview`` is the path that tells what the change would do. Raises Refused for
+        an error that no change of the form can mend.
         """
+        self.can_preview = bool(preview)
         if request.method != "POST":
             return self.page()
-        read = self._read()
+        self.version = request.form.get(VERSION, "")
+        typed = values = self._read()
+        if changed_only and not self.errors:
+            self._read_row()
+            values = self._changed(typed)
+        self.values = {**self.values, **typed}
         if self.errors:
             return self.page(422)
-        values = {
-            one.name: read[one.name]
-            for one in self.fields
-            if one.name in read
-            and not (changed_only and one.is_unchanged(request.form, self.values.get(one.name)))
-        }
-        self.version = request.form.get(VERSION, "")
-        ask = preview if preview is not None and PREVIEW in request.form else send
-        answer = ask(values, self.version)
-        self.values = {**self.values, **read}
-        if answer.is_ok and ask is preview:
+        sent = body(dict(values)) if body else values if self.fields and not in_query else None
+        is_preview = self.can_preview and PREVIEW in request.form
+        answer = call(
+            "POST" if is_preview else method,
+            preview if is_preview else path,
+            query={**(query or {}), **values} if in_query else query,
+            body=sent,
+            if_match=self.version,
+        )
+        if answer.is_ok and is_preview:
             self.preview = answer.data
             return self.page()
+        if answer.is_ok and show is not None:
+            return show(answer)
         if answer.is_ok:
-            if show is not None:
-                return show(answer)
-            target = to if isinstance(to, str) else to(answer)
-            notice = done if isinstance(done, str) else done(answer)
-            return set_notice(redirect(target, 303), notice)
+            target = to(answer) if callable(to) else to or self.back
+            return set_notice(redirect(target, 303), done(answer) if callable(done) else done)
         if answer.status not in SHOWN_BESIDE_FIELDS:
             raise Refused(answer)
         self._explain(answer)
         return self.page(answer.status)
 
-    def page(self, status: int = 200) -> Any:
+    def page(self, status: int = 200) -> Shown:
         """The form as a page."""
-        return render_template(self.template, form=self, title=self.title, **self.context), status
+        self._read_row()
+        return render(self.template, self.title, form=self), status
 
-    def shown(self, one: Field) -> Any:
+    def _read_row(self) -> None:
+        """Read what the form is about, once. A POST that succeeds needs it only to compare."""
+        if self.row is not None:
+            found, self.row = self.row(), None
+            self.values = {**found.data, **self.values}
+            if request.method != "POST":
+                self.version = found.etag
+
+    def _changed(self, values: dict[str, Json]) -> dict[str, Json]:
+        return {
+            one.name: values[one.name]
+            for one in self.fields
+            if one.name in values and not one.is_unchanged(request.form, self.values.get(one.name))
+        }
+
+    def shown(self, one: Field) -> Json:
         """What the input of a field shows."""
         if one.name in self.errors and request.method == "POST" and one.kind != "checks":
             return request.form.get(one.name, "")
         return one.shown(self.values.get(one.name))
 
-    def _read(self) -> dict[str, Any]:
-        values = {}
+    def _read(self) -> dict[str, Json]:
+        values: dict[str, Json] = {}
         for one in self.fields:
             try:
                 value = one.read(request.form)
@@ -179,7 +221,6 @@ class Form:
         typed = request.form.get(CONFIRMATION, "").strip()
         if self.confirmation and typed != self.confirmation:
             self.errors[CONFIRMATION] = [f"Type {self.confirmation} to confirm."]
-            self.values = {**self.values, **values}
         return values
 
     def _explain(self, answer: Answer) -> None:
@@ -195,8 +236,7 @@ class Form:
                 rest = place[place.index(name) + 1 :]
                 where = f"{'.'.join(rest)}: " if rest else ""
                 self.errors.setdefault(name, []).append(f"{where}{text}")
-        if answer.status in (409, 412):
-            self.is_stale = answer.status == 412
+        self.is_stale = answer.status == 412
         if answer.detail:
             self.problems.append(answer.detail)
 
@@ -206,7 +246,7 @@ def choices(*names: str) -> Choices:
     return [(name, name.replace("_", " ")) for name in names]
 
 
-def _number(text: str, kind: type) -> Any:
+def _number(text: str, kind: type[int] | type[float]) -> float:
     try:
         return kind(text)
     except ValueError:

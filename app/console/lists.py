@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlencode
 
 from flask import request
 
 from app.console.api import MOST_OF_A_PAGE, Refused, call
 from app.console.forms import Choices
+from app.core.json_text import Json
 
 PAGE = 50
 MOST = 500  # rows of a list that is sorted by the console
@@ -32,7 +32,7 @@ class Listing:
 
     filters: Sequence[Filter]
     values: dict[str, str]
-    rows: list[Any] = field(default_factory=list)
+    rows: list[Json] = field(default_factory=list)
     next_url: str = ""
     errors: dict[str, str] = field(default_factory=dict)  # by filter
     problem: str = ""
@@ -52,7 +52,7 @@ def filter_values(filters: Sequence[Filter]) -> dict[str, str]:
     return {name: value for name, value in given.items() if value}
 
 
-def list_rows(path: str, filters: Sequence[Filter] = (), **fixed: Any) -> Listing:
+def list_rows(path: str, filters: Sequence[Filter] = (), **fixed: object) -> Listing:
     """The rows that the filters in the URL choose; ``fixed`` are further values of the query.
 
     A filter that the API refuses is an error beside it. Raises Refused for any other error.
@@ -62,7 +62,7 @@ def list_rows(path: str, filters: Sequence[Filter] = (), **fixed: Any) -> Listin
     return listing
 
 
-def list_all(path: str, filters: Sequence[Filter] = (), **fixed: Any) -> Listing:
+def list_all(path: str, filters: Sequence[Filter] = (), **fixed: object) -> Listing:
     """As :func:`list_rows`, with up to :data:`MOST` rows at once, for a list that is sorted here."""
     listing = Listing(filters, filter_values(filters))
     cursor = request.args.get("cursor", "")
@@ -72,7 +72,7 @@ def list_all(path: str, filters: Sequence[Filter] = (), **fixed: Any) -> Listing
             return listing
 
 
-def _read_page(listing: Listing, path: str, fixed: dict[str, Any], cursor: str) -> str:
+def _read_page(listing: Listing, path: str, fixed: dict[str, object], cursor: str) -> str:
     """Add one page to the listing; returns the cursor of the next one."""
     query = {"order": "-created_at", "cursor": cursor or None, **listing.values, **fixed}
     answer = call("GET", path, query=query)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import asdict
-from typing import Any
 
 from flask import current_app, g, make_response, redirect, render_template, request, url_for
 from werkzeug.exceptions import NotFound
@@ -23,7 +22,7 @@ from app.console.access import (
     safe_target,
     signed_in_without_tenant,
 )
-from app.console.blueprint import console
+from app.console.blueprint import Shown, console
 from app.core.db import retries
 from app.core.errors import Unauthenticated
 from app.core.http.rate_limit import rate_limits
@@ -55,7 +54,7 @@ def confirm_link() -> str:
 
 @console.post("/sign-in/link")
 @public
-def use_link() -> Any:
+def use_link() -> Shown:
     """Sign in by a link, which cannot be used again."""
     secret = request.form.get("token", "")
     check_origin(secret)
@@ -70,9 +69,8 @@ def use_link() -> Any:
 @public
 def begin_oidc() -> Response:
     """Lead to the identity provider. The state is a ticket, and this browser's cookie has it too."""
-    rate_limits().count_credential(
-        current_state(), ""
-    )  # for the address, because each attempt is stored
+    # For the address, because each attempt is stored.
+    rate_limits().count_credential(current_state(), "")
     provider = _provider()
     attempt = oidc.begin()
     data = {**asdict(attempt), "next": safe_target(request.args.get("next", ""))}
@@ -83,7 +81,7 @@ def begin_oidc() -> Response:
 
 @console.get("/sign-in/callback")
 @public
-def finish_oidc() -> Any:
+def finish_oidc() -> Shown:
     """Sign in the person whom the identity provider has sent back to this browser."""
     provider = _provider()
     state = request.args.get("state", "")
@@ -103,7 +101,7 @@ def finish_oidc() -> Any:
 
 @console.route("/choose-tenant", methods=["GET", "POST"])
 @signed_in_without_tenant
-def choose_tenant() -> Any:
+def choose_tenant() -> Shown:
     """Choose one of the tenants that the person is a member of, or another one later."""
     subject = g.session.claims.subject
     found = retries.run(lambda: sessions.organizations(subject))

@@ -46,6 +46,19 @@ def world(tenant):
     return create_world(tenant)
 
 
+@pytest.fixture
+def calls(app):
+    """The paths of the API that pages call."""
+    paths = []
+
+    def note(sender, **_):
+        if request.path.startswith("/v1/"):
+            paths.append(request.path)
+
+    with request_started.connected_to(note, app):
+        yield paths
+
+
 class TestEveryPage:
     def test_is_shown_to_a_superadmin(self, app, signed_in, world):
         browser = signed_in()
@@ -458,6 +471,19 @@ class TestForms:
         )
         assert found == [("beta", True), ("limits", {"a": [2]})]
 
+    def test_a_change_reads_only_what_it_needs(self, signed_in, world, calls):
+        browser = signed_in()
+        tenant = f"/console/tenants/{world['tenant_id']}"
+        ((override_id,),) = database.query("SELECT id FROM feature_overrides")
+
+        browser.post(f"{tenant}/flags/theme/override", data={"flag_value": "dark"})
+        override = list(calls)
+        calls.clear()
+        browser.post(f"{tenant}/users/{world['user_id']}/edit", data={"email": "a@example.com"})
+
+        assert override == ["/v1/billing/flags", f"/v1/billing/flags/overrides/{override_id}"]
+        assert calls == [f"/v1/users/{world['user_id']}"] * 3  # its tenant, its values, the change
+
     def test_a_plan_is_edited_flag_by_flag(self, signed_in):
         plan = create_limits("free", preset_flag("theme", "plain"))
         browser = signed_in()
@@ -693,18 +719,6 @@ class TestLists:
 
 
 class TestStart:
-    @pytest.fixture
-    def calls(self, app):
-        """The paths of the API that pages call."""
-        paths = []
-
-        def note(sender, **_):
-            if request.path.startswith("/v1/"):
-                paths.append(request.path)
-
-        with request_started.connected_to(note, app):
-            yield paths
-
     def test_shows_the_newest_tenants_and_changes_to_a_superadmin(self, signed_in, calls):
         tenants = [create_tenant(name=f"Tenant no. {number}") for number in range(12)]
         browser = signed_in()

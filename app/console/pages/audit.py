@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from flask import Response, render_template, url_for
+from flask import Response, url_for
 
 from app.console import api
-from app.console.access import signed_in
-from app.console.blueprint import console
+from app.console.blueprint import Shown, page, render
 from app.console.lists import Filter, filter_values, list_rows
-from app.console.pages.common import get_tenant
+from app.core.json_text import Json
 
 PATH = "/v1/audit-events"
 LINES = 10_000  # of a download
@@ -23,26 +21,17 @@ FILTERS = (
 )
 
 
-@console.get("/audit")
-@console.get("/tenants/<uuid:tenant_id>/audit")
-@signed_in
-def list_audit(tenant_id: UUID | None = None) -> str:
+@page("/audit", also_of_tenant=True)
+def list_audit(tenant_id: UUID | None = None) -> Shown:
     """List recorded changes, of one tenant or of all."""
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant,actor_name")
-    values: dict[str, Any] = dict(listing.values)
-    return render_template(
-        "console/audit.html",
-        title="Audit",
-        tenant=get_tenant(tenant_id),
-        listing=listing,
-        csv_url=url_for("console.download_audit", tenant_id=tenant_id, **values),
-    )
+    query: dict[str, Json] = {"tenant_id": tenant_id, **listing.values}
+    csv_url = url_for("console.download_audit", **query)
+    return render("audit", "Audit", listing=listing, csv_url=csv_url)
 
 
-@console.get("/audit.csv")
-@console.get("/tenants/<uuid:tenant_id>/audit.csv")
-@signed_in
-def download_audit(tenant_id: UUID | None = None) -> Response:
+@page("/audit.csv", also_of_tenant=True)
+def download_audit(tenant_id: UUID | None = None) -> Shown:
     """Download the newest recorded changes that the filters in the URL choose."""
     values = {**filter_values(FILTERS), "order": "-created_at", "limit": LINES}
     answer = api.get(f"{PATH}/csv", tenant_id=tenant_id, **values)

@@ -2,71 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from werkzeug.exceptions import NotFound
 
 from app.console import api
 from app.console.access import current_session
-from app.console.forms import Field, Form
+from app.console.blueprint import Shown, render
+from app.core.json_text import Json
 
 RECENT = 10
 
 
-def get_tenant(tenant_id: UUID | None) -> Any:
-    """The tenant whose page this is; None for the platform's pages. Raises Refused."""
-    return None if tenant_id is None else api.get(f"/v1/tenants/{tenant_id}").data
+def check_owner(tenant_id: UUID, path: str) -> None:
+    """Raise NotFound for a row of another tenant than the page's, and Refused.
 
-
-def get_row(tenant_id: UUID, path: str, **query: Any) -> api.Answer:
-    """A row of the tenant whose page this is.
-
-    Raises NotFound for a row of another tenant, which platform superadmins can read, and Refused.
+    Only platform superadmins can read rows of several tenants; the API checks for all others.
     """
     if current_session().is_platform:
         owner = api.get(path, include="tenant").data["tenant"]
         if owner is None or owner["id"] != str(tenant_id):
             raise NotFound
+
+
+def get_row(tenant_id: UUID, path: str, **query: str) -> api.Answer:
+    """A row of the tenant whose page this is; raises as :func:`check_owner`."""
+    check_owner(tenant_id, path)
     return api.get(path, **query)
 
 
-def row_form(title: str, tenant_id: UUID, path: str, *, back: str, **options: Any) -> Form:
-    """A form about a row of the tenant, with its values and its version."""
-    found = get_row(tenant_id, path)
-    given = {"values": found.data, "context": {"tenant": get_tenant(tenant_id)}, **options}
-    return Form(title, version=found.etag, back=back, **given)
+def row_of(tenant_id: UUID, path: str) -> Callable[[], api.Answer]:
+    """What reads a row of the tenant, for a form; raises at once as :func:`check_owner`."""
+    check_owner(tenant_id, path)
+    return partial(api.get, path)
 
 
-def recent_history(path: str) -> Any:
+def slug_of(tenant_id: UUID) -> str:
+    """What confirms a dangerous change of the tenant."""
+    slug: str = api.get_tenant(tenant_id).data["slug"]
+    return slug
+
+
+def recent_history(path: str) -> Json:
     """The last changes of a row, newest first; None where the person may not read them."""
     found = api.find(f"{path}/history", limit=RECENT, order="-created_at")
     return None if found is None else found.data
 
 
-def edit(path: str, title: str, fields: Sequence[Field], *, done: str, **options: Any) -> Any:
-    """A form of a row's fields, which changes the row; ``options`` are those of the form."""
-    found = api.get(path)
-    form = Form(title, fields, values=found.data, version=found.etag, **options)
-    return form.run(
-        lambda values, version: api.call("PATCH", path, body=values, if_match=version),
-        done=done,
-        to=form.back,
-        changed_only=True,
-    )
-
-
-def rotate(path: str, title: str, *, show: Callable[[api.Answer], Any], **options: Any) -> Any:
-    """A form that replaces a row's secret; ``show`` renders the new one."""
-    form = Form(title, submit="Replace", **options)
-    return form.run(
-        lambda *_: api.call("POST", f"{path}/rotate", body={}), done="", to=form.back, show=show
-    )
-
-
-def delete(path: str, title: str, *, done: str, to: str, **options: Any) -> Any:
-    """A form that deletes a row, and then leads to ``to``."""
-    found = api.get(path)
-    form = Form(title, version=found.etag, submit="Delete", is_dangerous=True, **options)
-    return form.run(lambda _, version: api.call("DELETE", path, if_match=version), done=done, to=to)
+def secret_page(
+    title: str, answer: api.Answer, *, name: str, back: str, key: str = "secret", **values: object
+) -> Shown:
+    """The page with a new secret, which is ``key`` of the answer; ``name`` is the key of its name."""
+    data = answer.data
+    page = render("secret", title, secret=data.get(key), name=data[name], back=back, **values)
+    return page, answer.status

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from flask import redirect, render_template, request, url_for
+from flask import redirect, request, url_for
 from werkzeug.exceptions import BadRequest
 
 from app.console import api
-from app.console.access import set_notice, signed_in
-from app.console.blueprint import console
-from app.console.forms import Field, Form, choices
+from app.console.access import set_notice
+from app.console.blueprint import Shown, form_page, page, render
+from app.console.forms import Field, Form, Lines, choices
 from app.console.lists import Filter, filter_values, list_all
-from app.console.pages.common import get_row, get_tenant, recent_history, row_form
+from app.console.pages.common import get_row, recent_history, row_of
+from app.core.json_text import Json
 
 TYPES = choices(
-    "text",
-    "long_text",
-    "integer",
-    "decimal",
-    "boolean",
-    "date",
-    "datetime",
-    "email",
-    "url",
-    "phone",
-    "select",
-    "multi_select",
+    *("text", "long_text", "integer", "decimal", "boolean", "date", "datetime", "email", "url"),
+    *("phone", "select", "multi_select"),
 )
 FILTERS = (
     Filter("entity_type", "Applies to"),
@@ -37,23 +27,14 @@ FILTERS = (
 PATH = "/v1/custom-fields"
 
 
-class Options(Field):
-    """The options of a select, one on each line."""
-
-    def read(self, form: Any) -> Any:
-        """The lines; None for no options."""
-        lines = [line.strip() for line in form.get(self.name, "").splitlines()]
-        return [line for line in lines if line] or None
-
-    def shown(self, value: Any) -> Any:
-        """One option on each line."""
-        return "\n".join(value or ())
-
-
 CHANGEABLE = (
     Field("label", "Label", is_required=True),
-    Options(
-        "options", "Options", "textarea", help="One on each line, for select and multi select."
+    Lines(
+        "options",
+        "Options",
+        "textarea",
+        help="One on each line, for select and multi select.",
+        is_nullable=True,
     ),
     Field("is_required", "A value is required", "boolean"),
     Field("is_searchable", "Users and tenants can be found by it", "boolean"),
@@ -76,23 +57,16 @@ DEFINITION = (
 )
 
 
-@console.get("/tenants/<uuid:tenant_id>/custom-fields")
-@signed_in
-def list_fields(tenant_id: UUID) -> str:
+@page("/tenants/<uuid:tenant_id>/custom-fields")
+def list_fields(tenant_id: UUID) -> Shown:
     """List a tenant's custom fields in their order."""
     listing = list_all(PATH, FILTERS, tenant_id=tenant_id, include="index")
     listing.rows.sort(key=lambda row: (row["entity_type"], *_place(row)))
-    return render_template(
-        "console/custom_fields.html",
-        title="Custom fields",
-        tenant=get_tenant(tenant_id),
-        listing=listing,
-    )
+    return render("custom_fields", "Custom fields", listing=listing)
 
 
-@console.route("/tenants/<uuid:tenant_id>/custom-fields/new", methods=["GET", "POST"])
-@signed_in
-def create_field(tenant_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/custom-fields/new")
+def create_field(tenant_id: UUID) -> Shown:
     """Define a custom field."""
     form = Form(
         "New custom field",
@@ -100,116 +74,88 @@ def create_field(tenant_id: UUID) -> Any:
         values={"entity_type": "user"},
         submit="Create",
         back=_list(tenant_id),
-        context={"tenant": get_tenant(tenant_id)},
     )
-    return form.run(
-        lambda values, _: api.call("POST", PATH, query={"tenant_id": tenant_id}, body=values),
-        done="The custom field was created.",
-        to=_list(tenant_id),
-    )
+    query = {"tenant_id": tenant_id}
+    return form.send("POST", PATH, query=query, done="The custom field was created.")
 
 
-@console.get("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>")
-@signed_in
-def show_field(tenant_id: UUID, field_id: UUID) -> str:
+@page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>")
+def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
     """Show a custom field, and how far its index is."""
     path = f"{PATH}/{field_id}"
-    return render_template(
-        "console/custom_field.html",
-        title=(field := get_row(tenant_id, path).data)["label"],
-        tenant=get_tenant(tenant_id),
+    field = get_row(tenant_id, path).data
+    return render(
+        "custom_field",
+        field["label"],
         field=field,
         index=api.get(f"{path}/index").data,
         history=recent_history(path),
     )
 
 
-@console.route(
-    "/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/edit", methods=["GET", "POST"]
-)
-@signed_in
-def edit_field(tenant_id: UUID, field_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/edit")
+def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
     """Change a custom field."""
-    form = _form(tenant_id, field_id, "Edit the custom field", fields=CHANGEABLE)
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"{PATH}/{field_id}", body=values, if_match=version
-        ),
-        done="The custom field was changed.",
-        to=form.back,
-        changed_only=True,
+    path = f"{PATH}/{field_id}"
+    form = Form(
+        "Edit the custom field",
+        CHANGEABLE,
+        row=row_of(tenant_id, path),
+        back=_page(tenant_id, field_id),
     )
+    return form.send("PATCH", path, done="The custom field was changed.", changed_only=True)
 
 
-@console.route(
-    "/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/archive", methods=["GET", "POST"]
-)
-@signed_in
-def archive_field(tenant_id: UUID, field_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/archive")
+def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
     """Archive a custom field."""
-    form = _form(
-        tenant_id,
-        field_id,
+    path = f"{PATH}/{field_id}"
+    form = Form(
         "Archive the custom field",
+        row=row_of(tenant_id, path),
         intro="Its values are not checked or searched any more. They remain stored.",
         submit="Archive",
         is_dangerous=True,
+        back=_page(tenant_id, field_id),
     )
-    return form.run(
-        lambda _, version: api.call("POST", f"{PATH}/{field_id}/archive", if_match=version),
-        done="The custom field is archived.",
-        to=form.back,
-    )
+    return form.send("POST", f"{path}/archive", done="The custom field is archived.")
 
 
-@console.route(
-    "/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/restore", methods=["GET", "POST"]
-)
-@signed_in
-def restore_field(tenant_id: UUID, field_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/restore")
+def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
     """Restore an archived custom field."""
-    form = _form(
-        tenant_id,
-        field_id,
+    path = f"{PATH}/{field_id}"
+    form = Form(
         "Restore the custom field",
+        row=row_of(tenant_id, path),
         intro="New values are checked again. Where the field is searchable, its index is built.",
         submit="Restore",
+        back=_page(tenant_id, field_id),
     )
-    return form.run(
-        lambda _, version: api.call(
-            "POST", f"{PATH}/{field_id}/restore", body={"confirm": True}, if_match=version
-        ),
-        done="The custom field is active again.",
-        to=form.back,
-    )
+    done = "The custom field is active again."
+    return form.send("POST", f"{path}/restore", body=lambda _: {"confirm": True}, done=done)
 
 
-@console.route(
-    "/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/delete", methods=["GET", "POST"]
-)
-@signed_in
-def delete_field(tenant_id: UUID, field_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/delete")
+def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
     """Delete an archived custom field."""
-    form = _form(
-        tenant_id,
-        field_id,
+    path = f"{PATH}/{field_id}"
+    found = get_row(tenant_id, path)
+    form = Form(
         "Delete the custom field",
+        version=found.etag,
         intro="Its definition and its index are deleted. The values remain in meta_data, without"
         " a label. This cannot be undone.",
         submit="Delete",
         is_dangerous=True,
+        confirmation=found.data["field_key"],
+        back=_page(tenant_id, field_id),
     )
-    form.confirmation = form.values["field_key"]
-    return form.run(
-        lambda _, version: api.call("DELETE", f"{PATH}/{field_id}", if_match=version),
-        done="The custom field was deleted.",
-        to=_list(tenant_id),
-    )
+    return form.send("DELETE", path, done="The custom field was deleted.", to=_list(tenant_id))
 
 
-@console.post("/tenants/<uuid:tenant_id>/custom-fields/order")
-@signed_in
-def order_fields(tenant_id: UUID) -> Any:
+@page("/tenants/<uuid:tenant_id>/custom-fields/order", methods=("POST",))
+def order_fields(tenant_id: UUID) -> Shown:
     """Move a field to the place before another one of its entity type, or to the end.
 
     ``move`` has the ids of both; without the second one the field moves to the end.
@@ -223,25 +169,24 @@ def order_fields(tenant_id: UUID) -> Any:
     entity_type, field_id = field["entity_type"], field["id"]
     rows = api.get_all(PATH, tenant_id=tenant_id, entity_type=entity_type)
     ids = [row["id"] for row in sorted(rows, key=_place) if row["id"] != field_id]
-    page = redirect(_list(tenant_id, **filter_values(FILTERS)), 303)
+    shown = redirect(_list(tenant_id, **filter_values(FILTERS)), 303)
     if before and before not in ids:
-        return set_notice(page, "Somebody else has changed the fields meanwhile. Nothing moved.")
+        return set_notice(shown, "Somebody else has changed the fields meanwhile. Nothing moved.")
     place = ids.index(before) if before else len(ids)
     ids.insert(place, field_id)
     body = {"entity_type": entity_type, "field_ids": ids}
     api.succeeded(api.call("POST", f"{PATH}/reorder", query={"tenant_id": tenant_id}, body=body))
-    return set_notice(page, f"{field['label']} is number {place + 1} of {len(ids)} now.")
+    return set_notice(shown, f"{field['label']} is number {place + 1} of {len(ids)} now.")
 
 
-def _place(field: Any) -> tuple[Any, ...]:
+def _place(field: Json) -> tuple[Json, ...]:
     """What a field is sorted by, among those of its entity type."""
     return field["sort_order"], field["created_at"], field["id"]
 
 
-def _form(tenant_id: UUID, field_id: UUID, title: str, **options: Any) -> Form:
-    page = url_for("console.show_field", tenant_id=tenant_id, field_id=field_id)
-    return row_form(title, tenant_id, f"{PATH}/{field_id}", back=page, **options)
+def _page(tenant_id: UUID, field_id: UUID) -> str:
+    return url_for("console.show_field", tenant_id=tenant_id, field_id=field_id)
 
 
-def _list(tenant_id: UUID, **filters: Any) -> str:
+def _list(tenant_id: UUID, **filters: Json) -> str:
     return url_for("console.list_fields", tenant_id=tenant_id, **filters)

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import quote
+from functools import partial
 from uuid import UUID
 
-from flask import make_response, render_template, url_for
+from flask import url_for
 
 from app.console import api
-from app.console.access import current_session, signed_in
-from app.console.blueprint import console
-from app.console.forms import Field, Form, choices
+from app.console.access import current_session
+from app.console.blueprint import Shown, form_page, page, render
+from app.console.forms import Field, Form, Lines, choices
 from app.console.lists import Filter, list_rows
-from app.console.pages.common import delete, edit, get_tenant, recent_history, rotate
+from app.console.pages.common import recent_history, secret_page, slug_of
 from app.core.errors import Conflict
 
 PATH = "/v1/webhook-endpoints"
 DELIVERIES = (Filter("status", "State", choices("pending", "sending", "succeeded", "failed")),)
-
-
-class Lines(Field):
-    """A list of texts, one on each line."""
-
-    def read(self, form: Any) -> Any:
-        """The lines that are not empty."""
-        return [line.strip() for line in form.get(self.name, "").splitlines() if line.strip()]
-
-    def shown(self, value: Any) -> Any:
-        """One text on each line."""
-        return "\n".join(value or ())
-
-
 CHANGEABLE = (
     Field("url", "Address", "url", help="https, at a public address.", is_required=True),
     Lines(
@@ -45,26 +30,18 @@ CHANGEABLE = (
     Field("description", "Description"),
 )
 ACTIVE = Field("is_active", "Events are delivered", "boolean")
+EVENT = Field("type", "Event", is_required=True)
 
 
-@console.get("/endpoints")
-@console.get("/tenants/<uuid:tenant_id>/endpoints")
-@signed_in
-def list_endpoints(tenant_id: UUID | None = None) -> str:
+@page("/endpoints", also_of_tenant=True)
+def list_endpoints(tenant_id: UUID | None = None) -> Shown:
     """List the endpoints that a tenant's events are delivered to, or all endpoints."""
-    return render_template(
-        "console/endpoints.html",
-        title="Events out",
-        tenant=get_tenant(tenant_id),
-        tenant_id=tenant_id,
-        listing=list_rows(PATH, tenant_id=tenant_id, include="tenant"),
-    )
+    listing = list_rows(PATH, tenant_id=tenant_id, include="tenant")
+    return render("endpoints", "Events out", tenant_id=tenant_id, listing=listing)
 
 
-@console.route("/endpoints/new", methods=["GET", "POST"])
-@console.route("/tenants/<uuid:tenant_id>/endpoints/new", methods=["GET", "POST"])
-@signed_in
-def create_endpoint(tenant_id: UUID | None = None) -> Any:
+@form_page("/endpoints/new", also_of_tenant=True)
+def create_endpoint(tenant_id: UUID | None = None) -> Shown:
     """Create an endpoint, and show its secret once."""
     if tenant_id is None and current_session().claims.org_id is not None:
         raise Conflict("Sign in without an organization to create an endpoint of the platform.")
@@ -75,26 +52,17 @@ def create_endpoint(tenant_id: UUID | None = None) -> Any:
         intro="" if tenant_id else "It gets the events of all tenants and of the platform.",
         submit="Create",
         back=_list(tenant_id),
-        context={"tenant": get_tenant(tenant_id)},
     )
-    return form.run(
-        lambda values, _: api.call("POST", PATH, query={"tenant_id": tenant_id}, body=values),
-        done="",
-        to=_list(tenant_id),
-        show=lambda answer: _secret(tenant_id, answer),
-    )
+    return form.send("POST", PATH, query={"tenant_id": tenant_id}, show=partial(_secret, tenant_id))
 
 
-@console.get("/endpoints/<uuid:endpoint_id>")
-@console.get("/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>")
-@signed_in
-def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> str:
+@page("/endpoints/<uuid:endpoint_id>", also_of_tenant=True)
+def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     """Show an endpoint with its deliveries."""
     path = f"{PATH}/{endpoint_id}"
-    return render_template(
-        "console/endpoint.html",
-        title="Endpoint",
-        tenant=get_tenant(tenant_id),
+    return render(
+        "endpoint",
+        "Endpoint",
         tenant_id=tenant_id,
         endpoint=api.get(path).data,
         listing=list_rows(f"{path}/deliveries", DELIVERIES),
@@ -102,119 +70,81 @@ def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> str:
     )
 
 
-@console.route("/endpoints/<uuid:endpoint_id>/edit", methods=["GET", "POST"])
-@console.route(
-    "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/edit", methods=["GET", "POST"]
-)
-@signed_in
-def edit_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Any:
+@form_page("/endpoints/<uuid:endpoint_id>/edit", also_of_tenant=True)
+def edit_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     """Change an endpoint, or enable one that was disabled."""
-    return edit(
-        f"{PATH}/{endpoint_id}",
+    path = f"{PATH}/{endpoint_id}"
+    form = Form(
         "Edit the endpoint",
         (*CHANGEABLE, ACTIVE),
-        done="The endpoint was changed.",
-        **_options(tenant_id, endpoint_id),
+        row=partial(api.get, path),
+        back=_page(tenant_id, endpoint_id),
     )
+    return form.send("PATCH", path, done="The endpoint was changed.", changed_only=True)
 
 
-@console.route("/endpoints/<uuid:endpoint_id>/test", methods=["GET", "POST"])
-@console.route(
-    "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/test", methods=["GET", "POST"]
-)
-@signed_in
-def send_test_event(endpoint_id: UUID, tenant_id: UUID | None = None) -> Any:
+@form_page("/endpoints/<uuid:endpoint_id>/test", also_of_tenant=True)
+def send_test_event(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     """Send an example event."""
     form = Form(
         "Send a test",
-        (Field("type", "Event", is_required=True),),
+        (EVENT,),
         values={"type": "user.created"},
         intro="One attempt is made to deliver an example of this event.",
         submit="Send",
-        **_options(tenant_id, endpoint_id),
+        back=_page(tenant_id, endpoint_id),
     )
-    return form.run(
-        lambda values, _: api.call("POST", f"{PATH}/{endpoint_id}/test", body=values),
-        done="The test will be sent.",
-        to=form.back,
-    )
+    return form.send("POST", f"{PATH}/{endpoint_id}/test", done="The test will be sent.")
 
 
-@console.route("/endpoints/<uuid:endpoint_id>/rotate", methods=["GET", "POST"])
-@console.route(
-    "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/rotate", methods=["GET", "POST"]
-)
-@signed_in
-def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Any:
+@form_page("/endpoints/<uuid:endpoint_id>/rotate", also_of_tenant=True)
+def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     """Replace the secret, and show the new one once."""
-    return rotate(
-        f"{PATH}/{endpoint_id}",
+    form = Form(
         "Replace the secret",
         intro="The old secret also signs for 24 hours.",
-        show=lambda answer: _secret(tenant_id, answer),
-        **_options(tenant_id, endpoint_id),
+        submit="Replace",
+        back=_page(tenant_id, endpoint_id),
     )
+    path = f"{PATH}/{endpoint_id}/rotate"
+    return form.send("POST", path, body=lambda _: {}, show=partial(_secret, tenant_id))
 
 
-@console.route("/endpoints/<uuid:endpoint_id>/delete", methods=["GET", "POST"])
-@console.route(
-    "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/delete", methods=["GET", "POST"]
-)
-@signed_in
-def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Any:
+@form_page("/endpoints/<uuid:endpoint_id>/delete", also_of_tenant=True)
+def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     """Delete an endpoint."""
-    options = _options(tenant_id, endpoint_id)
-    tenant = options["context"]["tenant"]
-    return delete(
-        f"{PATH}/{endpoint_id}",
+    path = f"{PATH}/{endpoint_id}"
+    form = Form(
         "Delete the endpoint",
+        row=partial(api.get, path),
         intro="Nothing is delivered to this address any more.",
-        confirmation=tenant["slug"] if tenant else "platform",
-        done="The endpoint was deleted.",
-        to=_list(tenant_id),
-        **options,
+        submit="Delete",
+        is_dangerous=True,
+        confirmation=slug_of(tenant_id) if tenant_id else "platform",
+        back=_page(tenant_id, endpoint_id),
     )
+    return form.send("DELETE", path, done="The endpoint was deleted.", to=_list(tenant_id))
 
 
-@console.route("/endpoints/<uuid:endpoint_id>/resend/<uuid:delivery_id>", methods=["GET", "POST"])
-@console.route(
-    "/tenants/<uuid:tenant_id>/endpoints/<uuid:endpoint_id>/resend/<uuid:delivery_id>",
-    methods=["GET", "POST"],
-)
-@signed_in
-def resend_delivery(endpoint_id: UUID, delivery_id: UUID, tenant_id: UUID | None = None) -> Any:
+@form_page("/endpoints/<uuid:endpoint_id>/resend/<uuid:delivery_id>", also_of_tenant=True)
+def resend_delivery(endpoint_id: UUID, delivery_id: UUID, tenant_id: UUID | None = None) -> Shown:
     """Deliver an event again."""
     form = Form(
         "Deliver again",
         intro="The event is delivered again with the same webhook-id.",
         submit="Deliver again",
-        **_options(tenant_id, endpoint_id),
+        back=_page(tenant_id, endpoint_id),
     )
-    return form.run(
-        lambda *_: api.call(
-            "POST", f"/v1/webhook-deliveries/{quote(str(delivery_id), safe='')}/resend"
-        ),
-        done="The event will be delivered again.",
-        to=form.back,
-    )
+    path = f"/v1/webhook-deliveries/{delivery_id}/resend"
+    return form.send("POST", path, done="The event will be delivered again.")
 
 
-def _options(tenant_id: UUID | None, endpoint_id: UUID) -> dict[str, Any]:
-    """The options of an endpoint's forms."""
-    page = url_for("console.show_endpoint", tenant_id=tenant_id, endpoint_id=endpoint_id)
-    return {"back": page, "context": {"tenant": get_tenant(tenant_id)}}
+def _secret(tenant_id: UUID | None, answer: api.Answer) -> Shown:
+    return secret_page("The endpoint's secret", answer, name="url", back=_list(tenant_id))
 
 
-def _secret(tenant_id: UUID | None, answer: api.Answer) -> Any:
-    page = render_template(
-        "console/secret.html",
-        title="The endpoint's secret",
-        tenant=get_tenant(tenant_id),
-        secret=answer.data.get("secret"),
-        name=answer.data["url"],
-        back=_list(tenant_id),
-    )
-    return make_response(page, answer.status)
+def _page(tenant_id: UUID | None, endpoint_id: UUID) -> str:
+    return url_for("console.show_endpoint", tenant_id=tenant_id, endpoint_id=endpoint_id)
 
 
 def _list(tenant_id: UUID | None) -> str:

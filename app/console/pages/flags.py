@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from functools import partial
 from urllib.parse import quote
 from uuid import UUID
 
-from flask import render_template, url_for
+from flask import url_for
 from werkzeug.exceptions import NotFound
 
 from app.console import api
-from app.console.access import current_session, signed_in
-from app.console.blueprint import console
+from app.console.access import current_session
+from app.console.blueprint import Shown, form_page, page, render
 from app.console.charts import bars, meter
-from app.console.forms import Field, Form
-from app.console.pages.common import get_tenant, recent_history, row_form
+from app.console.forms import Field, Form, Sent
+from app.console.pages.common import recent_history, slug_of
+from app.core.json_text import Json
 
-OVERRIDES = "/v1/billing/flags/overrides"
+FLAGS = "/v1/billing/flags"
+OVERRIDES = f"{FLAGS}/overrides"
+PLATFORM_KEYS = "expires_at,carry_over"
 EXPIRY = Field(
     "expires_at",
     "Ends at",
@@ -38,7 +42,7 @@ PERIODS = 12
 class FlagValue(Field):
     """The value of a flag, with the input of its type."""
 
-    def read(self, form: Any) -> Any:
+    def read(self, form: Sent) -> Json:
         """The value as JSON; raises ValueError."""
         text = form.get(self.name, "")
         if self.kind == "select":
@@ -52,7 +56,7 @@ class FlagValue(Field):
                 raise ValueError("This is no number.") from None
         return super().read(form)
 
-    def shown(self, value: Any) -> Any:
+    def shown(self, value: Json) -> Json:
         """The value as its input takes it."""
         return str(value).lower() if self.kind == "select" else super().shown(value)
 
@@ -78,115 +82,92 @@ def value_field(flag_type: str, name: str = "flag_value", label: str = "Value") 
     )
 
 
-@console.get("/tenants/<uuid:tenant_id>/flags")
-@signed_in
-def list_flags(tenant_id: UUID) -> str:
+@page("/tenants/<uuid:tenant_id>/flags")
+def list_flags(tenant_id: UUID) -> Shown:
     """List a tenant's flags, with overrides and usage."""
-    tenant = get_tenant(tenant_id)
     usage = api.find("/v1/usage", tenant_id=tenant_id)
     current = {each["feature"]: each for each in usage.data if each["is_current"]} if usage else {}
-    flags = api.get("/v1/billing/flags", tenant_id=tenant_id).data
-    return render_template(
-        "console/flags.html",
-        title="Flags and limits",
-        tenant=tenant,
-        flags=flags,
-        usage=current,
-        meter=meter,
-    )
+    flags = api.get(FLAGS, tenant_id=tenant_id).data
+    return render("flags", "Flags and limits", flags=flags, usage=current, meter=meter)
 
 
-@console.get("/tenants/<uuid:tenant_id>/flags/<key>")
-@signed_in
-def show_flag(tenant_id: UUID, key: str) -> str:
+@page("/tenants/<uuid:tenant_id>/flags/<key>")
+def show_flag(tenant_id: UUID, key: str) -> Shown:
     """Show a flag: what decides its value, its override, and the past periods of a limit."""
-    tenant = get_tenant(tenant_id)
     flag = _flag(tenant_id, key)
-    explained = api.find(f"/v1/billing/flags/{quote(key, safe='')}/explain", tenant_id=tenant_id)
-    override = None
-    if flag["override_id"]:
-        include = "expires_at,carry_over,created_by,preset"
-        override = api.find(f"{OVERRIDES}/{flag['override_id']}", include=include)
+    explained = api.find(f"{FLAGS}/{quote(key, safe='')}/explain", tenant_id=tenant_id)
+    path = f"{OVERRIDES}/{flag['override_id']}" if flag["override_id"] else ""
+    override = api.find(path, include=f"{PLATFORM_KEYS},created_by,preset") if path else None
     usage = None
     if flag["type"] == "limit":
         usage = api.find("/v1/usage", tenant_id=tenant_id, feature=key, limit=PERIODS)
-    return render_template(
-        "console/flag.html",
-        title=key,
-        tenant=tenant,
+    return render(
+        "flag",
+        key,
         flag=flag,
         explanation=explained and explained.data,
         override=override and override.data,
         usage=usage.data if usage else [],
         chart=bars(usage.data) if usage else "",
         meter=meter,
-        history=recent_history(f"{OVERRIDES}/{flag['override_id']}") if flag["override_id"] else [],
+        history=recent_history(path) if path else [],
     )
 
 
-@console.route("/tenants/<uuid:tenant_id>/flags/<key>/override", methods=["GET", "POST"])
-@signed_in
-def change_override(tenant_id: UUID, key: str) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/flags/<key>/override")
+def change_override(tenant_id: UUID, key: str) -> Shown:
     """Grant an override of a flag, or change the one there is."""
     flag = _flag(tenant_id, key)
-    page = _page(tenant_id, key)
     fields = (value_field(flag["type"]), *(PLATFORMS if current_session().is_platform else ()))
-    override_id = flag["override_id"]
-    if override_id is None:
+    back = _page(tenant_id, key)
+    if flag["override_id"] is None:
         form = Form(
             f"Grant an override of {key}",
             fields,
             values={"flag_value": flag["value"]},
             intro="It replaces the plan's value for this tenant.",
             submit="Grant",
-            back=page,
-            context={"tenant": get_tenant(tenant_id)},
+            back=back,
         )
-        return form.run(
-            lambda values, _: api.call(
-                "POST", OVERRIDES, query={"tenant_id": tenant_id}, body={"flag_key": key, **values}
-            ),
+        return form.send(
+            "POST",
+            OVERRIDES,
+            query={"tenant_id": tenant_id},
+            body=lambda values: {"flag_key": key, **values},
             done="The override is in force.",
-            to=page,
         )
-    path = f"{OVERRIDES}/{override_id}"
-    form = row_form(f"Change the override of {key}", tenant_id, path, back=page, fields=fields)
-    form.values = api.get(path, include="expires_at,carry_over").data
-    return form.run(
-        lambda values, version: api.call("PATCH", path, body=values, if_match=version),
-        done="The override was changed.",
-        to=page,
-    )
+    path = f"{OVERRIDES}/{flag['override_id']}"
+    form = Form(f"Change the override of {key}", fields, row=partial(_override, path), back=back)
+    return form.send("PATCH", path, done="The override was changed.")
 
 
-@console.route("/tenants/<uuid:tenant_id>/flags/<key>/end", methods=["GET", "POST"])
-@signed_in
-def end_override(tenant_id: UUID, key: str) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/flags/<key>/end")
+def end_override(tenant_id: UUID, key: str) -> Shown:
     """End an override; the plan's value applies again."""
     flag = _flag(tenant_id, key)
     if flag["override_id"] is None:
         raise NotFound
     path = f"{OVERRIDES}/{flag['override_id']}"
-    form = row_form(
+    form = Form(
         f"End the override of {key}",
-        tenant_id,
-        path,
-        back=_page(tenant_id, key),
+        row=partial(api.get, path),
         intro=f"The plan's value applies again: {json.dumps(flag['preset_value'])}.",
         submit="End the override",
         is_dangerous=True,
+        confirmation=slug_of(tenant_id),
+        back=_page(tenant_id, key),
     )
-    form.confirmation = form.context["tenant"]["slug"]
-    return form.run(
-        lambda _, version: api.call("DELETE", path, if_match=version),
-        done="The override has ended.",
-        to=form.back,
-    )
+    return form.send("DELETE", path, done="The override has ended.")
 
 
-def _flag(tenant_id: UUID, key: str) -> Any:
+def _override(path: str) -> api.Answer:
+    """An override with what only the platform sets; the version is that of the bare override."""
+    return replace(api.get(path, include=PLATFORM_KEYS), etag=api.get(path).etag)
+
+
+def _flag(tenant_id: UUID, key: str) -> Json:
     """The effective flag; raises NotFound for one that the plan does not have."""
-    flags = api.get("/v1/billing/flags", tenant_id=tenant_id).data
+    flags = api.get(FLAGS, tenant_id=tenant_id).data
     for flag in flags:
         if flag["key"] == key:
             return flag

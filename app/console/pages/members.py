@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from flask import render_template, request, url_for
+from flask import request, url_for
 
 from app.auth.permissions import TENANT, Permission, Role
 from app.console import api
-from app.console.access import signed_in
-from app.console.blueprint import console
+from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
 from app.console.lists import Filter, list_rows
-from app.console.pages.common import get_row, get_tenant, recent_history, row_form
+from app.console.pages.common import get_row, recent_history, row_of
+from app.core.json_text import Json
 
 ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
 FILTERS = (
@@ -23,24 +22,18 @@ FILTERS = (
 PATH = "/v1/memberships/tenant"
 
 
-@console.get("/tenants/<uuid:tenant_id>/members")
-@signed_in
-def list_members(tenant_id: UUID) -> str:
+@page("/tenants/<uuid:tenant_id>/members")
+def list_members(tenant_id: UUID) -> Shown:
     """List the members of a tenant with their roles."""
-    return render_template(
-        "console/members.html",
-        title="Members",
-        tenant=get_tenant(tenant_id),
-        listing=list_rows(PATH, FILTERS, tenant_id=tenant_id, include="user"),
-    )
+    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="user")
+    return render("members", "Members", listing=listing)
 
 
-@console.get("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>")
-@signed_in
-def show_member(tenant_id: UUID, membership_id: UUID) -> str:
+@page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>")
+def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     """Show a membership, its history, and with ``permission`` why the person has it or not."""
-    tenant = get_tenant(tenant_id)
-    member = get_row(tenant_id, f"{PATH}/{membership_id}", include="user").data
+    path = f"{PATH}/{membership_id}"
+    member = get_row(tenant_id, path, include="user").data
     permission = request.args.get("permission", "")
     explanation = None
     if permission:
@@ -50,73 +43,64 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> str:
             user_id=member["user_id"],
             tenant_id=tenant_id,
         ).data
-    return render_template(
-        "console/member.html",
-        title=_name(member["user"]),
-        tenant=tenant,
+    return render(
+        "member",
+        _name(member["user"]),
         member=member,
         permission=permission,
         permissions=[each for each in Permission if each in TENANT],
         explanation=explanation,
-        history=recent_history(f"{PATH}/{membership_id}"),
+        history=recent_history(path),
     )
 
 
-@console.route(
-    "/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/role", methods=["GET", "POST"]
-)
-@signed_in
-def change_member_role(tenant_id: UUID, membership_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/role")
+def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
     """Give a member another role."""
-    form = _form(
-        tenant_id, membership_id, "Change the role", fields=(ROLE,), submit="Change the role"
+    path = f"{PATH}/{membership_id}"
+    form = Form(
+        "Change the role",
+        (ROLE,),
+        row=row_of(tenant_id, path),
+        submit="Change the role",
+        back=_page(tenant_id, membership_id),
     )
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"{PATH}/{membership_id}/role", query=values, if_match=version
-        ),
-        done="The role was changed.",
-        to=form.back,
-    )
+    return form.send("PATCH", f"{path}/role", in_query=True, done="The role was changed.")
 
 
-@console.route(
-    "/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/end", methods=["GET", "POST"]
-)
-@signed_in
-def end_member(tenant_id: UUID, membership_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/end")
+def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     """End a membership."""
-    return _set_active(
-        tenant_id,
-        membership_id,
-        is_active=False,
-        title="End the membership",
+    path = f"{PATH}/{membership_id}"
+    form = Form(
+        "End the membership",
+        row=row_of(tenant_id, path),
         intro="The person cannot use this tenant until the membership is activated again.",
         submit="End the membership",
-        done="The membership has ended.",
+        is_dangerous=True,
+        back=_page(tenant_id, membership_id),
     )
+    query = {"is_active": False}
+    return form.send("PATCH", f"{path}/active", query=query, done="The membership has ended.")
 
 
-@console.route(
-    "/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/activate", methods=["GET", "POST"]
-)
-@signed_in
-def activate_member(tenant_id: UUID, membership_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/activate")
+def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     """Activate a membership that has ended."""
-    return _set_active(
-        tenant_id,
-        membership_id,
-        is_active=True,
-        title="Activate the membership",
+    path = f"{PATH}/{membership_id}"
+    form = Form(
+        "Activate the membership",
+        row=row_of(tenant_id, path),
         intro="The person can use this tenant again, with the role that the membership has.",
         submit="Activate",
-        done="The membership is active.",
+        back=_page(tenant_id, membership_id),
     )
+    query = {"is_active": True}
+    return form.send("PATCH", f"{path}/active", query=query, done="The membership is active.")
 
 
-@console.route("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/member", methods=["GET", "POST"])
-@signed_in
-def add_member(tenant_id: UUID, user_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/member")
+def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
     """Make a user a member of the tenant."""
     get_row(tenant_id, f"/v1/users/{user_id}")
     form = Form(
@@ -125,39 +109,18 @@ def add_member(tenant_id: UUID, user_id: UUID) -> Any:
         values={"role": Role.MEMBER},
         submit="Add the member",
         back=url_for("console.show_user", tenant_id=tenant_id, user_id=user_id),
-        context={"tenant": get_tenant(tenant_id)},
     )
-    return form.run(
-        lambda values, _: api.call(
-            "POST", PATH, query={"tenant_id": tenant_id}, body={**values, "user_id": str(user_id)}
-        ),
+    return form.send(
+        "POST",
+        PATH,
+        query={"tenant_id": tenant_id},
+        body=lambda values: {**values, "user_id": str(user_id)},
         done="The user is a member.",
         to=lambda answer: _page(tenant_id, answer.data["id"]),
     )
 
 
-def _set_active(
-    tenant_id: UUID, membership_id: UUID, *, is_active: bool, done: str, **texts: Any
-) -> Any:
-    form = _form(tenant_id, membership_id, is_dangerous=not is_active, **texts)
-    return form.run(
-        lambda _, version: api.call(
-            "PATCH",
-            f"{PATH}/{membership_id}/active",
-            query={"is_active": is_active},
-            if_match=version,
-        ),
-        done=done,
-        to=form.back,
-    )
-
-
-def _form(tenant_id: UUID, membership_id: UUID, title: str, **options: Any) -> Form:
-    page = _page(tenant_id, membership_id)
-    return row_form(title, tenant_id, f"{PATH}/{membership_id}", back=page, **options)
-
-
-def _name(user: Any) -> str:
+def _name(user: Json) -> str:
     return f"{user['first_name']} {user['last_name']}".strip() or user["email"]
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
-from flask import render_template, request, url_for
+from flask import request, url_for
 from werkzeug.exceptions import NotFound
 
 from app.console import api
-from app.console.access import signed_in
-from app.console.blueprint import console
-from app.console.forms import Field, Form, choices
+from app.console.blueprint import Shown, form_page, page, render
+from app.console.forms import Field, Form, Sent, choices
 from app.console.lists import Filter, list_rows
 from app.console.pages.common import recent_history
 from app.console.pages.flags import value_field
+from app.core.json_text import Json
 
 POLICIES = [("hard", "refuse"), ("soft", "count, and tell")]
 
@@ -23,7 +21,7 @@ POLICIES = [("hard", "refuse"), ("soft", "count, and tell")]
 class Percentages(Field):
     """A list of percentages, separated by commas."""
 
-    def read(self, form: Any) -> Any:
+    def read(self, form: Sent) -> Json:
         """The numbers; raises ValueError."""
         words = form.get(self.name, "").replace(",", " ").split()
         try:
@@ -31,7 +29,7 @@ class Percentages(Field):
         except ValueError:
             raise ValueError("These are no numbers.") from None
 
-    def shown(self, value: Any) -> Any:
+    def shown(self, value: Json) -> Json:
         """The numbers with commas."""
         return ", ".join(map(str, value or ()))
 
@@ -55,111 +53,91 @@ METERING = (
     Percentages("warn_at", "Warn at", help="Percentages, such as 80, 100."),
 )
 PATH = "/v1/billing/plans"
-TEMPLATE = "console/plan_form.html"
+TEMPLATE = "plan_form"
 
 
-@console.get("/plans")
-@signed_in
-def list_plans() -> str:
+@page("/plans")
+def list_plans() -> Shown:
     """List the plans."""
-    return render_template("console/plans.html", title="Plans", listing=list_rows(PATH, FILTERS))
+    return render("plans", "Plans", listing=list_rows(PATH, FILTERS))
 
 
-@console.route("/plans/new", methods=["GET", "POST"])
-@signed_in
-def create_plan() -> Any:
+@form_page("/plans/new")
+def create_plan() -> Shown:
     """Create a plan."""
-    form = Form(
-        "New plan",
-        (NAME, DISPLAY_NAME),
-        submit="Create",
-        back=url_for("console.list_plans"),
-    )
-    return form.run(
-        lambda values, _: api.call("POST", PATH, body=values),
-        done="The plan was created.",
-        to=lambda answer: url_for("console.show_plan", plan_id=answer.data["id"]),
+    form = Form("New plan", (NAME, DISPLAY_NAME), submit="Create", back=_list())
+    return form.send(
+        "POST", PATH, done="The plan was created.", to=lambda answer: _page(answer.data["id"])
     )
 
 
-@console.get("/plans/<uuid:plan_id>")
-@signed_in
-def show_plan(plan_id: UUID) -> str:
+@page("/plans/<uuid:plan_id>")
+def show_plan(plan_id: UUID) -> Shown:
     """Show a plan with its flags and limits."""
     path = f"{PATH}/{plan_id}"
     plan = api.get(path).data
-    return render_template(
-        "console/plan.html",
-        title=plan["name"],
-        plan=plan,
-        types=TYPES,
-        history=recent_history(path),
-    )
+    return render("plan", plan["name"], plan=plan, types=TYPES, history=recent_history(path))
 
 
-@console.route("/plans/<uuid:plan_id>/edit", methods=["GET", "POST"])
-@signed_in
-def edit_plan(plan_id: UUID) -> Any:
+@form_page("/plans/<uuid:plan_id>/edit")
+def edit_plan(plan_id: UUID) -> Shown:
     """Rename a plan."""
-    found = api.get(f"{PATH}/{plan_id}")
-    page = url_for("console.show_plan", plan_id=plan_id)
+    path = f"{PATH}/{plan_id}"
+    found = api.get(path)
     form = Form(
         f"Rename the plan {found.data['name']}",
         (NAME, DISPLAY_NAME),
         values=found.data,
         version=found.etag,
         intro="The change applies to all tenants of the plan at once.",
-        back=page,
+        back=_page(plan_id),
     )
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"{PATH}/{plan_id}", body=values, if_match=version
-        ),
-        done="The plan was renamed.",
-        to=page,
-        changed_only=True,
-    )
+    return form.send("PATCH", path, done="The plan was renamed.", changed_only=True)
 
 
-@console.route("/plans/<uuid:plan_id>/flags/new", methods=["GET", "POST"])
-@signed_in
-def create_plan_flag(plan_id: UUID) -> Any:
+@form_page("/plans/<uuid:plan_id>/delete")
+def delete_plan(plan_id: UUID) -> Shown:
+    """Delete a plan that nothing uses."""
+    path = f"{PATH}/{plan_id}"
+    found = api.get(path)
+    form = Form(
+        "Delete the plan",
+        version=found.etag,
+        intro="A plan can be deleted if no tenant, override or subscription that has not ended uses it.",
+        submit="Delete the plan",
+        is_dangerous=True,
+        confirmation=found.data["name"],
+        back=_page(plan_id),
+    )
+    return form.send("DELETE", path, done="The plan was deleted.", to=_list())
+
+
+@form_page("/plans/<uuid:plan_id>/flags/new")
+def create_plan_flag(plan_id: UUID) -> Shown:
     """Add a flag or a limit of the type in the query."""
     flag_type = request.args.get("type", "boolean")
     if flag_type not in TYPES:
         raise NotFound
     metering = {"period": "month", "policy": "hard", "warn_at": [80, 100]}
-    new = {"flag_type": flag_type, "is_locked": True, "default_value": None, **metering}
-    return _flag_form(
-        plan_id,
-        f"New {'limit' if flag_type == 'limit' else f'flag of the type {flag_type}'}",
-        new,
-        (KEY,),
-        lambda flags, flag: [*flags, flag],
-        done="The plan has the new flag.",
-    )
+    new = {"flag_type": flag_type, "is_locked": True, "default_value": None, "metering": metering}
+    title = f"New {'limit' if flag_type == 'limit' else f'flag of the type {flag_type}'}"
+    return _send_flag(api.get(f"{PATH}/{plan_id}"), title, new, done="The plan has the new flag.")
 
 
-@console.route("/plans/<uuid:plan_id>/flags/<key>/edit", methods=["GET", "POST"])
-@signed_in
-def edit_plan_flag(plan_id: UUID, key: str) -> Any:
+@form_page("/plans/<uuid:plan_id>/flags/<key>/edit")
+def edit_plan_flag(plan_id: UUID, key: str) -> Shown:
     """Change a flag or a limit of a plan."""
-    return _flag_form(
-        plan_id,
-        f"Edit {key}",
-        _flag(plan_id, key),
-        (),
-        lambda flags, flag: [flag if each["flag_key"] == key else each for each in flags],
-        done="The plan was changed.",
-    )
-
-
-@console.route("/plans/<uuid:plan_id>/flags/<key>/remove", methods=["GET", "POST"])
-@signed_in
-def remove_plan_flag(plan_id: UUID, key: str) -> Any:
-    """Remove a flag or a limit from a plan."""
-    _flag(plan_id, key)
     found = api.get(f"{PATH}/{plan_id}")
+    return _send_flag(found, f"Edit {key}", _flag(found, key), done="The plan was changed.")
+
+
+@form_page("/plans/<uuid:plan_id>/flags/<key>/remove")
+def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
+    """Remove a flag or a limit from a plan."""
+    path = f"{PATH}/{plan_id}"
+    found = api.get(path)
+    removed = _flag(found, key)
+    body = {"flags": [flag for flag in found.data["flags"] if flag is not removed]}
     form = Form(
         f"Remove {key}",
         version=found.etag,
@@ -170,101 +148,54 @@ def remove_plan_flag(plan_id: UUID, key: str) -> Any:
         back=_page(plan_id),
         template=TEMPLATE,
     )
-    left = [each for each in found.data["flags"] if each["flag_key"] != key]
     if request.method != "POST":
-        form.preview = api.succeeded(_preview(plan_id, left, found.etag)).data
-    return form.run(
-        lambda _, version: api.call(
-            "PATCH",
-            f"{PATH}/{plan_id}",
-            query={"force": True},
-            body={"flags": left},
-            if_match=version,
-        ),
-        done="The flag was removed.",
-        to=_page(plan_id),
+        preview = api.call("POST", f"{path}/preview", body=body, if_match=found.etag)
+        form.preview = api.succeeded(preview).data
+    return form.send(
+        "PATCH", path, query={"force": True}, body=lambda _: body, done="The flag was removed."
     )
 
 
-def _flag_form(
-    plan_id: UUID,
-    title: str,
-    flag: dict[str, Any],
-    first: tuple[Field, ...],
-    replace: Callable[[list[Any], Any], list[Any]],
-    *,
-    done: str,
-) -> Any:
-    """The form of one flag; ``replace`` puts it into the plan's flags."""
-    found = api.get(f"{PATH}/{plan_id}")
-    flag_type = flag["flag_type"]
-    value = value_field(flag_type, "default_value", "Value")
-    metering = METERING if flag_type == "limit" else ()
+def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown:
+    """The form of one flag of the plan ``found``; a flag without a key is a new one."""
+    plan, key = found.data, flag.get("flag_key")
+    path = f"{PATH}/{plan['id']}"
+    metering = METERING if flag["flag_type"] == "limit" else ()
+    value = value_field(flag["flag_type"], "default_value", "Value")
     form = Form(
         title,
-        (*first, value, *metering, DESCRIPTION, LOCKED),
+        (*(() if key else (KEY,)), value, *metering, DESCRIPTION, LOCKED),
         values={**flag, **flag.get("metering", {})},
         version=found.etag,
-        intro=f"The change applies to all tenants of the plan {found.data['name']} at once.",
-        back=_page(plan_id),
-        can_preview=True,
+        intro=f"The change applies to all tenants of the plan {plan['name']} at once.",
+        back=_page(plan["id"]),
         template=TEMPLATE,
     )
 
-    def flags_with(values: dict[str, Any]) -> list[Any]:
+    def body(values: dict[str, Json]) -> Json:
         counted = {each.name: values.pop(each.name) for each in metering}
-        changed = {
-            "flag_key": flag.get("flag_key"),
-            "flag_type": flag_type,
-            **values,
-            **({"metering": counted} if counted else {}),
-        }
-        return replace(found.data["flags"], changed)
+        changed = {"flag_key": key, "flag_type": flag["flag_type"], **values}
+        if counted:
+            changed["metering"] = counted
+        others = plan["flags"]
+        if key is None:
+            return {"flags": [*others, changed]}
+        return {"flags": [changed if each is flag else each for each in others]}
 
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"{PATH}/{plan_id}", body={"flags": flags_with(values)}, if_match=version
-        ),
-        preview=lambda values, version: _preview(plan_id, flags_with(values), version),
-        done=done,
-        to=_page(plan_id),
-    )
+    return form.send("PATCH", path, body=body, preview=f"{path}/preview", done=done)
 
 
-def _preview(plan_id: UUID, flags: list[Any], version: str) -> api.Answer:
-    """What the plan would change if it had these flags."""
-    path = f"{PATH}/{plan_id}/preview"
-    return api.call("POST", path, body={"flags": flags}, if_match=version)
-
-
-def _flag(plan_id: UUID, key: str) -> Any:
+def _flag(plan: api.Answer, key: str) -> Json:
     """A flag of a plan; raises NotFound."""
-    for flag in api.get(f"{PATH}/{plan_id}").data["flags"]:
+    for flag in plan.data["flags"]:
         if flag["flag_key"] == key:
             return flag
     raise NotFound
 
 
-def _page(plan_id: UUID) -> str:
+def _page(plan_id: object) -> str:
     return url_for("console.show_plan", plan_id=plan_id)
 
 
-@console.route("/plans/<uuid:plan_id>/delete", methods=["GET", "POST"])
-@signed_in
-def delete_plan(plan_id: UUID) -> Any:
-    """Delete a plan that nothing uses."""
-    found = api.get(f"{PATH}/{plan_id}")
-    form = Form(
-        "Delete the plan",
-        version=found.etag,
-        intro="A plan can be deleted if no tenant, override or subscription that has not ended uses it.",
-        submit="Delete the plan",
-        is_dangerous=True,
-        confirmation=found.data["name"],
-        back=url_for("console.show_plan", plan_id=plan_id),
-    )
-    return form.run(
-        lambda _, version: api.call("DELETE", f"{PATH}/{plan_id}", if_match=version),
-        done="The plan was deleted.",
-        to=url_for("console.list_plans"),
-    )
+def _list() -> str:
+    return url_for("console.list_plans")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 from uuid import UUID
 
-from flask import make_response, render_template, request, url_for
+from flask import request, url_for
 
 from app.auth.permissions import Role
 from app.config import current_config
 from app.console import api
-from app.console.access import signed_in
-from app.console.blueprint import console
+from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
 from app.console.lists import list_rows
-from app.console.pages.common import delete, edit, get_tenant, recent_history, rotate
+from app.console.pages.common import recent_history, secret_page, slug_of
+from app.core.json_text import Json
 
 PATH = "/v1/scim-connections"
 PROVIDERS = {
@@ -28,13 +28,7 @@ PROVIDERS = {
 FIELDS = (
     Field("name", "Name", is_required=True),
     Field("provider", "Directory", "select", choices=list(PROVIDERS.items()), is_required=True),
-    Field(
-        "default_role",
-        "Role of new people",
-        "select",
-        choices=choices(*Role),
-        is_required=True,
-    ),
+    Field("default_role", "Role of new people", "select", choices=choices(*Role), is_required=True),
     Field(
         "group_roles",
         "Roles of groups",
@@ -52,21 +46,14 @@ FIELDS = (
 STATUS = Field("status", "State", "select", choices=choices("active", "disabled"), is_required=True)
 
 
-@console.get("/tenants/<uuid:tenant_id>/scim")
-@signed_in
-def list_connections(tenant_id: UUID) -> str:
+@page("/tenants/<uuid:tenant_id>/scim")
+def list_connections(tenant_id: UUID) -> Shown:
     """List a tenant's SCIM connections."""
-    return render_template(
-        "console/connections.html",
-        title="SCIM",
-        tenant=get_tenant(tenant_id),
-        listing=list_rows(PATH, tenant_id=tenant_id),
-    )
+    return render("connections", "SCIM", listing=list_rows(PATH, tenant_id=tenant_id))
 
 
-@console.route("/tenants/<uuid:tenant_id>/scim/new", methods=["GET", "POST"])
-@signed_in
-def create_connection(tenant_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/scim/new")
+def create_connection(tenant_id: UUID) -> Shown:
     """Create a connection, and show its token once."""
     form = Form(
         "New SCIM connection",
@@ -74,98 +61,73 @@ def create_connection(tenant_id: UUID) -> Any:
         values={"default_role": "member", "deactivate": "membership", "group_roles": {}},
         submit="Create",
         back=_list(tenant_id),
-        context={"tenant": get_tenant(tenant_id)},
     )
-    return form.run(
-        lambda values, _: api.call("POST", PATH, query={"tenant_id": tenant_id}, body=values),
-        done="",
-        to=_list(tenant_id),
-        show=lambda answer: _token(tenant_id, answer),
-    )
+    return form.send("POST", PATH, query={"tenant_id": tenant_id}, show=partial(_token, tenant_id))
 
 
-@console.get("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>")
-@signed_in
-def show_connection(tenant_id: UUID, connection_id: UUID) -> str:
+@page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>")
+def show_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     """Show a connection, and how to set up the directory."""
     path = f"{PATH}/{connection_id}"
     connection = api.get(path).data
-    return render_template(
-        "console/connection.html",
-        title=connection["name"],
-        tenant=get_tenant(tenant_id),
+    return render(
+        "connection",
+        connection["name"],
         connection=connection,
         **_setup(connection),
         history=recent_history(path),
     )
 
 
-@console.route("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/edit", methods=["GET", "POST"])
-@signed_in
-def edit_connection(tenant_id: UUID, connection_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/edit")
+def edit_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     """Change a connection."""
-    return edit(
-        f"{PATH}/{connection_id}",
+    path = f"{PATH}/{connection_id}"
+    form = Form(
         "Edit the connection",
         (*FIELDS, STATUS),
-        done="The connection was changed.",
-        **_options(tenant_id, connection_id),
+        row=partial(api.get, path),
+        back=_page(tenant_id, connection_id),
     )
+    return form.send("PATCH", path, done="The connection was changed.", changed_only=True)
 
 
-@console.route(
-    "/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/rotate", methods=["GET", "POST"]
-)
-@signed_in
-def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/rotate")
+def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     """Give a connection a new token, and show it once."""
-    return rotate(
-        f"{PATH}/{connection_id}",
+    form = Form(
         "Replace the token",
         intro="The old token stays valid for 24 hours.",
-        show=lambda answer: _token(tenant_id, answer),
-        **_options(tenant_id, connection_id),
+        submit="Replace",
+        back=_page(tenant_id, connection_id),
     )
+    path = f"{PATH}/{connection_id}/rotate"
+    return form.send("POST", path, body=lambda _: {}, show=partial(_token, tenant_id))
 
 
-@console.route(
-    "/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/delete", methods=["GET", "POST"]
-)
-@signed_in
-def delete_connection(tenant_id: UUID, connection_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/delete")
+def delete_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     """Delete a connection."""
-    options = _options(tenant_id, connection_id)
-    return delete(
-        f"{PATH}/{connection_id}",
+    path = f"{PATH}/{connection_id}"
+    form = Form(
         "Delete the connection",
+        row=partial(api.get, path),
         intro="The directory can change nothing any more. The people stay as they are.",
-        confirmation=options["context"]["tenant"]["slug"],
-        done="The connection was deleted.",
-        to=_list(tenant_id),
-        **options,
+        submit="Delete",
+        is_dangerous=True,
+        confirmation=slug_of(tenant_id),
+        back=_page(tenant_id, connection_id),
     )
+    return form.send("DELETE", path, done="The connection was deleted.", to=_list(tenant_id))
 
 
-def _options(tenant_id: UUID, connection_id: UUID) -> dict[str, Any]:
-    """The options of a connection's forms."""
-    page = url_for("console.show_connection", tenant_id=tenant_id, connection_id=connection_id)
-    return {"back": page, "context": {"tenant": get_tenant(tenant_id)}}
+def _token(tenant_id: UUID, answer: api.Answer) -> Shown:
+    setup = _setup(answer.data, answer.data.get("token") or "")
+    title, back = "The connection's token", _list(tenant_id)
+    return secret_page(title, answer, name="name", key="token", back=back, **setup)
 
 
-def _token(tenant_id: UUID, answer: api.Answer) -> Any:
-    page = render_template(
-        "console/secret.html",
-        title="The connection's token",
-        tenant=get_tenant(tenant_id),
-        secret=answer.data.get("token"),
-        name=answer.data["name"],
-        **_setup(answer.data, answer.data.get("token") or ""),
-        back=_list(tenant_id),
-    )
-    return make_response(page, answer.status)
-
-
-def _setup(connection: Any, token: str = "") -> dict[str, Any]:
+def _setup(connection: Json, token: str = "") -> dict[str, str]:
     """The connection's directory, and what to paste there."""
     base = current_config().public_url or request.host_url
     provider = connection["provider"]
@@ -175,6 +137,10 @@ def _setup(connection: Any, token: str = "") -> dict[str, Any]:
         "base_url": f"{base.rstrip('/')}/scim/v2",
         "token": token,
     }
+
+
+def _page(tenant_id: UUID, connection_id: UUID) -> str:
+    return url_for("console.show_connection", tenant_id=tenant_id, connection_id=connection_id)
 
 
 def _list(tenant_id: UUID) -> str:

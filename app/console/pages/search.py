@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from flask import render_template, request, url_for
+from flask import request, url_for
 
 from app.auth.permissions import Permission
-from app.console.access import current_session, signed_in
-from app.console.api import call, get, succeeded
-from app.console.blueprint import console
-from app.console.pages.common import RECENT, get_tenant
+from app.console.access import current_session
+from app.console.api import call, get, get_tenant, succeeded
+from app.console.blueprint import Shown, page, render
+from app.console.pages.common import RECENT
+from app.core.json_text import Json
 
 LIMIT = 20
 SHORTEST = 2  # characters
 
 
-@console.get("")
-@signed_in
-def search() -> str:
+@page("")
+def search() -> Shown:
     """Show what begins with the words of ``q``; without it, what is new."""
     query = request.args.get("q", "").strip()
-    is_long_enough = len(query) >= SHORTEST
-    answer = (
-        call("GET", "/v1/search", query={"q": query, "limit": LIMIT}) if is_long_enough else None
-    )
+    is_too_short = bool(query) and len(query) < SHORTEST
     problem = ""
-    found: list[Any] = []
-    if answer is not None:
+    found: list[Json] = []
+    if query and not is_too_short:
+        answer = call("GET", "/v1/search", query={"q": query, "limit": LIMIT})
         if answer.status == 422:
             problem = " ".join(entry["msg"] for entry in answer.entries)
         else:
             found = [{**each, "url": _url(each)} for each in succeeded(answer).data]
-    return render_template(
-        "console/search.html",
-        title="Search",
+    return render(
+        "search",
+        "Search",
         query=query,
         found=found,
-        is_too_short=bool(query) and not is_long_enough,
+        is_too_short=is_too_short,
         problem=problem,
         is_search_page=True,
         **({} if query else _newest()),
     )
 
 
-def _newest() -> dict[str, Any]:
+def _newest() -> dict[str, Json]:
     """What is new, in two or three short calls of the API.
 
     What the checks of the installation find takes longer, and is on the page of operations.
@@ -57,7 +53,7 @@ def _newest() -> dict[str, Any]:
             "changes": get("/v1/audit-events", include="tenant,actor_name", **query).data,
         }
     found = {
-        "tenant": get_tenant(tenant_id),
+        "tenant": get_tenant(tenant_id).data,
         "members": get("/v1/memberships/tenant", include="user", **query).data,
     }
     if session.can(Permission.AUDIT_READ):
@@ -65,7 +61,7 @@ def _newest() -> dict[str, Any]:
     return found
 
 
-def _url(found: Any) -> str:
+def _url(found: Json) -> str:
     """The page of a result; an empty text for one without a page."""
     tenant_id = (found["tenant"] or {}).get("id")
     match found["type"]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
-from flask import render_template, request, url_for
+from flask import request, url_for
 from werkzeug.exceptions import NotFound
 
-from app.console import api
-from app.console.access import signed_in
-from app.console.blueprint import console
+from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Form, choices
 from app.console.lists import Filter, list_rows
 
@@ -21,33 +18,25 @@ FILTERS = (
 PATH = "/v1/app-communications/suppressions"
 
 
-@console.get("/suppressions")
-@signed_in
-def list_suppressions() -> str:
+@page("/suppressions")
+def list_suppressions() -> Shown:
     """List suppressed addresses."""
-    return render_template(
-        "console/suppressions.html", title="Suppressions", listing=list_rows(PATH, FILTERS)
-    )
+    return render("suppressions", "Suppressions", listing=list_rows(PATH, FILTERS))
 
 
-@console.route("/suppressions/remove", methods=["GET", "POST"])
-@signed_in
-def remove_suppression() -> Any:
+@form_page("/suppressions/remove")
+def remove_suppression() -> Shown:
     """Remove the address in the query from the list."""
     address = request.args.get("address", "")
     if not address:
         raise NotFound
-    back = url_for("console.list_suppressions")
     form = Form(
         "Remove the suppression",
         intro=f"E-mail can be sent to {address} again.",
         submit="Remove",
         is_dangerous=True,
         confirmation=address,
-        back=back,
+        back=url_for("console.list_suppressions"),
     )
-    return form.run(
-        lambda *_: api.call("DELETE", f"{PATH}/{quote(address, safe='')}"),
-        done="The suppression was removed.",
-        to=back,
-    )
+    path = f"{PATH}/{quote(address, safe='')}"
+    return form.send("DELETE", path, done="The suppression was removed.")

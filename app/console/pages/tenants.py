@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 from uuid import UUID
 
-from flask import render_template, url_for
+from flask import url_for
 
 from app.console import api
-from app.console.access import signed_in
-from app.console.blueprint import console
+from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form
 from app.console.lists import Filter, list_rows
-from app.console.metadata import metadata_facts, metadata_fields, metadata_patches
-from app.console.pages.common import get_tenant, recent_history
+from app.console.metadata import metadata_facts, metadata_form, metadata_patches
+from app.console.pages.common import recent_history, slug_of
 
 FILTERS = (
     Filter("slug", "Slug"),
@@ -21,6 +20,7 @@ FILTERS = (
     Filter("is_active", "State", [("true", "active"), ("false", "suspended")]),
     Filter("idp_org_id", "Organization id"),
 )
+PATH = "/v1/tenants"
 CONTACT = (
     Field("primary_contact_name", "Contact's name"),
     Field("primary_contact_email", "Contact's e-mail", "email"),
@@ -51,18 +51,14 @@ REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is
 NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
 
 
-@console.get("/tenants")
-@signed_in
-def list_tenants() -> str:
+@page("/tenants")
+def list_tenants() -> Shown:
     """List all tenants."""
-    return render_template(
-        "console/tenants.html", title="Tenants", listing=list_rows("/v1/tenants", FILTERS)
-    )
+    return render("tenants", "Tenants", listing=list_rows(PATH, FILTERS))
 
 
-@console.route("/tenants/new", methods=["GET", "POST"])
-@signed_in
-def create_tenant() -> Any:
+@form_page("/tenants/new")
+def create_tenant() -> Shown:
     """Create a tenant."""
     form = Form(
         "New tenant",
@@ -70,29 +66,26 @@ def create_tenant() -> Any:
         submit="Create",
         back=url_for("console.list_tenants"),
     )
-    return form.run(
-        lambda values, _: api.call(
-            "POST",
-            "/v1/tenants",
-            body={name: value for name, value in values.items() if value != ""},
-        ),
+    return form.send(
+        "POST",
+        PATH,
+        body=lambda values: {name: value for name, value in values.items() if value != ""},
         done="The tenant was created.",
         to=lambda answer: _page(answer.data["id"]),
     )
 
 
-@console.get("/tenants/<uuid:tenant_id>")
-@signed_in
-def show_tenant(tenant_id: UUID) -> str:
+@page("/tenants/<uuid:tenant_id>")
+def show_tenant(tenant_id: UUID) -> Shown:
     """Show a tenant: its plan and why, contacts, metadata, history."""
-    path = f"/v1/tenants/{tenant_id}"
+    path = f"{PATH}/{tenant_id}"
     tenant = api.get(path, include="suspension_reason").data
     plan = api.find(f"{path}/plan")
     deletion = api.find(f"{path}/deletion")
     values = api.find(f"{path}/meta_data")
-    return render_template(
-        "console/tenant.html",
-        title=tenant["name"],
+    return render(
+        "tenant",
+        tenant["name"],
         tenant=tenant,
         plan=plan and plan.data,
         deletion=deletion and deletion.data,
@@ -102,185 +95,122 @@ def show_tenant(tenant_id: UUID) -> str:
     )
 
 
-@console.route("/tenants/<uuid:tenant_id>/edit", methods=["GET", "POST"])
-@signed_in
-def edit_tenant(tenant_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/edit")
+def edit_tenant(tenant_id: UUID) -> Shown:
     """Change a tenant's name, slug, contact and address."""
-    form = _form(tenant_id, "Edit the tenant", fields=(*NAMES, *CONTACT))
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", f"/v1/tenants/{tenant_id}", body=values, if_match=version
-        ),
-        done="The tenant was changed.",
-        to=form.back,
-        changed_only=True,
-    )
-
-
-@console.route("/tenants/<uuid:tenant_id>/metadata", methods=["GET", "POST"])
-@signed_in
-def edit_tenant_metadata(tenant_id: UUID) -> Any:
-    """Change a tenant's own metadata, by a form of its custom fields."""
-    tenant = get_tenant(tenant_id)
-    path = f"/v1/tenants/{tenant_id}/meta_data"
-    found = api.get(path)
-    fields = metadata_fields(tenant_id, "tenant")
     form = Form(
-        "Edit the metadata",
-        fields,
-        values=found.data["meta_data"],
-        version=found.etag,
+        "Edit the tenant",
+        (*NAMES, *CONTACT),
+        row=partial(api.get_tenant, tenant_id),
         back=_page(tenant_id),
-        intro="" if fields else "This tenant has no custom fields of the type tenant.",
-        context={"tenant": tenant},
     )
-    return form.run(
-        lambda values, version: api.call(
-            "PATCH", path, body={"patches": metadata_patches(values)}, if_match=version
-        ),
-        done="The metadata was changed.",
-        to=_page(tenant_id),
-        changed_only=True,
+    path = f"{PATH}/{tenant_id}"
+    return form.send("PATCH", path, done="The tenant was changed.", changed_only=True)
+
+
+@form_page("/tenants/<uuid:tenant_id>/metadata")
+def edit_tenant_metadata(tenant_id: UUID) -> Shown:
+    """Change a tenant's own metadata, by a form of its custom fields."""
+    path = f"{PATH}/{tenant_id}/meta_data"
+    form = metadata_form(tenant_id, "tenant", api.get(path), back=_page(tenant_id))
+    return form.send(
+        "PATCH", path, body=metadata_patches, done="The metadata was changed.", changed_only=True
     )
 
 
-@console.route("/tenants/<uuid:tenant_id>/plan", methods=["GET", "POST"])
-@signed_in
-def assign_plan(tenant_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/plan")
+def assign_plan(tenant_id: UUID) -> Shown:
     """Assign a plan to a tenant, until a moment or until it is withdrawn."""
     names = [each["name"] for each in api.get("/v1/billing/plans", limit=100).data]
     plan = Field("plan_name", "Plan", "select", choices=[(n, n) for n in names], is_required=True)
-    form = _form(
-        tenant_id,
+    form = Form(
         "Assign a plan",
-        fields=(plan, UNTIL, REASON),
+        (plan, UNTIL, REASON),
+        row=partial(api.get_tenant, tenant_id),
         intro="It takes precedence over every subscription until it ends or is withdrawn."
         + _carried_over(tenant_id),
         submit="Assign the plan",
+        back=_page(tenant_id),
     )
-    return form.run(
-        lambda values, version: api.call(
-            "PUT", f"/v1/tenants/{tenant_id}/plan", body=values, if_match=version
-        ),
-        done="The plan was assigned.",
-        to=form.back,
-    )
+    return form.send("PUT", f"{PATH}/{tenant_id}/plan", done="The plan was assigned.")
 
 
-@console.route("/tenants/<uuid:tenant_id>/plan/withdraw", methods=["GET", "POST"])
-@signed_in
-def withdraw_plan(tenant_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/plan/withdraw")
+def withdraw_plan(tenant_id: UUID) -> Shown:
     """Withdraw a tenant's assigned plan."""
-    form = _form(
-        tenant_id,
+    form = Form(
         "Withdraw the assigned plan",
+        row=partial(api.get_tenant, tenant_id),
         intro="The tenant's subscription, or the default plan, decides again."
         + _carried_over(tenant_id),
         submit="Withdraw",
         is_dangerous=True,
+        confirmation=slug_of(tenant_id),
+        back=_page(tenant_id),
     )
-    return form.run(
-        lambda _, version: api.call("DELETE", f"/v1/tenants/{tenant_id}/plan", if_match=version),
-        done="The assigned plan was withdrawn.",
-        to=form.back,
-    )
+    return form.send("DELETE", f"{PATH}/{tenant_id}/plan", done="The assigned plan was withdrawn.")
 
 
-@console.route("/tenants/<uuid:tenant_id>/suspend", methods=["GET", "POST"])
-@signed_in
-def suspend_tenant(tenant_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/suspend")
+def suspend_tenant(tenant_id: UUID) -> Shown:
     """Suspend a tenant, with a reason."""
-    form = _form(
-        tenant_id,
+    form = Form(
         "Suspend the tenant",
-        fields=(SUSPENSION_REASON,),
+        (SUSPENSION_REASON,),
+        row=partial(api.get_tenant, tenant_id),
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
         is_dangerous=True,
+        confirmation=slug_of(tenant_id),
+        back=_page(tenant_id),
     )
-    return form.run(
-        lambda values, version: api.call(
-            "POST", f"/v1/tenants/{tenant_id}/suspend", body=values, if_match=version
-        ),
-        done="The tenant is suspended.",
-        to=form.back,
-    )
+    return form.send("POST", f"{PATH}/{tenant_id}/suspend", done="The tenant is suspended.")
 
 
-@console.route("/tenants/<uuid:tenant_id>/activate", methods=["GET", "POST"])
-@signed_in
-def activate_tenant(tenant_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/activate")
+def activate_tenant(tenant_id: UUID) -> Shown:
     """Activate a suspended tenant."""
-    form = _form(
-        tenant_id,
+    form = Form(
         "Activate the tenant",
+        row=partial(api.get_tenant, tenant_id),
         intro="The tenant's credentials are accepted again.",
         submit="Activate",
+        back=_page(tenant_id),
     )
-    return form.run(
-        lambda _, version: api.call(
-            "PATCH",
-            f"/v1/tenants/{tenant_id}/active",
-            query={"is_active": True},
-            if_match=version,
-        ),
-        done="The tenant is active.",
-        to=form.back,
-    )
+    path, query = f"{PATH}/{tenant_id}/active", {"is_active": True}
+    return form.send("PATCH", path, query=query, done="The tenant is active.")
 
 
-@console.route("/tenants/<uuid:tenant_id>/delete", methods=["GET", "POST"])
-@signed_in
-def delete_tenant(tenant_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/delete")
+def delete_tenant(tenant_id: UUID) -> Shown:
     """Request the deletion of a suspended tenant."""
-    form = _form(
-        tenant_id,
+    slug = slug_of(tenant_id)
+    form = Form(
         "Delete the tenant",
+        row=partial(api.get_tenant, tenant_id),
         intro="All of its data is deleted when the time of grace is over. Until then the deletion"
         " can be withdrawn.",
         submit="Delete the tenant",
         is_dangerous=True,
+        confirmation=slug,
+        back=_page(tenant_id),
     )
-    body = {"slug": form.confirmation}
-    return form.run(
-        lambda _, version: api.call(
-            "DELETE", f"/v1/tenants/{tenant_id}", body=body, if_match=version
-        ),
-        done="The tenant will be deleted.",
-        to=form.back,
-    )
+    path, done = f"{PATH}/{tenant_id}", "The tenant will be deleted."
+    return form.send("DELETE", path, body=lambda _: {"slug": slug}, done=done)
 
 
-@console.route("/tenants/<uuid:tenant_id>/restore", methods=["GET", "POST"])
-@signed_in
-def restore_tenant(tenant_id: UUID) -> Any:
+@form_page("/tenants/<uuid:tenant_id>/restore")
+def restore_tenant(tenant_id: UUID) -> Shown:
     """Withdraw the request to delete a tenant."""
-    form = _form(
-        tenant_id,
+    form = Form(
         "Keep the tenant",
+        row=partial(api.get_tenant, tenant_id),
         intro="The request to delete the tenant is withdrawn. It stays suspended.",
         submit="Keep the tenant",
-    )
-    return form.run(
-        lambda _, version: api.call("POST", f"/v1/tenants/{tenant_id}/restore", if_match=version),
-        done="The tenant will not be deleted.",
-        to=form.back,
-    )
-
-
-def _form(tenant_id: UUID, title: str, **options: Any) -> Form:
-    """A form about a tenant; a dangerous one asks for its slug."""
-    found = api.get(f"/v1/tenants/{tenant_id}")
-    form = Form(
-        title,
-        values=found.data,
-        version=found.etag,
         back=_page(tenant_id),
-        context={"tenant": found.data},
-        **options,
     )
-    form.confirmation = found.data["slug"] if form.is_dangerous else ""
-    return form
+    path = f"{PATH}/{tenant_id}/restore"
+    return form.send("POST", path, done="The tenant will not be deleted.")
 
 
 def _carried_over(tenant_id: UUID) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from flask import render_template, url_for
+from flask import url_for
 
 from app.console import api
-from app.console.access import signed_in
-from app.console.blueprint import console
+from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
 from app.console.lists import Filter, list_rows
 
@@ -18,78 +16,60 @@ FILTERS = (
     Filter("source", "Source"),
     Filter("type", "Type"),
 )
+SOURCE = Field(
+    "source", "Source", help="Only events of this provider. Empty: of all.", is_nullable=True
+)
 PATH = "/v1/webhooks/events"
 
 
-@console.get("/webhooks")
-@signed_in
-def list_webhooks() -> str:
+@page("/webhooks")
+def list_webhooks() -> Shown:
     """List the events that were received."""
-    return render_template(
-        "console/webhooks.html", title="Webhooks in", listing=list_rows(PATH, FILTERS)
-    )
+    return render("webhooks", "Webhooks in", listing=list_rows(PATH, FILTERS))
 
 
-@console.get("/webhooks/<uuid:event_id>")
-@signed_in
-def show_webhook(event_id: UUID) -> str:
+@page("/webhooks/waiting")
+def list_waiting() -> Shown:
+    """List what waits for its organization, user or membership."""
+    listing = list_rows("/v1/identity/waiting")
+    return render("waiting", "Waiting for a counterpart", listing=listing)
+
+
+@page("/webhooks/<uuid:event_id>")
+def show_webhook(event_id: UUID) -> Shown:
     """Show an event with its payload and headers."""
     event = api.get(f"{PATH}/{event_id}").data
-    return render_template("console/webhook.html", title=event["event_type"], event=event)
+    return render("webhook", event["event_type"], event=event)
 
 
-@console.route("/webhooks/<uuid:event_id>/replay", methods=["GET", "POST"])
-@signed_in
-def replay_webhook(event_id: UUID) -> Any:
+@form_page("/webhooks/<uuid:event_id>/replay")
+def replay_webhook(event_id: UUID) -> Shown:
     """Apply an event again."""
     found = api.get(f"{PATH}/{event_id}")
-    page = url_for("console.show_webhook", event_id=event_id)
     form = Form(
         "Replay the event",
         version=found.etag,
         intro=f"{found.data['event_type']} from {found.data['source']} is applied again.",
         submit="Replay",
-        back=page,
+        back=url_for("console.show_webhook", event_id=event_id),
     )
-    return form.run(
-        lambda _, version: api.call("POST", f"{PATH}/{event_id}/replay", if_match=version),
-        done="The event will be applied again.",
-        to=page,
-    )
+    done = "The event will be applied again."
+    return form.send("POST", f"{PATH}/{event_id}/replay", done=done)
 
 
-@console.route("/webhooks/replay-failed", methods=["GET", "POST"])
-@signed_in
-def replay_failed_webhooks() -> Any:
+@form_page("/webhooks/replay-failed")
+def replay_failed_webhooks() -> Shown:
     """Apply the failed events again."""
-    page = url_for("console.list_webhooks", status="failed")
     form = Form(
         "Replay the failed events",
-        (Field("source", "Source", help="Only events of this provider. Empty: of all."),),
+        (SOURCE,),
         intro="The oldest 1,000 failed events are applied again.",
         submit="Replay",
-        back=page,
+        back=url_for("console.list_webhooks", status="failed"),
     )
-    return form.run(
-        lambda values, _: api.call(
-            "POST", f"{PATH}/replay-failed", query={"source": values["source"] or None}
-        ),
-        done=_replayed,
-        to=page,
-    )
+    return form.send("POST", f"{PATH}/replay-failed", in_query=True, done=_replayed)
 
 
 def _replayed(answer: api.Answer) -> str:
     more = " There may be more: replay again." if answer.data["has_more"] else ""
     return f"Events that will be applied again: {answer.data['replayed']}.{more}"
-
-
-@console.get("/webhooks/waiting")
-@signed_in
-def list_waiting() -> str:
-    """List what waits for its organization, user or membership."""
-    return render_template(
-        "console/waiting.html",
-        title="Waiting for a counterpart",
-        listing=list_rows("/v1/identity/waiting"),
-    )
