@@ -34,53 +34,54 @@ OPTIONS = {
     "and 32 KiB of JSON (409 `options_limit`).",
 }
 
-EXAMPLES: dict[str, Any] = {
-    "idp_org_id": "org_01JZ4K",
-    "entity_type": "user",
-    "field_key": "cost_center",
-    "label": "Cost center",
-    "options": None,
-    "values": {"cost_center": "R-12"},
-    "dialect": "https://json-schema.org/draft/2020-12/schema",
-    "title": "user",
-    "type": "object",
-    "properties": {"cost_center": {"title": "Cost center", "type": "string"}},
-    "required": ["cost_center"],
-    "error": None,
-    "built_version": None,
-}
-DESCRIPTIONS = {
-    "entity_type": "What the field belongs to, such as `user`.",
-    "field_key": "The key of its values.",
-    "label": "The field's name for people.",
-    "field_type": "What its values are.",
-    "options": "The values to choose from, of select and multi_select; null for every other type.",
-    "is_required": "Whether each entity needs a value.",
-    "is_searchable": "Whether lists can be filtered by it; a worker builds the index for that.",
-    "is_active": "False: archived; its values stay stored, but are not checked or searched.",
-    "sort_order": "Its place among the fields of the entity type, lowest first.",
-    "confirm": "Always true, as a confirmation.",
-    "field_id": "The custom field.",
-    "state": "The state of the index; filters are answered in `ready` only.",
-    "done": "How many entities are indexed.",
-    "total": "How many entities there are to index, as counted when the build began.",
-    "error": "Why the build failed; null if it did not.",
-    "values": "The values by their field's key.",
-    "valid": "Always true.",
-    "dialect": "The dialect of JSON Schema.",
-    "title": "The entity type.",
-    "type": "Always `object`.",
-    "properties": "A schema for each active field, by its key.",
-    "required": "The keys of the fields that need a value.",
-    "field_ids": "The ids of the fields, in their new order.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "idp_org_id": "org_01JZ4K",
+        "entity_type": "user",
+        "field_key": "cost_center",
+        "label": "Cost center",
+        "options": None,
+        "values": {"cost_center": "R-12"},
+        "dialect": "https://json-schema.org/draft/2020-12/schema",
+        "title": "user",
+        "type": "object",
+        "properties": {"cost_center": {"title": "Cost center", "type": "string"}},
+        "required": ["cost_center"],
+        "error": None,
+        "built_version": None,
+    }
+    descriptions = {
+        "entity_type": "What the field belongs to, such as `user`.",
+        "field_key": "The key of its values.",
+        "label": "The field's name for people.",
+        "field_type": "What its values are.",
+        "options": "The values to choose from, of select and multi_select; null for every other type.",
+        "is_required": "Whether each entity needs a value.",
+        "is_searchable": "Whether lists can be filtered by it; a worker builds the index for that.",
+        "is_active": "False: archived; its values stay stored, but are not checked or searched.",
+        "sort_order": "Its place among the fields of the entity type, lowest first.",
+        "confirm": "Always true, as a confirmation.",
+        "field_id": "The custom field.",
+        "state": "The state of the index; filters are answered in `ready` only.",
+        "done": "How many entities are indexed.",
+        "total": "How many entities there are to index, as counted when the build began.",
+        "error": "Why the build failed; null if it did not.",
+        "values": "The values by their field's key.",
+        "valid": "Always true.",
+        "dialect": "The dialect of JSON Schema.",
+        "title": "The entity type.",
+        "type": "Always `object`.",
+        "properties": "A schema for each active field, by its key.",
+        "required": "The keys of the fields that need a value.",
+        "field_ids": "The ids of the fields, in their new order.",
+    }
 
 
-class CustomFieldSchema(Schema):
+class CustomFieldSchema(Documented):
     """A custom field."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -98,11 +99,8 @@ class CustomFieldSchema(Schema):
     version = Int(required=True)
 
 
-class CustomFieldCreateSchema(Schema):
+class CustomFieldCreateSchema(Documented):
     """A new field; its entity_type, field_key and field_type never change."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
     field_key = Str(required=True, pattern=KEY_PATTERN, metadata=FIELD_KEY)
@@ -117,11 +115,8 @@ class CustomFieldCreateSchema(Schema):
         return option_errors(values["field_type"], values["options"])
 
 
-class CustomFieldUpdateSchema(Schema):
+class CustomFieldUpdateSchema(Documented):
     """What can change about a field."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     label = Str(min_length=1, max_length=255)
     options = ListOf(Str(), nullable=True, metadata=OPTIONS)
@@ -130,19 +125,14 @@ class CustomFieldUpdateSchema(Schema):
     sort_order = Int(ge=0)
 
 
-class CustomFieldRestoreSchema(Schema):
+class CustomFieldRestoreSchema(Documented):
     """The confirmation that a field shall be restored."""
-
-    descriptions = DESCRIPTIONS
 
     confirm = LiteralTrue(required=True)
 
 
-class CustomFieldQuerySchema(PageQuerySchema):
+class CustomFieldQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of fields."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(metadata=ONE_TENANT)
     entity_type = Str(metadata={"description": "Only fields of this entity type."})
@@ -176,11 +166,8 @@ class MetaDataQuerySchema(PageQuerySchema):
         return {**super().load(others, unknown=unknown), "meta_data": filters}
 
 
-class FieldIndexSchema(Schema):
+class FieldIndexSchema(Documented):
     """How far a field's search index is: ``done`` of ``total`` entities."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     field_id = Uuid(required=True)
     state = Choice(IndexState, required=True)
@@ -200,11 +187,8 @@ class EntityTypeQuerySchema(TenantChoiceSchema):
     entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
 
 
-class ValuesSchema(Schema):
+class ValuesSchema(Documented):
     """The values of one entity, whole."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     entity_type = Str(
         required=True,
@@ -214,19 +198,14 @@ class ValuesSchema(Schema):
     values = JsonObject(required=True)
 
 
-class ValidSchema(Schema):
+class ValidSchema(Documented):
     """The values fit; values that do not are refused with 422."""
-
-    descriptions = DESCRIPTIONS
 
     valid = Bool(required=True)
 
 
-class JsonSchemaSchema(Schema):
+class JsonSchemaSchema(Documented):
     """A JSON Schema (2020-12) of an object; its properties are in the order of a form."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     dialect = Str(data_key="$schema", attribute="$schema", required=True)
     title = Str(required=True)
@@ -235,11 +214,8 @@ class JsonSchemaSchema(Schema):
     required = ListOf(Str(), required=True)
 
 
-class OrderSchema(Schema):
+class OrderSchema(Documented):
     """The fields of an entity type in their new order; those not named come after them."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
     field_ids = ListOf(Uuid(), required=True)

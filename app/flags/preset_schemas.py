@@ -41,37 +41,42 @@ FLAG = {
     "description": "Whether members sign in at their own provider.",
     "is_locked": False,
 }
-EXAMPLES = {
-    "flag_key": "single-sign-on",
-    "default_value": False,
-    "description": "Whether members sign in at their own provider.",
-    "name": "growth",
-    "display_name": "Growth",
-    "flags": [FLAG],
-    "flag_type": "boolean",
-}
-DESCRIPTIONS = {
-    "period": "When the count starts anew.",
-    "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
-    "flag_key": "The key by which programs ask for the flag.",
-    "flag_type": "The type of the flag's values.",
-    "default_value": "The value of tenants without an override.",
-    "description": "What the flag is for; for people.",
-    "name": "The plan's name, which `plan_name` of tenants and subscriptions refers to.",
-    "flags": "The flags of the plan.",
-    "display_name": "For people; may change while the plan is in use.",
-    "before": "The flag as it is.",
-    "after": "The flag as it would be.",
-    "overrides": "How many overrides would lose their effect.",
-    "feature": "The key of the limit.",
-    "limit": "The new limit.",
-    "flags_added": "Flags that would be new.",
-    "flags_removed": "Flags that would be removed.",
-    "flags_changed": "Flags that would change.",
-    "overrides_lost": "Overrides that would lose their effect, by flag.",
-    "limits_below_usage": "Lowered limits that would be below what tenants use.",
-    "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
-}
+
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "flag_key": "single-sign-on",
+        "default_value": False,
+        "description": "Whether members sign in at their own provider.",
+        "name": "growth",
+        "display_name": "Growth",
+        "flags": [FLAG],
+        "flag_type": "boolean",
+    }
+    descriptions = {
+        "period": "When the count starts anew.",
+        "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
+        "flag_key": "The key by which programs ask for the flag.",
+        "flag_type": "The type of the flag's values.",
+        "default_value": "The value of tenants without an override.",
+        "description": "What the flag is for; for people.",
+        "name": "The plan's name, which `plan_name` of tenants and subscriptions refers to.",
+        "flags": "The flags of the plan.",
+        "display_name": "For people; may change while the plan is in use.",
+        "before": "The flag as it is.",
+        "after": "The flag as it would be.",
+        "overrides": "How many overrides would lose their effect.",
+        "feature": "The key of the limit.",
+        "limit": "The new limit.",
+        "flags_added": "Flags that would be new.",
+        "flags_removed": "Flags that would be removed.",
+        "flags_changed": "Flags that would change.",
+        "overrides_lost": "Overrides that would lose their effect, by flag.",
+        "limits_below_usage": "Lowered limits that would be below what tenants use.",
+        "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
+    }
 
 
 class FlagValue(AnyJson):
@@ -99,10 +104,8 @@ class PresetFlags(ListOf):
     keywords = {"maxItems": MAX_FLAGS}
 
 
-class MeteringSchema(Schema):
+class MeteringSchema(Documented):
     """How the use of a limit is counted."""
-
-    descriptions = DESCRIPTIONS
 
     period = Choice(
         Period,
@@ -120,11 +123,8 @@ class MeteringSchema(Schema):
     )
 
 
-class PresetFlagSchema(Schema):
+class PresetFlagSchema(Documented):
     """One flag of a preset; only a limit has `metering`."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_type = Choice(FlagType, required=True)
@@ -145,11 +145,8 @@ class PresetFlagSchema(Schema):
         return written
 
 
-class PlanPresetSchema(Schema):
+class PlanPresetSchema(Documented):
     """The flags of a plan's tenants."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -159,11 +156,8 @@ class PlanPresetSchema(Schema):
     display_name = Str(required=True, metadata=DISPLAY_NAME)
 
 
-class PlanPresetCreateSchema(Schema):
+class PlanPresetCreateSchema(Documented):
     """A new preset."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     name = Str(required=True, min_length=1, max_length=255)
     flags = PresetFlags(Nested(PresetFlagSchema), load_default=list)
@@ -173,11 +167,8 @@ class PlanPresetCreateSchema(Schema):
         return flag_errors(values["flags"])
 
 
-class PlanPresetUpdateSchema(Schema):
+class PlanPresetUpdateSchema(Documented):
     """New names, the complete list of new flags, or both. The read-only fields may be present."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(metadata={"description": "May be present if unchanged."})
     created_at = AwareDateTime(metadata={"description": "May be present if unchanged."})
@@ -201,7 +192,7 @@ class PlanPresetForceSchema(Schema):
     )
 
 
-class FlagChangeSchema(Schema):
+class FlagChangeSchema(Documented):
     """A flag that would change."""
 
     examples = {
@@ -209,28 +200,25 @@ class FlagChangeSchema(Schema):
         "before": FLAG,
         "after": {**FLAG, "default_value": True},
     }
-    descriptions = DESCRIPTIONS
 
     flag_key = Str(required=True)
     before = Nested(PresetFlagSchema, required=True)
     after = Nested(PresetFlagSchema, required=True)
 
 
-class LostOverridesSchema(Schema):
+class LostOverridesSchema(Documented):
     """The overrides of a flag that would be removed or get another type."""
 
     examples = {"flag_key": "theme", "overrides": 3}
-    descriptions = DESCRIPTIONS
 
     flag_key = Str(required=True)
     overrides = Int(required=True)
 
 
-class LimitBelowUsageSchema(Schema):
+class LimitBelowUsageSchema(Documented):
     """A lowered limit that would be below what tenants without an override of it use now."""
 
     examples = {"feature": "api-calls", "limit": 1000, "tenants": 2, "most_used": 4711}
-    descriptions = DESCRIPTIONS
 
     feature = Str(required=True)
     limit = Int(required=True)
@@ -238,11 +226,10 @@ class LimitBelowUsageSchema(Schema):
     most_used = Int(required=True, metadata={"description": "The most that one of them uses."})
 
 
-class PlanPreviewSchema(Schema):
+class PlanPreviewSchema(Documented):
     """What an update of a preset would change."""
 
-    examples = {**EXAMPLES, "tenants": 12}
-    descriptions = DESCRIPTIONS
+    examples = {**Documented.examples, "tenants": 12}
 
     name = Str(required=True)
     display_name = Str(required=True)
@@ -257,11 +244,8 @@ class PlanPreviewSchema(Schema):
     limits_below_usage = ListOf(Nested(LimitBelowUsageSchema), required=True)
 
 
-class PlanPresetQuerySchema(PageQuerySchema):
+class PlanPresetQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of presets."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     name = Str(metadata={"description": "Only the preset with this name."})
 

@@ -22,45 +22,46 @@ CARRY_OVER = {
 }
 TENANT = {"description": "The tenant; by default the credential's own."}
 
-EXAMPLES = {
-    "flag_key": "single-sign-on",
-    "flag_value": True,
-    "expires_at": None,
-    "plan_name": "growth",
-    "flag_type": "boolean",
-    "is_suspended": False,
-    "decided_by": "override",
-    "because": "The tenant's override takes precedence over the plan's preset.",
-    "key": "single-sign-on",
-    "value": True,
-    "source": "override",
-    "preset_value": False,
-    "override_value": True,
-    "override_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
-}
-DESCRIPTIONS = {
-    "flag_key": "The key by which programs ask for the flag.",
-    "flag_type": "The type of the flag's values.",
-    "plan_preset_id": "The plan preset whose flag it is.",
-    "flag_value": "The tenant's own value of the flag.",
-    "key": "The flag's key.",
-    "type": "The type of the flag's values.",
-    "source": "Where the value comes from.",
-    "preset_value": "The value of the plan's preset.",
-    "override_id": "The override, also an expired one; null without an override.",
-    "expires_at": "When the override ends (UTC); null: never, or without an override.",
-    "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
-    "tenant_id": "The tenant.",
-    "is_suspended": "Whether the tenant is suspended; then overrides have no effect.",
-    "because": "Why that decides, in one sentence.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "flag_key": "single-sign-on",
+        "flag_value": True,
+        "expires_at": None,
+        "plan_name": "growth",
+        "flag_type": "boolean",
+        "is_suspended": False,
+        "decided_by": "override",
+        "because": "The tenant's override takes precedence over the plan's preset.",
+        "key": "single-sign-on",
+        "value": True,
+        "source": "override",
+        "preset_value": False,
+        "override_value": True,
+        "override_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+    }
+    descriptions = {
+        "flag_key": "The key by which programs ask for the flag.",
+        "flag_type": "The type of the flag's values.",
+        "plan_preset_id": "The plan preset whose flag it is.",
+        "flag_value": "The tenant's own value of the flag.",
+        "key": "The flag's key.",
+        "type": "The type of the flag's values.",
+        "source": "Where the value comes from.",
+        "preset_value": "The value of the plan's preset.",
+        "override_id": "The override, also an expired one; null without an override.",
+        "expires_at": "When the override ends (UTC); null: never, or without an override.",
+        "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
+        "tenant_id": "The tenant.",
+        "is_suspended": "Whether the tenant is suspended; then overrides have no effect.",
+        "because": "Why that decides, in one sentence.",
+    }
 
 
-class OverrideSchema(Schema):
+class OverrideSchema(Documented):
     """One tenant's own value of one flag of one preset."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -71,11 +72,8 @@ class OverrideSchema(Schema):
     flag_value = AnyJson(required=True)
 
 
-class OverrideCreateSchema(Schema):
+class OverrideCreateSchema(Documented):
     """A new override."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_value = FlagValue(required=True)
@@ -84,11 +82,8 @@ class OverrideCreateSchema(Schema):
     carry_over = Bool(metadata=CARRY_OVER)
 
 
-class OverrideUpdateSchema(Schema):
+class OverrideUpdateSchema(Documented):
     """The override's new value."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     flag_value = FlagValue(required=True)
     expires_at = AwareDateTime(
@@ -105,11 +100,9 @@ class FlagTenantQuerySchema(Schema):
     tenant_id = Uuid(load_default=None, metadata=TENANT)
 
 
-class OverrideQuerySchema(PageQuerySchema):
+class OverrideQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of overrides; an override has to match all."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
@@ -117,11 +110,8 @@ class OverrideQuerySchema(PageQuerySchema):
     flag_key = Str(metadata={"description": "Only overrides of this flag."})
 
 
-class EffectiveFlagSchema(Schema):
+class EffectiveFlagSchema(Documented):
     """One flag of a tenant, and the source of its value."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     key = Str(required=True)
     type = Choice(FlagType, required=True)
@@ -140,11 +130,8 @@ class EffectiveFlagSchema(Schema):
     is_locked = Bool(required=True)
 
 
-class FlagExplanationSchema(Schema):
+class FlagExplanationSchema(Documented):
     """Why a flag of a tenant has its value. The plan's preset has the name `plan_name`."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(required=True)
     is_suspended = Bool(required=True)

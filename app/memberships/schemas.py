@@ -11,25 +11,26 @@ from app.users.models import User
 
 MAX_KEY = 255
 
-EXAMPLES = {
-    "idp_org_id": "org_01JZ4K",
-    "created_by_user_id": "system:idp",
-    "updated_by_user_id": "platform:operator",
-    "idp_membership_id": "om_01JZ4N",
-    "role": "admin",
-}
-DESCRIPTIONS = {
-    "idp_membership_id": "The identity provider's id of the membership; empty without one.",
-    "role": "The user's role in the tenant.",
-    "is_active": "False: the membership is ended, and gives no access.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "idp_org_id": "org_01JZ4K",
+        "created_by_user_id": "system:idp",
+        "updated_by_user_id": "platform:operator",
+        "idp_membership_id": "om_01JZ4N",
+        "role": "admin",
+    }
+    descriptions = {
+        "idp_membership_id": "The identity provider's id of the membership; empty without one.",
+        "role": "The user's role in the tenant.",
+        "is_active": "False: the membership is ended, and gives no access.",
+    }
 
 
-class TenantMembershipSchema(Schema):
+class TenantMembershipSchema(Documented):
     """A membership."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     tenant_id = Uuid(required=True)
@@ -44,22 +45,17 @@ class TenantMembershipSchema(Schema):
     is_active = Bool(required=True)
 
 
-class MembershipCreateSchema(Schema):
+class MembershipCreateSchema(Documented):
     """A new, active membership of a user of the tenant."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     user_id = Uuid(required=True, metadata={"description": "A user of the tenant."})
     role = Choice(Role, required=True)
     idp_membership_id = Str(max_length=MAX_KEY)
 
 
-class MembershipQuerySchema(PageQuerySchema):
+class MembershipQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of memberships."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
@@ -68,11 +64,8 @@ class MembershipQuerySchema(PageQuerySchema):
     is_active = Bool(metadata={"description": "Only active memberships, or only ended ones."})
 
 
-class RoleQuerySchema(Schema):
+class RoleQuerySchema(Documented):
     """The new role."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     role = Choice(Role, required=True, metadata={"description": "The new role."})
 

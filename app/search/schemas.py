@@ -14,22 +14,26 @@ from app.search.sources import FIELD_NAMES
 MAX_QUERY = 255
 ANY_TYPE = "|".join(EntityType)
 
-EXAMPLES = {
-    "q": "ada",
-    "types": "user,tenant",
-    "title": "Ada Lovelace",
-    "subtitle": "ada@example.com",
-    "slug": "acme",
-    "name": "Acme",
-}
-DESCRIPTIONS = {
-    "limit": "The most results.",
-    "type": "What was found.",
-    "title": "The row's name, for people.",
-    "subtitle": "More about the row, for people.",
-    "slug": "The tenant's slug.",
-    "name": "The tenant's name.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "q": "ada",
+        "types": "user,tenant",
+        "title": "Ada Lovelace",
+        "subtitle": "ada@example.com",
+        "slug": "acme",
+        "name": "Acme",
+    }
+    descriptions = {
+        "limit": "The most results.",
+        "type": "What was found.",
+        "title": "The row's name, for people.",
+        "subtitle": "More about the row, for people.",
+        "slug": "The tenant's slug.",
+        "name": "The tenant's name.",
+    }
 
 
 class EntityTypes(Str):
@@ -39,11 +43,8 @@ class EntityTypes(Str):
         return frozenset(map(EntityType, super().from_json(value).split(",")))
 
 
-class SearchQuerySchema(Schema):
+class SearchQuerySchema(Documented):
     """What is searched."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     q = Str(
         required=True,
@@ -67,22 +68,17 @@ class SearchQuerySchema(Schema):
     limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
 
 
-class TenantNameSchema(Schema):
+class TenantNameSchema(Documented):
     """The tenant of a result."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     slug = Str(required=True)
     name = Str(required=True)
 
 
-class SearchResultSchema(Schema):
+class SearchResultSchema(Documented):
     """A row that was found."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
     has_pages = False
 
     type = Choice(EntityType, required=True)

@@ -22,62 +22,63 @@ from app.subscriptions.statuses import StatusClass, vocabulary_text
 
 CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")
 
-EXAMPLES = {
-    "bp_subscription_id": "sub_1PqR",
-    "bp_customer_id": "cus_9s6X",
-    "bp_plan_id": "price_growth",
-    "bp_status": "active",
-    "plan_name": "growth",
-    "billing_cycle": "monthly",
-    "per_cycle_billing_amount": 4900,
-    "billing_address_line_1": "1 Main Street",
-    "billing_city": "Springfield",
-    "billing_state": "IL",
-    "billing_zip": "62701",
-    "billing_country": "US",
-    "billing_email": "ap@example.com",
-    "billing_phone": "+44 20 7946 0100",
-    "billing_contact_name": "Ada Lovelace",
-    "send_invoice_days_before_due": 14,
-    "reason": "too expensive",
-    "source": "subscription",
-    "because": "Of the subscriptions that have not ended, it has the latest start date and id.",
-}
-DESCRIPTIONS = {
-    "bp_subscription_id": "The billing provider's id of the subscription.",
-    "bp_customer_id": "The billing provider's id of the customer.",
-    "bp_plan_id": "The billing provider's id of the plan or price.",
-    "bp_status": "The billing provider's word, verbatim.",
-    "plan_name": "The name of the plan preset that the tenant gets.",
-    "is_free_trial": "Whether it is a free trial.",
-    "start_date": "When the subscription began (UTC).",
-    "auto_renew": "Whether it is renewed at the end of the period.",
-    "billing_cycle": "How often it is billed.",
-    "per_cycle_billing_amount": "What one cycle costs, in minor units of the currency (cents).",
-    "billing_address_line_1": "Street and number of the billing address.",
-    "billing_city": "City of the billing address.",
-    "billing_state": "State or region of the billing address.",
-    "billing_zip": "Postal code of the billing address.",
-    "billing_country": "Country of the billing address.",
-    "billing_email": "Where invoices are sent.",
-    "billing_phone": "Telephone number of the billing contact.",
-    "billing_contact_name": "Name of the billing contact.",
-    "send_invoice_days_before_due": "How many days before it is due an invoice is sent.",
-    "send_email_receipts": "Whether receipts are sent by e-mail.",
-    "send_paper_receipts": "Whether receipts are sent on paper.",
-    "subscription_id": "The subscription that gives it; null for every other source.",
-    "status_class": "The class of `bp_status`.",
-    "source": "What gives the plan.",
-    "decides": "Whether it decides the plan; true for one of the candidates.",
-    "because": "Why that decides the plan, in one sentence.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "bp_subscription_id": "sub_1PqR",
+        "bp_customer_id": "cus_9s6X",
+        "bp_plan_id": "price_growth",
+        "bp_status": "active",
+        "plan_name": "growth",
+        "billing_cycle": "monthly",
+        "per_cycle_billing_amount": 4900,
+        "billing_address_line_1": "1 Main Street",
+        "billing_city": "Springfield",
+        "billing_state": "IL",
+        "billing_zip": "62701",
+        "billing_country": "US",
+        "billing_email": "ap@example.com",
+        "billing_phone": "+44 20 7946 0100",
+        "billing_contact_name": "Ada Lovelace",
+        "send_invoice_days_before_due": 14,
+        "reason": "too expensive",
+        "source": "subscription",
+        "because": "Of the subscriptions that have not ended, it has the latest start date and id.",
+    }
+    descriptions = {
+        "bp_subscription_id": "The billing provider's id of the subscription.",
+        "bp_customer_id": "The billing provider's id of the customer.",
+        "bp_plan_id": "The billing provider's id of the plan or price.",
+        "bp_status": "The billing provider's word, verbatim.",
+        "plan_name": "The name of the plan preset that the tenant gets.",
+        "is_free_trial": "Whether it is a free trial.",
+        "start_date": "When the subscription began (UTC).",
+        "auto_renew": "Whether it is renewed at the end of the period.",
+        "billing_cycle": "How often it is billed.",
+        "per_cycle_billing_amount": "What one cycle costs, in minor units of the currency (cents).",
+        "billing_address_line_1": "Street and number of the billing address.",
+        "billing_city": "City of the billing address.",
+        "billing_state": "State or region of the billing address.",
+        "billing_zip": "Postal code of the billing address.",
+        "billing_country": "Country of the billing address.",
+        "billing_email": "Where invoices are sent.",
+        "billing_phone": "Telephone number of the billing contact.",
+        "billing_contact_name": "Name of the billing contact.",
+        "send_invoice_days_before_due": "How many days before it is due an invoice is sent.",
+        "send_email_receipts": "Whether receipts are sent by e-mail.",
+        "send_paper_receipts": "Whether receipts are sent on paper.",
+        "subscription_id": "The subscription that gives it; null for every other source.",
+        "status_class": "The class of `bp_status`.",
+        "source": "What gives the plan.",
+        "decides": "Whether it decides the plan; true for one of the candidates.",
+        "because": "Why that decides the plan, in one sentence.",
+    }
 
 
-class SubscriptionSchema(Schema):
+class SubscriptionSchema(Documented):
     """A subscription."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -109,11 +110,8 @@ class SubscriptionSchema(Schema):
     send_paper_receipts = Bool(required=True)
 
 
-class SubscriptionUpdateSchema(Schema):
+class SubscriptionUpdateSchema(Documented):
     """The fields to change; null is refused."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     bp_customer_id = Str()
     bp_plan_id = Str()
@@ -137,11 +135,8 @@ class SubscriptionUpdateSchema(Schema):
     send_paper_receipts = Bool()
 
 
-class SubscriptionCreateSchema(Schema):
+class SubscriptionCreateSchema(Documented):
     """A new subscription, as the provider knows it."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     bp_subscription_id = Str(required=True, min_length=1, max_length=255)
     bp_customer_id = Str(required=True)
@@ -166,11 +161,8 @@ class SubscriptionCreateSchema(Schema):
     send_paper_receipts = Bool()
 
 
-class SubscriptionCancelSchema(Schema):
+class SubscriptionCancelSchema(Documented):
     """A cancellation to record."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     at_period_end = Bool(
         load_default=False,
@@ -214,11 +206,9 @@ class SubscriptionTenantQuerySchema(Schema):
     )
 
 
-class SubscriptionQuerySchema(PageQuerySchema):
+class SubscriptionQuerySchema(Documented, PageQuerySchema):
     """Filters of the list; a subscription has to match all."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
@@ -238,11 +228,8 @@ class SubscriptionQuerySchema(PageQuerySchema):
     )
 
 
-class PlanCandidateSchema(Schema):
+class PlanCandidateSchema(Documented):
     """One plan that the tenant could have."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     source = Choice(PlanSource, required=True)
     plan_name = Str(required=True, metadata={"description": "The plan that it gives."})
@@ -261,11 +248,8 @@ class PlanCandidateSchema(Schema):
     reason = Str(required=True, metadata={"description": "Why the plan was assigned."})
 
 
-class PlanDecisionSchema(Schema):
+class PlanDecisionSchema(Documented):
     """The plan of a tenant, and what decides it."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(required=True, metadata={"description": "The tenant."})
     plan_name = Str(required=True, metadata={"description": "The plan that the tenant has."})
@@ -294,7 +278,11 @@ class PlanDecisionSchema(Schema):
 class PlanAssignmentSchema(Schema):
     """The plan to assign."""
 
-    examples = {**EXAMPLES, "until": None, "reason": "Pilot until the contract is signed."}
+    examples = {
+        **Documented.examples,
+        "until": None,
+        "reason": "Pilot until the contract is signed.",
+    }
 
     plan_name = Str(
         required=True,

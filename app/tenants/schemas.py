@@ -21,51 +21,52 @@ from app.tenants.models import DeletionStage
 
 MAX_KEY, MAX_REASON = 255, 500
 
-EXAMPLES = {
-    "idp_org_id": "org_01JZ4K",
-    "name": "Acme Ltd",
-    "slug": "acme-ltd",
-    "plan_name": "growth",
-    "primary_contact_name": "Ada Lovelace",
-    "primary_contact_email": "ada@example.com",
-    "primary_contact_phone": "+44 20 7946 0100",
-    "mailing_address_line_1": "1 Main Street",
-    "mailing_address_line_2": "Floor 2",
-    "mailing_city": "Springfield",
-    "mailing_state": "IL",
-    "mailing_zipcode": "62701",
-    "mailing_country": "US",
-    "reason": "The invoices of two months are unpaid.",
-    "meta_data": {"segment": "enterprise"},
-    "patches": {"segment": "enterprise", "account_manager": None},
-}
-DESCRIPTIONS = {
-    "idp_org_id": "The identity provider's id of the organization; no two tenants have the same.",
-    "name": "The organization's name.",
-    "slug": "A short name for addresses; no two tenants have the same.",
-    "plan_name": "The plan that the tenant has.",
-    "primary_contact_name": "Name of the primary contact; empty without one.",
-    "primary_contact_email": "E-mail address of the primary contact; empty without one.",
-    "primary_contact_phone": "Telephone number of the primary contact; empty without one.",
-    "mailing_address_line_1": "Street and number of the mailing address.",
-    "mailing_address_line_2": "Second line of the mailing address.",
-    "mailing_city": "City of the mailing address.",
-    "mailing_state": "State or region of the mailing address.",
-    "mailing_zipcode": "Postal code of the mailing address.",
-    "mailing_country": "Country of the mailing address.",
-    "is_active": "False: the tenant is suspended.",
-    "meta_data": "Values of the tenant's custom fields, and any other values, by key.",
-    "tenant_id": "The tenant.",
-    "requested_at": "When the deletion was requested (UTC).",
-    "requested_by": "Who requested it.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "idp_org_id": "org_01JZ4K",
+        "name": "Acme Ltd",
+        "slug": "acme-ltd",
+        "plan_name": "growth",
+        "primary_contact_name": "Ada Lovelace",
+        "primary_contact_email": "ada@example.com",
+        "primary_contact_phone": "+44 20 7946 0100",
+        "mailing_address_line_1": "1 Main Street",
+        "mailing_address_line_2": "Floor 2",
+        "mailing_city": "Springfield",
+        "mailing_state": "IL",
+        "mailing_zipcode": "62701",
+        "mailing_country": "US",
+        "reason": "The invoices of two months are unpaid.",
+        "meta_data": {"segment": "enterprise"},
+        "patches": {"segment": "enterprise", "account_manager": None},
+    }
+    descriptions = {
+        "idp_org_id": "The identity provider's id of the organization; no two tenants have the same.",
+        "name": "The organization's name.",
+        "slug": "A short name for addresses; no two tenants have the same.",
+        "plan_name": "The plan that the tenant has.",
+        "primary_contact_name": "Name of the primary contact; empty without one.",
+        "primary_contact_email": "E-mail address of the primary contact; empty without one.",
+        "primary_contact_phone": "Telephone number of the primary contact; empty without one.",
+        "mailing_address_line_1": "Street and number of the mailing address.",
+        "mailing_address_line_2": "Second line of the mailing address.",
+        "mailing_city": "City of the mailing address.",
+        "mailing_state": "State or region of the mailing address.",
+        "mailing_zipcode": "Postal code of the mailing address.",
+        "mailing_country": "Country of the mailing address.",
+        "is_active": "False: the tenant is suspended.",
+        "meta_data": "Values of the tenant's custom fields, and any other values, by key.",
+        "tenant_id": "The tenant.",
+        "requested_at": "When the deletion was requested (UTC).",
+        "requested_by": "Who requested it.",
+    }
 
 
-class TenantSchema(Schema):
+class TenantSchema(Documented):
     """A tenant."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -98,11 +99,8 @@ class ContactEmail(Email):
 SLUG = {"description": "Lower-case letters and digits, with single hyphens between them."}
 
 
-class TenantCreateSchema(Schema):
+class TenantCreateSchema(Documented):
     """A new tenant. Without a slug, one is derived from the name."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     idp_org_id = Str(required=True, min_length=1, max_length=MAX_KEY)
     name = Str(required=True, min_length=1)
@@ -122,9 +120,6 @@ class TenantCreateSchema(Schema):
 class TenantUpdateSchema(TenantCreateSchema):
     """The fields to change. Only a platform credential can change ``idp_org_id``."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
-
     class Meta(TenantCreateSchema.Meta):
         exclude = ("meta_data",)  # it has an endpoint of its own
 
@@ -137,32 +132,24 @@ class TenantUpdateSchema(TenantCreateSchema):
     )
 
 
-class TenantMetaDataSchema(Schema):
+class TenantMetaDataSchema(Documented):
     """A tenant's metadata; its ETag is the tenant's."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(attribute="id", required=True)
     meta_data = JsonObject(required=True)
 
 
-class TenantMetaDataPatchSchema(Schema):
+class TenantMetaDataPatchSchema(Documented):
     """A merge patch of a tenant's metadata."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     patches = JsonObject(
         required=True, metadata={"description": "A merge patch (RFC 7396): null removes a key."}
     )
 
 
-class TenantQuerySchema(MetaDataQuerySchema):
+class TenantQuerySchema(Documented, MetaDataQuerySchema):
     """Filters of the list of tenants."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
     as_json = True
 
     is_active = Bool(metadata={"description": "Only active tenants, or only suspended ones."})
@@ -173,25 +160,21 @@ class TenantQuerySchema(MetaDataQuerySchema):
     plan_name = Str(metadata={"description": "Only tenants that have this plan."})
 
 
-class TenantDeletionRequestSchema(Schema):
+class TenantDeletionRequestSchema(Documented):
     """The tenant's slug, as a confirmation."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     slug = Str(required=True, metadata={"description": "The tenant's slug, as a confirmation."})
 
 
-class TenantDeletionSchema(Schema):
+class TenantDeletionSchema(Documented):
     """A requested deletion of a tenant."""
 
     examples = {
-        **EXAMPLES,
+        **Documented.examples,
         "requested_by": "platform:operator",
         "deletes_at": "2026-02-28T12:00:00Z",
         "stage": DeletionStage.WAITING.value,
     }
-    descriptions = DESCRIPTIONS
 
     tenant_id = Uuid(required=True)
     slug = Str(required=True)
@@ -207,10 +190,8 @@ class TenantDeletionSchema(Schema):
     )
 
 
-class SuspensionSchema(Schema):
+class SuspensionSchema(Documented):
     """Why the tenant is suspended."""
-
-    examples = EXAMPLES
 
     reason = Str(
         required=True,
@@ -224,11 +205,11 @@ class TenantCountsSchema(Schema):
     """What a tenant has. A number is null if the credential may not read what it counts."""
 
     examples = {
-        **EXAMPLES,
+        **Documented.examples,
         "members_by_role": {"owner": 1, "admin": 2, "billing": 0, "member": 14, "viewer": 0},
     }
     descriptions = {
-        **DESCRIPTIONS,
+        **Documented.descriptions,
         "active_users": "Users who are active.",
         "inactive_users": "Users who were deactivated.",
         "active_members": "Memberships that are active.",

@@ -18,39 +18,42 @@ MAX_AMOUNT = 10**15
 MAX_KEY = 255
 MAX_REASON = 500
 
-EXAMPLES = {
-    "feature": "api-calls",
-    "limit": 1000,
-    "used": 201,
-    "remaining": 799,
-    "resets_at": "2026-02-01T00:00:00Z",
-    "period_start": "2026-01-01T00:00:00Z",
-    "policy": "hard",
-    "over_by": 0,
-    "idempotency_key": "order-42",
-    "reason": "A faulty client counted twice.",
-}
-DESCRIPTIONS = {
-    "allowed": "Whether the amount fits.",
-    "feature": "The key of the limit.",
-    "limit": "The limit.",
-    "used": "What is used in the period.",
-    "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
-    "over_by": "How much more than the limit is used.",
-    "is_current": "Whether the period has not ended.",
-    "reason": "Why it is corrected; the audit trail shows it.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "feature": "api-calls",
+        "limit": 1000,
+        "used": 201,
+        "remaining": 799,
+        "resets_at": "2026-02-01T00:00:00Z",
+        "period_start": "2026-01-01T00:00:00Z",
+        "policy": "hard",
+        "over_by": 0,
+        "idempotency_key": "order-42",
+        "reason": "A faulty client counted twice.",
+    }
+    descriptions = {
+        "allowed": "Whether the amount fits.",
+        "feature": "The key of the limit.",
+        "limit": "The limit.",
+        "used": "What is used in the period.",
+        "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
+        "over_by": "How much more than the limit is used.",
+        "is_current": "Whether the period has not ended.",
+        "reason": "Why it is corrected; the audit trail shows it.",
+    }
+
+
 LIMIT = {"description": "-1: unlimited."}
 REMAINING = {"description": "Null: unlimited."}
 GIVE_BACK = "Negative to give back, only where the period is `none`."
 RESETS_AT = {"description": "When the count starts anew; null: never."}
 
 
-class EntrySchema(Schema):
+class EntrySchema(Documented):
     """An amount to count."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     feature = Str(required=True, metadata={"description": "The key of a limit of the plan."})
     amount = Int(
@@ -109,11 +112,8 @@ class ConsumeSchema(EntrySchema):
             yield refused("missing", ("body", "feature"), values)
 
 
-class DecisionSchema(Schema):
+class DecisionSchema(Documented):
     """Whether the amount fits, and the limit's state."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     allowed = Bool(required=True)
     feature = Str(required=True)
@@ -130,11 +130,8 @@ class DecisionSchema(Schema):
     )
 
 
-class UsageSchema(Schema):
+class UsageSchema(Documented):
     """What is used of a limit in one period."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     feature = Str(required=True)
     limit = Int(
@@ -164,11 +161,10 @@ class UsageSchema(Schema):
     is_current = Bool(required=True)
 
 
-class LimitUseSchema(Schema):
+class LimitUseSchema(Documented):
     """How much of a limit is used."""
 
-    examples = {**EXAMPLES, "percent": 80, "used": 800}
-    descriptions = DESCRIPTIONS
+    examples = {**Documented.examples, "percent": 80, "used": 800}
 
     feature = Str(required=True)
     used = Int(required=True)
@@ -178,21 +174,15 @@ class LimitUseSchema(Schema):
     resets_at = AwareDateTime(required=True, nullable=True, metadata=RESETS_AT)
 
 
-class CorrectionSchema(Schema):
+class CorrectionSchema(Documented):
     """What is used in the current period."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     used = Int(required=True, ge=0, le=MAX_AMOUNT)
     reason = Str(required=True, min_length=1, max_length=MAX_REASON)
 
 
-class UsageQuerySchema(TenantChoiceSchema):
+class UsageQuerySchema(Documented, TenantChoiceSchema):
     """The tenant, and which of its limits and periods are listed."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     feature = Str(metadata={"description": "Only of this limit."})
     since = AwareDateTime(

@@ -30,32 +30,33 @@ from app.memberships.schemas import TenantMembershipSchema
 
 MAX_KEY = 255
 
-EXAMPLES = {
-    "idp_org_id": "org_01JZ4K",
-    "created_by_user_id": "system:idp",
-    "updated_by_user_id": "platform:operator",
-    "idp_user_id": "user_01JZ4M",
-    "email": "ada@example.com",
-    "first_name": "Ada",
-    "last_name": "Lovelace",
-    "meta_data": {"cost_center": "R-12"},
-    "patches": {"cost_center": "R-12", "desk": None},
-}
-DESCRIPTIONS = {
-    "idp_user_id": "The identity provider's id of the person.",
-    "email": "The person's e-mail address.",
-    "first_name": "The person's first name; empty if unknown.",
-    "last_name": "The person's last name; empty if unknown.",
-    "is_active": "False: the user is deactivated, and has no access.",
-    "meta_data": "Values of the user's custom fields, and any other values, by key.",
-}
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "idp_org_id": "org_01JZ4K",
+        "created_by_user_id": "system:idp",
+        "updated_by_user_id": "platform:operator",
+        "idp_user_id": "user_01JZ4M",
+        "email": "ada@example.com",
+        "first_name": "Ada",
+        "last_name": "Lovelace",
+        "meta_data": {"cost_center": "R-12"},
+        "patches": {"cost_center": "R-12", "desk": None},
+    }
+    descriptions = {
+        "idp_user_id": "The identity provider's id of the person.",
+        "email": "The person's e-mail address.",
+        "first_name": "The person's first name; empty if unknown.",
+        "last_name": "The person's last name; empty if unknown.",
+        "is_active": "False: the user is deactivated, and has no access.",
+        "meta_data": "Values of the user's custom fields, and any other values, by key.",
+    }
 
 
-class UserSchema(Schema):
+class UserSchema(Documented):
     """A user."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     tenant_id = Uuid(required=True)
@@ -72,11 +73,8 @@ class UserSchema(Schema):
     meta_data = JsonObject(required=True)
 
 
-class UserCreateSchema(Schema):
+class UserCreateSchema(Documented):
     """A new, active user."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     idp_user_id = Str(required=True, min_length=1, max_length=MAX_KEY)
     email = Email(required=True)
@@ -85,11 +83,8 @@ class UserCreateSchema(Schema):
     meta_data = JsonObject()
 
 
-class UserUpdateSchema(Schema):
+class UserUpdateSchema(Documented):
     """The fields to change. Only a platform credential can change ``idp_user_id``."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     idp_user_id = Str(min_length=1, max_length=MAX_KEY)
     email = Email()
@@ -98,22 +93,17 @@ class UserUpdateSchema(Schema):
     is_active = Bool()
 
 
-class UserMetaDataPatchSchema(Schema):
+class UserMetaDataPatchSchema(Documented):
     """A merge patch of a user's metadata."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     patches = JsonObject(
         required=True, metadata={"description": "A merge patch (RFC 7396): null removes a key."}
     )
 
 
-class UserQuerySchema(MetaDataQuerySchema):
+class UserQuerySchema(Documented, MetaDataQuerySchema):
     """Filters of the list of users."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
