@@ -27,12 +27,10 @@ from app.custom_fields.search_index.filters import FILTER
 from app.custom_fields.values.check import MAX_OPTIONS, option_errors
 
 KEY_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
-ENTITY_TYPE = {"description": "What the field belongs to, such as `user`."}
-FIELD_KEY = {"description": "The key of its values."}
-OPTIONS = {
-    "description": f"Of select and multi_select only: at most {MAX_OPTIONS}, stored without repeats, "
-    "and 32 KiB of JSON (409 `options_limit`).",
-}
+OPTIONS = (
+    f"Of select and multi_select only: at most {MAX_OPTIONS}, stored without repeats, "
+    "and 32 KiB of JSON (409 `options_limit`)."
+)
 
 
 class Documented(Schema):
@@ -102,11 +100,11 @@ class CustomFieldSchema(Documented):
 class CustomFieldCreateSchema(Documented):
     """A new field; its entity_type, field_key and field_type never change."""
 
-    entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
-    field_key = Str(required=True, pattern=KEY_PATTERN, metadata=FIELD_KEY)
+    entity_type = Str(required=True, pattern=KEY_PATTERN)
+    field_key = Str(required=True, pattern=KEY_PATTERN)
     label = Str(required=True, min_length=1, max_length=255)
     field_type = Choice(FieldType, required=True)
-    options = ListOf(Str(), nullable=True, load_default=None, metadata=OPTIONS)
+    options = ListOf(Str(), nullable=True, load_default=None, description=OPTIONS)
     is_required = Bool(load_default=False)
     is_searchable = Bool(load_default=False)
     sort_order = Int(ge=0, load_default=0)
@@ -119,7 +117,7 @@ class CustomFieldUpdateSchema(Documented):
     """What can change about a field."""
 
     label = Str(min_length=1, max_length=255)
-    options = ListOf(Str(), nullable=True, metadata=OPTIONS)
+    options = ListOf(Str(), nullable=True, description=OPTIONS)
     is_required = Bool()
     is_searchable = Bool()
     sort_order = Int(ge=0)
@@ -135,10 +133,10 @@ class CustomFieldQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of fields."""
 
     tenant_id = Uuid(metadata=ONE_TENANT)
-    entity_type = Str(metadata={"description": "Only fields of this entity type."})
-    field_type = Choice(FieldType, metadata={"description": "Only fields of this type."})
-    is_searchable = Bool(metadata={"description": "Only searchable fields, or only the others."})
-    is_active = Bool(metadata={"description": "Only active fields, or only archived ones."})
+    entity_type = Str(description="Only fields of this entity type.")
+    field_type = Choice(FieldType, description="Only fields of this type.")
+    is_searchable = Bool(description="Only searchable fields, or only the others.")
+    is_active = Bool(description="Only active fields, or only archived ones.")
 
 
 class MetaDataFilters(JsonObject):
@@ -177,23 +175,25 @@ class FieldIndexSchema(Documented):
     built_version = Int(
         required=True,
         nullable=True,
-        metadata={"description": "The field's version when the build ended; null until then."},
+        description="The field's version when the build ended; null until then.",
     )
 
 
 class EntityTypeQuerySchema(TenantChoiceSchema):
     """Whose fields of which kind of entity."""
 
-    entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
+    entity_type = Str(
+        required=True,
+        pattern=KEY_PATTERN,
+        description=Documented.descriptions["entity_type"],
+    )
 
 
 class ValuesSchema(Documented):
     """The values of one entity, whole."""
 
     entity_type = Str(
-        required=True,
-        pattern=KEY_PATTERN,
-        metadata={"description": "What the values are of, such as `user`."},
+        required=True, pattern=KEY_PATTERN, description="What the values are of, such as `user`."
     )
     values = JsonObject(required=True)
 
@@ -217,7 +217,7 @@ class JsonSchemaSchema(Documented):
 class OrderSchema(Documented):
     """The fields of an entity type in their new order; those not named come after them."""
 
-    entity_type = Str(required=True, pattern=KEY_PATTERN, metadata=ENTITY_TYPE)
+    entity_type = Str(required=True, pattern=KEY_PATTERN)
     field_ids = ListOf(Uuid(), required=True)
 
 
@@ -228,6 +228,6 @@ def _indexes(rows: Sequence[Any]) -> list[Any]:
 
 INDEX = Include(
     "index",
-    Nested(FieldIndexSchema, metadata={"description": "How far its search index is."}),
+    Nested(FieldIndexSchema, description="How far its search index is."),
     _indexes,
 )

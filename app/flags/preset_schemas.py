@@ -32,7 +32,6 @@ from app.flags.flag_types import (
 MAX_THRESHOLDS = 10
 MAX_FLAGS = 1000  # of a preset; each evaluation reads them
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
-DISPLAY_NAME = {"description": "For people; may change while the plan is in use."}
 
 FLAG = {
     "flag_key": "single-sign-on",
@@ -110,16 +109,14 @@ class MeteringSchema(Documented):
     period = Choice(
         Period,
         required=True,
-        metadata={
-            "description": "`none` never starts anew. Months and billing cycles start on the start "
-            "day of the current subscription, or on the day on which the tenant was created."
-        },
+        description="`none` never starts anew. Months and billing cycles start on the start "
+        "day of the current subscription, or on the day on which the tenant was created.",
     )
     policy = Choice(Policy, load_default=Policy.HARD)
     warn_at = Thresholds(
         Int(ge=1, le=100),
         load_default=lambda: [80, 100],
-        metadata={"description": "Percentages of the limit whose crossing is recorded."},
+        description="Percentages of the limit whose crossing is recorded.",
     )
 
 
@@ -131,12 +128,10 @@ class PresetFlagSchema(Documented):
     default_value = FlagValue(required=True)
     description = Str(load_default="")
     is_locked = Bool(
-        metadata={
-            "description": "Whether only a platform superadmin can change its overrides. By default "
-            "true for a new flag, and unchanged for one that exists."
-        }
+        description="Whether only a platform superadmin can change its overrides. By default "
+        "true for a new flag, and unchanged for one that exists."
     )
-    metering = Nested(MeteringSchema, metadata={"description": "Required for a limit."})
+    metering = Nested(MeteringSchema, description="Required for a limit.")
 
     def _dump_one(self, row: dict[str, Any]) -> dict[str, Any]:
         written = super()._dump_one({"metering": None, **row})
@@ -153,7 +148,7 @@ class PlanPresetSchema(Documented):
     updated_at = AwareDateTime(required=True)
     name = Str(required=True)
     flags = ListOf(Nested(PresetFlagSchema), required=True)
-    display_name = Str(required=True, metadata=DISPLAY_NAME)
+    display_name = Str(required=True)
 
 
 class PlanPresetCreateSchema(Documented):
@@ -161,7 +156,7 @@ class PlanPresetCreateSchema(Documented):
 
     name = Str(required=True, min_length=1, max_length=255)
     flags = PresetFlags(Nested(PresetFlagSchema), load_default=list)
-    display_name = Str(metadata=DISPLAY_NAME)
+    display_name = Str()
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
         return flag_errors(values["flags"])
@@ -170,12 +165,12 @@ class PlanPresetCreateSchema(Documented):
 class PlanPresetUpdateSchema(Documented):
     """New names, the complete list of new flags, or both. The read-only fields may be present."""
 
-    id = Uuid(metadata={"description": "May be present if unchanged."})
-    created_at = AwareDateTime(metadata={"description": "May be present if unchanged."})
-    updated_at = AwareDateTime(metadata={"description": "May be present if unchanged."})
+    id = Uuid(description="May be present if unchanged.")
+    created_at = AwareDateTime(description="May be present if unchanged.")
+    updated_at = AwareDateTime(description="May be present if unchanged.")
     name = Str(min_length=1, max_length=255)
     flags = PresetFlags(Nested(PresetFlagSchema))
-    display_name = Str(metadata=DISPLAY_NAME)
+    display_name = Str()
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
         return flag_errors(values.get("flags", []))
@@ -186,9 +181,7 @@ class PlanPresetForceSchema(Schema):
 
     force = Bool(
         load_default=False,
-        metadata={
-            "description": "Remove flags even if overrides use them; those lose their effect."
-        },
+        description="Remove flags even if overrides use them; those lose their effect.",
     )
 
 
@@ -222,8 +215,8 @@ class LimitBelowUsageSchema(Documented):
 
     feature = Str(required=True)
     limit = Int(required=True)
-    tenants = Int(required=True, metadata={"description": "How many use more."})
-    most_used = Int(required=True, metadata={"description": "The most that one of them uses."})
+    tenants = Int(required=True, description="How many use more.")
+    most_used = Int(required=True, description="The most that one of them uses.")
 
 
 class PlanPreviewSchema(Documented):
@@ -234,8 +227,7 @@ class PlanPreviewSchema(Documented):
     name = Str(required=True)
     display_name = Str(required=True)
     tenants = Int(
-        required=True,
-        metadata={"description": "Tenants that have the plan, now or after their assigned plan."},
+        required=True, description="Tenants that have the plan, now or after their assigned plan."
     )
     flags_added = ListOf(Nested(PresetFlagSchema), required=True)
     flags_removed = ListOf(Nested(PresetFlagSchema), required=True)
@@ -247,7 +239,7 @@ class PlanPreviewSchema(Documented):
 class PlanPresetQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of presets."""
 
-    name = Str(metadata={"description": "Only the preset with this name."})
+    name = Str(description="Only the preset with this name.")
 
 
 def flag_errors(flags: list[dict[str, Any]]) -> Iterator[Entry]:

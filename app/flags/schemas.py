@@ -15,12 +15,11 @@ from app.flags.flag_types import FlagType
 from app.flags.models import PlanPreset
 from app.flags.preset_schemas import FLAG_KEY_PATTERN, FlagValue
 
-EXPIRY = {"description": "In the future; then the preset's value applies again. Null: no expiry."}
-CARRY_OVER = {
-    "description": "Whether it goes along to the tenant's next plan, where that has the flag with the"
+EXPIRY = "In the future; then the preset's value applies again. Null: no expiry."
+CARRY_OVER = (
+    "Whether it goes along to the tenant's next plan, where that has the flag with the"
     " same type and the tenant has no other override of it."
-}
-TENANT = {"description": "The tenant; by default the credential's own."}
+)
 
 
 class Documented(Schema):
@@ -51,6 +50,7 @@ class Documented(Schema):
         "type": "The type of the flag's values.",
         "source": "Where the value comes from.",
         "preset_value": "The value of the plan's preset.",
+        "override_value": "The override's value; null without an override.",
         "override_id": "The override, also an expired one; null without an override.",
         "expires_at": "When the override ends (UTC); null: never, or without an override.",
         "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
@@ -77,27 +77,23 @@ class OverrideCreateSchema(Documented):
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_value = FlagValue(required=True)
-    plan_preset_id = Uuid(metadata={"description": "By default the preset of the tenant's plan."})
-    expires_at = AwareDateTime(nullable=True, metadata=EXPIRY)
-    carry_over = Bool(metadata=CARRY_OVER)
+    plan_preset_id = Uuid(description="By default the preset of the tenant's plan.")
+    expires_at = AwareDateTime(nullable=True, description=EXPIRY)
+    carry_over = Bool(description=CARRY_OVER)
 
 
 class OverrideUpdateSchema(Documented):
     """The override's new value."""
 
     flag_value = FlagValue(required=True)
-    expires_at = AwareDateTime(
-        nullable=True, metadata={"description": f"{EXPIRY['description']} Only for superadmins."}
-    )
-    carry_over = Bool(
-        metadata={"description": f"{CARRY_OVER['description']} Only for superadmins."}
-    )
+    expires_at = AwareDateTime(nullable=True, description=f"{EXPIRY} Only for superadmins.")
+    carry_over = Bool(description=f"{CARRY_OVER} Only for superadmins.")
 
 
 class FlagTenantQuerySchema(Schema):
     """The tenant of the flags."""
 
-    tenant_id = Uuid(load_default=None, metadata=TENANT)
+    tenant_id = Uuid(load_default=None, description="The tenant; by default the credential's own.")
 
 
 class OverrideQuerySchema(Documented, PageQuerySchema):
@@ -106,8 +102,8 @@ class OverrideQuerySchema(Documented, PageQuerySchema):
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
-    plan_preset_id = Uuid(metadata={"description": "Only overrides of this preset."})
-    flag_key = Str(metadata={"description": "Only overrides of this flag."})
+    plan_preset_id = Uuid(description="Only overrides of this preset.")
+    flag_key = Str(description="Only overrides of this flag.")
 
 
 class EffectiveFlagSchema(Documented):
@@ -115,17 +111,11 @@ class EffectiveFlagSchema(Documented):
 
     key = Str(required=True)
     type = Choice(FlagType, required=True)
-    value = AnyJson(required=True, metadata={"description": "The value that applies now."})
+    value = AnyJson(required=True, description="The value that applies now.")
     source = Str(required=True, metadata={"enum": ["preset", "override"]})
     preset_value = AnyJson(required=True)
-    override_value = AnyJson(
-        required=True, metadata={"description": "The override's value; null without an override."}
-    )
-    override_id = Str(
-        required=True,
-        nullable=True,
-        metadata={"description": "The override, also an expired one; null without an override."},
-    )
+    override_value = AnyJson(required=True)
+    override_id = Str(required=True, nullable=True)
     expires_at = AwareDateTime(required=True, nullable=True)
     is_locked = Bool(required=True)
 
@@ -138,19 +128,15 @@ class FlagExplanationSchema(Documented):
     plan_name = Str(required=True)
     flag_key = Str(required=True)
     flag_type = Choice(FlagType, required=True)
-    value = AnyJson(required=True, metadata={"description": "The value that applies now."})
+    value = AnyJson(required=True, description="The value that applies now.")
     decided_by = Choice(
-        Layer,
-        required=True,
-        metadata={"description": "Except with `override`, the value is the preset's."},
+        Layer, required=True, description="Except with `override`, the value is the preset's."
     )
     because = Str(required=True)
     preset_value = AnyJson(required=True)
-    is_locked = Bool(required=True, metadata={"description": "Whether the preset locks the flag."})
+    is_locked = Bool(required=True, description="Whether the preset locks the flag.")
     override_id = Str(required=True, nullable=True)
-    override_value = AnyJson(
-        required=True, metadata={"description": "The override's value; null without an override."}
-    )
+    override_value = AnyJson(required=True)
     expires_at = AwareDateTime(required=True, nullable=True)
 
 
@@ -168,22 +154,19 @@ _creators = select(AuditEvent.target_id, AuditEvent.actor).where(
     AuditEvent.target_id == any_(bindparam("keys", type_=ARRAY(Text))),
     AuditEvent.action == "override.created",
 )
-EXPIRES_AT = own_column(
-    "expires_at", AwareDateTime(nullable=True, metadata={"description": "Null: no expiry."})
-)
+EXPIRES_AT = own_column("expires_at", AwareDateTime(nullable=True, description="Null: no expiry."))
 CARRIES_OVER = own_column(
-    "carry_over",
-    Bool(metadata={"description": "Whether it goes along to the tenant's next plan."}),
+    "carry_over", Bool(description="Whether it goes along to the tenant's next plan.")
 )
 PRESET = related(
     "preset",
-    Nested(PresetSummarySchema, metadata={"description": "The preset that has the flag."}),
+    Nested(PresetSummarySchema, description="The preset that has the flag."),
     by_id("plan_presets.find_summaries", PlanPreset.id, PlanPreset.name),
     lambda row: row.plan_preset_id,
 )
 CREATED_BY = related(
     "created_by",
-    Str(metadata={"description": "The actor, as in the audit trail."}),
+    Str(description="The actor, as in the audit trail."),
     Statement("audit_events.find_creators", _creators),
     lambda row: str(row.id),
     column="actor",

@@ -48,7 +48,7 @@ class TenantMembershipSchema(Documented):
 class MembershipCreateSchema(Documented):
     """A new, active membership of a user of the tenant."""
 
-    user_id = Uuid(required=True, metadata={"description": "A user of the tenant."})
+    user_id = Uuid(required=True, description="A user of the tenant.")
     role = Choice(Role, required=True)
     idp_membership_id = Str(max_length=MAX_KEY)
 
@@ -59,15 +59,15 @@ class MembershipQuerySchema(Documented, PageQuerySchema):
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
-    user_id = Uuid(metadata={"description": "Only this user's."})
-    role = Choice(Role, metadata={"description": "Only memberships with this role."})
-    is_active = Bool(metadata={"description": "Only active memberships, or only ended ones."})
+    user_id = Uuid(description="Only this user's.")
+    role = Choice(Role, description="Only memberships with this role.")
+    is_active = Bool(description="Only active memberships, or only ended ones.")
 
 
 class RoleQuerySchema(Documented):
     """The new role."""
 
-    role = Choice(Role, required=True, metadata={"description": "The new role."})
+    role = Choice(Role, required=True, description="The new role.")
 
 
 class UserSummarySchema(Schema):
@@ -97,7 +97,7 @@ class UserSummarySchema(Schema):
 
 USER = related(
     "user",
-    Nested(UserSummarySchema, metadata={"description": "The member."}),
+    Nested(UserSummarySchema, description="The member."),
     by_id(
         "users.find_summaries",
         User.id,

@@ -50,19 +50,15 @@ class SearchQuerySchema(Documented):
         required=True,
         min_length=MIN_QUERY,
         max_length=MAX_QUERY,
-        metadata={
-            "description": "The beginnings of words, all of which must match; an id, and a text of"
-            " several words, may be copied as it is. Case and accents do not matter. At least two"
-            " letters or digits."
-        },
+        description="The beginnings of words, all of which must match; an id, and a text of"
+        " several words, may be copied as it is. Case and accents do not matter. At least two"
+        " letters or digits.",
     )
     types = EntityTypes(
         pattern=f"^({ANY_TYPE})(,({ANY_TYPE}))*$",
-        metadata={
-            "description": "Only these, separated by commas: "
-            + ", ".join(f"`{one.value}`" for one in EntityType)
-            + ". Types that the credential may not read are left out."
-        },
+        description="Only these, separated by commas: "
+        + ", ".join(f"`{one.value}`" for one in EntityType)
+        + ". Types that the credential may not read are left out.",
     )
     tenant_id = Uuid(metadata=ONE_TENANT)
     limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
@@ -87,12 +83,12 @@ class SearchResultSchema(Documented):
         TenantNameSchema,
         required=True,
         nullable=True,
-        metadata={"description": "null for an e-mail message, which belongs to no tenant."},
+        description="null for an e-mail message, which belongs to no tenant.",
     )
     title = Str(required=True)
     subtitle = Str(required=True)
     matched = Literal(
         *FIELD_NAMES,
         required=True,
-        metadata={"description": "The field that the query, or its first word, was found in."},
+        description="The field that the query, or its first word, was found in.",
     )

@@ -86,16 +86,14 @@ class SubscriptionSchema(Documented):
     bp_subscription_id = Str(required=True)
     bp_customer_id = Str(required=True)
     bp_plan_id = Str(required=True)
-    bp_status = Str(
-        required=True, metadata={"description": "The billing provider's word, verbatim."}
-    )
+    bp_status = Str(required=True)
     plan_name = Str(required=True)
     is_free_trial = Bool(required=True)
     start_date = AwareDateTime(required=True)
     auto_renew = Bool(required=True)
     billing_cycle = Str(required=True, metadata={"enum": list(CYCLES)})
     per_cycle_billing_amount = Int(
-        required=True, metadata={"description": "In minor units of the currency (cents)."}
+        required=True, description="In minor units of the currency (cents)."
     )
     billing_address_line_1 = Str(required=True)
     billing_city = Str(required=True)
@@ -108,31 +106,6 @@ class SubscriptionSchema(Documented):
     send_invoice_days_before_due = Int(required=True)
     send_email_receipts = Bool(required=True)
     send_paper_receipts = Bool(required=True)
-
-
-class SubscriptionUpdateSchema(Documented):
-    """The fields to change; null is refused."""
-
-    bp_customer_id = Str()
-    bp_plan_id = Str()
-    bp_status = Str()
-    plan_name = Str(min_length=1, max_length=255)
-    is_free_trial = Bool()
-    start_date = AwareDateTime()
-    auto_renew = Bool()
-    billing_cycle = Literal(*CYCLES)
-    per_cycle_billing_amount = Int(ge=0)
-    billing_address_line_1 = Str()
-    billing_city = Str()
-    billing_state = Str()
-    billing_zip = Str()
-    billing_country = Str()
-    billing_phone = Str()
-    billing_contact_name = Str(max_length=255)
-    billing_email = Email()
-    send_invoice_days_before_due = Int(ge=0, le=365)
-    send_email_receipts = Bool()
-    send_paper_receipts = Bool()
 
 
 class SubscriptionCreateSchema(Documented):
@@ -161,20 +134,34 @@ class SubscriptionCreateSchema(Documented):
     send_paper_receipts = Bool()
 
 
+class SubscriptionUpdateSchema(SubscriptionCreateSchema):
+    """The fields to change; null is refused."""
+
+    class Meta(SubscriptionCreateSchema.Meta):
+        exclude = ("bp_subscription_id",)  # it never changes
+
+    bp_customer_id = Str()
+    bp_plan_id = Str()
+    bp_status = Str()
+    plan_name = Str(min_length=1, max_length=255)
+    start_date = AwareDateTime()
+    billing_cycle = Literal(*CYCLES)
+    per_cycle_billing_amount = Int(ge=0)
+
+
 class SubscriptionCancelSchema(Documented):
     """A cancellation to record."""
 
     at_period_end = Bool(
-        load_default=False,
-        metadata={"description": "False: ends now. True: ends with the paid period."},
+        load_default=False, description="False: ends now. True: ends with the paid period."
     )
     reason = Str(
         max_length=500,
         nullable=True,
         load_default=None,
-        metadata={"description": "Why it is cancelled; null without a reason."},
+        description="Why it is cancelled; null without a reason.",
     )
-    canceled_at = AwareDateTime(metadata={"description": "By default now."})
+    canceled_at = AwareDateTime(description="By default now.")
 
 
 class SourceTimestamp(AwareDateTime):
@@ -188,22 +175,17 @@ class SourceHeadersSchema(Schema):
 
     source_timestamp = SourceTimestamp(
         data_key="X-Source-Timestamp",
-        metadata={
-            "description": "The provider's time of the values in the body: RFC 3339, or Unix time. An"
-            " update that is not newer than the newest applied one answers 200 with the unchanged row and"
-            " `X-Update-Ignored: stale`. With this header, send all the provider's fields each time."
-            " Only for platform credentials."
-        },
+        description="The provider's time of the values in the body: RFC 3339, or Unix time. An"
+        " update that is not newer than the newest applied one answers 200 with the unchanged row and"
+        " `X-Update-Ignored: stale`. With this header, send all the provider's fields each time."
+        " Only for platform credentials.",
     )
 
 
 class SubscriptionTenantQuerySchema(Schema):
     """The tenant of the new subscription."""
 
-    tenant_id = Uuid(
-        load_default=None,
-        metadata={"description": "The tenant; by default the credential's own."},
-    )
+    tenant_id = Uuid(load_default=None, description="The tenant; by default the credential's own.")
 
 
 class SubscriptionQuerySchema(Documented, PageQuerySchema):
@@ -212,19 +194,13 @@ class SubscriptionQuerySchema(Documented, PageQuerySchema):
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
-    bp_subscription_id = Str(
-        metadata={"description": "Only the subscription with this id of the provider's."}
-    )
-    bp_customer_id = Str(
-        metadata={"description": "Only subscriptions of this customer of the provider's."}
-    )
-    bp_status = Str(metadata={"description": "Only subscriptions with exactly this status."})
+    bp_subscription_id = Str(description="Only the subscription with this id of the provider's.")
+    bp_customer_id = Str(description="Only subscriptions of this customer of the provider's.")
+    bp_status = Str(description="Only subscriptions with exactly this status.")
     status_class = Choice(
         StatusClass,
-        metadata={
-            "description": "Only subscriptions whose `bp_status` is in this class: "
-            f"{vocabulary_text()}. All other words are `unknown`."
-        },
+        description="Only subscriptions whose `bp_status` is in this class: "
+        f"{vocabulary_text()}. All other words are `unknown`.",
     )
 
 
@@ -232,46 +208,40 @@ class PlanCandidateSchema(Documented):
     """One plan that the tenant could have."""
 
     source = Choice(PlanSource, required=True)
-    plan_name = Str(required=True, metadata={"description": "The plan that it gives."})
+    plan_name = Str(required=True, description="The plan that it gives.")
     decides = Bool(required=True)
-    because = Str(
-        required=True, metadata={"description": "Why it decides the plan, or why it does not."}
-    )
+    because = Str(required=True, description="Why it decides the plan, or why it does not.")
     subscription_id = Uuid(required=True, nullable=True)
     bp_subscription_id = Str(required=True)
     bp_status = Str(required=True)
     status_class = Str(required=True)
     start_date = AwareDateTime(required=True, nullable=True)
-    until = AwareDateTime(
-        required=True, nullable=True, metadata={"description": "When an assigned plan ends."}
-    )
-    reason = Str(required=True, metadata={"description": "Why the plan was assigned."})
+    until = AwareDateTime(required=True, nullable=True, description="When an assigned plan ends.")
+    reason = Str(required=True, description="Why the plan was assigned.")
 
 
 class PlanDecisionSchema(Documented):
     """The plan of a tenant, and what decides it."""
 
-    tenant_id = Uuid(required=True, metadata={"description": "The tenant."})
-    plan_name = Str(required=True, metadata={"description": "The plan that the tenant has."})
+    tenant_id = Uuid(required=True, description="The tenant.")
+    plan_name = Str(required=True, description="The plan that the tenant has.")
     source = Choice(PlanSource, required=True)
     subscription_id = Uuid(
-        required=True, nullable=True, metadata={"description": "The subscription that decides."}
+        required=True, nullable=True, description="The subscription that decides."
     )
     until = AwareDateTime(
         required=True,
         nullable=True,
-        metadata={"description": "When the assigned plan ends that decides, or null."},
+        description="When the assigned plan ends that decides, or null.",
     )
     because = Str(required=True)
     candidates = ListOf(
         Nested(PlanCandidateSchema),
         required=True,
-        metadata={
-            "description": "In order of precedence: the assigned plan, the subscriptions that have "
-            "not ended, the plan that the tenant keeps while the first of them names a plan without "
-            "a preset, the default plan; then the subscriptions that have ended; at most "
-            f"{MAX_SUBSCRIPTIONS} subscriptions."
-        },
+        description="In order of precedence: the assigned plan, the subscriptions that have "
+        "not ended, the plan that the tenant keeps while the first of them names a plan without "
+        "a preset, the default plan; then the subscriptions that have ended; at most "
+        f"{MAX_SUBSCRIPTIONS} subscriptions.",
     )
 
 
@@ -285,22 +255,17 @@ class PlanAssignmentSchema(Schema):
     }
 
     plan_name = Str(
-        required=True,
-        min_length=1,
-        max_length=255,
-        metadata={"description": "The name of a plan preset."},
+        required=True, min_length=1, max_length=255, description="The name of a plan preset."
     )
     until = AwareDateTime(
         required=True,
         nullable=True,
-        metadata={"description": "When the plan ends, in the future. Null: when it is deleted."},
+        description="When the plan ends, in the future. Null: when it is deleted.",
     )
     reason = Str(
         max_length=500,
-        metadata={
-            "description": "Such as pilot, comped or internal; the explanation shows it. Without it "
-            "an assigned plan keeps its reason."
-        },
+        description="Such as pilot, comped or internal; the explanation shows it. Without it "
+        "an assigned plan keeps its reason.",
     )
 
 
@@ -313,11 +278,9 @@ class TrialSchema(PlanAssignmentSchema):
         "next_plan_name": "free",
     }
 
-    until = AwareDateTime(required=True, metadata={"description": "When the plan ends (UTC)."})
-    reason = Str(required=True, metadata={"description": "Why the plan was assigned."})
-    next_plan_name = Str(
-        required=True, metadata={"description": "The plan that the tenant has afterwards."}
-    )
+    until = AwareDateTime(required=True, description="When the plan ends (UTC).")
+    reason = Str(required=True, description="Why the plan was assigned.")
+    next_plan_name = Str(required=True, description="The plan that the tenant has afterwards.")
 
 
 class CancellationSchema(Schema):
@@ -337,18 +300,15 @@ class CancellationSchema(Schema):
 
 CANCELLATION = Include(
     "cancellation",
-    Nested(
-        CancellationSchema, nullable=True, metadata={"description": "Null where none is recorded."}
-    ),
+    Nested(CancellationSchema, nullable=True, description="Null where none is recorded."),
     lambda rows: [None if row.canceled_at is None else row for row in rows],
 )
 STATUS_CLASS = own_column(
-    "status_class", Choice(StatusClass, metadata={"description": "The class of `bp_status`."})
+    "status_class", Choice(StatusClass, description="The class of `bp_status`.")
 )
 SOURCE_TIMESTAMP = own_column(
     "source_timestamp",
     AwareDateTime(
-        nullable=True,
-        metadata={"description": "`X-Source-Timestamp` of the newest applied update, or null."},
+        nullable=True, description="`X-Source-Timestamp` of the newest applied update, or null."
     ),
 )

@@ -35,14 +35,14 @@ class TenantLimitSchema(Schema):
     }
 
     feature = Str(required=True)
-    limit = Int(required=True, attribute="most", metadata={"description": "-1: unlimited."})
+    limit = Int(required=True, attribute="most", description="-1: unlimited.")
     used = Int(required=True)
     policy = Str(required=True, metadata={"enum": ["hard", "soft"]})
     resets_at = AwareDateTime(
         required=True,
         nullable=True,
         attribute="ends",
-        metadata={"description": "Null for a count that never starts anew."},
+        description="Null for a count that never starts anew.",
     )
 
 
@@ -54,7 +54,7 @@ def _plan_sources(rows: Sequence[Any]) -> list[Any]:
 
 META_DATA = related(
     "meta_data",
-    JsonObject(metadata={"description": "The tenant's metadata."}),
+    JsonObject(description="The tenant's metadata."),
     by_id("tenants.find_meta_data", Tenant.id, Tenant.meta_data),
     lambda row: row.id,
     column="meta_data",
@@ -80,15 +80,12 @@ FIND_LIMITS = Statement(
 )
 LIMITS = related_lists(
     "limits",
-    ListOf(
-        Nested(TenantLimitSchema),
-        metadata={"description": "The limits of the plan, by `feature`."},
-    ),
+    ListOf(Nested(TenantLimitSchema), description="The limits of the plan, by `feature`."),
     FIND_LIMITS,
     lambda row: row.id,
     Permission.USAGE_READ,
 )
 SUSPENSION_REASON = own_column(
     "suspension_reason",
-    Str(metadata={"description": "Empty if nobody gave one, and while the tenant is active."}),
+    Str(description="Empty if nobody gave one, and while the tenant is active."),
 )

@@ -96,7 +96,7 @@ class ContactEmail(Email):
         return "" if value == "" else str(super().from_json(value))
 
 
-SLUG = {"description": "Lower-case letters and digits, with single hyphens between them."}
+SLUG = "Lower-case letters and digits, with single hyphens between them."
 
 
 class TenantCreateSchema(Documented):
@@ -104,7 +104,7 @@ class TenantCreateSchema(Documented):
 
     idp_org_id = Str(required=True, min_length=1, max_length=MAX_KEY)
     name = Str(required=True, min_length=1)
-    slug = Str(min_length=1, max_length=MAX_KEY, pattern=slugs.PATTERN, metadata=SLUG)
+    slug = Str(min_length=1, max_length=MAX_KEY, pattern=slugs.PATTERN, description=SLUG)
     primary_contact_name = Str()
     primary_contact_email = ContactEmail()
     primary_contact_phone = Str()
@@ -128,7 +128,7 @@ class TenantUpdateSchema(TenantCreateSchema):
     slug = Str(
         min_length=1,
         max_length=MAX_KEY,
-        metadata={"description": f"{SLUG['description']} The current slug may have any form."},
+        description=f"{SLUG} The current slug may have any form.",
     )
 
 
@@ -142,9 +142,7 @@ class TenantMetaDataSchema(Documented):
 class TenantMetaDataPatchSchema(Documented):
     """A merge patch of a tenant's metadata."""
 
-    patches = JsonObject(
-        required=True, metadata={"description": "A merge patch (RFC 7396): null removes a key."}
-    )
+    patches = JsonObject(required=True, description="A merge patch (RFC 7396): null removes a key.")
 
 
 class TenantQuerySchema(Documented, MetaDataQuerySchema):
@@ -152,18 +150,16 @@ class TenantQuerySchema(Documented, MetaDataQuerySchema):
 
     as_json = True
 
-    is_active = Bool(metadata={"description": "Only active tenants, or only suspended ones."})
-    slug = Str(metadata={"description": "Only the tenant with this slug."})
-    idp_org_id = Str(
-        metadata={"description": "Only the tenant with this id of the identity provider's."}
-    )
-    plan_name = Str(metadata={"description": "Only tenants that have this plan."})
+    is_active = Bool(description="Only active tenants, or only suspended ones.")
+    slug = Str(description="Only the tenant with this slug.")
+    idp_org_id = Str(description="Only the tenant with this id of the identity provider's.")
+    plan_name = Str(description="Only tenants that have this plan.")
 
 
 class TenantDeletionRequestSchema(Documented):
     """The tenant's slug, as a confirmation."""
 
-    slug = Str(required=True, metadata={"description": "The tenant's slug, as a confirmation."})
+    slug = Str(required=True, description="The tenant's slug, as a confirmation.")
 
 
 class TenantDeletionSchema(Documented):
@@ -181,12 +177,12 @@ class TenantDeletionSchema(Documented):
     requested_at = AwareDateTime(required=True)
     requested_by = Str(required=True)
     deletes_at = AwareDateTime(
-        required=True, metadata={"description": "The tenant is deleted soon after this moment."}
+        required=True, description="The tenant is deleted soon after this moment."
     )
     stage = Choice(
         DeletionStage,
         required=True,
-        metadata={"description": "`waiting` until rows are deleted; then how far that is."},
+        description="`waiting` until rows are deleted; then how far that is.",
     )
 
 
@@ -197,7 +193,7 @@ class SuspensionSchema(Documented):
         required=True,
         min_length=1,
         max_length=MAX_REASON,
-        metadata={"description": "The tenant's owners and admins can read it in the audit trail."},
+        description="The tenant's owners and admins can read it in the audit trail.",
     )
 
 
@@ -242,7 +238,5 @@ class ActiveQuerySchema(Schema):
 
     is_active = Bool(
         required=True,
-        metadata={
-            "description": "True activates it; false suspends a tenant, or ends a membership."
-        },
+        description="True activates it; false suspends a tenant, or ends a membership.",
     )

@@ -46,26 +46,19 @@ class Documented(Schema):
     }
 
 
-LIMIT = {"description": "-1: unlimited."}
-REMAINING = {"description": "Null: unlimited."}
 GIVE_BACK = "Negative to give back, only where the period is `none`."
-RESETS_AT = {"description": "When the count starts anew; null: never."}
+RESETS_AT = "When the count starts anew; null: never."
 
 
 class EntrySchema(Documented):
     """An amount to count."""
 
-    feature = Str(required=True, metadata={"description": "The key of a limit of the plan."})
-    amount = Int(
-        ge=-MAX_AMOUNT,
-        le=MAX_AMOUNT,
-        load_default=1,
-        metadata={"description": GIVE_BACK},
-    )
+    feature = Str(required=True, description="The key of a limit of the plan.")
+    amount = Int(ge=-MAX_AMOUNT, le=MAX_AMOUNT, load_default=1, description=GIVE_BACK)
     idempotency_key = Str(
         min_length=1,
         max_length=MAX_KEY,
-        metadata={"description": "The same key of a feature counts once in 24 hours."},
+        description="The same key of a feature counts once in 24 hours.",
     )
     at = AwareDateTime(
         metadata={
@@ -84,23 +77,17 @@ class Entries(ListOf):
 class ConsumeSchema(EntrySchema):
     """One amount, or a list of `entries` instead."""
 
-    feature = Str(
-        metadata={"description": "The key of a limit of the plan. Required without `entries`."}
-    )
-    amount = Int(
-        ge=-MAX_AMOUNT, le=MAX_AMOUNT, metadata={"description": f"1 if absent. {GIVE_BACK}"}
-    )
+    feature = Str(description="The key of a limit of the plan. Required without `entries`.")
+    amount = Int(ge=-MAX_AMOUNT, le=MAX_AMOUNT, description=f"1 if absent. {GIVE_BACK}")
     tenant_id = Str(
         min_length=1,
         max_length=MAX_KEY,
-        metadata={
-            "description": "The tenant, for platform credentials: its id, `idp_org_id` or slug. "
-            "Without it, the tenant of the token's organization."
-        },
+        description="The tenant, for platform credentials: its id, `idp_org_id` or slug. "
+        "Without it, the tenant of the token's organization.",
     )
     entries = Entries(
         Nested(EntrySchema),
-        metadata={"description": "Several amounts, which are counted in the order of their keys."},
+        description="Several amounts, which are counted in the order of their keys.",
     )
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
@@ -117,16 +104,14 @@ class DecisionSchema(Documented):
 
     allowed = Bool(required=True)
     feature = Str(required=True)
-    limit = Int(required=True, metadata=LIMIT)
+    limit = Int(required=True, description="-1: unlimited.")
     used = Int(required=True)
-    remaining = Int(required=True, nullable=True, metadata=REMAINING)
-    resets_at = AwareDateTime(required=True, nullable=True, metadata=RESETS_AT)
+    remaining = Int(required=True, nullable=True, description="Null: unlimited.")
+    resets_at = AwareDateTime(required=True, nullable=True, description=RESETS_AT)
     policy = Choice(Policy, required=True)
     over_by = Int(
-        metadata={
-            "description": "How much more than the limit is used. Of a soft limit, and of a "
-            "hard one that is lower than what is used."
-        }
+        description="How much more than the limit is used. Of a soft limit, and of a "
+        "hard one that is lower than what is used."
     )
 
 
@@ -135,28 +120,21 @@ class UsageSchema(Documented):
 
     feature = Str(required=True)
     limit = Int(
-        required=True,
-        nullable=True,
-        metadata={"description": "-1: unlimited. Null for a period that is over."},
+        required=True, nullable=True, description="-1: unlimited. Null for a period that is over."
     )
     used = Int(required=True)
     remaining = Int(
-        required=True,
-        nullable=True,
-        metadata={"description": "Null: unlimited, or the period is over."},
+        required=True, nullable=True, description="Null: unlimited, or the period is over."
     )
     over_by = Int(required=True)
     period_start = AwareDateTime(
-        required=True, nullable=True, metadata={"description": "Null: the count has no period."}
+        required=True, nullable=True, description="Null: the count has no period."
     )
     resets_at = AwareDateTime(
-        required=True, nullable=True, metadata={"description": "The end of the period, or null."}
+        required=True, nullable=True, description="The end of the period, or null."
     )
     policy = Choice(
-        Policy,
-        required=True,
-        nullable=True,
-        metadata={"description": "Null for a period that is over."},
+        Policy, required=True, nullable=True, description="Null for a period that is over."
     )
     is_current = Bool(required=True)
 
@@ -169,9 +147,9 @@ class LimitUseSchema(Documented):
     feature = Str(required=True)
     used = Int(required=True)
     limit = Int(required=True)
-    percent = Int(required=True, metadata={"description": "The level that was reached."})
+    percent = Int(required=True, description="The level that was reached.")
     policy = Choice(Policy, required=True)
-    resets_at = AwareDateTime(required=True, nullable=True, metadata=RESETS_AT)
+    resets_at = AwareDateTime(required=True, nullable=True, description=RESETS_AT)
 
 
 class CorrectionSchema(Documented):
@@ -184,17 +162,13 @@ class CorrectionSchema(Documented):
 class UsageQuerySchema(Documented, TenantChoiceSchema):
     """The tenant, and which of its limits and periods are listed."""
 
-    feature = Str(metadata={"description": "Only of this limit."})
-    since = AwareDateTime(
-        data_key="from", metadata={"description": "Only periods that end after this time."}
-    )
-    until = AwareDateTime(
-        data_key="to", metadata={"description": "Only periods that start before this time."}
-    )
+    feature = Str(description="Only of this limit.")
+    since = AwareDateTime(data_key="from", description="Only periods that end after this time.")
+    until = AwareDateTime(data_key="to", description="Only periods that start before this time.")
     limit = Int(
         ge=1,
         le=MAX_LIMIT,
         load_default=DEFAULT_LIMIT,
         metadata={"description": "The most rows of a page.", "examples": [50]},
     )
-    cursor = Str(metadata={"description": "`next_cursor` of the page before."})
+    cursor = Str(description="`next_cursor` of the page before.")

@@ -96,9 +96,7 @@ class UserUpdateSchema(Documented):
 class UserMetaDataPatchSchema(Documented):
     """A merge patch of a user's metadata."""
 
-    patches = JsonObject(
-        required=True, metadata={"description": "A merge patch (RFC 7396): null removes a key."}
-    )
+    patches = JsonObject(required=True, description="A merge patch (RFC 7396): null removes a key.")
 
 
 class UserQuerySchema(Documented, MetaDataQuerySchema):
@@ -107,9 +105,9 @@ class UserQuerySchema(Documented, MetaDataQuerySchema):
     as_json = True
 
     tenant_id = Uuid(metadata=ONE_TENANT)
-    is_active = Bool(metadata={"description": "Only active users, or only deactivated ones."})
-    email = Str(metadata={"description": "Only users with this address, in whatever case."})
-    idp_user_id = Str(metadata={"description": "Only this person, by the provider's id."})
+    is_active = Bool(description="Only active users, or only deactivated ones.")
+    email = Str(description="Only users with this address, in whatever case.")
+    idp_user_id = Str(description="Only this person, by the provider's id.")
 
 
 FIND_MEMBERSHIPS = Statement(
@@ -134,10 +132,7 @@ def _memberships(rows: Sequence[Any]) -> list[Any]:
 
 MEMBERSHIPS = Include(
     "memberships",
-    ListOf(
-        Nested(TenantMembershipSchema),
-        metadata={"description": "The user's membership; empty without one."},
-    ),
+    ListOf(Nested(TenantMembershipSchema), description="The user's membership; empty without one."),
     _memberships,
     Permission.MEMBERSHIPS_READ,
 )
