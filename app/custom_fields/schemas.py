@@ -75,6 +75,7 @@ class Documented(Schema):
         "properties": "A schema for each active field, by its key.",
         "required": "The keys of the fields that need a value.",
         "field_ids": "The ids of the fields, in their new order.",
+        "built_version": "The field's version when the build ended; null until then.",
     }
 
 
@@ -172,11 +173,7 @@ class FieldIndexSchema(Documented):
     done = Int(required=True)
     total = Int(required=True)
     error = Str(required=True, nullable=True)
-    built_version = Int(
-        required=True,
-        nullable=True,
-        description="The field's version when the build ended; null until then.",
-    )
+    built_version = Int(required=True, nullable=True)
 
 
 class EntityTypeQuerySchema(TenantChoiceSchema):

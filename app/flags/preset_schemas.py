@@ -75,6 +75,7 @@ class Documented(Schema):
         "overrides_lost": "Overrides that would lose their effect, by flag.",
         "limits_below_usage": "Lowered limits that would be below what tenants use.",
         "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
+        "warn_at": "Percentages of the limit whose crossing is recorded.",
     }
 
 
@@ -113,11 +114,7 @@ class MeteringSchema(Documented):
         "day of the current subscription, or on the day on which the tenant was created.",
     )
     policy = Choice(Policy, load_default=Policy.HARD)
-    warn_at = Thresholds(
-        Int(ge=1, le=100),
-        load_default=lambda: [80, 100],
-        description="Percentages of the limit whose crossing is recorded.",
-    )
+    warn_at = Thresholds(Int(ge=1, le=100), load_default=lambda: [80, 100])
 
 
 class PresetFlagSchema(Documented):

@@ -57,6 +57,7 @@ class Documented(Schema):
         "tenant_id": "The tenant.",
         "is_suspended": "Whether the tenant is suspended; then overrides have no effect.",
         "because": "Why that decides, in one sentence.",
+        "decided_by": "Except with `override`, the value is the preset's.",
     }
 
 
@@ -129,9 +130,7 @@ class FlagExplanationSchema(Documented):
     flag_key = Str(required=True)
     flag_type = Choice(FlagType, required=True)
     value = AnyJson(required=True, description="The value that applies now.")
-    decided_by = Choice(
-        Layer, required=True, description="Except with `override`, the value is the preset's."
-    )
+    decided_by = Choice(Layer, required=True)
     because = Str(required=True)
     preset_value = AnyJson(required=True)
     is_locked = Bool(required=True, description="Whether the preset locks the flag.")

@@ -33,6 +33,8 @@ class Documented(Schema):
         "subtitle": "More about the row, for people.",
         "slug": "The tenant's slug.",
         "name": "The tenant's name.",
+        "tenant": "null for an e-mail message, which belongs to no tenant.",
+        "matched": "The field that the query, or its first word, was found in.",
     }
 
 
@@ -79,16 +81,7 @@ class SearchResultSchema(Documented):
 
     type = Choice(EntityType, required=True)
     id = Uuid(required=True)
-    tenant = Nested(
-        TenantNameSchema,
-        required=True,
-        nullable=True,
-        description="null for an e-mail message, which belongs to no tenant.",
-    )
+    tenant = Nested(TenantNameSchema, required=True, nullable=True)
     title = Str(required=True)
     subtitle = Str(required=True)
-    matched = Literal(
-        *FIELD_NAMES,
-        required=True,
-        description="The field that the query, or its first word, was found in.",
-    )
+    matched = Literal(*FIELD_NAMES, required=True)

@@ -74,6 +74,7 @@ class Documented(Schema):
         "source": "What gives the plan.",
         "decides": "Whether it decides the plan; true for one of the candidates.",
         "because": "Why that decides the plan, in one sentence.",
+        "at_period_end": "False: ends now. True: ends with the paid period.",
     }
 
 
@@ -152,9 +153,7 @@ class SubscriptionUpdateSchema(SubscriptionCreateSchema):
 class SubscriptionCancelSchema(Documented):
     """A cancellation to record."""
 
-    at_period_end = Bool(
-        load_default=False, description="False: ends now. True: ends with the paid period."
-    )
+    at_period_end = Bool(load_default=False)
     reason = Str(
         max_length=500,
         nullable=True,

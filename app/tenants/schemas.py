@@ -62,6 +62,9 @@ class Documented(Schema):
         "tenant_id": "The tenant.",
         "requested_at": "When the deletion was requested (UTC).",
         "requested_by": "Who requested it.",
+        "deletes_at": "The tenant is deleted soon after this moment.",
+        "stage": "`waiting` until rows are deleted; then how far that is.",
+        "reason": "The tenant's owners and admins can read it in the audit trail.",
     }
 
 
@@ -176,25 +179,14 @@ class TenantDeletionSchema(Documented):
     slug = Str(required=True)
     requested_at = AwareDateTime(required=True)
     requested_by = Str(required=True)
-    deletes_at = AwareDateTime(
-        required=True, description="The tenant is deleted soon after this moment."
-    )
-    stage = Choice(
-        DeletionStage,
-        required=True,
-        description="`waiting` until rows are deleted; then how far that is.",
-    )
+    deletes_at = AwareDateTime(required=True)
+    stage = Choice(DeletionStage, required=True)
 
 
 class SuspensionSchema(Documented):
     """Why the tenant is suspended."""
 
-    reason = Str(
-        required=True,
-        min_length=1,
-        max_length=MAX_REASON,
-        description="The tenant's owners and admins can read it in the audit trail.",
-    )
+    reason = Str(required=True, min_length=1, max_length=MAX_REASON)
 
 
 class TenantCountsSchema(Schema):

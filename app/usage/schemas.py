@@ -43,6 +43,9 @@ class Documented(Schema):
         "over_by": "How much more than the limit is used.",
         "is_current": "Whether the period has not ended.",
         "reason": "Why it is corrected; the audit trail shows it.",
+        "idempotency_key": "The same key of a feature counts once in 24 hours.",
+        "entries": "Several amounts, which are counted in the order of their keys.",
+        "period_start": "Null: the count has no period.",
     }
 
 
@@ -55,11 +58,7 @@ class EntrySchema(Documented):
 
     feature = Str(required=True, description="The key of a limit of the plan.")
     amount = Int(ge=-MAX_AMOUNT, le=MAX_AMOUNT, load_default=1, description=GIVE_BACK)
-    idempotency_key = Str(
-        min_length=1,
-        max_length=MAX_KEY,
-        description="The same key of a feature counts once in 24 hours.",
-    )
+    idempotency_key = Str(min_length=1, max_length=MAX_KEY)
     at = AwareDateTime(
         metadata={
             "description": "A time in the current period; 422 if it is in another one.",
@@ -85,10 +84,7 @@ class ConsumeSchema(EntrySchema):
         description="The tenant, for platform credentials: its id, `idp_org_id` or slug. "
         "Without it, the tenant of the token's organization.",
     )
-    entries = Entries(
-        Nested(EntrySchema),
-        description="Several amounts, which are counted in the order of their keys.",
-    )
+    entries = Entries(Nested(EntrySchema))
 
     def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
         if "entries" in values:
@@ -127,9 +123,7 @@ class UsageSchema(Documented):
         required=True, nullable=True, description="Null: unlimited, or the period is over."
     )
     over_by = Int(required=True)
-    period_start = AwareDateTime(
-        required=True, nullable=True, description="Null: the count has no period."
-    )
+    period_start = AwareDateTime(required=True, nullable=True)
     resets_at = AwareDateTime(
         required=True, nullable=True, description="The end of the period, or null."
     )
