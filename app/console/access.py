@@ -61,7 +61,6 @@ class SignedIn(Access):
 
     @property
     def description(self) -> str:
-        """One sentence for readers."""
         return "Requires a session of the console."
 
 
@@ -84,7 +83,6 @@ class Session:
 
     @property
     def is_platform(self) -> bool:
-        """Whether the person is a platform superadmin."""
         return self.principal is not None and self.principal.is_platform
 
 
@@ -167,7 +165,6 @@ def begin_session(response: AnyResponse, subject: str, org_id: str | None) -> An
 
 
 def end_session(response: AnyResponse) -> AnyResponse:
-    """Sign out: the session ends here and in the browser."""
     secret = g.session.secret
     retries.run(lambda: sessions.end(secret))
     _set_cookie(response, cookie_name(), "", 0)
@@ -201,7 +198,6 @@ def take_notice() -> str:
 
 
 def forget_notice(response: Response) -> Response:
-    """Delete the notice that this page has shown."""
     if g.get("notice_is_shown"):
         _set_cookie(response, f"{cookie_name()}-notice", "", 0)
     return response

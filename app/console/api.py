@@ -38,12 +38,10 @@ class Answer:
 
     @property
     def is_ok(self) -> bool:
-        """Whether the request succeeded."""
         return self.status < 400
 
     @property
     def data(self) -> Json:
-        """The ``data`` of the body."""
         return self.body["data"]
 
     @property

@@ -183,7 +183,6 @@ class Form:
         return self.page(answer.status)
 
     def page(self, status: int = 200) -> Shown:
-        """The form as a page."""
         self._read_row()
         return render(self.template, self.title, form=self), status
 

@@ -28,8 +28,6 @@ class Filter:
 
 @dataclass
 class Listing:
-    """A page of a list."""
-
     filters: Sequence[Filter]
     values: dict[str, str]
     rows: list[Json] = field(default_factory=list)
@@ -39,7 +37,6 @@ class Listing:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether a filter has a value."""
         return bool(self.values)
 
 

@@ -35,7 +35,6 @@ OIDC = "oidc"  # the purpose of the state of a sign-in by OpenID Connect
 @console.get("/sign-in")
 @public
 def sign_in() -> str:
-    """Show the ways to sign in."""
     return _sign_in_page()
 
 
@@ -121,7 +120,6 @@ def choose_tenant() -> Shown:
 @console.post("/sign-out")
 @signed_in_without_tenant
 def sign_out() -> Response:
-    """End the session."""
     return end_session(redirect(url_for("console.sign_in"), 303))
 
 

@@ -85,15 +85,11 @@ COUNT = Statement(
 
 
 class FieldKeyTaken(Conflict):
-    """The key belongs to another field of the tenant and entity type, archived or not."""
-
     code = "field_key_taken"
     detail = "This field_key is taken, perhaps by an archived field; restore that one, or choose another key."
 
 
 class OptionsTooLarge(Conflict):
-    """The options exceed :data:`MAX_OPTIONS_BYTES`, or all together MAX_ALL_OPTIONS_BYTES."""
-
     code = "options_limit"
     detail = (
         "The options of a custom field can have at most"
@@ -103,36 +99,26 @@ class OptionsTooLarge(Conflict):
 
 
 class TooManyFields(Conflict):
-    """The tenant has :data:`MAX_FIELDS` fields of the entity type."""
-
     code = "custom_field_limit"
     detail = f"A tenant has at most {MAX_FIELDS} custom fields per entity type."
 
 
 class TooManySearchableFields(Conflict):
-    """The tenant has :data:`MAX_SEARCHABLE` searchable fields of the entity type."""
-
     code = "searchable_field_limit"
     detail = f"A tenant has at most {MAX_SEARCHABLE} searchable custom fields per entity type."
 
 
 class TooManyEmailFields(Conflict):
-    """The tenant has :data:`MAX_EMAIL_FIELDS` fields of type ``email`` of the entity type."""
-
     code = "email_field_limit"
     detail = f"A tenant has at most {MAX_EMAIL_FIELDS} custom fields of type email per entity type."
 
 
 class CustomFieldActive(Conflict):
-    """Only an archived field can be deleted."""
-
     code = "custom_field_active"
     detail = "This custom field is active; archive it first."
 
 
 class IndexRowsLeft(Conflict):
-    """An archived field still has more index rows than one request deletes."""
-
     code = "index_rows_left"
     detail = "The index of this field is still being deleted; try again in a moment."
 
@@ -141,7 +127,6 @@ CONFLICTS = {"uq_custom_fields_tenant_id_entity_type_field_key": FieldKeyTaken}
 
 
 def get_field(field_id: UUID | str) -> CustomField:
-    """The field, archived or not."""
     return queries.get_row(CustomField, field_id)
 
 

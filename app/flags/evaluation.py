@@ -54,7 +54,6 @@ class EffectiveFlag:
 
     @property
     def source(self) -> str:
-        """The source of the value: ``preset`` or ``override``."""
         return "override" if self.layer is Layer.OVERRIDE else "preset"
 
 

@@ -83,5 +83,4 @@ def type_errors(flag_type: FlagType, value: Any, loc: Location) -> Iterator[Entr
 
 
 def is_too_long(value: Any) -> bool:
-    """Whether a value takes more than :data:`MAX_VALUE_BYTES`."""
     return json_text.size(value) > MAX_VALUE_BYTES

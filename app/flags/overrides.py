@@ -78,22 +78,16 @@ COUNT = Statement(
 
 
 class FlagKeyTaken(Conflict):
-    """The tenant has an override of the preset's flag."""
-
     code = "flag_key_taken"
     detail = "The tenant already has an override of this flag; change that one."
 
 
 class TooManyOverrides(Conflict):
-    """The tenant has :data:`MAX_OVERRIDES`."""
-
     code = "too_many_overrides"
     detail = f"A tenant can have at most {MAX_OVERRIDES} overrides; delete one first."
 
 
 class FlagLocked(Forbidden):
-    """The preset lets only a platform superadmin change the flag's overrides."""
-
     code = "flag_locked"
     detail = "The plan locks this flag; only the platform can change its overrides."
 
@@ -102,7 +96,6 @@ CONFLICTS = {"uq_feature_overrides_tenant_id_plan_preset_id_flag_key": FlagKeyTa
 
 
 def get_override(override_id: UUID | str) -> FeatureOverride:
-    """The override; raises NotFound."""
     return get_row(FeatureOverride, override_id)
 
 

@@ -91,22 +91,16 @@ RETYPED_IN_USE = (
 
 
 class PlanInUse(Conflict):
-    """A tenant, a subscription that has not ended, or for a deletion an override has the plan."""
-
     code = "plan_in_use"
     detail = IN_USE.format(tenants=2, subscriptions=1, overrides=0)
 
 
 class FlagInUse(Conflict):
-    """Overrides use a flag that would be removed or get another type."""
-
     code = "flag_in_use"
     detail = REMOVED_IN_USE.format(flags="seats (3)")
 
 
 class PresetNameTaken(Conflict):
-    """The name belongs to another preset."""
-
     code = "preset_name_taken"
     detail = "Another preset has this name; update that one, or choose another name."
 
@@ -115,12 +109,10 @@ CONFLICTS = {"uq_plan_presets_name": PresetNameTaken}
 
 
 def get_preset(preset_id: UUID | str) -> PlanPreset:
-    """The preset; raises NotFound."""
     return get_row(PlanPreset, preset_id)
 
 
 def find_preset(name: str) -> PlanPreset | None:
-    """The preset with this name, or None."""
     found: PlanPreset | None = FIND_BY_NAME.first(name=name)
     return found
 

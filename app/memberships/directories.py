@@ -25,8 +25,6 @@ FIND_MANAGED = Statement(
 
 
 class ManagedByDirectory(Conflict):
-    """A directory provisions the user and says otherwise."""
-
     code = "managed_by_directory"
     detail = "A directory manages this user; change the user there."
 

@@ -30,22 +30,16 @@ log = logging.getLogger(__name__)
 
 
 class RoleAboveOwn(Forbidden):
-    """The actor grants a role that is higher than their own."""
-
     code = "role_above_own"
     detail = "You cannot grant a role above your own."
 
 
 class OwnerOnly(Forbidden):
-    """A tenant's actor who is not an owner changes an owner."""
-
     code = "owner_only"
     detail = "Only an owner can change an owner."
 
 
 class LastOwner(Conflict):
-    """The change would leave the tenant without an active owner."""
-
     code = "last_owner"
     detail = "A tenant must have at least one active owner; make another member owner first."
 

@@ -43,8 +43,6 @@ NOBODY = cast(null(), Uuid)
 
 
 class SeatLimit(Conflict):
-    """The plan limits the seats, and none is free."""
-
     code = "seat_limit"
     detail = "No seat is free: the plan limits the active memberships. Deactivate one, or change the plan."
 

@@ -37,15 +37,11 @@ GET_USER_WITH_SEATS = Statement(
 
 
 class MembershipExists(Conflict):
-    """The user has a membership, active or not."""
-
     code = "membership_exists"
     detail = "This user already is a member; change that membership."
 
 
 class IdpMembershipIdTaken(Conflict):
-    """The provider's id belongs to another membership."""
-
     code = "idp_membership_id_taken"
     detail = "Another membership of this tenant has this idp_membership_id."
 
@@ -57,7 +53,6 @@ CONFLICTS = {
 
 
 def get_membership(membership_id: UUID | str) -> Membership:
-    """The membership; raises NotFound."""
     return queries.get_row(Membership, membership_id)
 
 

@@ -30,7 +30,6 @@ class SearchField:
     terms_of: Callable[[str], list[str]]
 
     def text_of(self, row: Any) -> str:
-        """The text of a row."""
         return " ".join(str(getattr(row, name)) for name in self.columns)[:MAX_TEXT]
 
     def expression(self, model: Any) -> ColumnElement[str]:

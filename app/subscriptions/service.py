@@ -78,8 +78,6 @@ class Updated(NamedTuple):
 
 
 class BpSubscriptionIdTaken(Conflict):
-    """The provider's id belongs to another subscription of the tenant."""
-
     code = "bp_subscription_id_taken"
     detail = "This tenant has a subscription with this bp_subscription_id; update that one."
 
@@ -88,7 +86,6 @@ CONFLICTS = {"uq_subscriptions_tenant_id_bp_subscription_id": BpSubscriptionIdTa
 
 
 def get_subscription(subscription_id: UUID | str) -> Subscription:
-    """The subscription; raises NotFound."""
     return get_row(Subscription, subscription_id)
 
 
@@ -200,7 +197,6 @@ def cancel(
 
 
 def require_provider(actor: Actor) -> None:
-    """Raise ProviderField for a tenant's actor."""
     if not actor.is_platform:
         raise ProviderField
 

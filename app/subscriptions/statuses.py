@@ -48,7 +48,6 @@ VOCABULARY = {
 
 
 def class_of(bp_status: str) -> StatusClass:
-    """The class of a provider's word."""
     return VOCABULARY.get(bp_status.lower(), StatusClass.UNKNOWN)
 
 

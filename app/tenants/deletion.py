@@ -62,15 +62,11 @@ class Deletion(NamedTuple):
 
 
 class TenantActive(Conflict):
-    """Only a suspended tenant can be deleted."""
-
     code = "tenant_active"
     detail = "This tenant is active; suspend it first."
 
 
 class DeletionStarted(Conflict):
-    """Rows of the tenant are deleted already."""
-
     code = "deletion_started"
     detail = "The deletion of this tenant has started, so it cannot be restored."
 

@@ -28,22 +28,16 @@ STATE = ("is_active", "suspension_reason")
 
 
 class SlugTaken(Conflict):
-    """The slug belongs to another tenant."""
-
     code = "slug_taken"
     detail = "This slug is taken; choose another one."
 
 
 class IdpOrgIdTaken(Conflict):
-    """The provider's id belongs to another tenant."""
-
     code = "idp_org_id_taken"
     detail = "Another tenant has this idp_org_id; update that tenant."
 
 
 class IdpOrgIdDeleted(Conflict):
-    """The provider's id belonged to a tenant that was deleted, and no operator has freed it."""
-
     code = "idp_org_id_deleted"
     detail = "The tenant with this idp_org_id was deleted; an operator can free the id."
 

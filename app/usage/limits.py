@@ -34,7 +34,6 @@ class Usage:
 
     @property
     def over_by(self) -> int:
-        """How much more than the limit is used."""
         return 0 if self._is_open else max(self.used - self.limit, 0)  # type: ignore[operator]
 
     @property
@@ -99,8 +98,6 @@ class NotCounted(Conflict):
 
 
 class LimitReached(NotCounted):
-    """The amount exceeds what is left of a hard limit."""
-
     code = "limit_reached"
     detail = "The amount exceeds what is left of the limit."
 

@@ -44,15 +44,11 @@ CHECK_CLAIMS = Statement(
 
 
 class EmailTaken(Conflict):
-    """Another active user of the tenant has the e-mail address, in whatever case."""
-
     code = "email_taken"
     detail = "Another active user of this tenant has this e-mail address; change or deactivate that user first."
 
 
 class ErasureRequested(Conflict):
-    """The user's erasure is requested, so the user cannot be activated."""
-
     code = "erasure_requested"
     detail = "The erasure of this user is requested, so the user cannot be activated."
 

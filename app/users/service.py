@@ -36,8 +36,6 @@ SEAT_LIMIT = case((~User.is_active, seats.limit_for_user(User.tenant_id, User.id
 
 
 class IdpUserIdTaken(Conflict):
-    """The provider's id belongs to another user of the tenant."""
-
     code = "idp_user_id_taken"
     detail = "Another user of this tenant has this idp_user_id; update that user."
 
@@ -46,7 +44,6 @@ CONFLICTS = {"uq_users_tenant_id_idp_user_id": IdpUserIdTaken}
 
 
 def get_user(user_id: UUID | str) -> User:
-    """The user; raises NotFound."""
     return queries.get_row(User, user_id)
 
 

@@ -55,7 +55,6 @@ def create_api_key(tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/api-keys/<uuid:key_id>/revoke", also_of_tenant=True)
 def revoke_api_key(key_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    """Revoke an API key."""
     path = f"{PATH}/{key_id}"
     found = api.get(path) if tenant_id is None else get_row(tenant_id, path)
     form = Form(

@@ -67,7 +67,6 @@ def list_fields(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/new")
 def create_field(tenant_id: UUID) -> Shown:
-    """Define a custom field."""
     form = Form(
         "New custom field",
         DEFINITION,
@@ -95,7 +94,6 @@ def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/edit")
 def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    """Change a custom field."""
     path = f"{PATH}/{field_id}"
     form = Form(
         "Edit the custom field",
@@ -108,7 +106,6 @@ def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/archive")
 def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    """Archive a custom field."""
     path = f"{PATH}/{field_id}"
     form = Form(
         "Archive the custom field",
@@ -123,7 +120,6 @@ def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/restore")
 def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    """Restore an archived custom field."""
     path = f"{PATH}/{field_id}"
     form = Form(
         "Restore the custom field",

@@ -58,7 +58,6 @@ def create_endpoint(tenant_id: UUID | None = None) -> Shown:
 
 @page("/endpoints/<uuid:endpoint_id>", also_of_tenant=True)
 def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    """Show an endpoint with its deliveries."""
     path = f"{PATH}/{endpoint_id}"
     return render(
         "endpoint",
@@ -85,7 +84,6 @@ def edit_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/endpoints/<uuid:endpoint_id>/test", also_of_tenant=True)
 def send_test_event(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    """Send an example event."""
     form = Form(
         "Send a test",
         (EVENT,),
@@ -112,7 +110,6 @@ def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/endpoints/<uuid:endpoint_id>/delete", also_of_tenant=True)
 def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    """Delete an endpoint."""
     path = f"{PATH}/{endpoint_id}"
     form = Form(
         "Delete the endpoint",
@@ -128,7 +125,6 @@ def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/endpoints/<uuid:endpoint_id>/resend/<uuid:delivery_id>", also_of_tenant=True)
 def resend_delivery(endpoint_id: UUID, delivery_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    """Deliver an event again."""
     form = Form(
         "Deliver again",
         intro="The event is delivered again with the same webhook-id.",

@@ -24,7 +24,6 @@ PATH = "/v1/memberships/tenant"
 
 @page("/tenants/<uuid:tenant_id>/members")
 def list_members(tenant_id: UUID) -> Shown:
-    """List the members of a tenant with their roles."""
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="user")
     return render("members", "Members", listing=listing)
 
@@ -56,7 +55,6 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/role")
 def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
-    """Give a member another role."""
     path = f"{PATH}/{membership_id}"
     form = Form(
         "Change the role",
@@ -70,7 +68,6 @@ def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/end")
 def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
-    """End a membership."""
     path = f"{PATH}/{membership_id}"
     form = Form(
         "End the membership",
@@ -86,7 +83,6 @@ def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/activate")
 def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
-    """Activate a membership that has ended."""
     path = f"{PATH}/{membership_id}"
     form = Form(
         "Activate the membership",
@@ -101,7 +97,6 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/member")
 def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
-    """Make a user a member of the tenant."""
     get_row(tenant_id, f"/v1/users/{user_id}")
     form = Form(
         "Make the user a member",

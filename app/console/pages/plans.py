@@ -58,13 +58,11 @@ TEMPLATE = "plan_form"
 
 @page("/plans")
 def list_plans() -> Shown:
-    """List the plans."""
     return render("plans", "Plans", listing=list_rows(PATH, FILTERS))
 
 
 @form_page("/plans/new")
 def create_plan() -> Shown:
-    """Create a plan."""
     form = Form("New plan", (NAME, DISPLAY_NAME), submit="Create", back=_list())
     return form.send(
         "POST", PATH, done="The plan was created.", to=lambda answer: _page(answer.data["id"])
@@ -73,7 +71,6 @@ def create_plan() -> Shown:
 
 @page("/plans/<uuid:plan_id>")
 def show_plan(plan_id: UUID) -> Shown:
-    """Show a plan with its flags and limits."""
     path = f"{PATH}/{plan_id}"
     plan = api.get(path).data
     return render("plan", plan["name"], plan=plan, types=TYPES, history=recent_history(path))
@@ -81,7 +78,6 @@ def show_plan(plan_id: UUID) -> Shown:
 
 @form_page("/plans/<uuid:plan_id>/edit")
 def edit_plan(plan_id: UUID) -> Shown:
-    """Rename a plan."""
     path = f"{PATH}/{plan_id}"
     found = api.get(path)
     form = Form(
@@ -126,14 +122,12 @@ def create_plan_flag(plan_id: UUID) -> Shown:
 
 @form_page("/plans/<uuid:plan_id>/flags/<key>/edit")
 def edit_plan_flag(plan_id: UUID, key: str) -> Shown:
-    """Change a flag or a limit of a plan."""
     found = api.get(f"{PATH}/{plan_id}")
     return _send_flag(found, f"Edit {key}", _flag(found, key), done="The plan was changed.")
 
 
 @form_page("/plans/<uuid:plan_id>/flags/<key>/remove")
 def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
-    """Remove a flag or a limit from a plan."""
     path = f"{PATH}/{plan_id}"
     found = api.get(path)
     removed = _flag(found, key)

@@ -48,7 +48,6 @@ STATUS = Field("status", "State", "select", choices=choices("active", "disabled"
 
 @page("/tenants/<uuid:tenant_id>/scim")
 def list_connections(tenant_id: UUID) -> Shown:
-    """List a tenant's SCIM connections."""
     return render("connections", "SCIM", listing=list_rows(PATH, tenant_id=tenant_id))
 
 
@@ -81,7 +80,6 @@ def show_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/edit")
 def edit_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    """Change a connection."""
     path = f"{PATH}/{connection_id}"
     form = Form(
         "Edit the connection",
@@ -107,7 +105,6 @@ def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/delete")
 def delete_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    """Delete a connection."""
     path = f"{PATH}/{connection_id}"
     form = Form(
         "Delete the connection",

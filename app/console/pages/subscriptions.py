@@ -34,7 +34,6 @@ def list_subscriptions(tenant_id: UUID | None = None) -> Shown:
 
 @page("/tenants/<uuid:tenant_id>/subscriptions/<uuid:subscription_id>")
 def show_subscription(tenant_id: UUID, subscription_id: UUID) -> Shown:
-    """Show a subscription."""
     path = f"{PATH}/{subscription_id}"
     subscription = get_row(tenant_id, path, include=INCLUDED).data
     title = subscription["bp_subscription_id"]
@@ -44,7 +43,6 @@ def show_subscription(tenant_id: UUID, subscription_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/subscriptions/<uuid:subscription_id>/cancel")
 def cancel_subscription(tenant_id: UUID, subscription_id: UUID) -> Shown:
-    """Record a cancellation."""
     path = f"{PATH}/{subscription_id}"
     form = Form(
         "Record a cancellation",

@@ -20,7 +20,6 @@ PATH = "/v1/app-communications/suppressions"
 
 @page("/suppressions")
 def list_suppressions() -> Shown:
-    """List suppressed addresses."""
     return render("suppressions", "Suppressions", listing=list_rows(PATH, FILTERS))
 
 

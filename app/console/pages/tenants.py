@@ -53,13 +53,11 @@ NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
 
 @page("/tenants")
 def list_tenants() -> Shown:
-    """List all tenants."""
     return render("tenants", "Tenants", listing=list_rows(PATH, FILTERS))
 
 
 @form_page("/tenants/new")
 def create_tenant() -> Shown:
-    """Create a tenant."""
     form = Form(
         "New tenant",
         (NAMES[0], ORGANIZATION, NEW_SLUG, *CONTACT),
@@ -97,7 +95,6 @@ def show_tenant(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/edit")
 def edit_tenant(tenant_id: UUID) -> Shown:
-    """Change a tenant's name, slug, contact and address."""
     form = Form(
         "Edit the tenant",
         (*NAMES, *CONTACT),
@@ -110,7 +107,6 @@ def edit_tenant(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/metadata")
 def edit_tenant_metadata(tenant_id: UUID) -> Shown:
-    """Change a tenant's own metadata, by a form of its custom fields."""
     path = f"{PATH}/{tenant_id}/meta_data"
     form = metadata_form(tenant_id, "tenant", api.get(path), back=_page(tenant_id))
     return form.send(
@@ -137,7 +133,6 @@ def assign_plan(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/plan/withdraw")
 def withdraw_plan(tenant_id: UUID) -> Shown:
-    """Withdraw a tenant's assigned plan."""
     form = Form(
         "Withdraw the assigned plan",
         row=partial(api.get_tenant, tenant_id),
@@ -153,7 +148,6 @@ def withdraw_plan(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/suspend")
 def suspend_tenant(tenant_id: UUID) -> Shown:
-    """Suspend a tenant, with a reason."""
     form = Form(
         "Suspend the tenant",
         (SUSPENSION_REASON,),
@@ -169,7 +163,6 @@ def suspend_tenant(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/activate")
 def activate_tenant(tenant_id: UUID) -> Shown:
-    """Activate a suspended tenant."""
     form = Form(
         "Activate the tenant",
         row=partial(api.get_tenant, tenant_id),
@@ -201,7 +194,6 @@ def delete_tenant(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/restore")
 def restore_tenant(tenant_id: UUID) -> Shown:
-    """Withdraw the request to delete a tenant."""
     form = Form(
         "Keep the tenant",
         row=partial(api.get_tenant, tenant_id),

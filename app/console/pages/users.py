@@ -37,7 +37,6 @@ def list_users(tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/new")
 def create_user(tenant_id: UUID) -> Shown:
-    """Create a user in a tenant."""
     form = Form(
         "New user",
         (SUBJECT, *PROFILE),
@@ -55,7 +54,6 @@ def create_user(tenant_id: UUID) -> Shown:
 
 @page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>")
 def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    """Show a user."""
     path = f"{PATH}/{user_id}"
     user = get_row(tenant_id, path).data
     memberships = api.find("/v1/memberships/tenant", user_id=user_id, tenant_id=tenant_id)
@@ -72,7 +70,6 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/edit")
 def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    """Change a user's profile."""
     path = f"{PATH}/{user_id}"
     form = Form(
         "Edit the profile", PROFILE, row=row_of(tenant_id, path), back=_page(tenant_id, user_id)
@@ -82,7 +79,6 @@ def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/metadata")
 def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
-    """Change a user's metadata, by a form of the tenant's custom fields."""
     path = f"{PATH}/{user_id}"
     found = get_row(tenant_id, path)
     form = metadata_form(tenant_id, "user", found, back=_page(tenant_id, user_id))
@@ -97,7 +93,6 @@ def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/deactivate")
 def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    """Deactivate a user."""
     path = f"{PATH}/{user_id}"
     form = Form(
         "Deactivate the user",
@@ -113,7 +108,6 @@ def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/activate")
 def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    """Activate a user who was deactivated."""
     path = f"{PATH}/{user_id}"
     form = Form(
         "Activate the user",
@@ -128,7 +122,6 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/export")
 def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    """Download what is stored about a user."""
     path = f"{PATH}/{user_id}"
     form = Form(
         "Export the user",
@@ -143,7 +136,6 @@ def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/erase")
 def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    """Erase a user's personal data in this tenant."""
     path = f"{PATH}/{user_id}"
     found = get_row(tenant_id, path)
     form = Form(

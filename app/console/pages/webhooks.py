@@ -24,27 +24,23 @@ PATH = "/v1/webhooks/events"
 
 @page("/webhooks")
 def list_webhooks() -> Shown:
-    """List the events that were received."""
     return render("webhooks", "Webhooks in", listing=list_rows(PATH, FILTERS))
 
 
 @page("/webhooks/waiting")
 def list_waiting() -> Shown:
-    """List what waits for its organization, user or membership."""
     listing = list_rows("/v1/identity/waiting")
     return render("waiting", "Waiting for a counterpart", listing=listing)
 
 
 @page("/webhooks/<uuid:event_id>")
 def show_webhook(event_id: UUID) -> Shown:
-    """Show an event with its payload and headers."""
     event = api.get(f"{PATH}/{event_id}").data
     return render("webhook", event["event_type"], event=event)
 
 
 @form_page("/webhooks/<uuid:event_id>/replay")
 def replay_webhook(event_id: UUID) -> Shown:
-    """Apply an event again."""
     found = api.get(f"{PATH}/{event_id}")
     form = Form(
         "Replay the event",
@@ -59,7 +55,6 @@ def replay_webhook(event_id: UUID) -> Shown:
 
 @form_page("/webhooks/replay-failed")
 def replay_failed_webhooks() -> Shown:
-    """Apply the failed events again."""
     form = Form(
         "Replay the failed events",
         (SOURCE,),

@@ -54,7 +54,7 @@ class Guarded:
 
     def __post_init__(self) -> None:
         # Flask names the endpoint by it, and flask-smorest documents the operation with it.
-        document = f"{self.view.__doc__}\n\n{self.access.description if self.access else ''}"
+        document = f"{self.view.__doc__ or ''}\n\n{self.access.description if self.access else ''}"
         vars(self).update(__name__=self.view.__name__, __doc__=document)
 
     def __call__(self, **path: str) -> Any:

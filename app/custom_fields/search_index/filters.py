@@ -48,7 +48,6 @@ class Alternative:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """What determines the SQL of the comparisons."""
         return tuple(one.shape for one in self.comparisons)
 
 

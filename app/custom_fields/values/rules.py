@@ -27,7 +27,6 @@ class Rule:
 
     @classmethod
     def of(cls, field: CustomField) -> Rule:
-        """The rule of a field."""
         return cls(
             field.id,
             field.field_key,
