@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -59,7 +58,7 @@ def explain(tenant: str, key: str, as_json: bool) -> None:
     row = find_tenant(tenant)
     found = evaluation.evaluate(row.id, key)
     told = explanation_of(row.id, found, _flag(found, key))
-    print_one({**asdict(told), "tenant": row.slug}, ExplanationSchema(), as_json=as_json)
+    print_one({**told, "tenant": row.slug}, ExplanationSchema(), as_json=as_json)
 
 
 @flags.command("list")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.audit.includes import HISTORY, TENANT, TENANT_ID
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
@@ -12,6 +10,7 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
+from app.core.json_text import Json
 from app.custom_fields import service
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldIndex
@@ -55,7 +54,7 @@ INCLUDES = (TENANT, TENANT_ID, INDEX, HISTORY)
 @requires(Permission.CUSTOM_FIELDS_READ)
 @blp.arguments(CustomFieldQuerySchema, location="query")
 @blp.response(200, CustomFieldSchema(many=True), includes=INCLUDES)
-def list_fields(query: dict[str, Any]) -> Page:
+def list_fields(query: dict[str, Json]) -> Page:
     """List custom fields, archived ones too."""
     paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
     return service.list_fields(paging, tenant_id=tenant_id, filters=query)
@@ -69,7 +68,7 @@ def list_fields(query: dict[str, Any]) -> Page:
 @blp.raises(
     FieldKeyTaken, OptionsTooLarge, TooManyFields, TooManySearchableFields, TooManyEmailFields
 )
-def create(query: dict[str, Any], body: dict[str, Any]) -> CustomField:
+def create(query: dict[str, Json], body: dict[str, Json]) -> CustomField:
     """Create a custom field; where it is searchable, its index is built in the background."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     return service.create(tenant_id, body, actor=current_actor())
@@ -79,7 +78,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> CustomField:
 @requires(Permission.CUSTOM_FIELDS_READ)
 @blp.arguments(EntityTypeQuerySchema, location="query")
 @blp.response(200, JsonSchemaSchema)
-def get_json_schema(query: dict[str, Any]) -> dict[str, Any]:
+def get_json_schema(query: dict[str, Json]) -> dict[str, Json]:
     """Get a JSON Schema of an entity's values, from which a form can be rendered."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     entity_type = query["entity_type"]
@@ -91,7 +90,7 @@ def get_json_schema(query: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(ValuesSchema)
 @blp.response(200, ValidSchema)
-def validate(query: dict[str, Any], body: dict[str, Any]) -> dict[str, bool]:
+def validate(query: dict[str, Json], body: dict[str, Json]) -> dict[str, bool]:
     """Check an entity's values against the custom fields; a 422 lists the errors at `values`."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     fields = service.active_fields(tenant_id, body["entity_type"])
@@ -104,7 +103,7 @@ def validate(query: dict[str, Any], body: dict[str, Any]) -> dict[str, bool]:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(OrderSchema)
 @blp.response(200, CustomFieldSchema(many=True))
-def reorder(query: dict[str, Any], body: dict[str, Any]) -> Page:
+def reorder(query: dict[str, Json], body: dict[str, Json]) -> Page:
     """Put an entity type's custom fields in order: each gets its place as `sort_order`."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     fields = service.reorder(tenant_id, **body, actor=current_actor())
@@ -124,7 +123,7 @@ def get(field_id: str) -> CustomField:
 @blp.arguments(CustomFieldUpdateSchema)
 @blp.response(200, CustomFieldSchema)
 @blp.raises(OptionsTooLarge, TooManyFields, TooManySearchableFields, TooManyEmailFields)
-def update(body: dict[str, Any], field_id: str) -> CustomField:
+def update(body: dict[str, Json], field_id: str) -> CustomField:
     """Update a custom field; values that are stored already stay as they are."""
     return service.update(field_id, body, actor=current_actor())
 
@@ -151,7 +150,7 @@ def archive(field_id: str) -> CustomField:
 @blp.arguments(CustomFieldRestoreSchema)
 @blp.response(200, CustomFieldSchema)
 @ignores_unknown_query
-def restore(body: dict[str, Any], field_id: str) -> CustomField:
+def restore(body: dict[str, Json], field_id: str) -> CustomField:
     """Restore an archived custom field; where it is searchable, its index's build is queued."""
     return service.restore(field_id, actor=current_actor())
 

@@ -20,8 +20,9 @@ from sqlalchemy.orm import aliased
 
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
+from app.core.json_text import Json
 from app.flags.flag_types import fits
-from app.flags.models import FeatureOverride, PlanPreset
+from app.flags.models import FeatureOverride, Flag, PlanPreset
 from app.subscriptions.models import PLANS_IN_FORCE
 
 # Part of every fingerprint. Increase it in a release that answers differently for the same rows.
@@ -44,12 +45,12 @@ class EffectiveFlag:
 
     key: str
     type: str
-    value: Any
+    value: Json
     layer: Layer
-    preset_value: Any
+    preset_value: Json
     is_locked: bool
     override_id: str | None
-    override_value: Any
+    override_value: Json
     expires_at: datetime | None
 
     @property
@@ -163,9 +164,7 @@ def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
     return FlagSet(state.fingerprint, state.plan_name, flags)
 
 
-def _effective(
-    flag: Mapping[str, Any], override: Mapping[str, Any] | None, is_active: bool
-) -> EffectiveFlag:
+def _effective(flag: Flag, override: Mapping[str, Any] | None, is_active: bool) -> EffectiveFlag:
     layer = _layer(flag, override, is_active)
     known = override or {}
     return EffectiveFlag(
@@ -181,7 +180,7 @@ def _effective(
     )
 
 
-def _layer(flag: Mapping[str, Any], override: Mapping[str, Any] | None, is_active: bool) -> Layer:
+def _layer(flag: Flag, override: Mapping[str, Any] | None, is_active: bool) -> Layer:
     if not is_active:
         return Layer.TENANT_SUSPENDED
     if override is None:

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from app.core.errors import NotFound
+from app.core.json_text import Json
 from app.flags.evaluation import EffectiveFlag, FlagSet, Layer, evaluate
 
 
-@dataclass(frozen=True)
-class FlagExplanation:
-    """A flag's value, what could have decided it, and what did. The preset has the plan's name."""
-
-    tenant_id: UUID
-    is_suspended: bool
-    plan_name: str
-    flag_key: str
-    flag_type: str
-    value: Any
-    decided_by: Layer
-    because: str
-    preset_value: Any
-    is_locked: bool
-    override_id: str | None
-    override_value: Any
-    expires_at: datetime | None
-
-
-def explain(tenant_id: UUID, flag_key: str) -> FlagExplanation:
+def explain(tenant_id: UUID, flag_key: str) -> dict[str, Json]:
     """The explanation; raises NotFound for an unknown tenant and a flag that its plan lacks."""
     found = evaluate(tenant_id, flag_key)
     if flag_key not in found.flags:
@@ -38,23 +17,23 @@ def explain(tenant_id: UUID, flag_key: str) -> FlagExplanation:
     return explanation_of(tenant_id, found, found.flags[flag_key])
 
 
-def explanation_of(tenant_id: UUID, found: FlagSet, flag: EffectiveFlag) -> FlagExplanation:
-    """The explanation of a flag that has been evaluated already."""
-    return FlagExplanation(
-        tenant_id=tenant_id,
-        is_suspended=flag.layer is Layer.TENANT_SUSPENDED,
-        plan_name=found.plan_name,
-        flag_key=flag.key,
-        flag_type=flag.type,
-        value=flag.value,
-        decided_by=flag.layer,
-        because=_because(flag),
-        preset_value=flag.preset_value,
-        is_locked=flag.is_locked,
-        override_id=flag.override_id,
-        override_value=flag.override_value,
-        expires_at=flag.expires_at,
-    )
+def explanation_of(tenant_id: UUID, found: FlagSet, flag: EffectiveFlag) -> dict[str, Json]:
+    """A flag's value, what could have decided it, and what did; see FlagExplanationSchema."""
+    return {
+        "tenant_id": tenant_id,
+        "is_suspended": flag.layer is Layer.TENANT_SUSPENDED,
+        "plan_name": found.plan_name,
+        "flag_key": flag.key,
+        "flag_type": flag.type,
+        "value": flag.value,
+        "decided_by": flag.layer,
+        "because": _because(flag),
+        "preset_value": flag.preset_value,
+        "is_locked": flag.is_locked,
+        "override_id": flag.override_id,
+        "override_value": flag.override_value,
+        "expires_at": flag.expires_at,
+    }
 
 
 def _because(flag: EffectiveFlag) -> str:

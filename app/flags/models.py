@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,10 @@ from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import UNBOUNDED, Moment, Row, TenantRow, updated_index
+from app.core.json_text import Json
+
+Flag = Mapping[str, Json]  # one of the `flags` of a preset
+Flags = Sequence[Flag]
 
 
 class PlanPreset(Row):
@@ -27,7 +32,7 @@ class PlanPreset(Row):
     name: Mapped[str] = mapped_column(Text, unique=True)
     display_name: Mapped[str] = mapped_column(Text, default="", server_default="", info=UNBOUNDED)
     has_new_name: Mapped[bool] = mapped_column(default=False, server_default="false")
-    flags: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list, info=UNBOUNDED)
+    flags: Mapped[list[dict[str, Json]]] = mapped_column(JSON, default=list, info=UNBOUNDED)
 
 
 class FeatureOverride(TenantRow):
@@ -43,7 +48,7 @@ class FeatureOverride(TenantRow):
 
     plan_preset_id: Mapped[UUID] = mapped_column(ForeignKey("plan_presets.id"))
     flag_key: Mapped[str] = mapped_column(Text)
-    flag_value: Mapped[Any] = mapped_column(JSON, nullable=False)
+    flag_value: Mapped[Json] = mapped_column(JSON, nullable=False)
     expires_at: Mapped[datetime | None] = mapped_column(Moment)
     announced_expiry: Mapped[datetime | None] = mapped_column(Moment)
     carry_over: Mapped[bool] = mapped_column(default=False, server_default="false")

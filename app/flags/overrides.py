@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -34,11 +34,9 @@ from app.core.errors import (
     value_error,
 )
 from app.flags.flag_types import FlagType, type_errors
-from app.flags.models import FeatureOverride, PlanPreset
+from app.flags.models import FeatureOverride, Flag, Flags, PlanPreset
 from app.subscriptions.models import PlanAssignment
 from app.tenants.models import Tenant
-
-Flags = Sequence[Mapping[str, Any]]
 
 MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of other plans
 
@@ -186,7 +184,7 @@ def _lock_preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:
     return preset
 
 
-def _find_flag(flags: Flags, flag_key: str) -> Mapping[str, Any] | None:
+def _find_flag(flags: Flags, flag_key: str) -> Flag | None:
     return next((flag for flag in flags if flag["flag_key"] == flag_key), None)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app.core.actors import Actor
 from app.core.db.pages import MAX_LIMIT, Paging
-from app.core.json_text import differs
-from app.flags.models import PlanPreset
+from app.core.json_text import Json, differs
+from app.flags.models import Flags, PlanPreset
 from app.flags.presets import create_preset, find_preset, list_presets, update_preset
 
 FIELDS = ("name", "display_name", "flags")
@@ -22,12 +22,12 @@ class Difference(NamedTuple):
 
     plan: str
     item: str
-    before: Any
-    after: Any
+    before: Json
+    after: Json
 
 
 def apply(
-    plans: Sequence[Mapping[str, Any]], *, force: bool = False, actor: Actor
+    plans: Sequence[Mapping[str, Json]], *, force: bool = False, actor: Actor
 ) -> list[Difference]:
     """Create the presets that are missing and update the others, by name; returns what differs.
 
@@ -40,7 +40,7 @@ def apply(
     ]
 
 
-def export() -> Iterator[dict[str, Any]]:
+def export() -> Iterator[dict[str, Json]]:
     """All presets, oldest first, as :func:`apply` takes them."""
     cursor = None
     while True:
@@ -52,7 +52,7 @@ def export() -> Iterator[dict[str, Any]]:
             return
 
 
-def _apply(plan: Mapping[str, Any], *, force: bool, actor: Actor) -> Iterator[Difference]:
+def _apply(plan: Mapping[str, Json], *, force: bool, actor: Actor) -> Iterator[Difference]:
     known = find_preset(plan["name"])
     if known is None:
         made = create_preset(**plan, actor=actor)
@@ -69,9 +69,7 @@ def _between(old: PlanPreset, new: PlanPreset) -> Iterator[Difference]:
     yield from _of_flags(new.name, old.flags, new.flags)
 
 
-def _of_flags(
-    plan: str, old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]
-) -> Iterator[Difference]:
+def _of_flags(plan: str, old: Flags, new: Flags) -> Iterator[Difference]:
     before = {flag["flag_key"]: flag for flag in old}
     after = {flag["flag_key"]: flag for flag in new}
     for key in before | after:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -24,13 +24,12 @@ from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, error
 from app.core.jobs.queues import JOBS
-from app.flags.models import FeatureOverride, PlanPreset
+from app.flags.models import FeatureOverride, Flags, PlanPreset
 from app.subscriptions.models import PlanAssignment, Subscription
 from app.tenants.models import Tenant
 
 FOLLOW_PLANS = "app.subscriptions.jobs.follow_plans"
 
-Flags = Sequence[Mapping[str, Any]]
 READ_ONLY = ("id", "created_at", "updated_at")
 """An update may contain these fields only with their current values."""
 WRITABLE = ("name", "flags", "display_name")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from sqlalchemy import ARRAY, BigInteger, Boolean, Text, bindparam, text
 
 from app.core.db.queries import check_precondition, get_row
 from app.core.db.statements import Statement
-from app.core.json_text import differs
+from app.core.json_text import Json, differs
 from app.flags.flag_types import UNLIMITED, FlagType, Period
-from app.flags.models import PlanPreset
+from app.flags.models import Flag, Flags, PlanPreset
 from app.flags.presets import COUNT_USES, lost_flags, writable_fields
 
 # Tenants without an override in force whose count of the current period is above the new limit.
@@ -43,51 +41,10 @@ FIND_ABOVE = Statement(
 )
 
 
-@dataclass(frozen=True)
-class FlagChange:
-    """A flag that an update would change, before and after."""
+def preview(preset_id: UUID | str, values: Mapping[str, Json]) -> dict[str, Json]:
+    """What :func:`app.flags.presets.update_preset` would change (see PlanPreviewSchema).
 
-    flag_key: str
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class LostOverrides:
-    """How many overrides would have no effect, because their flag goes or has another type."""
-
-    flag_key: str
-    overrides: int
-
-
-@dataclass(frozen=True)
-class LimitBelowUsage:
-    """A limit that would be below what tenants use, and how much one of them uses at most."""
-
-    feature: str
-    limit: int
-    tenants: int
-    most_used: int
-
-
-@dataclass(frozen=True)
-class Preview:
-    """What an update would change."""
-
-    name: str
-    display_name: str
-    tenants: int
-    flags_added: Sequence[Mapping[str, Any]]
-    flags_removed: Sequence[Mapping[str, Any]]
-    flags_changed: Sequence[FlagChange]
-    overrides_lost: Sequence[LostOverrides]
-    limits_below_usage: Sequence[LimitBelowUsage]
-
-
-def preview(preset_id: UUID | str, values: Mapping[str, Any]) -> Preview:
-    """What :func:`app.flags.presets.update_preset` would change; nothing is written.
-
-    Raises NotFound, and Invalid as the update does.
+    Nothing is written. Raises NotFound, and Invalid as the update does.
     """
     preset = get_row(PlanPreset, preset_id)
     written = writable_fields(preset, values)
@@ -97,27 +54,27 @@ def preview(preset_id: UUID | str, values: Mapping[str, Any]) -> Preview:
     uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
     removed, retyped = lost_flags(preset.flags, list(new.values()))
     overrides = uses.overrides or {}
-    return Preview(
-        name=written.get("name", preset.name),
-        display_name=written.get("display_name", preset.display_name),
-        tenants=uses.tenants,
-        flags_added=[flag for key, flag in new.items() if key not in old],
-        flags_removed=[old[key] for key in removed],
-        flags_changed=[
-            FlagChange(key, old[key], flag)
+    return {
+        "name": written.get("name", preset.name),
+        "display_name": written.get("display_name", preset.display_name),
+        "tenants": uses.tenants,
+        "flags_added": [flag for key, flag in new.items() if key not in old],
+        "flags_removed": [old[key] for key in removed],
+        "flags_changed": [
+            {"flag_key": key, "before": old[key], "after": flag}
             for key, flag in new.items()
             if key in old and differs(old[key], flag)
         ],
-        overrides_lost=[
-            LostOverrides(key, overrides[key]) for key in [*removed, *retyped] if key in overrides
+        "overrides_lost": [
+            {"flag_key": key, "overrides": overrides[key]}
+            for key in [*removed, *retyped]
+            if key in overrides
         ],
-        limits_below_usage=_limits_below_usage(preset, list(_lowered(old, new))),
-    )
+        "limits_below_usage": _limits_below_usage(preset, list(_lowered(old, new))),
+    }
 
 
-def _lowered(
-    old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Mapping[str, Any]]:
+def _lowered(old: Mapping[str, Flag], new: Mapping[str, Flag]) -> Iterator[Flag]:
     """The limits of ``new`` that are lower than before, or were no limits before."""
     for key, flag in new.items():
         limit, before = flag["default_value"], old.get(key, {})
@@ -128,9 +85,7 @@ def _lowered(
             yield flag
 
 
-def _limits_below_usage(
-    preset: PlanPreset, lowered: Sequence[Mapping[str, Any]]
-) -> list[LimitBelowUsage]:
+def _limits_below_usage(preset: PlanPreset, lowered: Flags) -> list[dict[str, Json]]:
     if not lowered:
         return []
     limits = {flag["flag_key"]: flag["default_value"] for flag in lowered}
@@ -141,7 +96,4 @@ def _limits_below_usage(
         limits=list(limits.values()),
         starts_anew=[flag["metering"]["period"] != Period.NONE for flag in lowered],
     )
-    return [
-        LimitBelowUsage(row.feature, limits[row.feature], row.tenants, row.most_used)
-        for row in found
-    ]
+    return [{**row._asdict(), "limit": limits[row.feature]} for row in found]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
@@ -12,8 +10,10 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
+from app.core.json_text import Json
 from app.flags import evaluation, ofrep, overrides, presets, preview
-from app.flags.explanation import FlagExplanation, explain
+from app.flags.explanation import explain
+from app.flags.models import FeatureOverride, PlanPreset
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.preset_schemas import (
     PlanPresetCreateSchema,
@@ -59,7 +59,7 @@ INCLUDES = (TENANT, EXPIRES_AT, CARRIES_OVER, PRESET, CREATED_BY, HISTORY)
 @requires(Permission.FLAGS_READ)
 @plans.arguments(PlanPresetQuerySchema, location="query")
 @plans.response(200, PlanPresetSchema(many=True), includes=PLAN_INCLUDES)
-def list_plans(query: dict[str, Any]) -> Any:
+def list_plans(query: dict[str, Json]) -> Page:
     """List plan presets."""
     return presets.list_presets(**query)
 
@@ -69,7 +69,7 @@ def list_plans(query: dict[str, Any]) -> Any:
 @plans.arguments(PlanPresetCreateSchema)
 @plans.response(201, PlanPresetSchema)
 @plans.raises(PresetNameTaken)
-def create_plan(body: dict[str, Any]) -> Any:
+def create_plan(body: dict[str, Json]) -> PlanPreset:
     """Create a plan preset; it applies to the tenants whose `plan_name` is its name.
 
     Subscriptions that name it already take effect: a job brings their tenants after.
@@ -80,7 +80,7 @@ def create_plan(body: dict[str, Any]) -> Any:
 @plans.get("/<preset_id>")
 @requires(Permission.FLAGS_READ)
 @plans.response(200, PlanPresetSchema, includes=PLAN_INCLUDES)
-def get_plan(preset_id: str) -> Any:
+def get_plan(preset_id: str) -> PlanPreset:
     """Get a plan preset."""
     return presets.get_preset(preset_id)
 
@@ -91,7 +91,7 @@ def get_plan(preset_id: str) -> Any:
 @plans.arguments(PlanPresetUpdateSchema)
 @plans.response(200, PlanPresetSchema)
 @plans.raises(PresetNameTaken, PlanInUse, FlagInUse)
-def update_plan(query: dict[str, Any], body: dict[str, Any], preset_id: str) -> Any:
+def update_plan(query: dict[str, Json], body: dict[str, Json], preset_id: str) -> PlanPreset:
     """Update a plan preset: rename it or replace its flags, for all tenants of the plan.
 
     The body may be a preset as it was read. The `name` cannot change while a tenant or a
@@ -106,7 +106,7 @@ def update_plan(query: dict[str, Any], body: dict[str, Any], preset_id: str) -> 
 @requires(Permission.SUPERADMIN)
 @plans.arguments(PlanPresetUpdateSchema)
 @plans.response(200, PlanPreviewSchema)
-def preview_plan(body: dict[str, Any], preset_id: str) -> Any:
+def preview_plan(body: dict[str, Json], preset_id: str) -> dict[str, Json]:
     """Tell what an update of a plan preset would change; nothing is written.
 
     The body is that of the update. Limits are compared with what tenants use now.
@@ -130,7 +130,7 @@ add_history(plans, "/<preset_id>", "plan_preset", presets.get_preset, platform_o
 @requires(Permission.FLAGS_READ)
 @flags.arguments(FlagTenantQuerySchema, location="query")
 @flags.response(200, EffectiveFlagSchema(many=True))
-def list_flags(query: dict[str, Any]) -> Any:
+def list_flags(query: dict[str, Json]) -> Page:
     """List all effective flags of a tenant on one page, in the order of its preset."""
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
     flags = evaluation.evaluate_all(tenant_id).flags.values()
@@ -141,7 +141,7 @@ def list_flags(query: dict[str, Any]) -> Any:
 @requires(Permission.AUDIT_READ)
 @flags.arguments(FlagTenantQuerySchema, location="query")
 @flags.response(200, FlagExplanationSchema)
-def explain_flag(query: dict[str, Any], key: str) -> FlagExplanation:
+def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
     """Explain a tenant's flag: preset, override, expiry, lock and suspension, and what decided.
 
     404 is also for a flag that the tenant's plan does not have; `GET /v1/billing/flags` lists those
@@ -155,7 +155,7 @@ def explain_flag(query: dict[str, Any], key: str) -> FlagExplanation:
 @requires(Permission.FLAGS_READ)
 @flags.arguments(OverrideQuerySchema, location="query")
 @flags.response(200, OverrideSchema(many=True), includes=INCLUDES)
-def list_overrides(query: dict[str, Any]) -> Any:
+def list_overrides(query: dict[str, Json]) -> Page:
     """List feature flag overrides."""
     return overrides.list_overrides(**query)
 
@@ -166,7 +166,7 @@ def list_overrides(query: dict[str, Any]) -> Any:
 @flags.arguments(OverrideCreateSchema)
 @flags.response(201, OverrideSchema)
 @flags.raises(FlagKeyTaken, TooManyOverrides)
-def create_override(query: dict[str, Any], body: dict[str, Any]) -> Any:
+def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOverride:
     """Create a feature flag override: another value of a flag for one tenant."""
     tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
     return overrides.create_override(tenant_id, **body, actor=current_actor())
@@ -175,7 +175,7 @@ def create_override(query: dict[str, Any], body: dict[str, Any]) -> Any:
 @flags.get("/overrides/<override_id>")
 @requires(Permission.FLAGS_READ)
 @flags.response(200, OverrideSchema, includes=INCLUDES)
-def get_override(override_id: str) -> Any:
+def get_override(override_id: str) -> FeatureOverride:
     """Get a feature flag override."""
     return overrides.get_override(override_id)
 
@@ -186,7 +186,7 @@ def get_override(override_id: str) -> Any:
 @flags.response(200, OverrideSchema)
 @flags.raises(FlagLocked)
 @ignores_unknown_query
-def update_override(body: dict[str, Any], override_id: str) -> Any:
+def update_override(body: dict[str, Json], override_id: str) -> FeatureOverride:
     """Update a feature flag override.
 
     A tenant's admins can update an override unless the preset locks the flag (403 `flag_locked`).

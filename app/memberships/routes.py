@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
@@ -12,6 +10,7 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
+from app.core.json_text import Json
 from app.memberships import service
 from app.memberships.directories import ManagedByDirectory
 from app.memberships.models import Membership
@@ -40,7 +39,7 @@ INCLUDES = (TENANT, USER, HISTORY)
 @requires(Permission.MEMBERSHIPS_READ)
 @blp.arguments(MembershipQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema(many=True), includes=INCLUDES)
-def list_memberships(query: dict[str, Any]) -> Page:
+def list_memberships(query: dict[str, Json]) -> Page:
     """List memberships."""
     paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
     return service.list_memberships(paging, tenant_id=tenant_id, filters=query)
@@ -52,7 +51,7 @@ def list_memberships(query: dict[str, Any]) -> Page:
 @blp.arguments(MembershipCreateSchema)
 @blp.response(201, TenantMembershipSchema)
 @blp.raises(RoleAboveOwn, MembershipExists, IdpMembershipIdTaken, SeatLimit)
-def create(query: dict[str, Any], body: dict[str, Any]) -> Membership:
+def create(query: dict[str, Json], body: dict[str, Json]) -> Membership:
     """Create a membership: make a user a member of the tenant."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     return service.create(tenant_id, body, actor=current_actor())
@@ -72,7 +71,7 @@ def get(membership_id: str) -> Membership:
 @blp.response(200, TenantMembershipSchema)
 @blp.raises(OwnerOnly, RoleAboveOwn, LastOwner, ManagedByDirectory)
 @ignores_unknown_query
-def set_role(query: dict[str, Any], membership_id: str) -> Membership:
+def set_role(query: dict[str, Json], membership_id: str) -> Membership:
     """Give a member another role."""
     return service.set_role(membership_id, query["role"], actor=current_actor())
 
@@ -82,7 +81,7 @@ def set_role(query: dict[str, Any], membership_id: str) -> Membership:
 @blp.arguments(ActiveQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
 @blp.raises(OwnerOnly, RoleAboveOwn, LastOwner, SeatLimit, ManagedByDirectory)
-def set_active(query: dict[str, Any], membership_id: str) -> Membership:
+def set_active(query: dict[str, Json], membership_id: str) -> Membership:
     """Activate or end a membership."""
     return service.set_active(membership_id, query["is_active"], actor=current_actor())
 

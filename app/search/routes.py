@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.auth.guard import current_principal, requires
 from app.auth.permissions import Permission
 from app.core.http.blueprint import Blueprint
+from app.core.json_text import Json
 from app.search import service
 from app.search.models import EntityType
 from app.search.schemas import SearchQuerySchema, SearchResultSchema
@@ -32,7 +31,7 @@ READ = {
 @requires(Permission.TENANTS_READ)
 @blp.arguments(SearchQuerySchema, location="query")
 @blp.response(200, SearchResultSchema(many=True))
-def find(query: dict[str, Any]) -> list[Result]:
+def find(query: dict[str, Json]) -> list[Result]:
     """Find tenants, users, subscriptions and e-mail messages by the beginning of a word or an id.
 
     The best matches come first: exact before prefix, active before ended. Users also need

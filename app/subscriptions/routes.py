@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
 from app.audit.includes import HISTORY, TENANT, TENANT_ID
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
 from app.auth.permissions import Permission
+from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import target_id
+from app.core.json_text import Json
 from app.subscriptions import plan_assignments, plan_decision, service
 from app.subscriptions.models import Subscription
 from app.subscriptions.plan_decision import PlanDecision
@@ -61,6 +62,7 @@ IGNORED = {
 }
 
 
+Answered = tuple[Subscription, dict[str, str]]  # the row, and headers
 SAFE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # ASCII that a header can have, but not the percent sign
 INCLUDES = (TENANT, TENANT_ID, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, HISTORY)
 
@@ -69,7 +71,7 @@ INCLUDES = (TENANT, TENANT_ID, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, HIS
 @requires(Permission.BILLING_READ)
 @blp.arguments(SubscriptionQuerySchema, location="query")
 @blp.response(200, SubscriptionSchema(many=True), includes=INCLUDES)
-def list_subscriptions(query: dict[str, Any]) -> Any:
+def list_subscriptions(query: dict[str, Json]) -> Page:
     """List subscriptions."""
     return service.list_subscriptions(**query)
 
@@ -80,7 +82,7 @@ def list_subscriptions(query: dict[str, Any]) -> Any:
 @blp.arguments(SubscriptionCreateSchema)
 @blp.response(201, SubscriptionSchema, headers=UNKNOWN_PLAN)
 @blp.raises(BpSubscriptionIdTaken)
-def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
+def create_subscription(query: dict[str, Json], body: dict[str, Json]) -> Answered:
     """Create a subscription; the tenant's plan follows.
 
     Only platform credentials can create a subscription, because it sets the tenant's plan.
@@ -93,7 +95,7 @@ def create_subscription(query: dict[str, Any], body: dict[str, Any]) -> Any:
 @blp.get("/<subscription_id>")
 @requires(Permission.BILLING_READ)
 @blp.response(200, SubscriptionSchema, includes=INCLUDES)
-def get_subscription(subscription_id: str) -> Any:
+def get_subscription(subscription_id: str) -> Subscription:
     """Get a subscription."""
     return service.get_subscription(subscription_id)
 
@@ -105,7 +107,9 @@ def get_subscription(subscription_id: str) -> Any:
 @blp.response(200, SubscriptionSchema, headers={**IGNORED, **UNKNOWN_PLAN})
 @blp.raises(ProviderField)
 @ignores_unknown_query
-def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscription_id: str) -> Any:
+def update_subscription(
+    headers: dict[str, Json], body: dict[str, Json], subscription_id: str
+) -> Answered:
     """Update a subscription; the tenant's plan follows.
 
     A tenant's credential can change the billing address and contact, the delivery preferences and
@@ -122,7 +126,7 @@ def update_subscription(headers: dict[str, Any], body: dict[str, Any], subscript
 @blp.arguments(SubscriptionCancelSchema)
 @blp.response(200, SubscriptionSchema)
 @ignores_unknown_query
-def cancel_subscription(body: dict[str, Any], subscription_id: str) -> Any:
+def cancel_subscription(body: dict[str, Json], subscription_id: str) -> Subscription:
     """Record a cancellation; the provider is not called.
 
     Repeating a cancellation changes nothing. After a cancellation at the period's end, an immediate
@@ -151,7 +155,7 @@ def explain_plan(tenant_id: str) -> PlanDecision:
 @requires(Permission.SUPERADMIN)
 @tenant_plans.arguments(PlanAssignmentSchema)
 @tenant_plans.response(200, PlanDecisionSchema)
-def assign_plan(body: dict[str, Any], tenant_id: str) -> PlanDecision:
+def assign_plan(body: dict[str, Json], tenant_id: str) -> PlanDecision:
     """Assign a plan to a tenant, for a trial, a pilot, a comped or an internal tenant.
 
     It takes precedence over every subscription until it ends or is deleted. The same request again

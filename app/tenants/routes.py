@@ -12,6 +12,7 @@ from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
+from app.core.json_text import Json
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.tenants import counts, deletion, service
 from app.tenants.deletion import Deletion, DeletionStarted, TenantActive
@@ -43,7 +44,7 @@ INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, SUSPENSION_REASON, HISTORY)
 @blp.arguments(TenantQuerySchema, location="query")
 @blp.response(200, TenantSchema(many=True), includes=INCLUDES)
 @blp.raises(IndexNotReady)
-def list_tenants(query: dict[str, Any]) -> Page:
+def list_tenants(query: dict[str, Json]) -> Page:
     """List all tenants."""
     paging, meta_data = query.pop("paging"), query.pop("meta_data")
     return service.list_tenants(paging, filters=query, meta_data=meta_data)
@@ -54,7 +55,7 @@ def list_tenants(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantCreateSchema)
 @blp.response(201, TenantSchema)
 @blp.raises(IdpOrgIdTaken, IdpOrgIdDeleted, SlugTaken)
-def create(body: dict[str, Any]) -> Tenant:
+def create(body: dict[str, Json]) -> Tenant:
     """Create a tenant."""
     return service.create(body, actor=current_actor())
 
@@ -72,7 +73,7 @@ def get(tenant_id: str) -> Tenant:
 @blp.arguments(TenantUpdateSchema)
 @blp.response(200, TenantSchema)
 @blp.raises(ProviderField, IdpOrgIdTaken, IdpOrgIdDeleted, SlugTaken)
-def update(body: dict[str, Any], tenant_id: str) -> Tenant:
+def update(body: dict[str, Json], tenant_id: str) -> Tenant:
     """Update a tenant."""
     return service.update(tenant_id, body, actor=current_actor())
 
@@ -89,7 +90,7 @@ def get_meta_data(tenant_id: str) -> Tenant:
 @requires(Permission.TENANTS_WRITE)
 @blp.arguments(TenantMetaDataPatchSchema)
 @blp.response(200, TenantMetaDataSchema)
-def patch_meta_data(body: dict[str, Any], tenant_id: str) -> Tenant:
+def patch_meta_data(body: dict[str, Json], tenant_id: str) -> Tenant:
     """Merge-patch a tenant's metadata (RFC 7396)."""
     return service.patch_meta_data(tenant_id, body["patches"], actor=current_actor())
 
@@ -100,7 +101,7 @@ def patch_meta_data(body: dict[str, Any], tenant_id: str) -> Tenant:
 @blp.response(200, TenantSchema)
 @blp.raises(TenantDeleting)
 @ignores_unknown_query
-def set_active(query: dict[str, Any], tenant_id: str) -> Tenant:
+def set_active(query: dict[str, Json], tenant_id: str) -> Tenant:
     """Activate or suspend a tenant."""
     return service.set_active(tenant_id, query["is_active"], actor=current_actor())
 
@@ -109,7 +110,7 @@ def set_active(query: dict[str, Any], tenant_id: str) -> Tenant:
 @requires(Permission.SUPERADMIN)
 @blp.arguments(SuspensionSchema)
 @blp.response(200, TenantSchema)
-def suspend(body: dict[str, Any], tenant_id: str) -> Tenant:
+def suspend(body: dict[str, Json], tenant_id: str) -> Tenant:
     """Suspend a tenant and say why; of a suspended tenant only the reason is changed.
 
     The reason is in the audit trail, and in reads with `include=suspension_reason`.
@@ -136,7 +137,7 @@ def get_counts(tenant_id: str) -> Any:
 @blp.arguments(TenantDeletionRequestSchema)
 @blp.response(202, TenantDeletionSchema)
 @blp.raises(TenantActive)
-def request_deletion(body: dict[str, Any], tenant_id: str) -> Deletion:
+def request_deletion(body: dict[str, Json], tenant_id: str) -> Deletion:
     """Delete a suspended tenant with all its data after `TENANT_GRACE_DAYS`.
 
     Until then the tenant can be restored. A second request answers the date of the first. The

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from flask import Response
@@ -15,6 +14,7 @@ from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
+from app.core.json_text import Json
 from app.core.openapi.components import CONSISTENCY_ANSWER, refusal
 from app.tenants.lookup import tenant_id_of
 from app.usage import service
@@ -54,7 +54,7 @@ ANSWERS = {
 @blp.arguments(ConsumeSchema, example=ONE)
 @blp.doc(responses=ANSWERS)
 @blp.raises(LimitReached, BelowZero)
-def consume(body: dict[str, Any]) -> Response:
+def consume(body: dict[str, Json]) -> Response:
     """Count what a tenant uses of a limit; more than a hard limit is refused and not counted.
 
     With `entries` the answer is always 200: each entry that fits is counted, and `allowed` tells
@@ -70,7 +70,7 @@ def consume(body: dict[str, Any]) -> Response:
 @requires(Permission.USAGE_READ)
 @blp.arguments(ConsumeSchema, example=ONE)
 @blp.doc(responses=ANSWERS)
-def check(body: dict[str, Any]) -> Response:
+def check(body: dict[str, Json]) -> Response:
     """Ask whether an amount would fit, without counting it.
 
     The answer is always 200. Each of several `entries` is checked alone.
@@ -85,7 +85,7 @@ def check(body: dict[str, Any]) -> Response:
 @requires(Permission.USAGE_READ)
 @blp.arguments(UsageQuerySchema, location="query")
 @blp.response(200, UsageSchema(many=True))
-def list_usage(query: dict[str, Any]) -> Page:
+def list_usage(query: dict[str, Json]) -> Page:
     """List current and past periods of a tenant's limits, by limit, the newest first."""
     tenant_id = query.pop("tenant_id", None) or target_id(None, home=home_tenant_id())
     return service.list_usage(tenant_id, **query)
@@ -96,22 +96,22 @@ def list_usage(query: dict[str, Any]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(CorrectionSchema)
 @blp.response(200, UsageSchema)
-def correct(query: dict[str, Any], body: dict[str, Any], feature: str) -> Usage:
+def correct(query: dict[str, Json], body: dict[str, Json], feature: str) -> Usage:
     """Correct what a tenant has used of a limit in the current period."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     return service.correct(tenant_id, feature, **body, actor=current_actor())
 
 
-def _tenant_of(body: dict[str, Any]) -> UUID:
+def _tenant_of(body: dict[str, Json]) -> UUID:
     named = tenant_id_of(body["tenant_id"]) if "tenant_id" in body else None
     return target_id(named, home=home_tenant_id(), source="body")
 
 
-def _single(body: dict[str, Any]) -> Request:
+def _single(body: dict[str, Json]) -> Request:
     return Request(**{name: value for name, value in body.items() if name != "tenant_id"})
 
 
-def _entries(body: dict[str, Any]) -> list[Request]:
+def _entries(body: dict[str, Json]) -> list[Request]:
     entries = enumerate(body["entries"])
     return [Request(**entry, loc=("body", "entries", place)) for place, entry in entries]
 

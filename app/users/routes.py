@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, home_tenant_id, requires
@@ -13,6 +11,7 @@ from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
 from app.core.http.tenant_choice import TenantChoiceSchema, target_id
+from app.core.json_text import Json
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.memberships.directories import ManagedByDirectory
 from app.memberships.owners import LastOwner, OwnerOnly
@@ -40,7 +39,7 @@ INCLUDES = (TENANT, MEMBERSHIPS, HISTORY)
 @blp.arguments(UserQuerySchema, location="query")
 @blp.response(200, UserSchema(many=True), includes=INCLUDES)
 @blp.raises(IndexNotReady)
-def list_users(query: dict[str, Any]) -> Page:
+def list_users(query: dict[str, Json]) -> Page:
     """List users."""
     paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
     meta_data = query.pop("meta_data")
@@ -53,7 +52,7 @@ def list_users(query: dict[str, Any]) -> Page:
 @blp.arguments(UserCreateSchema)
 @blp.response(201, UserSchema)
 @blp.raises(TenantDeleting, IdpUserIdTaken, EmailTaken)
-def create(query: dict[str, Any], body: dict[str, Any]) -> User:
+def create(query: dict[str, Json], body: dict[str, Json]) -> User:
     """Create a user."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     return service.create(tenant_id, body, actor=current_actor())
@@ -81,7 +80,7 @@ def get(user_id: str) -> User:
     SeatLimit,
     ManagedByDirectory,
 )
-def update(body: dict[str, Any], user_id: str) -> User:
+def update(body: dict[str, Json], user_id: str) -> User:
     """Update a user; `is_active` activates or deactivates the user."""
     return service.update(user_id, body, actor=current_actor())
 
@@ -91,7 +90,7 @@ def update(body: dict[str, Any], user_id: str) -> User:
 @blp.arguments(UserMetaDataPatchSchema)
 @blp.response(200, UserSchema)
 @ignores_unknown_query
-def patch_meta_data(body: dict[str, Any], user_id: str) -> User:
+def patch_meta_data(body: dict[str, Json], user_id: str) -> User:
     """Merge-patch a user's metadata (RFC 7396)."""
     return service.patch_meta_data(user_id, body["patches"], actor=current_actor())
 
