@@ -119,13 +119,16 @@ class Form:
     intro: str = ""
     is_dangerous: bool = False
     confirmation: str = ""  # what has to be typed
-    back: str = ""  # where Cancel leads
+    back: str = ""  # where Cancel leads; by default to the page above, from /x/edit to /x
     can_preview: bool = False
     preview: Json = None  # what the change would do, once somebody has asked
     template: str = "form"
     errors: dict[str, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     is_stale: bool = False  # somebody else has changed what the form is about
+
+    def __post_init__(self) -> None:
+        self.back = self.back or request.path.rpartition("/")[0]
 
     def send(
         self,

@@ -42,7 +42,7 @@ class BooleanField(Field):
         return {True: "true", False: "false"}.get(value, "")
 
 
-def metadata_form(tenant_id: UUID, entity_type: str, found: Answer, *, back: str) -> Form:
+def metadata_form(tenant_id: UUID, entity_type: str, found: Answer) -> Form:
     """The form of the metadata of a row, with an input for each custom field in their order."""
     schema = api.get(PATH, tenant_id=tenant_id, entity_type=entity_type).data
     fields = [
@@ -55,7 +55,6 @@ def metadata_form(tenant_id: UUID, entity_type: str, found: Answer, *, back: str
         values=found.data["meta_data"],
         version=found.etag,
         intro="" if fields else f"This tenant has no custom fields of the type {entity_type}.",
-        back=back,
     )
 
 

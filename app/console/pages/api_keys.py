@@ -43,13 +43,12 @@ def create_api_key(tenant_id: UUID | None = None) -> Shown:
         if session.can(each) and (tenant_id is None or each not in PLATFORM_ONLY)
     ]
     permissions = Field("permissions", "Permissions", "checks", choices=offered)
-    back = _list(tenant_id)
-    form = Form("New API key", (NAME, permissions, EXPIRY), submit="Create the key", back=back)
+    form = Form("New API key", (NAME, permissions, EXPIRY), submit="Create the key")
     return form.send(
         "POST",
         PATH,
         query={"tenant_id": tenant_id},
-        show=lambda answer: secret_page("The new API key", answer, name="name", back=back),
+        show=lambda answer: secret_page("The new API key", answer, name="name", back=form.back),
     )
 
 

@@ -72,7 +72,6 @@ def create_field(tenant_id: UUID) -> Shown:
         DEFINITION,
         values={"entity_type": "user"},
         submit="Create",
-        back=_list(tenant_id),
     )
     query = {"tenant_id": tenant_id}
     return form.send("POST", PATH, query=query, done="The custom field was created.")
@@ -99,7 +98,6 @@ def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
         "Edit the custom field",
         CHANGEABLE,
         row=row_of(tenant_id, path),
-        back=_page(tenant_id, field_id),
     )
     return form.send("PATCH", path, done="The custom field was changed.", changed_only=True)
 
@@ -113,7 +111,6 @@ def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
         intro="Its values are not checked or searched any more. They remain stored.",
         submit="Archive",
         is_dangerous=True,
-        back=_page(tenant_id, field_id),
     )
     return form.send("POST", f"{path}/archive", done="The custom field is archived.")
 
@@ -126,7 +123,6 @@ def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
         row=row_of(tenant_id, path),
         intro="New values are checked again. Where the field is searchable, its index is built.",
         submit="Restore",
-        back=_page(tenant_id, field_id),
     )
     done = "The custom field is active again."
     return form.send("POST", f"{path}/restore", body=lambda _: {"confirm": True}, done=done)
@@ -145,7 +141,6 @@ def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
         submit="Delete",
         is_dangerous=True,
         confirmation=found.data["field_key"],
-        back=_page(tenant_id, field_id),
     )
     return form.send("DELETE", path, done="The custom field was deleted.", to=_list(tenant_id))
 
@@ -178,10 +173,6 @@ def order_fields(tenant_id: UUID) -> Shown:
 def _place(field: Json) -> tuple[Json, ...]:
     """What a field is sorted by, among those of its entity type."""
     return field["sort_order"], field["created_at"], field["id"]
-
-
-def _page(tenant_id: UUID, field_id: UUID) -> str:
-    return url_for("console.show_field", tenant_id=tenant_id, field_id=field_id)
 
 
 def _list(tenant_id: UUID, **filters: Json) -> str:

@@ -51,7 +51,6 @@ def create_endpoint(tenant_id: UUID | None = None) -> Shown:
         values={"types": ["*"]},
         intro="" if tenant_id else "It gets the events of all tenants and of the platform.",
         submit="Create",
-        back=_list(tenant_id),
     )
     return form.send("POST", PATH, query={"tenant_id": tenant_id}, show=partial(_secret, tenant_id))
 
@@ -77,7 +76,6 @@ def edit_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
         "Edit the endpoint",
         (*CHANGEABLE, ACTIVE),
         row=partial(api.get, path),
-        back=_page(tenant_id, endpoint_id),
     )
     return form.send("PATCH", path, done="The endpoint was changed.", changed_only=True)
 
@@ -90,7 +88,6 @@ def send_test_event(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
         values={"type": "user.created"},
         intro="One attempt is made to deliver an example of this event.",
         submit="Send",
-        back=_page(tenant_id, endpoint_id),
     )
     return form.send("POST", f"{PATH}/{endpoint_id}/test", done="The test will be sent.")
 
@@ -102,7 +99,6 @@ def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
         "Replace the secret",
         intro="The old secret also signs for 24 hours.",
         submit="Replace",
-        back=_page(tenant_id, endpoint_id),
     )
     path = f"{PATH}/{endpoint_id}/rotate"
     return form.send("POST", path, body=lambda _: {}, show=partial(_secret, tenant_id))
@@ -118,7 +114,6 @@ def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
         submit="Delete",
         is_dangerous=True,
         confirmation=slug_of(tenant_id) if tenant_id else "platform",
-        back=_page(tenant_id, endpoint_id),
     )
     return form.send("DELETE", path, done="The endpoint was deleted.", to=_list(tenant_id))
 
@@ -129,7 +124,7 @@ def resend_delivery(endpoint_id: UUID, delivery_id: UUID, tenant_id: UUID | None
         "Deliver again",
         intro="The event is delivered again with the same webhook-id.",
         submit="Deliver again",
-        back=_page(tenant_id, endpoint_id),
+        back=url_for("console.show_endpoint", tenant_id=tenant_id, endpoint_id=endpoint_id),
     )
     path = f"/v1/webhook-deliveries/{delivery_id}/resend"
     return form.send("POST", path, done="The event will be delivered again.")
@@ -137,10 +132,6 @@ def resend_delivery(endpoint_id: UUID, delivery_id: UUID, tenant_id: UUID | None
 
 def _secret(tenant_id: UUID | None, answer: api.Answer) -> Shown:
     return secret_page("The endpoint's secret", answer, name="url", back=_list(tenant_id))
-
-
-def _page(tenant_id: UUID | None, endpoint_id: UUID) -> str:
-    return url_for("console.show_endpoint", tenant_id=tenant_id, endpoint_id=endpoint_id)
 
 
 def _list(tenant_id: UUID | None) -> str:

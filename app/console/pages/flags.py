@@ -8,7 +8,6 @@ from functools import partial
 from urllib.parse import quote
 from uuid import UUID
 
-from flask import url_for
 from werkzeug.exceptions import NotFound
 
 from app.console import api
@@ -119,7 +118,6 @@ def change_override(tenant_id: UUID, key: str) -> Shown:
     """Grant an override of a flag, or change the one there is."""
     flag = _flag(tenant_id, key)
     fields = (value_field(flag["type"]), *(PLATFORMS if current_session().is_platform else ()))
-    back = _page(tenant_id, key)
     if flag["override_id"] is None:
         form = Form(
             f"Grant an override of {key}",
@@ -127,7 +125,6 @@ def change_override(tenant_id: UUID, key: str) -> Shown:
             values={"flag_value": flag["value"]},
             intro="It replaces the plan's value for this tenant.",
             submit="Grant",
-            back=back,
         )
         return form.send(
             "POST",
@@ -137,7 +134,7 @@ def change_override(tenant_id: UUID, key: str) -> Shown:
             done="The override is in force.",
         )
     path = f"{OVERRIDES}/{flag['override_id']}"
-    form = Form(f"Change the override of {key}", fields, row=partial(_override, path), back=back)
+    form = Form(f"Change the override of {key}", fields, row=partial(_override, path))
     return form.send("PATCH", path, done="The override was changed.")
 
 
@@ -155,7 +152,6 @@ def end_override(tenant_id: UUID, key: str) -> Shown:
         submit="End the override",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
-        back=_page(tenant_id, key),
     )
     return form.send("DELETE", path, done="The override has ended.")
 
@@ -172,7 +168,3 @@ def _flag(tenant_id: UUID, key: str) -> Json:
         if flag["key"] == key:
             return flag
     raise NotFound
-
-
-def _page(tenant_id: UUID, key: str) -> str:
-    return url_for("console.show_flag", tenant_id=tenant_id, key=key)

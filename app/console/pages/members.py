@@ -61,7 +61,6 @@ def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
         (ROLE,),
         row=row_of(tenant_id, path),
         submit="Change the role",
-        back=_page(tenant_id, membership_id),
     )
     return form.send("PATCH", f"{path}/role", in_query=True, done="The role was changed.")
 
@@ -75,7 +74,6 @@ def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
         intro="The person cannot use this tenant until the membership is activated again.",
         submit="End the membership",
         is_dangerous=True,
-        back=_page(tenant_id, membership_id),
     )
     query = {"is_active": False}
     return form.send("PATCH", f"{path}/active", query=query, done="The membership has ended.")
@@ -89,7 +87,6 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
         row=row_of(tenant_id, path),
         intro="The person can use this tenant again, with the role that the membership has.",
         submit="Activate",
-        back=_page(tenant_id, membership_id),
     )
     query = {"is_active": True}
     return form.send("PATCH", f"{path}/active", query=query, done="The membership is active.")
@@ -103,7 +100,6 @@ def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
         (ROLE,),
         values={"role": Role.MEMBER},
         submit="Add the member",
-        back=url_for("console.show_user", tenant_id=tenant_id, user_id=user_id),
     )
     return form.send(
         "POST",

@@ -63,7 +63,7 @@ def list_plans() -> Shown:
 
 @form_page("/plans/new")
 def create_plan() -> Shown:
-    form = Form("New plan", (NAME, DISPLAY_NAME), submit="Create", back=_list())
+    form = Form("New plan", (NAME, DISPLAY_NAME), submit="Create")
     return form.send(
         "POST", PATH, done="The plan was created.", to=lambda answer: _page(answer.data["id"])
     )
@@ -86,7 +86,6 @@ def edit_plan(plan_id: UUID) -> Shown:
         values=found.data,
         version=found.etag,
         intro="The change applies to all tenants of the plan at once.",
-        back=_page(plan_id),
     )
     return form.send("PATCH", path, done="The plan was renamed.", changed_only=True)
 
@@ -103,9 +102,8 @@ def delete_plan(plan_id: UUID) -> Shown:
         submit="Delete the plan",
         is_dangerous=True,
         confirmation=found.data["name"],
-        back=_page(plan_id),
     )
-    return form.send("DELETE", path, done="The plan was deleted.", to=_list())
+    return form.send("DELETE", path, done="The plan was deleted.", to=url_for("console.list_plans"))
 
 
 @form_page("/plans/<uuid:plan_id>/flags/new")
@@ -189,7 +187,3 @@ def _flag(plan: api.Answer, key: str) -> Json:
 
 def _page(plan_id: object) -> str:
     return url_for("console.show_plan", plan_id=plan_id)
-
-
-def _list() -> str:
-    return url_for("console.list_plans")

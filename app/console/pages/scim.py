@@ -59,7 +59,6 @@ def create_connection(tenant_id: UUID) -> Shown:
         FIELDS,
         values={"default_role": "member", "deactivate": "membership", "group_roles": {}},
         submit="Create",
-        back=_list(tenant_id),
     )
     return form.send("POST", PATH, query={"tenant_id": tenant_id}, show=partial(_token, tenant_id))
 
@@ -85,7 +84,6 @@ def edit_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
         "Edit the connection",
         (*FIELDS, STATUS),
         row=partial(api.get, path),
-        back=_page(tenant_id, connection_id),
     )
     return form.send("PATCH", path, done="The connection was changed.", changed_only=True)
 
@@ -97,7 +95,6 @@ def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
         "Replace the token",
         intro="The old token stays valid for 24 hours.",
         submit="Replace",
-        back=_page(tenant_id, connection_id),
     )
     path = f"{PATH}/{connection_id}/rotate"
     return form.send("POST", path, body=lambda _: {}, show=partial(_token, tenant_id))
@@ -113,7 +110,6 @@ def delete_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
         submit="Delete",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
-        back=_page(tenant_id, connection_id),
     )
     return form.send("DELETE", path, done="The connection was deleted.", to=_list(tenant_id))
 
@@ -134,10 +130,6 @@ def _setup(connection: Json, token: str = "") -> dict[str, str]:
         "base_url": f"{base.rstrip('/')}/scim/v2",
         "token": token,
     }
-
-
-def _page(tenant_id: UUID, connection_id: UUID) -> str:
-    return url_for("console.show_connection", tenant_id=tenant_id, connection_id=connection_id)
 
 
 def _list(tenant_id: UUID) -> str:

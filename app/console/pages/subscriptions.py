@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from flask import url_for
-
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
 from app.console.lists import Filter, list_rows
@@ -53,8 +51,5 @@ def cancel_subscription(tenant_id: UUID, subscription_id: UUID) -> Shown:
         submit="Record the cancellation",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
-        back=url_for(
-            "console.show_subscription", tenant_id=tenant_id, subscription_id=subscription_id
-        ),
     )
     return form.send("POST", f"{path}/cancel", done="The cancellation was recorded.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from flask import request, url_for
+from flask import request
 from werkzeug.exceptions import NotFound
 
 from app.console.blueprint import Shown, form_page, page, render
@@ -35,7 +35,6 @@ def remove_suppression() -> Shown:
         submit="Remove",
         is_dangerous=True,
         confirmation=address,
-        back=url_for("console.list_suppressions"),
     )
     path = f"{PATH}/{quote(address, safe='')}"
     return form.send("DELETE", path, done="The suppression was removed.")

@@ -62,7 +62,6 @@ def create_tenant() -> Shown:
         "New tenant",
         (NAMES[0], ORGANIZATION, NEW_SLUG, *CONTACT),
         submit="Create",
-        back=url_for("console.list_tenants"),
     )
     return form.send(
         "POST",
@@ -99,7 +98,6 @@ def edit_tenant(tenant_id: UUID) -> Shown:
         "Edit the tenant",
         (*NAMES, *CONTACT),
         row=partial(api.get_tenant, tenant_id),
-        back=_page(tenant_id),
     )
     path = f"{PATH}/{tenant_id}"
     return form.send("PATCH", path, done="The tenant was changed.", changed_only=True)
@@ -108,7 +106,7 @@ def edit_tenant(tenant_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/metadata")
 def edit_tenant_metadata(tenant_id: UUID) -> Shown:
     path = f"{PATH}/{tenant_id}/meta_data"
-    form = metadata_form(tenant_id, "tenant", api.get(path), back=_page(tenant_id))
+    form = metadata_form(tenant_id, "tenant", api.get(path))
     return form.send(
         "PATCH", path, body=metadata_patches, done="The metadata was changed.", changed_only=True
     )
@@ -126,7 +124,6 @@ def assign_plan(tenant_id: UUID) -> Shown:
         intro="It takes precedence over every subscription until it ends or is withdrawn."
         + _carried_over(tenant_id),
         submit="Assign the plan",
-        back=_page(tenant_id),
     )
     return form.send("PUT", f"{PATH}/{tenant_id}/plan", done="The plan was assigned.")
 
@@ -156,7 +153,6 @@ def suspend_tenant(tenant_id: UUID) -> Shown:
         submit="Suspend",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
-        back=_page(tenant_id),
     )
     return form.send("POST", f"{PATH}/{tenant_id}/suspend", done="The tenant is suspended.")
 
@@ -168,7 +164,6 @@ def activate_tenant(tenant_id: UUID) -> Shown:
         row=partial(api.get_tenant, tenant_id),
         intro="The tenant's credentials are accepted again.",
         submit="Activate",
-        back=_page(tenant_id),
     )
     path, query = f"{PATH}/{tenant_id}/active", {"is_active": True}
     return form.send("PATCH", path, query=query, done="The tenant is active.")
@@ -186,7 +181,6 @@ def delete_tenant(tenant_id: UUID) -> Shown:
         submit="Delete the tenant",
         is_dangerous=True,
         confirmation=slug,
-        back=_page(tenant_id),
     )
     path, done = f"{PATH}/{tenant_id}", "The tenant will be deleted."
     return form.send("DELETE", path, body=lambda _: {"slug": slug}, done=done)
@@ -199,7 +193,6 @@ def restore_tenant(tenant_id: UUID) -> Shown:
         row=partial(api.get_tenant, tenant_id),
         intro="The request to delete the tenant is withdrawn. It stays suspended.",
         submit="Keep the tenant",
-        back=_page(tenant_id),
     )
     path = f"{PATH}/{tenant_id}/restore"
     return form.send("POST", path, done="The tenant will not be deleted.")

@@ -41,7 +41,6 @@ def create_user(tenant_id: UUID) -> Shown:
         "New user",
         (SUBJECT, *PROFILE),
         submit="Create",
-        back=url_for("console.list_users", tenant_id=tenant_id),
     )
     return form.send(
         "POST",
@@ -71,9 +70,7 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/edit")
 def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
-    form = Form(
-        "Edit the profile", PROFILE, row=row_of(tenant_id, path), back=_page(tenant_id, user_id)
-    )
+    form = Form("Edit the profile", PROFILE, row=row_of(tenant_id, path))
     return form.send("PATCH", path, done="The profile was changed.", changed_only=True)
 
 
@@ -81,7 +78,7 @@ def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
 def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
     found = get_row(tenant_id, path)
-    form = metadata_form(tenant_id, "user", found, back=_page(tenant_id, user_id))
+    form = metadata_form(tenant_id, "user", found)
     return form.send(
         "PATCH",
         f"{path}/meta_data",
@@ -100,7 +97,6 @@ def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
         intro="All requests of this person are refused in this tenant, and the sessions end.",
         submit="Deactivate",
         is_dangerous=True,
-        back=_page(tenant_id, user_id),
     )
     body = {"is_active": False}
     return form.send("PATCH", path, body=lambda _: body, done="The user is deactivated.")
@@ -114,7 +110,6 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
         row=row_of(tenant_id, path),
         intro="The person can use this tenant again, where the membership is active.",
         submit="Activate",
-        back=_page(tenant_id, user_id),
     )
     body = {"is_active": True}
     return form.send("PATCH", path, body=lambda _: body, done="The user is active.")
@@ -129,7 +124,6 @@ def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
         intro="A file with what this tenant has about the person, table by table. The audit trail"
         " records the export.",
         submit="Download",
-        back=_page(tenant_id, user_id),
     )
     return form.send("POST", f"{path}/export", show=partial(_download, user_id))
 
@@ -146,7 +140,6 @@ def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
         submit="Erase the user",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
-        back=_page(tenant_id, user_id),
     )
     return form.send("DELETE", path, done="The user is deactivated, and is being erased.")
 

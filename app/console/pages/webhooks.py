@@ -47,7 +47,6 @@ def replay_webhook(event_id: UUID) -> Shown:
         version=found.etag,
         intro=f"{found.data['event_type']} from {found.data['source']} is applied again.",
         submit="Replay",
-        back=url_for("console.show_webhook", event_id=event_id),
     )
     done = "The event will be applied again."
     return form.send("POST", f"{PATH}/{event_id}/replay", done=done)
