@@ -12,27 +12,12 @@ from sqlalchemy import Uuid, and_, bindparam, func, or_, select
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import check_future
-from app.core.db import tenancy
+from app.core.db import queries, tenancy
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import (
-    Change,
-    check_precondition,
-    delete_row,
-    get_row,
-    lock_row,
-    lock_with,
-    update_row,
-)
+from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
-from app.core.errors import (
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
-    PermissionDenied,
-    value_error,
-)
+from app.core.errors import Conflict, Forbidden, Invalid, NotFound, PermissionDenied, value_error
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, Flag, Flags, PlanPreset
 from app.subscriptions.models import PlanAssignment
@@ -94,7 +79,7 @@ CONFLICTS = {"uq_feature_overrides_tenant_id_plan_preset_id_flag_key": FlagKeyTa
 
 
 def get_override(override_id: UUID | str) -> FeatureOverride:
-    return get_row(FeatureOverride, override_id)
+    return queries.get_row(FeatureOverride, override_id)
 
 
 def list_overrides(
@@ -154,12 +139,14 @@ def update_override(
     if the preset locks the flag.
     """
     check_future(values.get("expires_at"), EXPIRY)
-    override, (preset_name, flags) = lock_with(FeatureOverride, override_id, *PRESET_COLUMNS)
+    override, (preset_name, flags) = queries.lock_with(
+        FeatureOverride, override_id, *PRESET_COLUMNS
+    )
     if not is_superadmin:
         _check_permitted(flags, override.flag_key, values)
     _check_value(preset_name, flags, override.flag_key, values["flag_value"], field="flag_value")
-    check_precondition(override)
-    override, change = update_row(FeatureOverride, override, values, actor_id=actor.id)
+    queries.check_precondition(override)
+    override, change = queries.update_row(FeatureOverride, override, values, actor_id=actor.id)
     if change is not None:
         audit.record("override.updated", override, change, actor=actor)
     return override
@@ -167,10 +154,10 @@ def update_override(
 
 def delete_override(override_id: UUID | str, *, actor: Actor) -> None:
     """Delete the override; the preset's value applies again."""
-    override = lock_row(FeatureOverride, override_id)
+    override = queries.lock_row(FeatureOverride, override_id)
     before = {name: getattr(override, name) for name in DELETED_FIELDS}
     audit.record("override.deleted", override, Change(before, {}), actor=actor)
-    delete_row(FeatureOverride, override)
+    queries.delete_row(FeatureOverride, override)
 
 
 def _lock_preset(preset_id: UUID | None, plan_name: str) -> PlanPreset:

@@ -10,16 +10,9 @@ from sqlalchemy import JSON, Text, bindparam, cast, func, select, union
 
 from app.audit import service as audit
 from app.core.actors import Actor
+from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import (
-    Change,
-    check_precondition,
-    delete_row,
-    get_row,
-    lock_row,
-    lock_with,
-    update_row,
-)
+from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, error
@@ -108,7 +101,7 @@ CONFLICTS = {"uq_plan_presets_name": PresetNameTaken}
 
 
 def get_preset(preset_id: UUID | str) -> PlanPreset:
-    return get_row(PlanPreset, preset_id)
+    return queries.get_row(PlanPreset, preset_id)
 
 
 def find_preset(name: str) -> PlanPreset | None:
@@ -148,9 +141,9 @@ def update_preset(
     while a tenant or a subscription that has not ended has the plan, FlagInUse, PresetNameTaken,
     and Invalid if ``values`` have another id or time than the preset.
     """
-    preset, _ = lock_with(PlanPreset, preset_id)
+    preset, _ = queries.lock_with(PlanPreset, preset_id)
     written = writable_fields(preset, values)
-    check_precondition(preset)
+    queries.check_precondition(preset)
     also: dict[str, Any] = {}
     removed, retyped = lost_flags(preset.flags, written.get("flags", preset.flags))
     if written.get("name", preset.name) != preset.name:
@@ -163,7 +156,7 @@ def update_preset(
         uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
     if removed or retyped:
         _check_flags_free(uses, removed=() if force else removed, retyped=retyped)
-    preset, change = update_row(PlanPreset, preset, written, also=also, conflicts=CONFLICTS)
+    preset, change = queries.update_row(PlanPreset, preset, written, also=also, conflicts=CONFLICTS)
     if change is not None:
         audit.record("plan_preset.updated", preset, change, actor=actor, hidden=INTERNAL)
     return preset
@@ -208,13 +201,13 @@ def lost_flags(old: Flags, new: Flags) -> tuple[list[str], list[str]]:
 
 def delete_preset(preset_id: UUID | str, *, actor: Actor) -> None:
     """Delete a preset; raises PlanInUse while a tenant, a subscription or an override uses it."""
-    preset = lock_row(PlanPreset, preset_id)
+    preset = queries.lock_row(PlanPreset, preset_id)
     uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
     if any(uses):
         raise _plan_in_use(uses)
     before = {name: getattr(preset, name) for name in WRITABLE}
     audit.record("plan_preset.deleted", preset, Change(before, {}), actor=actor, hidden=INTERNAL)
-    delete_row(PlanPreset, preset)
+    queries.delete_row(PlanPreset, preset)
 
 
 def _plan_in_use(uses: Any) -> PlanInUse:

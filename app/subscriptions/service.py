@@ -12,17 +12,10 @@ from sqlalchemy import bindparam, exists, update
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
-from app.core.db import tenancy
+from app.core.db import queries, tenancy
 from app.core.db.models import Moment
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import (
-    Change,
-    check_precondition,
-    get_row,
-    lock_row,
-    lock_with,
-    update_row,
-)
+from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, ProviderField
@@ -86,7 +79,7 @@ CONFLICTS = {"uq_subscriptions_tenant_id_bp_subscription_id": BpSubscriptionIdTa
 
 
 def get_subscription(subscription_id: UUID | str) -> Subscription:
-    return get_row(Subscription, subscription_id)
+    return queries.get_row(Subscription, subscription_id)
 
 
 def list_subscriptions(
@@ -112,7 +105,7 @@ def create(
 
     Raises NotFound for an unknown tenant, and BpSubscriptionIdTaken if the tenant already has it.
     """
-    get_row(Tenant, tenant_id)
+    queries.get_row(Tenant, tenant_id)
     with writes() as w:
         subscription = insert_in(tenant_id, values, actor=actor, into=w)
     return subscription, follow_plan(tenant_id, [subscription], actor=actor).has_plan(subscription)
@@ -148,8 +141,8 @@ def update_subscription(
     if not actor.is_platform and (source_timestamp or PROVIDER_FIELDS & values.keys()):
         get_subscription(subscription_id)  # an unknown one is 404, not 403
         require_provider(actor)
-    subscription, (has_preset,) = lock_with(Subscription, subscription_id, HAS_PRESET)
-    check_precondition(subscription)
+    subscription, (has_preset,) = queries.lock_with(Subscription, subscription_id, HAS_PRESET)
+    queries.check_precondition(subscription)
     has_plan = has_preset or is_ended(subscription) or subscription.plan_name == default_plan()
     if source_timestamp is not None and not is_newer(subscription, source_timestamp):
         return Updated(subscription, False, has_plan)
@@ -180,7 +173,7 @@ def cancel(
     until the provider changes it. Nothing changes if the subscription has ended. A second
     cancellation at the period's end changes nothing either.
     """
-    subscription = lock_row(Subscription, subscription_id)
+    subscription = queries.lock_row(Subscription, subscription_id)
     if is_ended(subscription) or (at_period_end and _ends_with_period(subscription)):
         return subscription
     values = {
@@ -211,7 +204,7 @@ def _assign(
     also = {name: new for name, new in with_class(values).items() if name not in values}
     if source_timestamp is not None:
         also["source_timestamp"] = source_timestamp
-    return update_row(Subscription, subscription, values, actor_id=actor.id, also=also)
+    return queries.update_row(Subscription, subscription, values, actor_id=actor.id, also=also)
 
 
 def _record(
