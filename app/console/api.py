@@ -139,12 +139,17 @@ def get_all(path: str, **query: object) -> list[Json]:
             return rows
 
 
+def get_once(path: str) -> Answer:
+    """A row that several parts of a page show, read once a page; raises Refused."""
+    known: dict[str, Answer] = g.setdefault("rows", {})
+    if path not in known:
+        known[path] = get(path)
+    return known[path]
+
+
 def get_tenant(tenant_id: UUID) -> Answer:
-    """The tenant whose page this is, read once a page; raises Refused."""
-    if "tenant" not in g:
-        g.tenant = get(f"/v1/tenants/{tenant_id}")
-    found: Answer = g.tenant
-    return found
+    """The tenant whose page this is; raises Refused."""
+    return get_once(f"/v1/tenants/{tenant_id}")
 
 
 def succeeded(answer: Answer) -> Answer:

@@ -15,7 +15,7 @@ from flask import redirect, request
 from werkzeug.datastructures import MultiDict
 
 from app.console.access import set_notice
-from app.console.api import Answer, Query, Refused, call
+from app.console.api import Answer, Query, Refused, call, get_once
 from app.console.blueprint import Shown, render
 from app.core.json_text import Json
 
@@ -97,7 +97,7 @@ class Lines(Field):
     """A list of texts, one on each line."""
 
     def read(self, form: Sent) -> Json:
-        """The lines that are not empty; without any None if the field is nullable."""
+        """The lines that are not empty; None for no lines of a nullable field."""
         lines = [line.strip() for line in form.get(self.name, "").splitlines()]
         return [line for line in lines if line] or (None if self.is_nullable else [])
 
@@ -108,12 +108,12 @@ class Lines(Field):
 
 @dataclass
 class Form:
-    """A form and its state. ``row`` reads what it is about: its values and its ETag are shown."""
+    """A form and its state. ``row`` is the API's path of what it is about, and changes."""
 
     title: str
     fields: Sequence[Field] = ()
-    row: Callable[[], Answer] | None = None
-    values: Values = field(default_factory=dict)
+    row: str = ""
+    values: Values = field(default_factory=dict)  # they take precedence over those of the row
     version: str = ""  # the ETag of what is shown
     submit: str = "Save"
     intro: str = ""
@@ -133,7 +133,7 @@ class Form:
     def send(
         self,
         method: str,
-        path: str,
+        path: str = "",
         *,
         done: str | Callable[[Answer], str] = "",
         to: str | Callable[[Answer], str] = "",
@@ -144,13 +144,13 @@ class Form:
         show: Callable[[Answer], Shown] | None = None,
         preview: str = "",
     ) -> Shown:
-        """The page of a GET; a POST sends the values and the version to ``path`` of the API.
+        """The page of a GET; a POST sends the values and the version to ``path`` below the row.
 
         Then the browser is led to ``to``, by default where Cancel leads, which says ``done``; or
         ``show`` renders the answer. ``body`` makes the request's body of the values, and with
         ``in_query`` they are in the query. ``changed_only`` sends only values that differ from those
-        of the row. ``preview`` is the path that tells what the change would do. Raises Refused for
-        an error that no change of the form can mend.
+        of the row. ``preview`` is a path below the row that tells what the change would do. Raises
+        Refused for an error that no change of the form can mend.
         """
         self.can_preview = bool(preview)
         if request.method != "POST":
@@ -158,7 +158,7 @@ class Form:
         self.version = request.form.get(VERSION, "")
         typed = values = self._read()
         if changed_only and not self.errors:
-            self._read_row()
+            self._show_row()
             values = self._changed(typed)
         self.values = {**self.values, **typed}
         if self.errors:
@@ -167,7 +167,7 @@ class Form:
         is_preview = self.can_preview and PREVIEW in request.form
         answer = call(
             "POST" if is_preview else method,
-            preview if is_preview else path,
+            self.row + (preview if is_preview else path),
             query={**(query or {}), **values} if in_query else query,
             body=sent,
             if_match=self.version,
@@ -186,13 +186,13 @@ class Form:
         return self.page(answer.status)
 
     def page(self, status: int = 200) -> Shown:
-        self._read_row()
+        self._show_row()
         return render(self.template, self.title, form=self), status
 
-    def _read_row(self) -> None:
-        """Read what the form is about, once. A POST that succeeds needs it only to compare."""
-        if self.row is not None:
-            found, self.row = self.row(), None
+    def _show_row(self) -> None:
+        """Take the values of the row, and its version. A POST that succeeds does not read the row."""
+        if self.row:
+            found = get_once(self.row)
             self.values = {**found.data, **self.values}
             if request.method != "POST":
                 self.version = found.etag

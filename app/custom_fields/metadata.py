@@ -15,8 +15,8 @@ from app.core.errors import Invalid, Location, value_error
 from app.custom_fields.entities import Entity
 from app.custom_fields.merge_patch import merge_patch
 from app.custom_fields.search_index import writer
-from app.custom_fields.values.check import check_patch
-from app.custom_fields.values.rules import remember
+from app.custom_fields.values import check as values
+from app.custom_fields.values.rules import remember, rules_of
 
 R = TypeVar("R", bound=Row)
 
@@ -57,7 +57,7 @@ def check(
 ) -> None:
     """Raise Invalid at ``loc`` if custom fields are not satisfied or ``after`` is too large."""
     if patches:
-        check_patch(tenant_id, entity.entity_type, patches, loc=loc)
+        values.check(rules_of(tenant_id, entity.entity_type), patches, loc, is_patch=True)
     check_size(after, patches, loc=loc)
 
 

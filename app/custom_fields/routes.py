@@ -38,7 +38,7 @@ from app.custom_fields.service import (
     TooManyFields,
     TooManySearchableFields,
 )
-from app.custom_fields.values.check import check_values
+from app.custom_fields.values.check import check
 from app.custom_fields.values.rules import Rule
 
 blp = Blueprint(
@@ -94,7 +94,8 @@ def validate(query: dict[str, Json], body: dict[str, Json]) -> dict[str, bool]:
     """Check an entity's values against the custom fields; a 422 lists the errors at `values`."""
     tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
     fields = service.active_fields(tenant_id, body["entity_type"])
-    check_values([Rule.of(field) for field in fields], body["values"])
+    rules = [Rule.of(field) for field in fields]
+    check(rules, body["values"], ("body", "values"), is_patch=False)
     return {"valid": True}
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from app.core.errors import DatabaseUnavailable
 from app.core.http.body_limits import MAX_BODY, TOO_LARGE
 from app.core.http.idempotency import IdempotencyInProgress, reused
+from app.core.json_text import Json
 from app.core.openapi.components import CONSISTENCY, DESCRIPTIONS, IDEMPOTENCY_KEY
 
 CONTEXT = {
@@ -63,6 +62,13 @@ EVALUATION = {
         },
     },
 }
+EVALUATIONS = {
+    "type": "object",
+    "required": ["flags"],
+    "properties": {
+        "flags": {"type": "array", "items": EVALUATION, "description": "The evaluations."}
+    },
+}
 FAILURE = {
     "type": "object",
     "required": ["errorCode", "errorDetails"],
@@ -84,44 +90,35 @@ ETAG = {
 }
 
 
-def answer(description: str, schema: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """One response in the OpenAPI document."""
-    content = {"application/json": {"schema": schema}}
-    return {"description": description, "content": content, **options}
+def answer(description: str, schema: Json, **options: Json) -> dict[str, Json]:
+    return {
+        "description": description,
+        "content": {"application/json": {"schema": schema, **options}},
+    }
 
 
-def failure(description: str, error_code: str, details: str) -> dict[str, Any]:
-    """An error's response in the OpenAPI document, with an example."""
-    response = answer(description, FAILURE)
-    example = {"errorCode": error_code, "errorDetails": details}
-    response["content"]["application/json"]["example"] = example
-    return response
+def failure(description: str, details: str, error_code: str = "GENERAL") -> dict[str, Json]:
+    return answer(description, FAILURE, example={"errorCode": error_code, "errorDetails": details})
 
 
 FAILURES = {
     "400": failure(
         "The body cannot be parsed (`PARSE_ERROR`), or its context is not valid or names no tenant"
         " that the credential can see (`INVALID_CONTEXT`).",
-        "INVALID_CONTEXT",
         "`tenant_id` names no tenant that the credential can see.",
+        "INVALID_CONTEXT",
     ),
-    "401": failure("No credential, or one that is not valid.", "GENERAL", "Not authenticated"),
-    "403": failure(
-        "The credential may not read flags.", "GENERAL", "This needs the permission flags:read."
-    ),
+    "401": failure("No credential, or one that is not valid.", "Not authenticated"),
+    "403": failure("The credential may not read flags.", "This needs the permission flags:read."),
     "409": failure(
-        "`Idempotency-Key`: the first request is still running.",
-        "GENERAL",
-        IdempotencyInProgress.detail,
+        "`Idempotency-Key`: the first request is still running.", IdempotencyInProgress.detail
     ),
-    "413": failure("The body is too large.", "GENERAL", TOO_LARGE.format(limit=MAX_BODY)),
+    "413": failure("The body is too large.", TOO_LARGE.format(limit=MAX_BODY)),
     "422": failure(
-        "`Idempotency-Key`: it is not valid, or another request had it.",
-        "GENERAL",
-        reused("")["msg"],
+        "`Idempotency-Key`: it is not valid, or another request had it.", reused("")["msg"]
     ),
-    "429": failure(DESCRIPTIONS[429], "GENERAL", "Too Many Requests"),
-    "503": failure(DESCRIPTIONS[503], "GENERAL", DatabaseUnavailable.detail),
+    "429": failure(DESCRIPTIONS[429], "Too Many Requests"),
+    "503": failure(DESCRIPTIONS[503], DatabaseUnavailable.detail),
 }
 ONE = {
     "requestBody": REQUEST,
@@ -129,8 +126,8 @@ ONE = {
         "200": answer("The flag's value.", EVALUATION),
         "404": failure(
             "The tenant's plan has no such flag.",
-            "FLAG_NOT_FOUND",
             "The plan 'growth' has no flag 'single-sign-on'.",
+            "FLAG_NOT_FOUND",
         ),
         **FAILURES,
     },
@@ -138,21 +135,10 @@ ONE = {
 ALL = {
     "requestBody": REQUEST,
     "responses": {
-        "200": answer(
-            "Every flag's value, in the preset's order.",
-            {
-                "type": "object",
-                "required": ["flags"],
-                "properties": {
-                    "flags": {
-                        "type": "array",
-                        "items": EVALUATION,
-                        "description": "The evaluations.",
-                    }
-                },
-            },
-            headers=ETAG,
-        ),
+        "200": {
+            **answer("Every flag's value, in the preset's order.", EVALUATIONS),
+            "headers": ETAG,
+        },
         "304": {
             "description": "The answer has not changed since the ETag in `If-None-Match`.",
             "headers": ETAG,

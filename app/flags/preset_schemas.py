@@ -55,11 +55,9 @@ class Documented(Schema):
         "flag_type": "boolean",
     }
     descriptions = {
-        "period": "When the count starts anew.",
         "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
         "flag_key": "The key by which programs ask for the flag.",
         "flag_type": "The type of the flag's values.",
-        "default_value": "The value of tenants without an override.",
         "description": "What the flag is for; for people.",
         "name": "The plan's name, which `plan_name` of tenants and subscriptions refers to.",
         "flags": "The flags of the plan.",
@@ -74,7 +72,6 @@ class Documented(Schema):
         "flags_changed": "Flags that would change.",
         "overrides_lost": "Overrides that would lose their effect, by flag.",
         "limits_below_usage": "Lowered limits that would be below what tenants use.",
-        "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
         "warn_at": "Percentages of the limit whose crossing is recorded.",
     }
 

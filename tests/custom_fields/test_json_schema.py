@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.errors import Invalid
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldType
-from app.custom_fields.values.check import check_values
+from app.custom_fields.values.check import check
 from app.custom_fields.values.rules import Rule
 from tests.custom_fields.examples import bad, good, options_of
 from tests.custom_fields.fields import create_field
@@ -44,7 +44,7 @@ def field_of(field_type, options=None, *, key="key", is_required=False):
 
 def service_accepts(fields, values) -> bool:
     try:
-        check_values([Rule.of(field) for field in fields], values)
+        check([Rule.of(field) for field in fields], values, (), is_patch=False)
     except Invalid:
         return False
     return True
@@ -108,7 +108,7 @@ class TestAgreement:
         options = options if "select" in field_type else None
         field = field_of(field_type, options)
         try:
-            check_values([Rule.of(field)], {"key": value})
+            check([Rule.of(field)], {"key": value}, (), is_patch=False)
         except Invalid as refusal:
             refused = {fault["type"] for fault in refusal.errors}
         else:

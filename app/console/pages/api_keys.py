@@ -12,7 +12,7 @@ from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form
 from app.console.lists import Filter, list_rows
-from app.console.pages.common import get_row, secret_page
+from app.console.pages.common import own, secret_page
 
 PATH = "/v1/api-keys"
 FILTERS = (Filter("is_active", "State", [("true", "valid"), ("false", "revoked or expired")]),)
@@ -55,17 +55,17 @@ def create_api_key(tenant_id: UUID | None = None) -> Shown:
 @form_page("/api-keys/<uuid:key_id>/revoke", also_of_tenant=True)
 def revoke_api_key(key_id: UUID, tenant_id: UUID | None = None) -> Shown:
     path = f"{PATH}/{key_id}"
-    found = api.get(path) if tenant_id is None else get_row(tenant_id, path)
+    key = api.get_once(path if tenant_id is None else own(tenant_id, path)).data
     form = Form(
-        f"Revoke the key {found.data['name']}",
-        version=found.etag,
+        f"Revoke the key {key['name']}",
+        row=path,
         intro="The next request with this key is refused. This cannot be undone.",
         submit="Revoke",
         is_dangerous=True,
-        confirmation=found.data["prefix"],
+        confirmation=key["prefix"],
         back=_list(tenant_id),
     )
-    return form.send("DELETE", path, done="The key was revoked.")
+    return form.send("DELETE", done="The key was revoked.")
 
 
 def _list(tenant_id: UUID | None) -> str:

@@ -12,7 +12,7 @@ from app.console.access import set_notice
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, Lines, choices
 from app.console.lists import Filter, filter_values, list_all
-from app.console.pages.common import get_row, recent_history, row_of
+from app.console.pages.common import own, recent_history
 from app.core.json_text import Json
 
 TYPES = choices(
@@ -80,8 +80,8 @@ def create_field(tenant_id: UUID) -> Shown:
 @page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>")
 def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
     """Show a custom field, and how far its index is."""
-    path = f"{PATH}/{field_id}"
-    field = get_row(tenant_id, path).data
+    path = own(tenant_id, f"{PATH}/{field_id}")
+    field = api.get(path).data
     return render(
         "custom_field",
         field["label"],
@@ -93,56 +93,52 @@ def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/edit")
 def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    path = f"{PATH}/{field_id}"
     form = Form(
         "Edit the custom field",
         CHANGEABLE,
-        row=row_of(tenant_id, path),
+        row=own(tenant_id, f"{PATH}/{field_id}"),
     )
-    return form.send("PATCH", path, done="The custom field was changed.", changed_only=True)
+    return form.send("PATCH", done="The custom field was changed.", changed_only=True)
 
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/archive")
 def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    path = f"{PATH}/{field_id}"
     form = Form(
         "Archive the custom field",
-        row=row_of(tenant_id, path),
+        row=own(tenant_id, f"{PATH}/{field_id}"),
         intro="Its values are not checked or searched any more. They remain stored.",
         submit="Archive",
         is_dangerous=True,
     )
-    return form.send("POST", f"{path}/archive", done="The custom field is archived.")
+    return form.send("POST", "/archive", done="The custom field is archived.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/restore")
 def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    path = f"{PATH}/{field_id}"
     form = Form(
         "Restore the custom field",
-        row=row_of(tenant_id, path),
+        row=own(tenant_id, f"{PATH}/{field_id}"),
         intro="New values are checked again. Where the field is searchable, its index is built.",
         submit="Restore",
     )
     done = "The custom field is active again."
-    return form.send("POST", f"{path}/restore", body=lambda _: {"confirm": True}, done=done)
+    return form.send("POST", "/restore", body=lambda _: {"confirm": True}, done=done)
 
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/delete")
 def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
     """Delete an archived custom field."""
-    path = f"{PATH}/{field_id}"
-    found = get_row(tenant_id, path)
+    path = own(tenant_id, f"{PATH}/{field_id}")
     form = Form(
         "Delete the custom field",
-        version=found.etag,
+        row=path,
         intro="Its definition and its index are deleted. The values remain in meta_data, without"
         " a label. This cannot be undone.",
         submit="Delete",
         is_dangerous=True,
-        confirmation=found.data["field_key"],
+        confirmation=api.get_once(path).data["field_key"],
     )
-    return form.send("DELETE", path, done="The custom field was deleted.", to=_list(tenant_id))
+    return form.send("DELETE", done="The custom field was deleted.", to=_list(tenant_id))
 
 
 @page("/tenants/<uuid:tenant_id>/custom-fields/order", methods=("POST",))
@@ -156,7 +152,7 @@ def order_fields(tenant_id: UUID) -> Shown:
         path = f"{PATH}/{UUID(moved)}"
     except ValueError:
         raise BadRequest from None
-    field = get_row(tenant_id, path).data
+    field = api.get(own(tenant_id, path)).data
     entity_type, field_id = field["entity_type"], field["id"]
     rows = api.get_all(PATH, tenant_id=tenant_id, entity_type=entity_type)
     ids = [row["id"] for row in sorted(rows, key=_place) if row["id"] != field_id]

@@ -71,13 +71,12 @@ def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 @form_page("/endpoints/<uuid:endpoint_id>/edit", also_of_tenant=True)
 def edit_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     """Change an endpoint, or enable one that was disabled."""
-    path = f"{PATH}/{endpoint_id}"
     form = Form(
         "Edit the endpoint",
         (*CHANGEABLE, ACTIVE),
-        row=partial(api.get, path),
+        row=f"{PATH}/{endpoint_id}",
     )
-    return form.send("PATCH", path, done="The endpoint was changed.", changed_only=True)
+    return form.send("PATCH", done="The endpoint was changed.", changed_only=True)
 
 
 @form_page("/endpoints/<uuid:endpoint_id>/test", also_of_tenant=True)
@@ -106,16 +105,15 @@ def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/endpoints/<uuid:endpoint_id>/delete", also_of_tenant=True)
 def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    path = f"{PATH}/{endpoint_id}"
     form = Form(
         "Delete the endpoint",
-        row=partial(api.get, path),
+        row=f"{PATH}/{endpoint_id}",
         intro="Nothing is delivered to this address any more.",
         submit="Delete",
         is_dangerous=True,
         confirmation=slug_of(tenant_id) if tenant_id else "platform",
     )
-    return form.send("DELETE", path, done="The endpoint was deleted.", to=_list(tenant_id))
+    return form.send("DELETE", done="The endpoint was deleted.", to=_list(tenant_id))
 
 
 @form_page("/endpoints/<uuid:endpoint_id>/resend/<uuid:delivery_id>", also_of_tenant=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from functools import partial
 from urllib.parse import quote
 from uuid import UUID
 
+from flask import request
 from werkzeug.exceptions import NotFound
 
 from app.console import api
@@ -134,8 +133,10 @@ def change_override(tenant_id: UUID, key: str) -> Shown:
             done="The override is in force.",
         )
     path = f"{OVERRIDES}/{flag['override_id']}"
-    form = Form(f"Change the override of {key}", fields, row=partial(_override, path))
-    return form.send("PATCH", path, done="The override was changed.")
+    form = Form(f"Change the override of {key}", fields, row=path)
+    if request.method != "POST":
+        form.values = api.get(path, include=PLATFORM_KEYS).data
+    return form.send("PATCH", done="The override was changed.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/flags/<key>/end")
@@ -144,21 +145,15 @@ def end_override(tenant_id: UUID, key: str) -> Shown:
     flag = _flag(tenant_id, key)
     if flag["override_id"] is None:
         raise NotFound
-    path = f"{OVERRIDES}/{flag['override_id']}"
     form = Form(
         f"End the override of {key}",
-        row=partial(api.get, path),
+        row=f"{OVERRIDES}/{flag['override_id']}",
         intro=f"The plan's value applies again: {json.dumps(flag['preset_value'])}.",
         submit="End the override",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
     )
-    return form.send("DELETE", path, done="The override has ended.")
-
-
-def _override(path: str) -> api.Answer:
-    """An override with what only the platform sets; the version is that of the bare override."""
-    return replace(api.get(path, include=PLATFORM_KEYS), etag=api.get(path).etag)
+    return form.send("DELETE", done="The override has ended.")
 
 
 def _flag(tenant_id: UUID, key: str) -> Json:

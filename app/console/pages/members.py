@@ -11,7 +11,7 @@ from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
 from app.console.lists import Filter, list_rows
-from app.console.pages.common import get_row, recent_history, row_of
+from app.console.pages.common import own, recent_history
 from app.core.json_text import Json
 
 ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
@@ -32,7 +32,7 @@ def list_members(tenant_id: UUID) -> Shown:
 def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     """Show a membership, its history, and with ``permission`` why the person has it or not."""
     path = f"{PATH}/{membership_id}"
-    member = get_row(tenant_id, path, include="user").data
+    member = api.get(own(tenant_id, path), include="user").data
     permission = request.args.get("permission", "")
     explanation = None
     if permission:
@@ -55,46 +55,43 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/role")
 def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
-    path = f"{PATH}/{membership_id}"
     form = Form(
         "Change the role",
         (ROLE,),
-        row=row_of(tenant_id, path),
+        row=own(tenant_id, f"{PATH}/{membership_id}"),
         submit="Change the role",
     )
-    return form.send("PATCH", f"{path}/role", in_query=True, done="The role was changed.")
+    return form.send("PATCH", "/role", in_query=True, done="The role was changed.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/end")
 def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
-    path = f"{PATH}/{membership_id}"
     form = Form(
         "End the membership",
-        row=row_of(tenant_id, path),
+        row=own(tenant_id, f"{PATH}/{membership_id}"),
         intro="The person cannot use this tenant until the membership is activated again.",
         submit="End the membership",
         is_dangerous=True,
     )
     query = {"is_active": False}
-    return form.send("PATCH", f"{path}/active", query=query, done="The membership has ended.")
+    return form.send("PATCH", "/active", query=query, done="The membership has ended.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/activate")
 def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
-    path = f"{PATH}/{membership_id}"
     form = Form(
         "Activate the membership",
-        row=row_of(tenant_id, path),
+        row=own(tenant_id, f"{PATH}/{membership_id}"),
         intro="The person can use this tenant again, with the role that the membership has.",
         submit="Activate",
     )
     query = {"is_active": True}
-    return form.send("PATCH", f"{path}/active", query=query, done="The membership is active.")
+    return form.send("PATCH", "/active", query=query, done="The membership is active.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/member")
 def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
-    get_row(tenant_id, f"/v1/users/{user_id}")
+    api.get(own(tenant_id, f"/v1/users/{user_id}"))
     form = Form(
         "Make the user a member",
         (ROLE,),

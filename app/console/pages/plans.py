@@ -79,31 +79,28 @@ def show_plan(plan_id: UUID) -> Shown:
 @form_page("/plans/<uuid:plan_id>/edit")
 def edit_plan(plan_id: UUID) -> Shown:
     path = f"{PATH}/{plan_id}"
-    found = api.get(path)
     form = Form(
-        f"Rename the plan {found.data['name']}",
+        f"Rename the plan {api.get_once(path).data['name']}",
         (NAME, DISPLAY_NAME),
-        values=found.data,
-        version=found.etag,
+        row=path,
         intro="The change applies to all tenants of the plan at once.",
     )
-    return form.send("PATCH", path, done="The plan was renamed.", changed_only=True)
+    return form.send("PATCH", done="The plan was renamed.", changed_only=True)
 
 
 @form_page("/plans/<uuid:plan_id>/delete")
 def delete_plan(plan_id: UUID) -> Shown:
     """Delete a plan that nothing uses."""
     path = f"{PATH}/{plan_id}"
-    found = api.get(path)
     form = Form(
         "Delete the plan",
-        version=found.etag,
+        row=path,
         intro="A plan can be deleted if no tenant, override or subscription that has not ended uses it.",
         submit="Delete the plan",
         is_dangerous=True,
-        confirmation=found.data["name"],
+        confirmation=api.get_once(path).data["name"],
     )
-    return form.send("DELETE", path, done="The plan was deleted.", to=url_for("console.list_plans"))
+    return form.send("DELETE", done="The plan was deleted.", to=url_for("console.list_plans"))
 
 
 @form_page("/plans/<uuid:plan_id>/flags/new")
@@ -115,24 +112,26 @@ def create_plan_flag(plan_id: UUID) -> Shown:
     metering = {"period": "month", "policy": "hard", "warn_at": [80, 100]}
     new = {"flag_type": flag_type, "is_locked": True, "default_value": None, "metering": metering}
     title = f"New {'limit' if flag_type == 'limit' else f'flag of the type {flag_type}'}"
-    return _send_flag(api.get(f"{PATH}/{plan_id}"), title, new, done="The plan has the new flag.")
+    return _send_flag(
+        api.get_once(f"{PATH}/{plan_id}"), title, new, done="The plan has the new flag."
+    )
 
 
 @form_page("/plans/<uuid:plan_id>/flags/<key>/edit")
 def edit_plan_flag(plan_id: UUID, key: str) -> Shown:
-    found = api.get(f"{PATH}/{plan_id}")
+    found = api.get_once(f"{PATH}/{plan_id}")
     return _send_flag(found, f"Edit {key}", _flag(found, key), done="The plan was changed.")
 
 
 @form_page("/plans/<uuid:plan_id>/flags/<key>/remove")
 def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
     path = f"{PATH}/{plan_id}"
-    found = api.get(path)
+    found = api.get_once(path)
     removed = _flag(found, key)
     body = {"flags": [flag for flag in found.data["flags"] if flag is not removed]}
     form = Form(
         f"Remove {key}",
-        version=found.etag,
+        row=path,
         intro=f"No tenant of the plan {found.data['name']} has the flag any more.",
         submit="Remove",
         is_dangerous=True,
@@ -143,22 +142,20 @@ def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
     if request.method != "POST":
         preview = api.call("POST", f"{path}/preview", body=body, if_match=found.etag)
         form.preview = api.succeeded(preview).data
-    return form.send(
-        "PATCH", path, query={"force": True}, body=lambda _: body, done="The flag was removed."
-    )
+    query = {"force": True}
+    return form.send("PATCH", query=query, body=lambda _: body, done="The flag was removed.")
 
 
 def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown:
     """The form of one flag of the plan ``found``; a flag without a key is a new one."""
     plan, key = found.data, flag.get("flag_key")
-    path = f"{PATH}/{plan['id']}"
     metering = METERING if flag["flag_type"] == "limit" else ()
     value = value_field(flag["flag_type"], "default_value", "Value")
     form = Form(
         title,
         (*(() if key else (KEY,)), value, *metering, DESCRIPTION, LOCKED),
+        row=f"{PATH}/{plan['id']}",
         values={**flag, **flag.get("metering", {})},
-        version=found.etag,
         intro=f"The change applies to all tenants of the plan {plan['name']} at once.",
         back=_page(plan["id"]),
         template=TEMPLATE,
@@ -174,7 +171,7 @@ def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown
             return {"flags": [*others, changed]}
         return {"flags": [changed if each is flag else each for each in others]}
 
-    return form.send("PATCH", path, body=body, preview=f"{path}/preview", done=done)
+    return form.send("PATCH", body=body, preview="/preview", done=done)
 
 
 def _flag(plan: api.Answer, key: str) -> Json:

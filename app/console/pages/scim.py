@@ -79,13 +79,12 @@ def show_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/edit")
 def edit_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    path = f"{PATH}/{connection_id}"
     form = Form(
         "Edit the connection",
         (*FIELDS, STATUS),
-        row=partial(api.get, path),
+        row=f"{PATH}/{connection_id}",
     )
-    return form.send("PATCH", path, done="The connection was changed.", changed_only=True)
+    return form.send("PATCH", done="The connection was changed.", changed_only=True)
 
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/rotate")
@@ -102,16 +101,15 @@ def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/delete")
 def delete_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    path = f"{PATH}/{connection_id}"
     form = Form(
         "Delete the connection",
-        row=partial(api.get, path),
+        row=f"{PATH}/{connection_id}",
         intro="The directory can change nothing any more. The people stay as they are.",
         submit="Delete",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
     )
-    return form.send("DELETE", path, done="The connection was deleted.", to=_list(tenant_id))
+    return form.send("DELETE", done="The connection was deleted.", to=_list(tenant_id))
 
 
 def _token(tenant_id: UUID, answer: api.Answer) -> Shown:

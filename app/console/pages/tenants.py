@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from uuid import UUID
 
 from flask import url_for
@@ -97,10 +96,9 @@ def edit_tenant(tenant_id: UUID) -> Shown:
     form = Form(
         "Edit the tenant",
         (*NAMES, *CONTACT),
-        row=partial(api.get_tenant, tenant_id),
+        row=f"{PATH}/{tenant_id}",
     )
-    path = f"{PATH}/{tenant_id}"
-    return form.send("PATCH", path, done="The tenant was changed.", changed_only=True)
+    return form.send("PATCH", done="The tenant was changed.", changed_only=True)
 
 
 @form_page("/tenants/<uuid:tenant_id>/metadata")
@@ -120,19 +118,19 @@ def assign_plan(tenant_id: UUID) -> Shown:
     form = Form(
         "Assign a plan",
         (plan, UNTIL, REASON),
-        row=partial(api.get_tenant, tenant_id),
+        row=f"{PATH}/{tenant_id}",
         intro="It takes precedence over every subscription until it ends or is withdrawn."
         + _carried_over(tenant_id),
         submit="Assign the plan",
     )
-    return form.send("PUT", f"{PATH}/{tenant_id}/plan", done="The plan was assigned.")
+    return form.send("PUT", "/plan", done="The plan was assigned.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/plan/withdraw")
 def withdraw_plan(tenant_id: UUID) -> Shown:
     form = Form(
         "Withdraw the assigned plan",
-        row=partial(api.get_tenant, tenant_id),
+        row=f"{PATH}/{tenant_id}",
         intro="The tenant's subscription, or the default plan, decides again."
         + _carried_over(tenant_id),
         submit="Withdraw",
@@ -140,7 +138,7 @@ def withdraw_plan(tenant_id: UUID) -> Shown:
         confirmation=slug_of(tenant_id),
         back=_page(tenant_id),
     )
-    return form.send("DELETE", f"{PATH}/{tenant_id}/plan", done="The assigned plan was withdrawn.")
+    return form.send("DELETE", "/plan", done="The assigned plan was withdrawn.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/suspend")
@@ -148,25 +146,25 @@ def suspend_tenant(tenant_id: UUID) -> Shown:
     form = Form(
         "Suspend the tenant",
         (SUSPENSION_REASON,),
-        row=partial(api.get_tenant, tenant_id),
+        row=f"{PATH}/{tenant_id}",
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
     )
-    return form.send("POST", f"{PATH}/{tenant_id}/suspend", done="The tenant is suspended.")
+    return form.send("POST", "/suspend", done="The tenant is suspended.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/activate")
 def activate_tenant(tenant_id: UUID) -> Shown:
     form = Form(
         "Activate the tenant",
-        row=partial(api.get_tenant, tenant_id),
+        row=f"{PATH}/{tenant_id}",
         intro="The tenant's credentials are accepted again.",
         submit="Activate",
     )
-    path, query = f"{PATH}/{tenant_id}/active", {"is_active": True}
-    return form.send("PATCH", path, query=query, done="The tenant is active.")
+    query = {"is_active": True}
+    return form.send("PATCH", "/active", query=query, done="The tenant is active.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/delete")
@@ -175,27 +173,26 @@ def delete_tenant(tenant_id: UUID) -> Shown:
     slug = slug_of(tenant_id)
     form = Form(
         "Delete the tenant",
-        row=partial(api.get_tenant, tenant_id),
+        row=f"{PATH}/{tenant_id}",
         intro="All of its data is deleted when the time of grace is over. Until then the deletion"
         " can be withdrawn.",
         submit="Delete the tenant",
         is_dangerous=True,
         confirmation=slug,
     )
-    path, done = f"{PATH}/{tenant_id}", "The tenant will be deleted."
-    return form.send("DELETE", path, body=lambda _: {"slug": slug}, done=done)
+    done = "The tenant will be deleted."
+    return form.send("DELETE", body=lambda _: {"slug": slug}, done=done)
 
 
 @form_page("/tenants/<uuid:tenant_id>/restore")
 def restore_tenant(tenant_id: UUID) -> Shown:
     form = Form(
         "Keep the tenant",
-        row=partial(api.get_tenant, tenant_id),
+        row=f"{PATH}/{tenant_id}",
         intro="The request to delete the tenant is withdrawn. It stays suspended.",
         submit="Keep the tenant",
     )
-    path = f"{PATH}/{tenant_id}/restore"
-    return form.send("POST", path, done="The tenant will not be deleted.")
+    return form.send("POST", "/restore", done="The tenant will not be deleted.")
 
 
 def _carried_over(tenant_id: UUID) -> str:

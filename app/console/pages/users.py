@@ -15,7 +15,7 @@ from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form
 from app.console.lists import STATE, Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
-from app.console.pages.common import get_row, recent_history, row_of, slug_of
+from app.console.pages.common import own, recent_history, slug_of
 from app.core.json_text import Json
 
 FILTERS = (Filter("email", "E-mail address"), STATE)
@@ -53,8 +53,8 @@ def create_user(tenant_id: UUID) -> Shown:
 
 @page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>")
 def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    path = f"{PATH}/{user_id}"
-    user = get_row(tenant_id, path).data
+    path = own(tenant_id, f"{PATH}/{user_id}")
+    user = api.get(path).data
     memberships = api.find("/v1/memberships/tenant", user_id=user_id, tenant_id=tenant_id)
     return render(
         "user",
@@ -69,15 +69,14 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/edit")
 def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    path = f"{PATH}/{user_id}"
-    form = Form("Edit the profile", PROFILE, row=row_of(tenant_id, path))
-    return form.send("PATCH", path, done="The profile was changed.", changed_only=True)
+    form = Form("Edit the profile", PROFILE, row=own(tenant_id, f"{PATH}/{user_id}"))
+    return form.send("PATCH", done="The profile was changed.", changed_only=True)
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/metadata")
 def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
-    found = get_row(tenant_id, path)
+    found = api.get_once(own(tenant_id, path))
     form = metadata_form(tenant_id, "user", found)
     return form.send(
         "PATCH",
@@ -90,58 +89,55 @@ def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/deactivate")
 def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    path = f"{PATH}/{user_id}"
     form = Form(
         "Deactivate the user",
-        row=row_of(tenant_id, path),
+        row=own(tenant_id, f"{PATH}/{user_id}"),
         intro="All requests of this person are refused in this tenant, and the sessions end.",
         submit="Deactivate",
         is_dangerous=True,
     )
     body = {"is_active": False}
-    return form.send("PATCH", path, body=lambda _: body, done="The user is deactivated.")
+    return form.send("PATCH", body=lambda _: body, done="The user is deactivated.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/activate")
 def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    path = f"{PATH}/{user_id}"
     form = Form(
         "Activate the user",
-        row=row_of(tenant_id, path),
+        row=own(tenant_id, f"{PATH}/{user_id}"),
         intro="The person can use this tenant again, where the membership is active.",
         submit="Activate",
     )
     body = {"is_active": True}
-    return form.send("PATCH", path, body=lambda _: body, done="The user is active.")
+    return form.send("PATCH", body=lambda _: body, done="The user is active.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/export")
 def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    path = f"{PATH}/{user_id}"
     form = Form(
         "Export the user",
-        row=row_of(tenant_id, path),
+        row=own(tenant_id, f"{PATH}/{user_id}"),
         intro="A file with what this tenant has about the person, table by table. The audit trail"
         " records the export.",
         submit="Download",
     )
-    return form.send("POST", f"{path}/export", show=partial(_download, user_id))
+    return form.send("POST", "/export", show=partial(_download, user_id))
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/erase")
 def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    path = f"{PATH}/{user_id}"
-    found = get_row(tenant_id, path)
+    path = own(tenant_id, f"{PATH}/{user_id}")
+    email = api.get_once(path).data["email"]
     form = Form(
         "Erase the user",
-        version=found.etag,
-        intro=f"The personal data of {found.data['email']} in this tenant is deleted or redacted."
+        row=path,
+        intro=f"The personal data of {email} in this tenant is deleted or redacted."
         " This cannot be undone.",
         submit="Erase the user",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
     )
-    return form.send("DELETE", path, done="The user is deactivated, and is being erased.")
+    return form.send("DELETE", done="The user is deactivated, and is being erased.")
 
 
 def _download(user_id: UUID, answer: api.Answer) -> Response:

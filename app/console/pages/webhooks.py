@@ -41,15 +41,15 @@ def show_webhook(event_id: UUID) -> Shown:
 
 @form_page("/webhooks/<uuid:event_id>/replay")
 def replay_webhook(event_id: UUID) -> Shown:
-    found = api.get(f"{PATH}/{event_id}")
+    path = f"{PATH}/{event_id}"
+    event = api.get_once(path).data
     form = Form(
         "Replay the event",
-        version=found.etag,
-        intro=f"{found.data['event_type']} from {found.data['source']} is applied again.",
+        row=path,
+        intro=f"{event['event_type']} from {event['source']} is applied again.",
         submit="Replay",
     )
-    done = "The event will be applied again."
-    return form.send("POST", f"{PATH}/{event_id}/replay", done=done)
+    return form.send("POST", "/replay", done="The event will be applied again.")
 
 
 @form_page("/webhooks/replay-failed")

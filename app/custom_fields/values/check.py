@@ -4,42 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
-from uuid import UUID
 
 from app.core.errors import Entry, Invalid, Location, value_error
+from app.core.json_text import Json
 from app.core.validation.messages import MAX_ENTRIES, refused
 from app.custom_fields.models import FieldType
 from app.custom_fields.values import types
-from app.custom_fields.values.rules import Rule, rules_of
+from app.custom_fields.values.rules import Rule
 
 MAX_OPTIONS = 256
 WITH_OPTIONS = frozenset({FieldType.SELECT, FieldType.MULTI_SELECT})
 
 
-def check_patch(
-    tenant_id: UUID,
-    entity_type: str,
-    patch: Mapping[str, Any],
-    *,
-    loc: Location = ("body", "patches"),
+def check(
+    rules: Sequence[Rule], values: Mapping[str, Json], loc: Location, *, is_patch: bool
 ) -> None:
-    """Raise Invalid, at ``[*loc, key]``, where a merge patch (RFC 7396) breaks a field's rules.
+    """Raise Invalid, at ``[*loc, key]``, where ``values`` of an entity break a field's rules.
 
-    Only the keys of the patch are checked. A patch may not remove a required value, but it may
-    change other values of an entity that lacks a required one. Keys without a field are free.
+    They are all values, or with ``is_patch`` a merge patch (RFC 7396), of which only the keys are
+    checked. A patch may not remove a required value, but it may change other values of an entity
+    that lacks a required one. Keys without a field are free.
     """
-    _check(rules_of(tenant_id, entity_type), patch, loc, is_patch=True)
-
-
-def check_values(
-    rules: Sequence[Rule], values: Mapping[str, Any], *, loc: Location = ("body", "values")
-) -> None:
-    """Raise Invalid, at ``[*loc, key]``, where all ``values`` of an entity break a rule.
-
-    A missing required value breaks one, and so does null, which is not a value of any type.
-    """
-    _check(rules, values, loc, is_patch=False)
+    found = (entry for rule in rules for entry in _errors(rule, values, loc, is_patch=is_patch))
+    errors = list(islice(found, MAX_ENTRIES))
+    if errors:
+        raise Invalid(*errors)
 
 
 def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[str] | None:
@@ -65,19 +54,10 @@ def _option_error(options: Sequence[str], reason: str) -> Entry:
     return value_error(["body", "options"], reason, options)
 
 
-def _check(
-    rules: Sequence[Rule], values: Mapping[str, Any], loc: Location, *, is_patch: bool
-) -> None:
-    found = (entry for rule in rules for entry in _errors(rule, values, loc, is_patch=is_patch))
-    errors = list(islice(found, MAX_ENTRIES))
-    if errors:
-        raise Invalid(*errors)
-
-
 def _errors(
-    rule: Rule, values: Mapping[str, Any], loc: Location, *, is_patch: bool
+    rule: Rule, values: Mapping[str, Json], loc: Location, *, is_patch: bool
 ) -> Iterator[Entry]:
-    """In a patch null removes the value, and an absent key leaves it unchanged."""
+    """In a patch null removes the value; otherwise it is not a value of any type."""
     is_absent = rule.key not in values
     is_removed = is_patch and not is_absent and values[rule.key] is None
     if is_removed or (is_absent and not is_patch):
