@@ -8,7 +8,6 @@ assigned) are left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from app.custom_fields.models import CustomField, FieldType
 from app.custom_fields.values.types import (
@@ -22,7 +21,7 @@ from app.custom_fields.values.types import (
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-VALUES: dict[FieldType, dict[str, Any]] = {
+VALUES: dict[FieldType, dict[str, object]] = {
     FieldType.TEXT: {"type": "string"},
     FieldType.LONG_TEXT: {"type": "string"},
     FieldType.INTEGER: {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
@@ -41,7 +40,7 @@ VALUES: dict[FieldType, dict[str, Any]] = {
 }
 
 
-def schema_of(entity_type: str, fields: Iterable[CustomField]) -> dict[str, Any]:
+def schema_of(entity_type: str, fields: Iterable[CustomField]) -> dict[str, object]:
     """The schema of an entity's values with these fields, in their order; other keys are free.
 
     Each property carries its FieldType as ``x-field-type``, which tells text from long_text.
@@ -56,12 +55,12 @@ def schema_of(entity_type: str, fields: Iterable[CustomField]) -> dict[str, Any]
     }
 
 
-def _property(field: CustomField) -> dict[str, Any]:
+def _property(field: CustomField) -> dict[str, object]:
     field_type = FieldType(field.field_type)
     return {"title": field.label, "x-field-type": field_type.value, **_values(field_type, field)}
 
 
-def _values(field_type: FieldType, field: CustomField) -> dict[str, Any]:
+def _values(field_type: FieldType, field: CustomField) -> dict[str, object]:
     if field_type == FieldType.SELECT:
         return {"type": "string", **_one_of(field.options)}
     if field_type == FieldType.MULTI_SELECT:
@@ -70,6 +69,6 @@ def _values(field_type: FieldType, field: CustomField) -> dict[str, Any]:
     return VALUES[field_type]
 
 
-def _one_of(options: Sequence[str] | None) -> dict[str, Any]:
+def _one_of(options: Sequence[str] | None) -> dict[str, object]:
     """A field without options accepts no value."""
     return {"enum": list(options or ())}

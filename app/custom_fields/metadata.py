@@ -23,7 +23,9 @@ R = TypeVar("R", bound=Row)
 MAX_SIZE = 32 * 1024  # bytes of JSON
 
 
-def patch(entity: Entity[R], row_id: UUID | str, patches: Mapping[str, Any], *, actor: Actor) -> R:
+def patch(
+    entity: Entity[R], row_id: UUID | str, patches: Mapping[str, object], *, actor: Actor
+) -> R:
     """Merge ``patches`` into a row's metadata (RFC 7396). A patch without effect records nothing.
 
     The row stays locked, so concurrent patches of one row run one after the other and none is
@@ -35,7 +37,7 @@ def patch(entity: Entity[R], row_id: UUID | str, patches: Mapping[str, Any], *, 
     row, (rules,) = queries.lock_with(entity.model, row_id, entity.rules)
     tenant_id = entity.tenant_of(row)
     remember(tenant_id, entity.entity_type, rules)
-    before: dict[str, Any] = getattr(row, entity.meta_data.key)
+    before: dict[str, object] = getattr(row, entity.meta_data.key)
     after = merge_patch(before, patches)
     check(entity, tenant_id, patches, after, loc=("body", "patches"))
     queries.check_precondition(row)
@@ -50,8 +52,8 @@ def patch(entity: Entity[R], row_id: UUID | str, patches: Mapping[str, Any], *, 
 def check(
     entity: Entity[Any],
     tenant_id: UUID,
-    patches: Mapping[str, Any],
-    after: Mapping[str, Any],
+    patches: Mapping[str, object],
+    after: Mapping[str, object],
     *,
     loc: Location,
 ) -> None:
@@ -62,14 +64,14 @@ def check(
 
 
 def check_all(
-    entity: Entity[Any], tenant_id: UUID, before: Mapping[str, Any], after: Mapping[str, Any]
+    entity: Entity[Any], tenant_id: UUID, before: Mapping[str, object], after: Mapping[str, object]
 ) -> None:
     """Raise Invalid at ``meta_data`` where ``after`` cannot replace all metadata of a row."""
     removed = dict.fromkeys(name for name in before if name not in after)
     check(entity, tenant_id, {**removed, **after}, after, loc=("body", "meta_data"))
 
 
-def check_size(after: Mapping[str, Any], given: Mapping[str, Any], *, loc: Location) -> None:
+def check_size(after: Mapping[str, object], given: Mapping[str, object], *, loc: Location) -> None:
     """Raise Invalid at ``loc``, where ``given`` was, if ``after`` is too large."""
     size = json_text.size(after)
     if size > MAX_SIZE:

@@ -8,6 +8,7 @@ from typing import Any
 from app.core.http.includes import Include
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.http.tenant_choice import TenantChoiceSchema
+from app.core.json_text import Json
 from app.core.validation.fields import (
     AwareDateTime,
     Bool,
@@ -110,7 +111,7 @@ class CustomFieldCreateSchema(Documented):
     is_searchable = Bool(load_default=False)
     sort_order = Int(ge=0, load_default=0)
 
-    def rules(self, values: dict[str, Any]) -> list[dict[str, Any]]:
+    def rules(self, values: dict[str, Json]) -> list[dict[str, Json]]:
         return option_errors(values["field_type"], values["options"])
 
 

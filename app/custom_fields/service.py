@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Text, and_, bindparam, cast, func, select
@@ -20,6 +19,7 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
 from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict, Entry, Invalid, NotFound, value_error
+from app.core.json_text import Json
 from app.core.validation.messages import MAX_ENTRIES
 from app.custom_fields.models import CustomField, FieldType
 from app.custom_fields.search_index.builder import delete_rows
@@ -134,7 +134,7 @@ def list_fields(
     paging: Paging = FIRST_PAGE,
     *,
     tenant_id: UUID | None = None,
-    filters: Mapping[str, Any] | None = None,
+    filters: Mapping[str, object] | None = None,
 ) -> Page:
     """One page of a tenant's fields (of all tenants, in a platform scope without ``tenant_id``)."""
     return paginate(CustomField, paging, equal=filters, tenant_id=narrow(tenant_id))
@@ -148,7 +148,7 @@ def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:
     return [field for _, field in found if field.id is not None]  # else the outer join found none
 
 
-def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
+def create(tenant_id: UUID, values: Mapping[str, Json], *, actor: Actor) -> CustomField:
     """Create an active field; where it is searchable, the build of its index is queued.
 
     Raises NotFound for an unknown tenant, Invalid for options that do not fit, FieldKeyTaken (also by an archived field),
@@ -177,7 +177,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Custo
     return field
 
 
-def update(field_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> CustomField:
+def update(field_id: UUID | str, values: Mapping[str, Json], *, actor: Actor) -> CustomField:
     """Change label, options, is_required, is_searchable or sort_order.
 
     Stored values are not checked against the new rules. Raises OptionsTooLarge, but not for options
@@ -258,7 +258,7 @@ def _unknown(index: int, field_id: UUID) -> Entry:
 
 
 def _change(
-    field: CustomField, values: Mapping[str, Any], action: str, actor: Actor
+    field: CustomField, values: Mapping[str, object], action: str, actor: Actor
 ) -> CustomField:
     was_indexed = is_indexed(field)
     field, change = queries.update_row(CustomField, field, values)
@@ -280,7 +280,7 @@ def _check_size(options: Sequence[str] | None) -> None:
         raise OptionsTooLarge
 
 
-def _options_size(values: Mapping[str, Any]) -> int:
+def _options_size(values: Mapping[str, object]) -> int:
     return json_text.size(values.get("options"))
 
 

@@ -164,7 +164,7 @@ def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
     return FlagSet(state.fingerprint, state.plan_name, flags)
 
 
-def _effective(flag: Flag, override: Mapping[str, Any] | None, is_active: bool) -> EffectiveFlag:
+def _effective(flag: Flag, override: Mapping[str, Json] | None, is_active: bool) -> EffectiveFlag:
     layer = _layer(flag, override, is_active)
     known = override or {}
     return EffectiveFlag(
@@ -180,7 +180,7 @@ def _effective(flag: Flag, override: Mapping[str, Any] | None, is_active: bool) 
     )
 
 
-def _layer(flag: Flag, override: Mapping[str, Any] | None, is_active: bool) -> Layer:
+def _layer(flag: Flag, override: Mapping[str, object] | None, is_active: bool) -> Layer:
     if not is_active:
         return Layer.TENANT_SUSPENDED
     if override is None:

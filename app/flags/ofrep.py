@@ -12,7 +12,6 @@ are:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -25,6 +24,7 @@ from app.core.errors import AppError, Invalid
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import reads_only
 from app.core.http.error_handlers import answer_errors
+from app.core.json_text import Json
 from app.flags import ofrep_document
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate, evaluate_all, fingerprint
 from app.tenants.lookup import visible_tenant_id
@@ -82,7 +82,7 @@ def evaluate_flags() -> Response:
     return _tagged(_answer({"flags": flags}), found.fingerprint)
 
 
-def _context() -> Mapping[str, Any]:
+def _context() -> Mapping[str, object]:
     """The evaluation context of the request's body; empty where the body has none."""
     try:
         body = orjson.loads(request.get_data())
@@ -96,7 +96,7 @@ def _context() -> Mapping[str, Any]:
     return context
 
 
-def _tenant_id(context: Mapping[str, Any]) -> UUID:
+def _tenant_id(context: Mapping[str, object]) -> UUID:
     """The tenant that the context names, else the credential's.
 
     A tenant's credential may name its own tenant only.
@@ -120,7 +120,7 @@ def _invalid_context(details: str) -> EvaluationFailure:
     return EvaluationFailure("INVALID_CONTEXT", details)
 
 
-def _success(flag: EffectiveFlag, plan_name: str) -> dict[str, Any]:
+def _success(flag: EffectiveFlag, plan_name: str) -> dict[str, Json]:
     """One flag's answer. A null is left out, so the SDK uses the caller's default value."""
     answer = {
         "key": flag.key,
@@ -131,7 +131,7 @@ def _success(flag: EffectiveFlag, plan_name: str) -> dict[str, Any]:
     return answer if flag.value is None else {**answer, "value": flag.value}
 
 
-def _answer(body: dict[str, Any]) -> Response:
+def _answer(body: dict[str, object]) -> Response:
     return Response(json_text.dumps(body), content_type="application/json")
 
 

@@ -18,6 +18,7 @@ from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, PermissionDenied, value_error
+from app.core.json_text import Json
 from app.flags.flag_types import FlagType, type_errors
 from app.flags.models import FeatureOverride, Flag, Flags, PlanPreset
 from app.subscriptions.models import PlanAssignment
@@ -127,7 +128,7 @@ def create_override(
 
 def update_override(
     override_id: UUID | str,
-    values: Mapping[str, Any],
+    values: Mapping[str, Json],
     *,
     is_superadmin: bool,
     actor: Actor,
@@ -185,7 +186,7 @@ def _check_value(preset_name: str, flags: Flags, flag_key: str, value: Any, *, f
         raise Invalid(*errors)
 
 
-def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, Any]) -> None:
+def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, object]) -> None:
     for name, shown in PLATFORM_FIELDS.items():
         if name in values:
             raise PermissionDenied(f"Only a platform superadmin can set {shown}.")

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.core.errors import Entry, Invalid, Location, value_error
 from app.core.http.pagination import PageQuerySchema
+from app.core.json_text import Json
 from app.core.validation.fields import (
     AnyJson,
     AwareDateTime,
@@ -127,7 +128,7 @@ class PresetFlagSchema(Documented):
     )
     metering = Nested(MeteringSchema, description="Required for a limit.")
 
-    def _dump_one(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _dump_one(self, row: dict[str, object]) -> dict[str, object]:
         written = super()._dump_one({"metering": None, **row})
         if written["metering"] is None:
             del written["metering"]
@@ -152,7 +153,7 @@ class PlanPresetCreateSchema(Documented):
     flags = PresetFlags(Nested(PresetFlagSchema), load_default=list)
     display_name = Str()
 
-    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
+    def rules(self, values: dict[str, Json]) -> Iterator[Entry]:
         return flag_errors(values["flags"])
 
 
@@ -166,7 +167,7 @@ class PlanPresetUpdateSchema(Documented):
     flags = PresetFlags(Nested(PresetFlagSchema))
     display_name = Str()
 
-    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
+    def rules(self, values: dict[str, Json]) -> Iterator[Entry]:
         return flag_errors(values.get("flags", []))
 
 
@@ -236,7 +237,7 @@ class PlanPresetQuerySchema(Documented, PageQuerySchema):
     name = Str(description="Only the preset with this name.")
 
 
-def flag_errors(flags: list[dict[str, Any]]) -> Iterator[Entry]:
+def flag_errors(flags: list[dict[str, Json]]) -> Iterator[Entry]:
     """The errors of a list of flags whose fields are valid: repeated keys and wrong types."""
     seen: set[str] = set()
     for index, flag in enumerate(flags):
@@ -252,7 +253,7 @@ def _repeated(flag_key: str, seen: set[str], loc: Location) -> Iterator[Entry]:
     seen.add(flag_key)
 
 
-def _metering_errors(flag: dict[str, Any], loc: Location) -> Iterator[Entry]:
+def _metering_errors(flag: dict[str, object], loc: Location) -> Iterator[Entry]:
     is_limit = flag["flag_type"] is FlagType.LIMIT
     if is_limit and "metering" not in flag:
         yield refused("missing", loc, flag)

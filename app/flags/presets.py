@@ -17,6 +17,7 @@ from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, error
 from app.core.jobs.queues import JOBS
+from app.core.json_text import Json
 from app.flags.models import FeatureOverride, Flags, PlanPreset
 from app.subscriptions.models import PlanAssignment, Subscription
 from app.tenants.models import Tenant
@@ -116,7 +117,7 @@ def list_presets(paging: Paging = FIRST_PAGE, *, name: str | None = None) -> Pag
 
 
 def create_preset(
-    name: str, flags: list[dict[str, Any]], *, display_name: str = "", actor: Actor
+    name: str, flags: list[dict[str, object]], *, display_name: str = "", actor: Actor
 ) -> PlanPreset:
     """Create a preset; raises PresetNameTaken.
 
@@ -132,7 +133,7 @@ def create_preset(
 
 
 def update_preset(
-    preset_id: UUID | str, values: Mapping[str, Any], *, force: bool = False, actor: Actor
+    preset_id: UUID | str, values: Mapping[str, Json], *, force: bool = False, actor: Actor
 ) -> PlanPreset:
     """Change the names or replace the flags, for all tenants of the plan.
 
@@ -144,7 +145,7 @@ def update_preset(
     preset, _ = queries.lock_with(PlanPreset, preset_id)
     written = writable_fields(preset, values)
     queries.check_precondition(preset)
-    also: dict[str, Any] = {}
+    also: dict[str, object] = {}
     removed, retyped = lost_flags(preset.flags, written.get("flags", preset.flags))
     if written.get("name", preset.name) != preset.name:
         uses = COUNT_AND_LOCK.first(name=preset.name, preset_id=preset.id, new_name=written["name"])
@@ -162,7 +163,7 @@ def update_preset(
     return preset
 
 
-def writable_fields(preset: PlanPreset, values: Mapping[str, Any]) -> dict[str, Any]:
+def writable_fields(preset: PlanPreset, values: Mapping[str, Json]) -> dict[str, Json]:
     """The fields of an update that can change, with complete flags.
 
     Raises Invalid if ``values`` have another id or time than the preset.
@@ -174,7 +175,7 @@ def writable_fields(preset: PlanPreset, values: Mapping[str, Any]) -> dict[str, 
     return written
 
 
-def complete(flags: Flags, stored: Flags) -> list[dict[str, Any]]:
+def complete(flags: Flags, stored: Flags) -> list[dict[str, object]]:
     """The flags with ``is_locked``: by default as it is stored, and true for a new flag."""
     known = {flag["flag_key"]: flag["is_locked"] for flag in stored}
     return [
@@ -228,7 +229,7 @@ def _check_flags_free(uses: Any, *, removed: Collection[str], retyped: Collectio
         raise FlagInUse(" ".join(found))
 
 
-def _check_read_only(preset: PlanPreset, values: Mapping[str, Any]) -> None:
+def _check_read_only(preset: PlanPreset, values: Mapping[str, object]) -> None:
     errors = [
         error(
             ["body", name], "extra_forbidden", "Extra inputs are not permitted", str(values[name])

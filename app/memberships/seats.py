@@ -9,7 +9,6 @@ highest threshold of ``warn_at`` that was recorded for this limit; None without 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -33,12 +32,14 @@ from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict
+from app.core.json_text import Json
 from app.tenants.models import Tenant
 from app.usage.models import EPOCH, UsageCounter
 
 SEATS = "seats"
 HARD = "hard"  # a policy; flags are a higher layer
-Limit = Mapping[str, Any] | None
+Limit = Mapping[str, Json]  # what the database function answers
+Id = ColumnExpressionArgument[UUID]
 NOBODY = cast(null(), Uuid)
 
 
@@ -47,9 +48,7 @@ class SeatLimit(Conflict):
     detail = "No seat is free: the plan limits the active memberships. Deactivate one, or change the plan."
 
 
-def limit_for_member(
-    tenant_id: ColumnExpressionArgument[UUID], user_id: ColumnExpressionArgument[UUID]
-) -> ColumnElement[Any]:
+def limit_for_member(tenant_id: Id, user_id: Id) -> ColumnElement[Limit | None]:
     """A column: the limit of seats for a user whose membership becomes active.
 
     It is None where the user is not active.
@@ -57,9 +56,7 @@ def limit_for_member(
     return func.lock_seat_limit(tenant_id, user_id, NOBODY, type_=JSON)
 
 
-def limit_for_user(
-    tenant_id: ColumnExpressionArgument[UUID], user_id: ColumnExpressionArgument[UUID]
-) -> ColumnElement[Any]:
+def limit_for_user(tenant_id: Id, user_id: Id) -> ColumnElement[Limit | None]:
     """A column: the limit of seats for a user who becomes active.
 
     It is None where the user has no active membership.
@@ -67,7 +64,7 @@ def limit_for_user(
     return func.lock_seat_limit(tenant_id, NOBODY, user_id, type_=JSON)
 
 
-def limit_of(tenant_id: ColumnExpressionArgument[UUID]) -> ColumnElement[Any]:
+def limit_of(tenant_id: Id) -> ColumnElement[Limit | None]:
     """A column: the limit of seats."""
     return func.lock_seat_limit(tenant_id, NOBODY, NOBODY, type_=JSON)
 
@@ -99,7 +96,7 @@ SET_ANNOUNCED = Statement(
 """The counter of seats has only the threshold; the seats are counted from the memberships."""
 
 
-def take(limit: Limit, tenant_id: UUID, *, actor: Actor, into: Writes | None = None) -> None:
+def take(limit: Limit | None, tenant_id: UUID, *, actor: Actor, into: Writes | None = None) -> None:
     """Take one seat of a limit that was read before, and record the thresholds that it crosses.
 
     Raises SeatLimit if none is free.
@@ -129,9 +126,7 @@ def check_within_limits(tenant_ids: Collection[UUID], *, actor: Actor) -> None:
             _announce(limit, limit["used"], tenant_id, actor=actor, into=w)
 
 
-def take_beyond(
-    limit: Mapping[str, Any], count: int, *, tenant: Tenant, actor: Actor, into: Writes
-) -> None:
+def take_beyond(limit: Limit, count: int, *, tenant: Tenant, actor: Actor, into: Writes) -> None:
     """Take seats, also more than are free: those of a hard limit are audited as such.
 
     The action is ``tenant.over_seats``.
@@ -145,15 +140,13 @@ def take_beyond(
     _announce(limit, limit["used"] + count, tenant.id, actor=actor, into=into)
 
 
-def _check(limit: Mapping[str, Any], used: int) -> None:
+def _check(limit: Limit, used: int) -> None:
     """Raise SeatLimit if ``used`` seats are more than a hard limit."""
     if limit["policy"] == HARD and used > limit["most"]:
         raise SeatLimit
 
 
-def _announce(
-    limit: Mapping[str, Any], used: int, tenant_id: UUID, *, actor: Actor, into: Writes
-) -> None:
+def _announce(limit: Limit, used: int, tenant_id: UUID, *, actor: Actor, into: Writes) -> None:
     """Record the thresholds that ``used`` seats have crossed, each once."""
     crossed = [
         percent

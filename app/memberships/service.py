@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, case, select
@@ -19,6 +18,7 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, NotFound
+from app.core.json_text import Json
 from app.memberships import directories, owners, seats
 from app.memberships.models import Membership
 from app.users.models import User
@@ -60,7 +60,7 @@ def list_memberships(
     paging: Paging = FIRST_PAGE,
     *,
     tenant_id: UUID | None = None,
-    filters: Mapping[str, Any] | None = None,
+    filters: Mapping[str, object] | None = None,
 ) -> Page:
     """One page of a tenant's memberships (of all, for the platform).
 
@@ -70,7 +70,7 @@ def list_memberships(
     return paginate(Membership, paging, equal=filters, tenant_id=shown, has_one_plan=True)
 
 
-def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membership:
+def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> Membership:
     """Create an active membership; ``values`` may have an ``idp_membership_id``.
 
     Raises NotFound for a user that the tenant does not have, RoleAboveOwn, MembershipExists,
@@ -85,7 +85,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Membe
 
 
 def create_for(
-    user: User, values: Mapping[str, Any], *, actor: Actor, into: Writes | None = None
+    user: User, values: Mapping[str, Json], *, actor: Actor, into: Writes | None = None
 ) -> Membership:
     """Create a membership as :func:`create` does, for a user that has been read already.
 
@@ -125,7 +125,7 @@ def set_active(membership_id: UUID | str, is_active: bool, *, actor: Actor) -> M
 
 
 def update_many(
-    changes: Sequence[tuple[Membership, Mapping[str, Any]]], *, actor: Actor, into: Writes
+    changes: Sequence[tuple[Membership, Mapping[str, object]]], *, actor: Actor, into: Writes
 ) -> None:
     """Change memberships that this transaction has read, of any tenants, by one statement.
 
@@ -139,7 +139,7 @@ def update_many(
 
 
 def _change(
-    membership_id: UUID | str, values: Mapping[str, Any], action: str, actor: Actor
+    membership_id: UUID | str, values: Mapping[str, Json], action: str, actor: Actor
 ) -> Membership:
     further = [SEAT_LIMIT] if values.get("is_active") else []
     membership, (active_owners, has_mapped_role, *limits) = queries.lock_with(

@@ -52,7 +52,7 @@ def read(
     titles, and the newest first. Each type gets an equal share of the candidates, as far as it has
     so many. With ``tenant_id`` only that tenant's rows are read.
     """
-    values: dict[str, Any] = {"limit": limit, "after_words": phrase + AFTER_WORD}
+    values: dict[str, object] = {"limit": limit, "after_words": phrase + AFTER_WORD}
     if tenant_id is not None:
         values["tenant_id"] = tenant_id
     for place, prefix in enumerate((phrase, *words)):

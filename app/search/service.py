@@ -27,7 +27,7 @@ class Result(NamedTuple):
 
     type: EntityType
     id: UUID
-    tenant: dict[str, Any] | None
+    tenant: dict[str, object] | None
     title: str
     subtitle: str
     matched: str

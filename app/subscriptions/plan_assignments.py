@@ -186,5 +186,5 @@ def _record(action: str, assignment: Any, change: Change, actor: Actor, *, into:
     )
 
 
-def _shown(assignment: Any) -> dict[str, Any]:
+def _shown(assignment: Any) -> dict[str, object]:
     return {name: getattr(assignment, name) for name in (*FIELDS, "next_plan_name")}

@@ -20,6 +20,7 @@ from app.core.db.models import Moment
 from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
+from app.core.json_text import Json
 from app.flags.models import PlanPreset
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import class_of, is_ended
@@ -124,7 +125,7 @@ def follow_plan(
 
 
 def _record_carried(
-    override: dict[str, Any], old_preset_id: str, actor: Actor, *, into: Writes
+    override: dict[str, Json], old_preset_id: str, actor: Actor, *, into: Writes
 ) -> None:
     """``override`` is the row after the change, as PostgreSQL has written it into JSON."""
     moments = {name: override[name] for name in MOMENTS if override[name] is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import bindparam, exists, update
@@ -19,6 +19,7 @@ from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, ProviderField
+from app.core.json_text import Json
 from app.flags.models import PlanPreset
 from app.search import writer as terms
 from app.search.models import EntityType
@@ -99,7 +100,7 @@ def list_subscriptions(
 
 
 def create(
-    tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor
+    tenant_id: UUID, values: Mapping[str, object], *, actor: Actor
 ) -> tuple[Subscription, bool]:
     """Create a subscription; the tenant's plan follows. Returns also whether its plan has a preset.
 
@@ -112,7 +113,7 @@ def create(
 
 
 def insert_in(
-    tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor, into: Writes
+    tenant_id: UUID, values: Mapping[str, object], *, actor: Actor, into: Writes
 ) -> Subscription:
     """Create a subscription as :func:`create` does.
 
@@ -127,7 +128,7 @@ def insert_in(
 
 def update_subscription(
     subscription_id: UUID | str,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     *,
     source_timestamp: datetime | None = None,
     actor: Actor,
@@ -196,7 +197,7 @@ def require_provider(actor: Actor) -> None:
 
 def _assign(
     subscription: Subscription,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     actor: Actor,
     source_timestamp: datetime | None = None,
 ) -> tuple[Subscription, Change | None]:
@@ -223,7 +224,7 @@ def _record(
         return follow_plan(subscription.tenant_id, named, actor=actor, into=w)
 
 
-def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Any]) -> bool:
+def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Json]) -> bool:
     """Whether an update removes the recorded cancellation."""
     if class_of(values.get("bp_status", subscription.bp_status)) is StatusClass.ENDED:
         return False

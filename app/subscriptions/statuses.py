@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
 
+from app.core.json_text import Json
 from app.subscriptions.models import Subscription
 
 
@@ -51,7 +51,7 @@ def class_of(bp_status: str) -> StatusClass:
     return VOCABULARY.get(bp_status.lower(), StatusClass.UNKNOWN)
 
 
-def with_class(values: Mapping[str, Any]) -> dict[str, Any]:
+def with_class(values: Mapping[str, Json]) -> dict[str, Json]:
     """``values`` of a subscription; ``status_class`` is added if they have ``bp_status``."""
     if "bp_status" not in values:
         return dict(values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
@@ -47,7 +46,7 @@ class Tenant(Row):
     mailing_zipcode: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
     mailing_country: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
     is_active: Mapped[bool] = mapped_column(default=True)
-    meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict, server_default="{}")
+    meta_data: Mapped[dict[str, object]] = mapped_column(JSON, default=dict, server_default="{}")
     deletes_at: Mapped[datetime | None] = mapped_column(Moment)
     suspension_reason: Mapped[str] = mapped_column(Text, default="", server_default="")
 
@@ -80,7 +79,7 @@ class TenantDeletion(db.Model):  # type: ignore[name-defined]
     stage: Mapped[str] = mapped_column(Text, default=DeletionStage.WAITING.value)
     last_moment: Mapped[datetime | None] = mapped_column(Moment)
     last_id: Mapped[UUID | None]
-    deleted_rows: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    deleted_rows: Mapped[dict[str, object]] = mapped_column(JSON, default=dict)
 
 
 class DeletedOrganization(db.Model):  # type: ignore[name-defined]

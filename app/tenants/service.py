@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from app.audit.service import record, record_creation
@@ -15,6 +14,7 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import visible_id
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, ProviderField
+from app.core.json_text import Json
 from app.custom_fields import metadata
 from app.custom_fields.entities import TENANT
 from app.custom_fields.search_index import tenant_query, writer
@@ -64,7 +64,7 @@ def get_tenant(tenant_id: UUID | str) -> Tenant:
 def list_tenants(
     paging: Paging = FIRST_PAGE,
     *,
-    filters: Mapping[str, Any] | None = None,
+    filters: Mapping[str, object] | None = None,
     meta_data: Mapping[str, str] | None = None,
 ) -> Page:
     """One page of all tenants, without their metadata.
@@ -76,7 +76,7 @@ def list_tenants(
     return paginate(Tenant, paging, *conditions, equal=filters, without=("meta_data",))
 
 
-def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
+def create(values: Mapping[str, Json], *, actor: Actor) -> Tenant:
     """Create an active tenant on the default plan.
 
     Without a ``slug``, one is derived from the name and made unique by ``-2``, ``-3`` …
@@ -94,7 +94,7 @@ def create(values: Mapping[str, Any], *, actor: Actor) -> Tenant:
     raise AssertionError("unreachable")
 
 
-def insert(values: Mapping[str, Any], *, actor: Actor, into: Writes | None = None) -> Tenant:
+def insert(values: Mapping[str, Json], *, actor: Actor, into: Writes | None = None) -> Tenant:
     """Create a tenant as :func:`create` does, with a ``slug`` in ``values``."""
     given = values.get("meta_data", {})  # a new tenant has no custom fields
     metadata.check_size(given, given, loc=("body", "meta_data"))
@@ -106,7 +106,7 @@ def insert(values: Mapping[str, Any], *, actor: Actor, into: Writes | None = Non
     return tenant
 
 
-def update(tenant_id: UUID | str, values: Mapping[str, Any], *, actor: Actor) -> Tenant:
+def update(tenant_id: UUID | str, values: Mapping[str, Json], *, actor: Actor) -> Tenant:
     """Change a tenant's fields.
 
     Raises Invalid for a new slug that does not match :data:`slugs.PATTERN`; older ones may not.
@@ -150,12 +150,14 @@ def suspend(tenant_id: UUID | str, reason: str, *, actor: Actor) -> Tenant:
     return _change(tenant, {**_state(False), "suspension_reason": reason}, action, actor)
 
 
-def patch_meta_data(tenant_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> Tenant:
+def patch_meta_data(tenant_id: UUID | str, patch: Mapping[str, object], *, actor: Actor) -> Tenant:
     """Merge ``patch`` into the tenant's metadata, as :func:`app.custom_fields.metadata.patch`."""
     return metadata.patch(TENANT, visible_id(tenant_id), patch, actor=actor)
 
 
-def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor, into: Writes) -> Tenant:
+def update_read(
+    tenant: Tenant, values: Mapping[str, Json], *, actor: Actor, into: Writes
+) -> Tenant:
     """Change fields and the state of a tenant that this transaction has read, by one statement.
 
     Returns the new row. The audit trail is that of :func:`update`, :func:`set_active` and
@@ -185,7 +187,7 @@ def update_read(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor, into
     return tenant
 
 
-def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor) -> Tenant:
+def _change(tenant: Tenant, values: Mapping[str, object], action: str, actor: Actor) -> Tenant:
     tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is not None:
         with writes() as w:
@@ -194,7 +196,7 @@ def _change(tenant: Tenant, values: Mapping[str, Any], action: str, actor: Actor
     return tenant
 
 
-def _state(is_active: bool) -> dict[str, Any]:
+def _state(is_active: bool) -> dict[str, object]:
     """The columns of a new state; an active tenant has no reason to be suspended."""
     return {"is_active": True, "suspension_reason": ""} if is_active else {"is_active": False}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from app.core.clock import rfc3339
 from app.core.errors import Conflict
@@ -48,7 +47,7 @@ class Decision:
     allowed: bool
     usage: Usage
 
-    def as_answer(self) -> dict[str, Any]:
+    def as_answer(self) -> dict[str, object]:
         """The JSON object that an answer shows.
 
         It has ``over_by`` for a soft limit, and for a hard one that is lower than what is used.
@@ -92,7 +91,7 @@ class NotCounted(Conflict):
         super().__init__()
         self.decision = decision
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, object]:
         """The common body, and the limit's state as ``data``."""
         return {**super().body(), "data": self.decision.as_answer()}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
 from app.core.errors import Entry
@@ -86,7 +85,7 @@ class ConsumeSchema(EntrySchema):
     )
     entries = Entries(Nested(EntrySchema))
 
-    def rules(self, values: dict[str, Any]) -> Iterator[Entry]:
+    def rules(self, values: dict[str, object]) -> Iterator[Entry]:
         if "entries" in values:
             for name in ("feature", "amount", "idempotency_key", "at"):
                 if name in values:

@@ -28,7 +28,7 @@ class User(Attributed, OrganizationRow):
     first_name: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
     last_name: Mapped[str] = mapped_column(Text, default="", info=UNBOUNDED)
     is_active: Mapped[bool] = mapped_column(default=True)
-    meta_data: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    meta_data: Mapped[dict[str, object]] = mapped_column(JSON, default=dict)
 
     @classmethod
     def constraints(cls) -> tuple[Any, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import case
@@ -17,6 +16,7 @@ from app.core.db.queries import Change, check_precondition
 from app.core.db.tenancy import narrow
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, Invalid, ProviderField, error
+from app.core.json_text import Json
 from app.custom_fields import metadata
 from app.custom_fields.entities import USER
 from app.custom_fields.search_index import query as search
@@ -51,7 +51,7 @@ def list_users(
     paging: Paging = FIRST_PAGE,
     *,
     tenant_id: UUID | None = None,
-    filters: Mapping[str, Any] | None = None,
+    filters: Mapping[str, object] | None = None,
     meta_data: Mapping[str, str] | None = None,
 ) -> Page:
     """One page of a tenant's users (of all users, for the platform).
@@ -71,7 +71,7 @@ def list_users(
     return paginate(User, paging, *conditions, equal=equal, tenant_id=shown, has_one_plan=True)
 
 
-def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
+def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> User:
     """Create an active user of a tenant.
 
     Raises NotFound for an unknown tenant, TenantDeleting, IdpUserIdTaken and EmailTaken. Raises
@@ -86,7 +86,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> User:
     return user
 
 
-def insert_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor, into: Writes) -> User:
+def insert_in(tenant: Tenant, values: Mapping[str, Json], *, actor: Actor, into: Writes) -> User:
     """Create a user as :func:`create` does, in a tenant that has been read already.
 
     The e-mail address may be another user's: the identity provider is the authority. Of a user with
@@ -112,7 +112,7 @@ def insert_in(tenant: Tenant, values: Mapping[str, Any], *, actor: Actor, into: 
 
 def update(
     user_id: UUID | str,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     *,
     actor: Actor,
     allow_ownerless: bool = False,
@@ -159,7 +159,7 @@ def update(
 
 
 def update_many(
-    changes: Sequence[tuple[User, Mapping[str, Any]]], *, actor: Actor, into: Writes
+    changes: Sequence[tuple[User, Mapping[str, object]]], *, actor: Actor, into: Writes
 ) -> None:
     """Change fields of users that this transaction has read, of any tenants, by one statement.
 
@@ -167,7 +167,7 @@ def update_many(
     address may be another user's. Raises RowChanged if another transaction has changed one of the
     users since it was read.
     """
-    indexed: list[tuple[User, Mapping[str, Any]]] = []
+    indexed: list[tuple[User, Mapping[str, object]]] = []
     for user, change in update_rows(User, changes, actor_id=actor.id, also=with_key):
         if change is None:
             continue
@@ -182,7 +182,7 @@ def update_many(
     index_meta_data(indexed)
 
 
-def index_meta_data(users: Iterable[tuple[User, Mapping[str, Any]]]) -> None:
+def index_meta_data(users: Iterable[tuple[User, Mapping[str, object]]]) -> None:
     """Update the search index of users that are written, each given with its metadata before."""
     entities: dict[UUID, list[writer.Entity]] = {}
     for user, before in users:
@@ -192,7 +192,7 @@ def index_meta_data(users: Iterable[tuple[User, Mapping[str, Any]]]) -> None:
         writer.refresh_many(tenant_id, USER.entity_type, changed)
 
 
-def patch_meta_data(user_id: UUID | str, patch: Mapping[str, Any], *, actor: Actor) -> User:
+def patch_meta_data(user_id: UUID | str, patch: Mapping[str, object], *, actor: Actor) -> User:
     """Merge ``patch`` into the user's metadata, as :func:`app.custom_fields.metadata.patch`."""
     return metadata.patch(USER, user_id, patch, actor=actor)
 
@@ -202,7 +202,7 @@ def _record_update(user: User, change: Change, *, actor: Actor, into: Writes) ->
     terms.follow(EntityType.USER, user, change, into=into)
 
 
-def with_key(values: Mapping[str, Any]) -> dict[str, str]:
+def with_key(values: Mapping[str, Json]) -> dict[str, str]:
     """The ``email_key`` that is written with these values; none without an e-mail address."""
     return {"email_key": email_key(values["email"])} if "email" in values else {}
 

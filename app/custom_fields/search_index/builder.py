@@ -133,7 +133,7 @@ def _run_batch(tenant_id: UUID, field_id: UUID) -> Progress:
     return Progress(IndexState(index.state), index.done, index.total, index.is_settled)
 
 
-def _build(field: CustomField, index: FieldIndex) -> dict[str, Any]:
+def _build(field: CustomField, index: FieldIndex) -> dict[str, object]:
     """Index the next entities; what changes about the state of the index."""
     values = _next_values(field, index.position or BEFORE_ALL)
     if values:
@@ -166,7 +166,7 @@ def _replace(field: CustomField, values: Sequence[tuple[UUID, Any]]) -> None:
         writer.write(field.tenant_id, rows)
 
 
-def _delete(index: FieldIndex) -> dict[str, Any]:
+def _delete(index: FieldIndex) -> dict[str, object]:
     """Delete the next index rows; what changes about the state of the index."""
     return {"is_settled": delete_rows(index.tenant_id, index.field_id)}
 

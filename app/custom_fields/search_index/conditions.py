@@ -64,7 +64,7 @@ class Comparison(NamedTuple):
     """One comparison of a query: its shape, and the values of its parameters."""
 
     shape: Shape
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
 
 def operators_of(field_type: FieldType) -> frozenset[str]:
@@ -98,7 +98,7 @@ def all_of(shapes: Sequence[Shape], name: str) -> list[ColumnElement[bool]]:
     return [condition(shape, f"{name}_{place}") for place, shape in enumerate(shapes)]
 
 
-def values_of(comparisons: Sequence[Comparison], name: str) -> dict[str, Any]:
+def values_of(comparisons: Sequence[Comparison], name: str) -> dict[str, object]:
     """The values of the parameters of the comparisons' conditions."""
     return {
         f"{name}_{place}_{part}": value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Uuid, any_, bindparam, delete, func, select, true
@@ -98,7 +97,7 @@ def lock_index(tenant_id: UUID, field_id: UUID) -> FieldIndex | None:
     return found
 
 
-def save_index(index: FieldIndex, changes: Mapping[str, Any]) -> FieldIndex:
+def save_index(index: FieldIndex, changes: Mapping[str, object]) -> FieldIndex:
     """Store changes of a locked state; returns the new state."""
     changed: FieldIndex = index._replace(**changes, updated_at=utcnow())
     SAVE.execute(**{name: getattr(changed, name) for name in FieldIndex.__table__.columns.keys()})  # noqa: SIM118

@@ -49,7 +49,7 @@ def among(
     rows = FIND_SEARCHABLE.all(tenant_id=tenant_id, entity_type=entity_type)
     fields = {row.field_key: row for row in rows}
     scans = filters.read(query, {key: [FieldType(row.field_type)] for key, row in fields.items()})
-    values: dict[str, Any] = {"index_tenant_id": tenant_id}
+    values: dict[str, object] = {"index_tenant_id": tenant_id}
     shapes: list[Shapes] = []
     for number, scan in enumerate(scans):
         field = fields[scan.key]

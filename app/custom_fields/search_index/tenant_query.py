@@ -91,7 +91,7 @@ def among(query: Mapping[str, str]) -> Condition:
         types.setdefault(row.key, []).append(FieldType(row.type))
         if row.unready_id is not None:
             unready[row.key] = row.unready_id
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     shapes: list[Shapes] = []
     for number, scan in enumerate(filters.read(query, types)):
         if scan.key in unready:

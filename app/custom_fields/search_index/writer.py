@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
@@ -43,15 +42,17 @@ WHERE custom_field_index_rows.tenant_id = :tenant_id
 )
 
 IndexedValue = tuple[UUID, UUID, int, Entry]  # field, entity, ordinal, value columns
-Entity = tuple[UUID, Mapping[str, Any], Mapping[str, Any]]  # its id, the values before and after
+Entity = tuple[
+    UUID, Mapping[str, object], Mapping[str, object]
+]  # its id, the values before and after
 
 
 def refresh(
     tenant_id: UUID,
     entity_type: str,
     entity_id: UUID,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
+    before: Mapping[str, object],
+    after: Mapping[str, object],
 ) -> None:
     """Update the index of one entity whose values change from ``before`` to ``after``.
 
