@@ -13,7 +13,6 @@ from app.console.forms import Choices
 from app.core.json_text import Json
 
 PAGE = 50
-MOST = 500  # rows of a list that is sorted by the console
 
 
 @dataclass(frozen=True)
@@ -49,23 +48,19 @@ def filter_values(filters: Sequence[Filter]) -> dict[str, str]:
     return {name: value for name, value in given.items() if value}
 
 
-def list_rows(path: str, filters: Sequence[Filter] = (), **fixed: object) -> Listing:
-    """The rows that the filters in the URL choose; ``fixed`` are further values of the query.
+def list_rows(
+    path: str, filters: Sequence[Filter] = (), *, most: int = PAGE, **fixed: object
+) -> Listing:
+    """Up to ``most`` rows that the filters in the URL choose; ``fixed`` is more of the query.
 
     A filter that the API refuses is an error beside it. Raises Refused for any other error.
     """
     listing = Listing(filters, filter_values(filters))
-    _read_page(listing, path, {"limit": PAGE, **fixed}, request.args.get("cursor", ""))
-    return listing
-
-
-def list_all(path: str, filters: Sequence[Filter] = (), **fixed: object) -> Listing:
-    """As :func:`list_rows`, with up to :data:`MOST` rows at once, for a list that is sorted here."""
-    listing = Listing(filters, filter_values(filters))
     cursor = request.args.get("cursor", "")
     while True:
-        cursor = _read_page(listing, path, {"limit": MOST_OF_A_PAGE, **fixed}, cursor)
-        if not cursor or len(listing.rows) >= MOST:
+        query = {"limit": min(most, MOST_OF_A_PAGE), **fixed}
+        cursor = _read_page(listing, path, query, cursor)
+        if not cursor or len(listing.rows) >= most:
             return listing
 
 

@@ -7,7 +7,7 @@ assigned) are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from app.custom_fields.models import CustomField, FieldType
 from app.custom_fields.values.types import (
@@ -38,6 +38,7 @@ VALUES: dict[FieldType, dict[str, object]] = {
     FieldType.URL: {"type": "string", "format": "uri", "pattern": URL_PATTERN},
     FieldType.PHONE: {"type": "string", "pattern": PHONE_PATTERN},
 }
+"""Of every type but the selects, whose options are the field's."""
 
 
 def schema_of(entity_type: str, fields: Iterable[CustomField]) -> dict[str, object]:
@@ -57,18 +58,8 @@ def schema_of(entity_type: str, fields: Iterable[CustomField]) -> dict[str, obje
 
 def _property(field: CustomField) -> dict[str, object]:
     field_type = FieldType(field.field_type)
-    return {"title": field.label, "x-field-type": field_type.value, **_values(field_type, field)}
-
-
-def _values(field_type: FieldType, field: CustomField) -> dict[str, object]:
-    if field_type == FieldType.SELECT:
-        return {"type": "string", **_one_of(field.options)}
+    chosen = {"type": "string", "enum": list(field.options or ())}  # without options no value fits
+    values = VALUES.get(field_type, chosen)
     if field_type == FieldType.MULTI_SELECT:
-        items = {"type": "string", **_one_of(field.options)}
-        return {"type": "array", "items": items, "uniqueItems": True}
-    return VALUES[field_type]
-
-
-def _one_of(options: Sequence[str] | None) -> dict[str, object]:
-    """A field without options accepts no value."""
-    return {"enum": list(options or ())}
+        values = {"type": "array", "items": chosen, "uniqueItems": True}
+    return {"title": field.label, "x-field-type": field_type.value, **values}

@@ -11,7 +11,7 @@ from app.console import api
 from app.console.access import set_notice
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, Lines, choices
-from app.console.lists import Filter, filter_values, list_all
+from app.console.lists import Filter, filter_values, list_rows
 from app.console.pages.common import own, recent_history
 from app.core.json_text import Json
 
@@ -25,6 +25,7 @@ FILTERS = (
     Filter("is_active", "State", [("true", "active"), ("false", "archived")]),
 )
 PATH = "/v1/custom-fields"
+MOST = 500  # fields that are sorted here
 
 
 CHANGEABLE = (
@@ -60,7 +61,7 @@ DEFINITION = (
 @page("/tenants/<uuid:tenant_id>/custom-fields")
 def list_fields(tenant_id: UUID) -> Shown:
     """List a tenant's custom fields in their order."""
-    listing = list_all(PATH, FILTERS, tenant_id=tenant_id, include="index")
+    listing = list_rows(PATH, FILTERS, most=MOST, tenant_id=tenant_id, include="index")
     listing.rows.sort(key=lambda row: (row["entity_type"], *_place(row)))
     return render("custom_fields", "Custom fields", listing=listing)
 

@@ -128,8 +128,11 @@ def _run_batch(tenant_id: UUID, field_id: UUID) -> Progress:
     if field is None or index is None:
         return Progress(IndexState.NONE, 0, 0, is_settled=True)
     if not index.is_settled:
-        is_building = index.state == IndexState.BUILDING
-        index = save_index(index, _build(field, index) if is_building else _delete(index))
+        if index.state == IndexState.BUILDING:
+            changes = _build(field, index)
+        else:
+            changes = {"is_settled": delete_rows(tenant_id, field_id)}
+        index = save_index(index, changes)
     return Progress(IndexState(index.state), index.done, index.total, index.is_settled)
 
 
@@ -147,7 +150,9 @@ def _build(field: CustomField, index: FieldIndex) -> dict[str, object]:
             "total": done,
             "built_version": field.version,
         }
-    total = index.total if index.position else _count(field)
+    total = index.total
+    if index.position is None:
+        total = _counting(field.entity_type).scalar(tenant_id=field.tenant_id)
     return {"position": values[-1][0], "done": done, "total": total}
 
 
@@ -164,16 +169,6 @@ def _replace(field: CustomField, values: Sequence[tuple[UUID, Any]]) -> None:
     ]
     if rows:
         writer.write(field.tenant_id, rows)
-
-
-def _delete(index: FieldIndex) -> dict[str, object]:
-    """Delete the next index rows; what changes about the state of the index."""
-    return {"is_settled": delete_rows(index.tenant_id, index.field_id)}
-
-
-def _count(field: CustomField) -> int:
-    number: int = _counting(field.entity_type).scalar(tenant_id=field.tenant_id)
-    return number
 
 
 def _next_values(field: CustomField, position: UUID) -> list[tuple[UUID, Any]]:

@@ -22,6 +22,10 @@ _table = FieldIndex.__table__
 _upsert = insert(_table).values(
     {column.name: bindparam(column.name, type_=column.type) for column in _table.columns}
 )
+_of_field = (
+    FieldIndex.tenant_id == bindparam("tenant_id"),
+    FieldIndex.field_id == bindparam("field_id"),
+)
 FIND = Statement(
     "custom_field_indexes.find",
     select(
@@ -46,12 +50,7 @@ FIND = Statement(
 )
 LOCK = Statement(
     "custom_field_indexes.lock",
-    select(FieldIndex)
-    .where(
-        FieldIndex.tenant_id == bindparam("tenant_id"),
-        FieldIndex.field_id == bindparam("field_id"),
-    )
-    .with_for_update(),
+    select(FieldIndex).where(*_of_field).with_for_update(),
 )
 SAVE = Statement(
     "custom_field_indexes.save",
@@ -62,10 +61,7 @@ SAVE = Statement(
 )
 DELETE = Statement(
     "custom_field_indexes.delete",
-    delete(FieldIndex).where(
-        FieldIndex.tenant_id == bindparam("tenant_id"),
-        FieldIndex.field_id == bindparam("field_id"),
-    ),
+    delete(FieldIndex).where(*_of_field),
 )
 LOCK_RULES = Statement(
     "custom_fields.lock_rules",
