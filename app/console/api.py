@@ -46,7 +46,6 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The code of an error, or an empty text."""
         return str(self._error.get("code", ""))
 
     @property

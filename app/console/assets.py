@@ -43,7 +43,6 @@ def get_asset(name: str) -> Asset:
 
 
 def asset_url(name: str) -> str:
-    """The address of a file."""
     return url_for("console.read_asset", digest=get_asset(name).digest, name=name)
 
 

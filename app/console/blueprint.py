@@ -75,7 +75,6 @@ def render(template: str, title: str, **values: object) -> str:
 
 @console.app_context_processor
 def _shared() -> dict[str, object]:
-    """What every template can use."""
     return {
         "session": g.get("session"),
         "can": lambda permission: bool(g.get("session") and g.session.can(permission)),

@@ -34,11 +34,9 @@ class BooleanField(Field):
     """A menu of yes, no and none, whose value is a JSON boolean."""
 
     def read(self, form: Sent) -> Json:
-        """True, False, or None for none."""
         return {"true": True, "false": False}.get(form.get(self.name, ""))
 
     def shown(self, value: Json) -> Json:
-        """The value of the menu."""
         return {True: "true", False: "false"}.get(value, "")
 
 

@@ -87,7 +87,6 @@ def navigation() -> list[Link]:
 
 
 def tenant_tabs(tenant_id: object) -> list[Link]:
-    """The pages of one tenant."""
     current = _current()
     return [
         Link(label, url_for(f"console.{name}", tenant_id=tenant_id), name == current)

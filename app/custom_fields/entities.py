@@ -36,11 +36,6 @@ class Entity(Generic[R]):
         """The rules of a row's fields, as a column of a SELECT of the model."""
         return rules_column(self.tenant_id, self.entity_type)
 
-    @cached_property
-    def meta_data(self) -> Any:
-        """The column with the values."""
-        return self.model.meta_data
-
     def tenant_of(self, row: R) -> UUID:
         """The tenant whose fields describe ``row``."""
         tenant_id: UUID = getattr(row, self.tenant_id.key)

@@ -37,7 +37,7 @@ def patch(
     row, (rules,) = queries.lock_with(entity.model, row_id, entity.rules)
     tenant_id = entity.tenant_of(row)
     remember(tenant_id, entity.entity_type, rules)
-    before: dict[str, object] = getattr(row, entity.meta_data.key)
+    before: dict[str, object] = row.meta_data
     after = merge_patch(before, patches)
     check(entity, tenant_id, patches, after, loc=("body", "patches"))
     queries.check_precondition(row)

@@ -161,13 +161,10 @@ class IndexRow(db.Model):  # type: ignore[name-defined]
     """
 
     __tablename__ = "custom_field_index_rows"
-    __table_args__ = (
-        _value_index("text_key"),
-        _value_index("number_value"),
-        _value_index("date_value"),
-        _tenants_value_index("text_key"),
-        _tenants_value_index("number_value"),
-        _tenants_value_index("date_value"),
+    __table_args__ = tuple(
+        index(column)
+        for index in (_value_index, _tenants_value_index)
+        for column in ("text_key", "number_value", "date_value")
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -72,7 +72,6 @@ def fits(flag_type: str, value: Any) -> bool:
 
 
 def type_errors(flag_type: FlagType, value: Any, loc: Location) -> Iterator[Entry]:
-    """The entry of a 422 if the value does not have the type."""
     if fits(flag_type, value):
         return
     if flag_type is FlagType.LIMIT and type(value) is int:

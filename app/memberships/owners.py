@@ -71,7 +71,6 @@ def check_may_grant(role: str, *, actor: Actor) -> None:
 
 
 def check_may_change_owner(*, actor: Actor) -> None:
-    """Raise OwnerOnly for a tenant's actor that is not an owner."""
     if actor.role is not None and actor.role != Role.OWNER:
         raise OwnerOnly
 

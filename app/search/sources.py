@@ -51,7 +51,6 @@ class Source:
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        """The columns on which the terms depend."""
         return frozenset(name for field in self.fields for name in field.columns)
 
     @cached_property
@@ -67,7 +66,6 @@ class Source:
         return "tenant_id" if "tenant_id" in self.model.__table__.columns else None
 
     def tenant_id_of(self, row: Any) -> UUID:
-        """The ``tenant_id`` of a row's terms."""
         name = self.tenant_column
         return PLATFORM_TENANT_ID if name is None else getattr(row, name)
 

@@ -28,14 +28,12 @@ EXPIRY = Field(
 
 @page("/api-keys", also_of_tenant=True)
 def list_api_keys(tenant_id: UUID | None = None) -> Shown:
-    """List API keys, of one tenant or of all and the platform."""
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
     return render("api_keys", "API keys", listing=listing)
 
 
 @form_page("/api-keys/new", also_of_tenant=True)
 def create_api_key(tenant_id: UUID | None = None) -> Shown:
-    """Create an API key and show its secret once."""
     session = current_session()
     offered = [
         (each, each)

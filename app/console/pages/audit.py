@@ -23,7 +23,6 @@ FILTERS = (
 
 @page("/audit", also_of_tenant=True)
 def list_audit(tenant_id: UUID | None = None) -> Shown:
-    """List recorded changes, of one tenant or of all."""
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant,actor_name")
     query: dict[str, Json] = {"tenant_id": tenant_id, **listing.values}
     csv_url = url_for("console.download_audit", **query)

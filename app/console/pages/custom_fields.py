@@ -60,7 +60,6 @@ DEFINITION = (
 
 @page("/tenants/<uuid:tenant_id>/custom-fields")
 def list_fields(tenant_id: UUID) -> Shown:
-    """List a tenant's custom fields in their order."""
     listing = list_rows(PATH, FILTERS, most=MOST, tenant_id=tenant_id, include="index")
     listing.rows.sort(key=lambda row: (row["entity_type"], *_place(row)))
     return render("custom_fields", "Custom fields", listing=listing)
@@ -80,7 +79,6 @@ def create_field(tenant_id: UUID) -> Shown:
 
 @page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>")
 def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    """Show a custom field, and how far its index is."""
     path = own(tenant_id, f"{PATH}/{field_id}")
     field = api.get(path).data
     return render(
@@ -128,7 +126,6 @@ def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/delete")
 def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    """Delete an archived custom field."""
     path = own(tenant_id, f"{PATH}/{field_id}")
     form = Form(
         "Delete the custom field",

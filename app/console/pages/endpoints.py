@@ -35,14 +35,12 @@ EVENT = Field("type", "Event", is_required=True)
 
 @page("/endpoints", also_of_tenant=True)
 def list_endpoints(tenant_id: UUID | None = None) -> Shown:
-    """List the endpoints that a tenant's events are delivered to, or all endpoints."""
     listing = list_rows(PATH, tenant_id=tenant_id, include="tenant")
     return render("endpoints", "Events out", tenant_id=tenant_id, listing=listing)
 
 
 @form_page("/endpoints/new", also_of_tenant=True)
 def create_endpoint(tenant_id: UUID | None = None) -> Shown:
-    """Create an endpoint, and show its secret once."""
     if tenant_id is None and current_session().claims.org_id is not None:
         raise Conflict("Sign in without an organization to create an endpoint of the platform.")
     form = Form(
@@ -70,7 +68,6 @@ def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/endpoints/<uuid:endpoint_id>/edit", also_of_tenant=True)
 def edit_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    """Change an endpoint, or enable one that was disabled."""
     form = Form(
         "Edit the endpoint",
         (*CHANGEABLE, ACTIVE),
@@ -93,7 +90,6 @@ def send_test_event(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/endpoints/<uuid:endpoint_id>/rotate", also_of_tenant=True)
 def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    """Replace the secret, and show the new one once."""
     form = Form(
         "Replace the secret",
         intro="The old secret also signs for 24 hours.",

@@ -41,7 +41,6 @@ class FlagValue(Field):
     """The value of a flag, with the input of its type."""
 
     def read(self, form: Sent) -> Json:
-        """The value as JSON; raises ValueError."""
         text = form.get(self.name, "")
         if self.kind == "select":
             return text == "true"
@@ -55,7 +54,6 @@ class FlagValue(Field):
         return super().read(form)
 
     def shown(self, value: Json) -> Json:
-        """The value as its input takes it."""
         return str(value).lower() if self.kind == "select" else super().shown(value)
 
 
@@ -82,7 +80,6 @@ def value_field(flag_type: str, name: str = "flag_value", label: str = "Value") 
 
 @page("/tenants/<uuid:tenant_id>/flags")
 def list_flags(tenant_id: UUID) -> Shown:
-    """List a tenant's flags, with overrides and usage."""
     usage = api.find("/v1/usage", tenant_id=tenant_id)
     current = {each["feature"]: each for each in usage.data if each["is_current"]} if usage else {}
     flags = api.get(FLAGS, tenant_id=tenant_id).data
@@ -114,7 +111,6 @@ def show_flag(tenant_id: UUID, key: str) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/flags/<key>/override")
 def change_override(tenant_id: UUID, key: str) -> Shown:
-    """Grant an override of a flag, or change the one there is."""
     flag = _flag(tenant_id, key)
     fields = (value_field(flag["type"]), *(PLATFORMS if current_session().is_platform else ()))
     if flag["override_id"] is None:

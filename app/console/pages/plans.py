@@ -22,7 +22,6 @@ class Percentages(Field):
     """A list of percentages, separated by commas."""
 
     def read(self, form: Sent) -> Json:
-        """The numbers; raises ValueError."""
         words = form.get(self.name, "").replace(",", " ").split()
         try:
             return [int(word.removesuffix("%")) for word in words]
@@ -30,7 +29,6 @@ class Percentages(Field):
             raise ValueError("These are no numbers.") from None
 
     def shown(self, value: Json) -> Json:
-        """The numbers with commas."""
         return ", ".join(map(str, value or ()))
 
 
@@ -90,7 +88,6 @@ def edit_plan(plan_id: UUID) -> Shown:
 
 @form_page("/plans/<uuid:plan_id>/delete")
 def delete_plan(plan_id: UUID) -> Shown:
-    """Delete a plan that nothing uses."""
     path = f"{PATH}/{plan_id}"
     form = Form(
         "Delete the plan",

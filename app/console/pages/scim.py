@@ -53,7 +53,6 @@ def list_connections(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/scim/new")
 def create_connection(tenant_id: UUID) -> Shown:
-    """Create a connection, and show its token once."""
     form = Form(
         "New SCIM connection",
         FIELDS,
@@ -65,7 +64,6 @@ def create_connection(tenant_id: UUID) -> Shown:
 
 @page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>")
 def show_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    """Show a connection, and how to set up the directory."""
     path = f"{PATH}/{connection_id}"
     connection = api.get(path).data
     return render(
@@ -89,7 +87,6 @@ def edit_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/rotate")
 def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    """Give a connection a new token, and show it once."""
     form = Form(
         "Replace the token",
         intro="The old token stays valid for 24 hours.",

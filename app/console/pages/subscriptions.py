@@ -26,7 +26,6 @@ PATH = "/v1/billing/subscriptions"
 
 @page("/subscriptions", also_of_tenant=True)
 def list_subscriptions(tenant_id: UUID | None = None) -> Shown:
-    """List subscriptions, of one tenant or of all."""
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant,status_class")
     return render("subscriptions", "Subscriptions", listing=listing)
 

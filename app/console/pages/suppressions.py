@@ -25,7 +25,6 @@ def list_suppressions() -> Shown:
 
 @form_page("/suppressions/remove")
 def remove_suppression() -> Shown:
-    """Remove the address in the query from the list."""
     address = request.args.get("address", "")
     if not address:
         raise NotFound

@@ -73,7 +73,6 @@ def create_tenant() -> Shown:
 
 @page("/tenants/<uuid:tenant_id>")
 def show_tenant(tenant_id: UUID) -> Shown:
-    """Show a tenant: its plan and why, contacts, metadata, history."""
     path = f"{PATH}/{tenant_id}"
     tenant = api.get(path, include="suspension_reason").data
     plan = api.find(f"{path}/plan")
@@ -112,7 +111,6 @@ def edit_tenant_metadata(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/plan")
 def assign_plan(tenant_id: UUID) -> Shown:
-    """Assign a plan to a tenant, until a moment or until it is withdrawn."""
     names = [each["name"] for each in api.get("/v1/billing/plans", limit=100).data]
     plan = Field("plan_name", "Plan", "select", choices=[(n, n) for n in names], is_required=True)
     form = Form(
@@ -169,7 +167,6 @@ def activate_tenant(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/delete")
 def delete_tenant(tenant_id: UUID) -> Shown:
-    """Request the deletion of a suspended tenant."""
     slug = slug_of(tenant_id)
     form = Form(
         "Delete the tenant",

@@ -30,7 +30,6 @@ SUBJECT = Field("idp_user_id", "User id of the identity provider", is_required=T
 
 @page("/users", also_of_tenant=True)
 def list_users(tenant_id: UUID | None = None) -> Shown:
-    """List users, of one tenant or of all."""
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
     return render("users", "Users", listing=listing)
 

@@ -109,7 +109,7 @@ def delete_rows(tenant_id: UUID, field_id: UUID) -> bool:
 def next_batch(entity_type: str) -> Statement:
     """The statement that reads and locks the entities of one batch."""
     entity = ENTITIES[entity_type]
-    value = entity.meta_data[bindparam("field_key", type_=Text)].label("value")
+    value = entity.model.meta_data[bindparam("field_key", type_=Text)].label("value")
     clause = (
         select(entity.model.id, value)
         .where(entity.tenant_id == bindparam("tenant_id"), entity.model.id > bindparam("position"))

@@ -60,6 +60,9 @@ class Shape(NamedTuple):
     operator: str
 
 
+Shapes = tuple[Shape, ...]
+
+
 class Comparison(NamedTuple):
     """One comparison of a query: its shape, and the values of its parameters."""
 
@@ -68,7 +71,6 @@ class Comparison(NamedTuple):
 
 
 def operators_of(field_type: FieldType) -> frozenset[str]:
-    """The operators of fields of that type."""
     if field_type in NUMBERS or field_type in DATES:
         return frozenset({EQUAL, AT_LEAST, AT_MOST})
     return frozenset({EQUAL, PREFIX}) if field_type in TEXTS else frozenset({EQUAL})
@@ -93,7 +95,7 @@ def compare(field_type: FieldType, operator: str, text: str) -> Comparison:
     return Comparison(Shape(Form.DATE, operator), {"moment": entry.date_value})
 
 
-def all_of(shapes: Sequence[Shape], name: str) -> list[ColumnElement[bool]]:
+def all_of(shapes: Shapes, name: str) -> list[ColumnElement[bool]]:
     """The conditions of several comparisons; :func:`values_of` has the values of their parameters."""
     return [condition(shape, f"{name}_{place}") for place, shape in enumerate(shapes)]
 

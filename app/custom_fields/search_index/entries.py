@@ -50,7 +50,6 @@ def entries_of(field_type: FieldType, value: Any) -> tuple[Entry, ...]:
 
 
 def text_entry(text: str) -> Entry:
-    """The entry of a text of any length."""
     return Entry(text_key=text[:TEXT_KEY], text_rest=text[TEXT_KEY:] or None)
 
 

@@ -7,24 +7,27 @@ A query may ask for equality on any number of fields. Besides, it may have a ran
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 from uuid import UUID
 
 from pydantic_core import ValidationError
 from sqlalchemy import ARRAY, ColumnElement, Select, Uuid, any_, func, intersect
 from sqlalchemy.orm import InstrumentedAttribute
 
+from app.core.db.list_conditions import Condition
 from app.core.errors import Conflict, Entry, Invalid, value_error
 from app.core.validation.messages import MAX_ENTRIES, entries
 from app.custom_fields.models import FieldType
 from app.custom_fields.search_index import conditions
-from app.custom_fields.search_index.conditions import EQUAL, Comparison, Shape
+from app.custom_fields.search_index.conditions import EQUAL, Comparison, Shapes
 
 # ``meta_data.<name>`` or ``meta_data[<name>]``
 FILTER = re.compile(r"meta_data(?:\.(?P<dotted>.*)|\[(?P<bracketed>.*)\])", re.DOTALL)
 
+Alternatives = tuple[Shapes, ...]  # of each alternative of a scan, the shapes of its comparisons
+SelectOf = Callable[[int, Alternatives], Select[tuple[UUID]]]
 Types = Mapping[str, Sequence[FieldType]]
 """The types that the fields with a key have, by key. One tenant's field has one type."""
 
@@ -46,10 +49,6 @@ class Alternative:
     types: tuple[FieldType, ...]
     comparisons: tuple[Comparison, ...]
 
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        return tuple(one.shape for one in self.comparisons)
-
 
 @dataclass(frozen=True)
 class Scan:
@@ -67,7 +66,6 @@ class IndexNotReady(Conflict):
 
     @classmethod
     def of(cls, key: str, field_id: UUID) -> IndexNotReady:
-        """The error for a field's index."""
         return cls(
             f"The search index of {key} is not ready; its progress is at"
             f" /v1/custom-fields/{field_id}/index."
@@ -101,15 +99,37 @@ def read(query: Mapping[str, str], types: Types) -> list[Scan]:
     return [*scans, _scan(ranges)] if ranges else scans
 
 
-def ids_found_by_all(
-    entity_id: InstrumentedAttribute[UUID], scans: Sequence[Select[Any]]
-) -> ColumnElement[bool]:
-    """The condition that all of the SELECTs find the entity.
+def found_by_all(
+    entity_id: InstrumentedAttribute[UUID],
+    scans: Sequence[Scan],
+    select_of: SelectOf,
+    values: dict[str, object],
+) -> Condition:
+    """The condition that all scans find the entity.
 
-    Their ids are an array and not a join, so that the plan does not depend on how large PostgreSQL
-    believes the tables to be.
+    ``select_of`` makes the SELECT of the ids that a scan finds, of its number and of the shapes of
+    its alternatives; ``values`` are those of its parameters besides the compared ones.
     """
-    ids = intersect(*scans) if len(scans) > 1 else scans[0]
+    shapes = []
+    for number, scan in enumerate(scans):
+        for place, one in enumerate(scan.alternatives):
+            values |= conditions.values_of(one.comparisons, f"value_{number}_{place}")
+        shapes.append(
+            tuple(tuple(each.shape for each in one.comparisons) for one in scan.alternatives)
+        )
+    return Condition(_clause(entity_id, tuple(shapes), select_of), values, finds_ids=True)
+
+
+@lru_cache(maxsize=200)
+def _clause(
+    entity_id: InstrumentedAttribute[UUID], scans: tuple[Alternatives, ...], select_of: SelectOf
+) -> ColumnElement[bool]:
+    """The ids are an array and not a join.
+
+    So the plan does not depend on how large PostgreSQL believes the tables to be.
+    """
+    found = [select_of(number, alternatives) for number, alternatives in enumerate(scans)]
+    ids = intersect(*found) if len(found) > 1 else found[0]
     return entity_id == any_(func.array(ids.scalar_subquery(), type_=ARRAY(Uuid)))
 
 

@@ -7,12 +7,11 @@ value is compared as each of the types that it fits. The entity of such a field 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
-    ColumnElement,
     Select,
     Text,
     and_,
@@ -33,14 +32,10 @@ from app.core.errors import Invalid, value_error
 from app.custom_fields.entities import TENANT
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
 from app.custom_fields.search_index import conditions, filters
-from app.custom_fields.search_index.conditions import Shape
-from app.custom_fields.search_index.filters import IndexNotReady
+from app.custom_fields.search_index.filters import Alternatives, IndexNotReady
 from app.tenants.models import Tenant
 
 MAX_FILTERS = 40  # twice the searchable fields of a tenant
-
-Shapes = tuple[tuple[Shape, ...], ...]
-"""Of each alternative of a scan, the shapes of its comparisons."""
 
 
 def _rows_of(name: str, texts: Any) -> Any:
@@ -92,25 +87,17 @@ def among(query: Mapping[str, str]) -> Condition:
         if row.unready_id is not None:
             unready[row.key] = row.unready_id
     values: dict[str, object] = {}
-    shapes: list[Shapes] = []
-    for number, scan in enumerate(filters.read(query, types)):
+    scans = filters.read(query, types)
+    for number, scan in enumerate(scans):
         if scan.key in unready:
             raise IndexNotReady.of(scan.key, unready[scan.key])
         values[f"key_{number}"] = scan.key
         for place, one in enumerate(scan.alternatives):
             values[f"types_{number}_{place}"] = [field_type.value for field_type in one.types]
-            values |= conditions.values_of(one.comparisons, f"value_{number}_{place}")
-        shapes.append(tuple(one.shapes for one in scan.alternatives))
-    return Condition(_condition(tuple(shapes)), values, finds_ids=True)
+    return filters.found_by_all(Tenant.id, scans, _tenants, values)
 
 
-@lru_cache(maxsize=100)
-def _condition(scans: tuple[Shapes, ...]) -> ColumnElement[bool]:
-    found = [_tenants(number, shapes) for number, shapes in enumerate(scans)]
-    return filters.ids_found_by_all(Tenant.id, found)
-
-
-def _tenants(number: int, alternatives: Shapes) -> Select[Any]:
+def _tenants(number: int, alternatives: Alternatives) -> Select[tuple[UUID]]:
     """The tenants with an index row that meets all conditions of one of the alternatives."""
     found = [
         select(IndexRow.entity_id)

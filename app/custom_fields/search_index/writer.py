@@ -83,7 +83,6 @@ def refresh_many(tenant_id: UUID, entity_type: str, entities: Iterable[Entity]) 
 
 
 def rows_of(field_id: UUID, entity_id: UUID, entries: Iterable[Entry]) -> list[IndexedValue]:
-    """The index rows of one value."""
     return [(field_id, entity_id, ordinal, entry) for ordinal, entry in enumerate(entries)]
 
 
