@@ -155,12 +155,7 @@ class Form:
         self.can_preview = bool(preview)
         if request.method != "POST":
             return self.page()
-        self.version = request.form.get(VERSION, "")
-        typed = values = self._read()
-        if changed_only and not self.errors:
-            self._show_row()
-            values = self._changed(typed)
-        self.values = {**self.values, **typed}
+        values = self._posted(changed_only=changed_only)
         if self.errors:
             return self.page(422)
         sent = body(dict(values)) if body else values if self.fields and not in_query else None
@@ -190,19 +185,27 @@ class Form:
         return render(self.template, self.title, form=self), status
 
     def _show_row(self) -> None:
-        """Take the values of the row, and its version. A POST that succeeds does not read the row."""
+        """Take the values of the row and its version, for a page or to compare."""
         if self.row:
             found = get_once(self.row)
             self.values = {**found.data, **self.values}
             if request.method != "POST":
                 self.version = found.etag
 
-    def _changed(self, values: dict[str, Json]) -> dict[str, Json]:
-        return {
-            one.name: values[one.name]
-            for one in self.fields
-            if one.name in values and not one.is_unchanged(request.form, self.values.get(one.name))
-        }
+    def _posted(self, *, changed_only: bool) -> dict[str, Json]:
+        """The values to send; the form shows what was typed from now on."""
+        self.version = request.form.get(VERSION, "")
+        values = typed = self._read()
+        if changed_only and not self.errors:
+            self._show_row()
+            unchanged = {
+                one.name
+                for one in self.fields
+                if one.is_unchanged(request.form, self.values.get(one.name))
+            }
+            values = {name: value for name, value in typed.items() if name not in unchanged}
+        self.values = {**self.values, **typed}
+        return values
 
     def shown(self, one: Field) -> Json:
         """What the input of a field shows."""
