@@ -74,12 +74,7 @@ class Refused(Exception):
 
 
 def call(
-    method: str,
-    path: str,
-    *,
-    query: Query | None = None,
-    body: Json = None,
-    if_match: str = "",
+    method: str, path: str, *, query: Query | None = None, body: Json = None, if_match: str = ""
 ) -> Answer:
     """Send one request; values of the query that are None are left out.
 

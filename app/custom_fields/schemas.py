@@ -181,9 +181,7 @@ class EntityTypeQuerySchema(TenantChoiceSchema):
     """Whose fields of which kind of entity."""
 
     entity_type = Str(
-        required=True,
-        pattern=KEY_PATTERN,
-        description=Documented.descriptions["entity_type"],
+        required=True, pattern=KEY_PATTERN, description=Documented.descriptions["entity_type"]
     )
 
 
@@ -225,7 +223,5 @@ def _indexes(rows: Sequence[Any]) -> list[Any]:
 
 
 INDEX = Include(
-    "index",
-    Nested(FieldIndexSchema, description="How far its search index is."),
-    _indexes,
+    "index", Nested(FieldIndexSchema, description="How far its search index is."), _indexes
 )

@@ -127,11 +127,7 @@ def create_override(
 
 
 def update_override(
-    override_id: UUID | str,
-    values: Mapping[str, Json],
-    *,
-    is_superadmin: bool,
-    actor: Actor,
+    override_id: UUID | str, values: Mapping[str, Json], *, is_superadmin: bool, actor: Actor
 ) -> FeatureOverride:
     """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry) and ``carry_over``.
 

@@ -36,9 +36,7 @@ def has_mapped_role(
     return (
         select(ScimUser.has_mapped_role)
         .where(
-            ScimUser.tenant_id == tenant_id,
-            ScimUser.id == user_id,
-            ScimUser.deleted_at.is_(None),
+            ScimUser.tenant_id == tenant_id, ScimUser.id == user_id, ScimUser.deleted_at.is_(None)
         )
         .scalar_subquery()
     )

@@ -126,11 +126,7 @@ def _scan(entity_type: EntityType, place: int, *, of_tenant: bool) -> Select[Any
 def _rarest(found: CTE, words: int) -> ColumnElement[int]:
     """The place of the word with the fewest entries; NULL where a word has none at all."""
     counted = (
-        select(
-            found.c.place,
-            func.count().label("entries"),
-            func.count().over().label("words"),
-        )
+        select(found.c.place, func.count().label("entries"), func.count().over().label("words"))
         .where(found.c.place > 0)
         .group_by(found.c.place)
         .subquery()

@@ -61,11 +61,7 @@ def search(
     words = [word[:MAX_TERM] for word in dict.fromkeys(map(fold, query.split())) if word]
     scanned = sorted(words, key=len, reverse=True)[:MAX_SCANNED] if words != [phrase] else []
     found = candidates.read(
-        wanted,
-        phrase,
-        scanned,
-        tenant_id=shown,
-        limit=candidates.CANDIDATES if scanned else limit,
+        wanted, phrase, scanned, tenant_id=shown, limit=candidates.CANDIDATES if scanned else limit
     )
     results = (
         _result(row, matched)

@@ -97,11 +97,7 @@ class Followed(NamedTuple):
 
 
 def follow_plan(
-    tenant_id: UUID,
-    named: Sequence[Subscription] = (),
-    *,
-    actor: Actor,
-    into: Writes | None = None,
+    tenant_id: UUID, named: Sequence[Subscription] = (), *, actor: Actor, into: Writes | None = None
 ) -> Followed:
     """Give the tenant the plan that the database function ``decide_plans`` decides.
 

@@ -47,8 +47,7 @@ SET_SOURCE_TIMESTAMP = Statement(
     "subscriptions.set_source_timestamp",
     update(Subscription.__table__)
     .where(
-        Subscription.tenant_id == bindparam("of_tenant_id"),
-        Subscription.id == bindparam("of_id"),
+        Subscription.tenant_id == bindparam("of_tenant_id"), Subscription.id == bindparam("of_id")
     )
     .values(source_timestamp=bindparam("source_timestamp", type_=Moment)),
 )

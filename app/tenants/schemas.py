@@ -129,9 +129,7 @@ class TenantUpdateSchema(TenantCreateSchema):
     idp_org_id = Str(min_length=1, max_length=MAX_KEY)
     name = Str(min_length=1)
     slug = Str(
-        min_length=1,
-        max_length=MAX_KEY,
-        description=f"{SLUG} The current slug may have any form.",
+        min_length=1, max_length=MAX_KEY, description=f"{SLUG} The current slug may have any form."
     )
 
 

@@ -198,11 +198,7 @@ def _fault(fault: str, request: Request) -> Entry:
 
 def _decision(row: Any) -> Decision:
     usage = Usage(
-        feature=row.feature,
-        limit=row.most,
-        used=row.used,
-        policy=row.policy,
-        resets_at=row.ends,
+        feature=row.feature, limit=row.most, used=row.used, policy=row.policy, resets_at=row.ends
     )
     return Decision(row.is_allowed, usage)
 

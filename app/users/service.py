@@ -137,11 +137,7 @@ def update(
     check_precondition(user)
     if deactivates:
         owners.check_one_remains(
-            rest[0],
-            user.id,
-            tenant_id=user.tenant_id,
-            actor=actor,
-            allow_ownerless=allow_ownerless,
+            rest[0], user.id, tenant_id=user.tenant_id, actor=actor, allow_ownerless=allow_ownerless
         )
     before = user
     user, change = queries.update_row(

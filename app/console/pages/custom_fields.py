@@ -42,10 +42,7 @@ CHANGEABLE = (
 )
 DEFINITION = (
     Field(
-        "entity_type",
-        "Applies to",
-        help="user, tenant, or a type of your own.",
-        is_required=True,
+        "entity_type", "Applies to", help="user, tenant, or a type of your own.", is_required=True
     ),
     Field(
         "field_key",
@@ -67,12 +64,7 @@ def list_fields(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/new")
 def create_field(tenant_id: UUID) -> Shown:
-    form = Form(
-        "New custom field",
-        DEFINITION,
-        values={"entity_type": "user"},
-        submit="Create",
-    )
+    form = Form("New custom field", DEFINITION, values={"entity_type": "user"}, submit="Create")
     query = {"tenant_id": tenant_id}
     return form.send("POST", PATH, query=query, done="The custom field was created.")
 
@@ -92,11 +84,7 @@ def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/edit")
 def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    form = Form(
-        "Edit the custom field",
-        CHANGEABLE,
-        row=own(tenant_id, f"{PATH}/{field_id}"),
-    )
+    form = Form("Edit the custom field", CHANGEABLE, row=own(tenant_id, f"{PATH}/{field_id}"))
     return form.send("PATCH", done="The custom field was changed.", changed_only=True)
 
 

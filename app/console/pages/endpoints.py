@@ -68,11 +68,7 @@ def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/endpoints/<uuid:endpoint_id>/edit", also_of_tenant=True)
 def edit_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    form = Form(
-        "Edit the endpoint",
-        (*CHANGEABLE, ACTIVE),
-        row=f"{PATH}/{endpoint_id}",
-    )
+    form = Form("Edit the endpoint", (*CHANGEABLE, ACTIVE), row=f"{PATH}/{endpoint_id}")
     return form.send("PATCH", done="The endpoint was changed.", changed_only=True)
 
 
@@ -91,9 +87,7 @@ def send_test_event(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 @form_page("/endpoints/<uuid:endpoint_id>/rotate", also_of_tenant=True)
 def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     form = Form(
-        "Replace the secret",
-        intro="The old secret also signs for 24 hours.",
-        submit="Replace",
+        "Replace the secret", intro="The old secret also signs for 24 hours.", submit="Replace"
     )
     path = f"{PATH}/{endpoint_id}/rotate"
     return form.send("POST", path, body=lambda _: {}, show=partial(_secret, tenant_id))

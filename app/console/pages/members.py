@@ -93,10 +93,7 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
     api.get(own(tenant_id, f"/v1/users/{user_id}"))
     form = Form(
-        "Make the user a member",
-        (ROLE,),
-        values={"role": Role.MEMBER},
-        submit="Add the member",
+        "Make the user a member", (ROLE,), values={"role": Role.MEMBER}, submit="Add the member"
     )
     return form.send(
         "POST",

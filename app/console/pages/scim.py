@@ -77,20 +77,14 @@ def show_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/edit")
 def edit_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    form = Form(
-        "Edit the connection",
-        (*FIELDS, STATUS),
-        row=f"{PATH}/{connection_id}",
-    )
+    form = Form("Edit the connection", (*FIELDS, STATUS), row=f"{PATH}/{connection_id}")
     return form.send("PATCH", done="The connection was changed.", changed_only=True)
 
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/rotate")
 def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     form = Form(
-        "Replace the token",
-        intro="The old token stays valid for 24 hours.",
-        submit="Replace",
+        "Replace the token", intro="The old token stays valid for 24 hours.", submit="Replace"
     )
     path = f"{PATH}/{connection_id}/rotate"
     return form.send("POST", path, body=lambda _: {}, show=partial(_token, tenant_id))

@@ -57,11 +57,7 @@ def list_tenants() -> Shown:
 
 @form_page("/tenants/new")
 def create_tenant() -> Shown:
-    form = Form(
-        "New tenant",
-        (NAMES[0], ORGANIZATION, NEW_SLUG, *CONTACT),
-        submit="Create",
-    )
+    form = Form("New tenant", (NAMES[0], ORGANIZATION, NEW_SLUG, *CONTACT), submit="Create")
     return form.send(
         "POST",
         PATH,
@@ -92,11 +88,7 @@ def show_tenant(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/edit")
 def edit_tenant(tenant_id: UUID) -> Shown:
-    form = Form(
-        "Edit the tenant",
-        (*NAMES, *CONTACT),
-        row=f"{PATH}/{tenant_id}",
-    )
+    form = Form("Edit the tenant", (*NAMES, *CONTACT), row=f"{PATH}/{tenant_id}")
     return form.send("PATCH", done="The tenant was changed.", changed_only=True)
 
 

@@ -36,11 +36,7 @@ def list_users(tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/new")
 def create_user(tenant_id: UUID) -> Shown:
-    form = Form(
-        "New user",
-        (SUBJECT, *PROFILE),
-        submit="Create",
-    )
+    form = Form("New user", (SUBJECT, *PROFILE), submit="Create")
     return form.send(
         "POST",
         PATH,

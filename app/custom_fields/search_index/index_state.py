@@ -49,8 +49,7 @@ FIND = Statement(
     ),
 )
 LOCK = Statement(
-    "custom_field_indexes.lock",
-    select(FieldIndex).where(*_of_field).with_for_update(),
+    "custom_field_indexes.lock", select(FieldIndex).where(*_of_field).with_for_update()
 )
 SAVE = Statement(
     "custom_field_indexes.save",
@@ -59,10 +58,7 @@ SAVE = Statement(
         set_={column.name: column for column in _upsert.excluded},
     ),
 )
-DELETE = Statement(
-    "custom_field_indexes.delete",
-    delete(FieldIndex).where(*_of_field),
-)
+DELETE = Statement("custom_field_indexes.delete", delete(FieldIndex).where(*_of_field))
 LOCK_RULES = Statement(
     "custom_fields.lock_rules",
     select(func.lock_custom_fields(bindparam("tenant_id"), bindparam("entity_type"))),
