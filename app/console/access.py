@@ -94,11 +94,6 @@ def current_session() -> Session:
     return session
 
 
-def signed_in(view: View) -> Guarded:
-    """Show a page only to people with a session and a tenant, or to platform superadmins."""
-    return guarded(view, SignedIn())
-
-
 def signed_in_without_tenant(view: View) -> Guarded:
     """Show a page to everybody with a session."""
     return guarded(view, SignedIn(needs_tenant=False))

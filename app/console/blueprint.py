@@ -22,7 +22,7 @@ from app.console.api import Answer, Refused, get_tenant
 from app.console.assets import asset_url
 from app.console.navigation import navigation, tenant_tabs
 from app.core.errors import AppError, DatabaseUnavailable
-from app.core.http.endpoint import Guarded
+from app.core.http.endpoint import Guarded, guarded
 from app.core.json_text import Json
 
 console = Blueprint("console", __name__, url_prefix="/console", template_folder="templates")
@@ -53,7 +53,7 @@ def page(
     """
 
     def register(view: Callable[..., Shown]) -> Guarded:
-        shown = access.signed_in(view)
+        shown = guarded(view, access.SignedIn())
         for rule in (path, TENANT + path) if also_of_tenant else (path,):
             console.add_url_rule(rule, view_func=shown, methods=methods)
         return shown
@@ -79,7 +79,7 @@ def _shared() -> dict[str, object]:
         "session": g.get("session"),
         "can": lambda permission: bool(g.get("session") and g.session.can(permission)),
         "asset_url": asset_url,
-        "csrf_token": _csrf_token,
+        "csrf_token": lambda: access.csrf_token(g.session.secret) if g.get("session") else "",
         "navigation": navigation,
         "tenant_tabs": tenant_tabs,
         "take_notice": _take_notice,
@@ -89,10 +89,6 @@ def _shared() -> dict[str, object]:
         "differences": differences,
         "is_fragment": "HX-Request" in request.headers,
     }
-
-
-def _csrf_token() -> str:
-    return access.csrf_token(g.session.secret) if g.get("session") else ""
 
 
 def _take_notice() -> str:

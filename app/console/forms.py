@@ -139,7 +139,7 @@ class Form:
         to: str | Callable[[Answer], str] = "",
         query: Query | None = None,
         in_query: bool = False,
-        body: Callable[[dict[str, Json]], Json] | None = None,
+        body: Callable[[dict[str, Json]], Json] | Mapping[str, Json] | None = None,
         changed_only: bool = False,
         show: Callable[[Answer], Shown] | None = None,
         preview: str = "",
@@ -147,7 +147,7 @@ class Form:
         """The page of a GET; a POST sends the values and the version to ``path`` below the row.
 
         Then the browser is led to ``to``, by default where Cancel leads, which says ``done``; or
-        ``show`` renders the answer. ``body`` makes the request's body of the values, and with
+        ``show`` renders the answer. ``body`` is the request's body or makes it of the values; with
         ``in_query`` they are in the query. ``changed_only`` sends only values that differ from those
         of the row. ``preview`` is a path below the row that tells what the change would do. Raises
         Refused for an error that no change of the form can mend.
@@ -158,7 +158,9 @@ class Form:
         values = self._posted(changed_only=changed_only)
         if self.errors:
             return self.page(422)
-        sent = body(dict(values)) if body else values if self.fields and not in_query else None
+        sent = body(dict(values)) if callable(body) else body
+        if body is None and self.fields and not in_query:
+            sent = values
         is_preview = self.can_preview and PREVIEW in request.form
         answer = call(
             "POST" if is_preview else method,

@@ -18,7 +18,7 @@ from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
 from app.core.db.writes import insert_row, writes
-from app.core.errors import Conflict, Entry, Invalid, NotFound, value_error
+from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.json_text import Json
 from app.core.validation.messages import MAX_ENTRIES
 from app.custom_fields.models import CustomField, FieldType
@@ -235,13 +235,14 @@ def reorder(
     # PostgreSQL would sort before it waits for the locks, by values that may be old then.
     known = {field.id: field for field in sorted(locked, key=_place)}
     remaining = dict(known)
+    reason = "this is no field of the entity type, or it is named twice"
     strange = [
-        (index, field_id)
+        value_error(("body", "field_ids", index), reason, str(field_id))
         for index, field_id in enumerate(field_ids)
         if remaining.pop(field_id, None) is None
     ]
     if strange:
-        raise Invalid(*(_unknown(*where) for where in strange[:MAX_ENTRIES]))
+        raise Invalid(*strange[:MAX_ENTRIES])
     ordered = [*(known[field_id] for field_id in field_ids), *remaining.values()]
     places = [(field, {"sort_order": place}) for place, field in enumerate(ordered)]
     changes = update_rows(CustomField, places)
@@ -250,11 +251,6 @@ def reorder(
             if change is not None:
                 record("custom_field.reordered", field, change, actor=actor, into=w)
     return [field for field, _ in changes]
-
-
-def _unknown(index: int, field_id: UUID) -> Entry:
-    reason = "this is no field of the entity type, or it is named twice"
-    return value_error(("body", "field_ids", index), reason, str(field_id))
 
 
 def _change(

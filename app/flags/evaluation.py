@@ -167,6 +167,7 @@ def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
 def _effective(flag: Flag, override: Mapping[str, Json] | None, is_active: bool) -> EffectiveFlag:
     layer = _layer(flag, override, is_active)
     known = override or {}
+    expires_at = known.get("expires_at")  # as PostgreSQL has written it into JSON
     return EffectiveFlag(
         key=flag["flag_key"],
         type=flag["flag_type"],
@@ -176,7 +177,7 @@ def _effective(flag: Flag, override: Mapping[str, Json] | None, is_active: bool)
         is_locked=flag["is_locked"],
         override_id=known.get("id"),
         override_value=known.get("flag_value"),
-        expires_at=_moment(known.get("expires_at")),
+        expires_at=expires_at and datetime.fromisoformat(expires_at),
     )
 
 
@@ -190,8 +191,3 @@ def _layer(flag: Flag, override: Mapping[str, object] | None, is_active: bool) -
     if not fits(flag["flag_type"], override["flag_value"]):
         return Layer.OVERRIDE_OF_WRONG_TYPE
     return Layer.OVERRIDE
-
-
-def _moment(text: str | None) -> datetime | None:
-    """The time that PostgreSQL has written into JSON as ``text``."""
-    return None if text is None else datetime.fromisoformat(text)

@@ -112,7 +112,9 @@ def create_override(
         raise NotFound
     preset = _lock_preset(plan_preset_id, plan_name)
     _check_value(preset.name, preset.flags, flag_key, flag_value, field="flag_key")
-    _check_count(tenant_id)
+    # The tenant's row is locked, so no other transaction adds one.
+    if COUNT.scalar(tenant_id=tenant_id) >= MAX_OVERRIDES:
+        raise TooManyOverrides
     values = {
         "tenant_id": tenant_id,
         "plan_preset_id": preset.id,
@@ -189,12 +191,6 @@ def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, object]) 
     flag = _find_flag(flags, flag_key)
     if flag is not None and flag["is_locked"]:
         raise FlagLocked
-
-
-def _check_count(tenant_id: UUID) -> None:
-    """Raise TooManyOverrides. The tenant's row is locked, so no other transaction adds one."""
-    if COUNT.scalar(tenant_id=tenant_id) >= MAX_OVERRIDES:
-        raise TooManyOverrides
 
 
 def _invalid(field: str, fault: str, value: str | None) -> Invalid:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from app.core.actors import Actor
 from app.core.db.pages import MAX_LIMIT, Paging
 from app.core.json_text import Json, differs
-from app.flags.models import Flags, PlanPreset
+from app.flags.models import Flags
 from app.flags.presets import create_preset, find_preset, list_presets, update_preset
 
 FIELDS = ("name", "display_name", "flags")
@@ -59,14 +59,10 @@ def _apply(plan: Mapping[str, Json], *, force: bool, actor: Actor) -> Iterator[D
         yield Difference(made.name, "preset", None, made.display_name)
         yield from _of_flags(made.name, [], made.flags)
         return
-    changed = update_preset(known.id, plan, force=force, actor=actor)
-    yield from _between(known, changed)
-
-
-def _between(old: PlanPreset, new: PlanPreset) -> Iterator[Difference]:
-    if old.display_name != new.display_name:
-        yield Difference(new.name, "display_name", old.display_name, new.display_name)
-    yield from _of_flags(new.name, old.flags, new.flags)
+    new = update_preset(known.id, plan, force=force, actor=actor)
+    if known.display_name != new.display_name:
+        yield Difference(new.name, "display_name", known.display_name, new.display_name)
+    yield from _of_flags(new.name, known.flags, new.flags)
 
 
 def _of_flags(plan: str, old: Flags, new: Flags) -> Iterator[Difference]:

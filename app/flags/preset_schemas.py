@@ -235,15 +235,13 @@ def flag_errors(flags: list[dict[str, Json]]) -> Iterator[Entry]:
     seen: set[str] = set()
     for index, flag in enumerate(flags):
         loc: list[str | int] = ["body", "flags", index]
-        yield from _repeated(flag["flag_key"], seen, [*loc, "flag_key"])
+        key = flag["flag_key"]
+        if key in seen:
+            reason = "a preset can have each flag only once"
+            yield value_error([*loc, "flag_key"], reason, key)
+        seen.add(key)
         yield from type_errors(flag["flag_type"], flag["default_value"], [*loc, "default_value"])
         yield from _metering_errors(flag, [*loc, "metering"])
-
-
-def _repeated(flag_key: str, seen: set[str], loc: Location) -> Iterator[Entry]:
-    if flag_key in seen:
-        yield value_error(loc, "a preset can have each flag only once", flag_key)
-    seen.add(flag_key)
 
 
 def _metering_errors(flag: dict[str, object], loc: Location) -> Iterator[Entry]:

@@ -89,21 +89,8 @@ class Candidate:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class PlanDecision:
-    """The plan that a tenant has, what decides it, and all candidates, in order of precedence."""
-
-    tenant_id: UUID
-    plan_name: str
-    source: PlanSource
-    subscription_id: UUID | None
-    until: datetime | None
-    because: str
-    candidates: list[Candidate]
-
-
-def explain(tenant_id: UUID | str) -> PlanDecision:
-    """What decides the tenant's plan; raises NotFound.
+def explain(tenant_id: UUID | str) -> dict[str, object]:
+    """What decides the tenant's plan (see PlanDecisionSchema); raises NotFound.
 
     The candidates include :data:`MAX_SUBSCRIPTIONS` subscriptions at most.
     """
@@ -116,15 +103,15 @@ def explain(tenant_id: UUID | str) -> PlanDecision:
     because = decisive.because
     if decisive.plan_name != plan_name:
         because += f" The tenant has another plan until {RECONCILE} is run."
-    return PlanDecision(
-        tenant_id=rows[0].tenant_id,
-        plan_name=plan_name,
-        source=decisive.source,
-        subscription_id=decisive.subscription_id,
-        until=decisive.until,
-        because=because,
-        candidates=candidates,
-    )
+    return {
+        "tenant_id": rows[0].tenant_id,
+        "plan_name": plan_name,
+        "source": decisive.source,
+        "subscription_id": decisive.subscription_id,
+        "until": decisive.until,
+        "because": because,
+        "candidates": candidates,
+    }
 
 
 def _candidates(rows: Sequence[Any]) -> Iterator[Candidate]:

@@ -16,7 +16,6 @@ from app.core.http.tenant_choice import target_id
 from app.core.json_text import Json
 from app.subscriptions import plan_assignments, plan_decision, service
 from app.subscriptions.models import Subscription
-from app.subscriptions.plan_decision import PlanDecision
 from app.subscriptions.schemas import (
     CANCELLATION,
     SOURCE_TIMESTAMP,
@@ -146,7 +145,7 @@ add_history(blp, "/<subscription_id>", "subscription", service.get_subscription)
 @tenant_plans.get("/<tenant_id>/plan")
 @requires(Permission.BILLING_READ)
 @tenant_plans.response(200, PlanDecisionSchema)
-def explain_plan(tenant_id: str) -> PlanDecision:
+def explain_plan(tenant_id: str) -> dict[str, object]:
     """Explain a tenant's plan: what decides it, and why not the other candidates."""
     return plan_decision.explain(tenant_id)
 
@@ -155,7 +154,7 @@ def explain_plan(tenant_id: str) -> PlanDecision:
 @requires(Permission.SUPERADMIN)
 @tenant_plans.arguments(PlanAssignmentSchema)
 @tenant_plans.response(200, PlanDecisionSchema)
-def assign_plan(body: dict[str, Json], tenant_id: str) -> PlanDecision:
+def assign_plan(body: dict[str, Json], tenant_id: str) -> dict[str, object]:
     """Assign a plan to a tenant, for a trial, a pilot, a comped or an internal tenant.
 
     It takes precedence over every subscription until it ends or is deleted. The same request again

@@ -140,11 +140,12 @@ def update_subscription(
     """
     if not actor.is_platform and (source_timestamp or PROVIDER_FIELDS & values.keys()):
         get_subscription(subscription_id)  # an unknown one is 404, not 403
-        require_provider(actor)
+        raise ProviderField
     subscription, (has_preset,) = queries.lock_with(Subscription, subscription_id, HAS_PRESET)
     queries.check_precondition(subscription)
     has_plan = has_preset or is_ended(subscription) or subscription.plan_name == default_plan()
-    if source_timestamp is not None and not is_newer(subscription, source_timestamp):
+    applied = subscription.source_timestamp
+    if source_timestamp is not None and applied is not None and source_timestamp <= applied:
         return Updated(subscription, False, has_plan)
     if _withdraws_cancellation(subscription, values):
         values = {**values, **NO_CANCELLATION}
@@ -174,7 +175,8 @@ def cancel(
     cancellation at the period's end changes nothing either.
     """
     subscription = queries.lock_row(Subscription, subscription_id)
-    if is_ended(subscription) or (at_period_end and _ends_with_period(subscription)):
+    ends_with_period = subscription.cancel_at_period_end and not subscription.auto_renew
+    if is_ended(subscription) or (at_period_end and ends_with_period):
         return subscription
     values = {
         "auto_renew": False,
@@ -187,11 +189,6 @@ def cancel(
     subscription, change = _assign(subscription, values, actor)
     _record(subscription, change, "subscription.canceled", actor=actor)
     return subscription
-
-
-def require_provider(actor: Actor) -> None:
-    if not actor.is_platform:
-        raise ProviderField
 
 
 def _assign(
@@ -228,13 +225,3 @@ def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Jso
     if class_of(values.get("bp_status", subscription.bp_status)) is StatusClass.ENDED:
         return False
     return is_ended(subscription) or values.get("auto_renew") is True
-
-
-def _ends_with_period(subscription: Subscription) -> bool:
-    return subscription.cancel_at_period_end is True and not subscription.auto_renew
-
-
-def is_newer(subscription: Subscription, source_timestamp: datetime) -> bool:
-    """Whether values of that time are newer than those applied last."""
-    applied = subscription.source_timestamp
-    return applied is None or source_timestamp > applied

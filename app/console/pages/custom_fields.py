@@ -109,7 +109,7 @@ def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
         submit="Restore",
     )
     done = "The custom field is active again."
-    return form.send("POST", "/restore", body=lambda _: {"confirm": True}, done=done)
+    return form.send("POST", "/restore", body={"confirm": True}, done=done)
 
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/delete")

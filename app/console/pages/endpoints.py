@@ -90,7 +90,7 @@ def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
         "Replace the secret", intro="The old secret also signs for 24 hours.", submit="Replace"
     )
     path = f"{PATH}/{endpoint_id}/rotate"
-    return form.send("POST", path, body=lambda _: {}, show=partial(_secret, tenant_id))
+    return form.send("POST", path, body={}, show=partial(_secret, tenant_id))
 
 
 @form_page("/endpoints/<uuid:endpoint_id>/delete", also_of_tenant=True)

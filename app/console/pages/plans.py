@@ -140,7 +140,7 @@ def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
         preview = api.call("POST", f"{path}/preview", body=body, if_match=found.etag)
         form.preview = api.succeeded(preview).data
     query = {"force": True}
-    return form.send("PATCH", query=query, body=lambda _: body, done="The flag was removed.")
+    return form.send("PATCH", query=query, body=body, done="The flag was removed.")
 
 
 def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown:

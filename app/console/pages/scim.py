@@ -87,7 +87,7 @@ def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
         "Replace the token", intro="The old token stays valid for 24 hours.", submit="Replace"
     )
     path = f"{PATH}/{connection_id}/rotate"
-    return form.send("POST", path, body=lambda _: {}, show=partial(_token, tenant_id))
+    return form.send("POST", path, body={}, show=partial(_token, tenant_id))
 
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/delete")

@@ -169,8 +169,7 @@ def delete_tenant(tenant_id: UUID) -> Shown:
         is_dangerous=True,
         confirmation=slug,
     )
-    done = "The tenant will be deleted."
-    return form.send("DELETE", body=lambda _: {"slug": slug}, done=done)
+    return form.send("DELETE", body={"slug": slug}, done="The tenant will be deleted.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/restore")

@@ -91,8 +91,7 @@ def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
         submit="Deactivate",
         is_dangerous=True,
     )
-    body = {"is_active": False}
-    return form.send("PATCH", body=lambda _: body, done="The user is deactivated.")
+    return form.send("PATCH", body={"is_active": False}, done="The user is deactivated.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/activate")
@@ -103,8 +102,7 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
         intro="The person can use this tenant again, where the membership is active.",
         submit="Activate",
     )
-    body = {"is_active": True}
-    return form.send("PATCH", body=lambda _: body, done="The user is active.")
+    return form.send("PATCH", body={"is_active": True}, done="The user is active.")
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/export")
