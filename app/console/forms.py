@@ -248,6 +248,12 @@ class Form:
             self.problems.append(answer.detail)
 
 
+def moment_field(name: str, label: str, empty: str) -> Field:
+    """A moment that may be left out; ``empty`` says what that means."""
+    help = f"In UTC. Empty: {empty}."
+    return Field(name, label, "datetime-local", help=help, is_nullable=True)
+
+
 def choices(*names: str) -> Choices:
     """Choices that are shown as they are sent."""
     return [(name, name.replace("_", " ")) for name in names]

@@ -1,8 +1,8 @@
 """The effective flags of a tenant, and the layer that decided each value.
 
-A tenant has the flags of the preset whose name is its plan in force. An override of that preset and flag takes precedence over the preset's value, unless it has expired or
-does not have the flag's type. The flags of a suspended tenant are disabled: each has the preset's
-value.
+A tenant has the flags of the preset whose name is its plan in force. An override of that preset and
+flag takes precedence over the preset's value, unless it has expired or does not have the flag's
+type. The flags of a suspended tenant are disabled: each has the preset's value.
 """
 
 from __future__ import annotations

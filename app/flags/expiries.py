@@ -12,6 +12,7 @@ from app.core.db.writes import writes
 from app.flags.models import FeatureOverride
 
 BATCH = 500
+SHOWN = ("flag_key", "flag_value", "expires_at")
 
 _table = FeatureOverride.__table__
 _key = tuple_(FeatureOverride.tenant_id, FeatureOverride.id)
@@ -43,10 +44,6 @@ def announce(*, actor: Actor) -> bool:
     expired = TAKE_EXPIRED.all(limit=BATCH)
     with writes() as w:
         for override in expired:
-            before = {
-                "flag_key": override.flag_key,
-                "flag_value": override.flag_value,
-                "expires_at": override.expires_at,
-            }
-            audit.record("override.expired", override, Change(before, {}), actor=actor, into=w)
+            change = Change({name: getattr(override, name) for name in SHOWN}, {})
+            audit.record("override.expired", override, change, actor=actor, into=w)
     return len(expired) == BATCH

@@ -10,20 +10,14 @@ from app.auth.permissions import PLATFORM_ONLY, Permission
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form
+from app.console.forms import Field, Form, moment_field
 from app.console.lists import Filter, list_rows
 from app.console.pages.common import own, secret_page
 
 PATH = "/v1/api-keys"
 FILTERS = (Filter("is_active", "State", [("true", "valid"), ("false", "revoked or expired")]),)
 NAME = Field("name", "Name", help="What uses the key.", is_required=True)
-EXPIRY = Field(
-    "expires_at",
-    "Expires at",
-    "datetime-local",
-    help="In UTC. Empty: it does not expire.",
-    is_nullable=True,
-)
+EXPIRY = moment_field("expires_at", "Expires at", "it does not expire")
 
 
 @page("/api-keys", also_of_tenant=True)
@@ -61,10 +55,6 @@ def revoke_api_key(key_id: UUID, tenant_id: UUID | None = None) -> Shown:
         submit="Revoke",
         is_dangerous=True,
         confirmation=key["prefix"],
-        back=_list(tenant_id),
+        back=url_for("console.list_api_keys", tenant_id=tenant_id),
     )
     return form.send("DELETE", done="The key was revoked.")
-
-
-def _list(tenant_id: UUID | None) -> str:
-    return url_for("console.list_api_keys", tenant_id=tenant_id)

@@ -13,20 +13,14 @@ from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.charts import bars, meter
-from app.console.forms import Field, Form, Sent
+from app.console.forms import Field, Form, Sent, moment_field
 from app.console.pages.common import recent_history, slug_of
 from app.core.json_text import Json
 
 FLAGS = "/v1/billing/flags"
 OVERRIDES = f"{FLAGS}/overrides"
 PLATFORM_KEYS = "expires_at,carry_over"
-EXPIRY = Field(
-    "expires_at",
-    "Ends at",
-    "datetime-local",
-    help="In UTC. Empty: it does not end by itself.",
-    is_nullable=True,
-)
+EXPIRY = moment_field("expires_at", "Ends at", "it does not end by itself")
 CARRY_OVER = Field(
     "carry_over",
     "It goes along to the tenant's next plan",

@@ -101,13 +101,11 @@ def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
         query={"tenant_id": tenant_id},
         body=lambda values: {**values, "user_id": str(user_id)},
         done="The user is a member.",
-        to=lambda answer: _page(tenant_id, answer.data["id"]),
+        to=lambda answer: url_for(
+            "console.show_member", tenant_id=tenant_id, membership_id=answer.data["id"]
+        ),
     )
 
 
 def _name(user: Json) -> str:
     return f"{user['first_name']} {user['last_name']}".strip() or user["email"]
-
-
-def _page(tenant_id: UUID, membership_id: object) -> str:
-    return url_for("console.show_member", tenant_id=tenant_id, membership_id=membership_id)

@@ -8,7 +8,7 @@ from flask import url_for
 
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form
+from app.console.forms import Field, Form, moment_field
 from app.console.lists import Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.pages.common import recent_history, slug_of
@@ -33,13 +33,7 @@ CONTACT = (
 )
 NAMES = (Field("name", "Name", is_required=True), Field("slug", "Slug", is_required=True))
 ORGANIZATION = Field("idp_org_id", "Organization id of the identity provider", is_required=True)
-UNTIL = Field(
-    "until",
-    "Until",
-    "datetime-local",
-    help="In UTC. Empty: until it is withdrawn.",
-    is_nullable=True,
-)
+UNTIL = moment_field("until", "Until", "until it is withdrawn")
 SUSPENSION_REASON = Field(
     "reason",
     "Reason",
@@ -63,7 +57,7 @@ def create_tenant() -> Shown:
         PATH,
         body=lambda values: {name: value for name, value in values.items() if value != ""},
         done="The tenant was created.",
-        to=lambda answer: _page(answer.data["id"]),
+        to=lambda answer: f"{form.back}/{answer.data['id']}",
     )
 
 
@@ -126,7 +120,7 @@ def withdraw_plan(tenant_id: UUID) -> Shown:
         submit="Withdraw",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),
-        back=_page(tenant_id),
+        back=url_for("console.show_tenant", tenant_id=tenant_id),
     )
     return form.send("DELETE", "/plan", done="The assigned plan was withdrawn.")
 
@@ -191,7 +185,3 @@ def _carried_over(tenant_id: UUID) -> str:
     if not names:
         return " Overrides stay with the present plan." if overrides else ""
     return f" Of the overrides, {', '.join(names)} go along to the new plan; others stay."
-
-
-def _page(tenant_id: object) -> str:
-    return url_for("console.show_tenant", tenant_id=tenant_id)

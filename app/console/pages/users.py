@@ -6,7 +6,7 @@ import json
 from functools import partial
 from uuid import UUID
 
-from flask import Response, url_for
+from flask import Response
 
 from app.auth.permissions import Permission
 from app.console import api
@@ -42,7 +42,7 @@ def create_user(tenant_id: UUID) -> Shown:
         PATH,
         query={"tenant_id": tenant_id},
         done="The user was created.",
-        to=lambda answer: _page(tenant_id, answer.data["id"]),
+        to=lambda answer: f"{form.back}/{answer.data['id']}",
     )
 
 
@@ -153,7 +153,3 @@ def _mail(address: str) -> Json:
         "suppressions": suppressions.data if suppressions.is_ok else [],
         "messages": messages.data if messages.is_ok else [],
     }
-
-
-def _page(tenant_id: UUID, user_id: object) -> str:
-    return url_for("console.show_user", tenant_id=tenant_id, user_id=user_id)
