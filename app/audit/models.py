@@ -12,10 +12,10 @@ from uuid_utils.compat import uuid7
 from app.core.clock import utcnow
 from app.core.db.models import UNBOUNDED, Moment
 from app.core.json_text import Json
-from app.extensions import db
+from app.extensions import Model
 
 
-class AuditEvent(db.Model):  # type: ignore[name-defined]
+class AuditEvent(Model):
     """Who changed which row, and the values of the changed fields before and after.
 
     The application's role may only read and insert. There is a partition for each month;

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.core.clock import utcnow
 from app.core.db.models import Attributed, Moment, Row, updated_index
 from app.core.json_text import Json
-from app.extensions import db
+from app.extensions import Model
 
 
 class ApiKey(Attributed, Row):
@@ -36,7 +36,7 @@ class ApiKey(Attributed, Row):
     last_used_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
-class PlatformAdmin(db.Model):  # type: ignore[name-defined]
+class PlatformAdmin(Model):
     """A subject of the identity provider who is a platform superadmin; managed by CLI."""
 
     __tablename__ = "platform_admins"
@@ -45,7 +45,7 @@ class PlatformAdmin(db.Model):  # type: ignore[name-defined]
     created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
 
 
-class ConsoleSession(db.Model):  # type: ignore[name-defined]
+class ConsoleSession(Model):
     """A browser that is signed in to the console. The secret is in its cookie, never here."""
 
     __tablename__ = "console_sessions"
@@ -57,7 +57,7 @@ class ConsoleSession(db.Model):  # type: ignore[name-defined]
     last_used_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
 
 
-class ConsoleTicket(db.Model):  # type: ignore[name-defined]
+class ConsoleTicket(Model):
     """A secret that can be used once: a sign-in link, or the state of a sign-in that has begun."""
 
     __tablename__ = "console_tickets"

@@ -78,7 +78,7 @@ def user_principal(claims: Claims) -> Principal:
 
     Raises NoMembership unless the organization, an active user and an active membership exist.
     """
-    found = AUTHENTICATE_USER.first(subject=claims.subject, org_id=claims.org_id)
+    found = AUTHENTICATE_USER.one(subject=claims.subject, org_id=claims.org_id)
     principal = principal_of_user(found, claims)
     tenancy.note(tenancy.Scope(principal.tenant_id), found.server_process_id)
     return principal
@@ -89,7 +89,7 @@ def key_principal(secret: str) -> Principal:
 
     Raises Unauthenticated for an unknown, expired or revoked key.
     """
-    found = AUTHENTICATE_KEY.first(digest=digest_of(secret))
+    found: Any = AUTHENTICATE_KEY.first(digest=digest_of(secret))
     principal = principal_of_key(found)
     tenancy.note(tenancy.Scope(principal.tenant_id), found.server_process_id)
     return principal

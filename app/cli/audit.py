@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from app.cli.lookup import find_tenant, find_user
 from app.cli.records import paging_options, tell_of_more
 from app.cli.times import time_option
 from app.core.clock import rfc3339, utcnow
+from app.core.db.models import Row
 from app.core.db.pages import MAX_LIMIT, ListOrder, Page, Paging
 from app.core.db.queries import id_or_none
 from app.core.json_text import dumps_text
@@ -85,7 +86,8 @@ def show_history(target_type: str, row_id: str, paging: Paging, as_json: bool) -
 
     A tenant can also be named by its slug, a user by the e-mail address.
     """
-    find = {"tenant": find_tenant, "user": find_user}.get(target_type)
+    finders: dict[str, Callable[[str], Row]] = {"tenant": find_tenant, "user": find_user}
+    find = finders.get(target_type)
     if find is not None and id_or_none(row_id) is None:
         row_id = str(find(row_id).id)
     page = history.list_history(target_type, row_id, paging)

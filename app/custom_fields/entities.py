@@ -10,12 +10,11 @@ from uuid import UUID
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import InstrumentedAttribute
 
-from app.core.db.models import Row
 from app.custom_fields.values.rules import rules_column
 from app.tenants.models import Tenant
 from app.users.models import User
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", User, Tenant)
 
 
 @dataclass(frozen=True, eq=False)

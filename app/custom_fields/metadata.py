@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from app.audit.service import record
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
-from app.core.db.models import Row
 from app.core.errors import Invalid, Location, value_error
-from app.custom_fields.entities import Entity
+from app.custom_fields.entities import Entity, R
 from app.custom_fields.merge_patch import merge_patch
 from app.custom_fields.search_index import writer
 from app.custom_fields.values import check as values
 from app.custom_fields.values.rules import remember, rules_of
-
-R = TypeVar("R", bound=Row)
 
 MAX_SIZE = 32 * 1024  # bytes of JSON
 

@@ -24,7 +24,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import Moment, OrganizationRow, updated_index
-from app.extensions import db
+from app.extensions import Model
 
 
 class FieldType(StrEnum):
@@ -94,7 +94,7 @@ class CustomField(OrganizationRow):
         )
 
 
-class FieldIndex(db.Model):  # type: ignore[name-defined]
+class FieldIndex(Model):
     """The state of the search index of one field; a field that never had one has no such row.
 
     ``position`` is the last entity that the build has visited. ``is_settled`` false means that
@@ -150,7 +150,7 @@ def _tenants_value_index(column: str) -> Index:
     )
 
 
-class IndexRow(db.Model):  # type: ignore[name-defined]
+class IndexRow(Model):
     """One searchable value of one entity; a multi_select has one row per option.
 
     Exactly one of ``text_key``, ``number_value`` and ``date_value`` is set. ``text_key`` is the

@@ -285,7 +285,7 @@ def _check_limits(field: CustomField, *, has_more_options: bool) -> None:
 
     The caller holds the lock of the rules. Archived fields count, since each can be restored.
     """
-    found = COUNT.first(tenant_id=field.tenant_id, entity_type=field.entity_type)
+    found = COUNT.one(tenant_id=field.tenant_id, entity_type=field.entity_type)
     fields, searchable, emails, size = found
     if fields > MAX_FIELDS:
         raise TooManyFields

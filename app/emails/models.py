@@ -11,10 +11,10 @@ from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
 from app.core.db.models import UNBOUNDED, Moment, Row
-from app.extensions import db
+from app.extensions import Model
 
 
-class EmailEventRecord(db.Model):  # type: ignore[name-defined]
+class EmailEventRecord(Model):
     """One fact about one recipient of one message; never changed.
 
     ``webhook_event_id`` and ``ordinal`` name the part of the delivery that it came with, so a

@@ -17,7 +17,7 @@ from uuid_utils.compat import uuid7
 from app.core.clock import utcnow
 from app.core.db.models import Moment
 from app.core.json_text import Json
-from app.extensions import db
+from app.extensions import Model
 
 Document = JSON(none_as_null=True)
 
@@ -45,7 +45,7 @@ class EventColumns:
     data: Mapped[dict[str, Json] | None] = mapped_column(Document)
 
 
-class OutboxEvent(EventColumns, db.Model):  # type: ignore[name-defined]
+class OutboxEvent(EventColumns, Model):
     """An event that has no position yet.
 
     PostgreSQL gives ``number`` at the insertion. Of two changes of one row, the second waits for the
@@ -61,7 +61,7 @@ class OutboxEvent(EventColumns, db.Model):  # type: ignore[name-defined]
         return (Index(None, "number"),)
 
 
-class Event(EventColumns, db.Model):  # type: ignore[name-defined]
+class Event(EventColumns, Model):
     """An event at its position. The application's role may only read, insert and delete."""
 
     __tablename__ = "events"
@@ -83,7 +83,7 @@ _outbox: Any = OutboxEvent.__table__
 _outbox.add_is_dependent_on(Event.__table__)
 
 
-class EventFeed(db.Model):  # type: ignore[name-defined]
+class EventFeed(Model):
     """The only row: the last position given, and the last one whose event was removed for its age.
 
     ``cursor_key`` encrypts positions for tenants.

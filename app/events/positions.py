@@ -87,7 +87,7 @@ def sequence(limit: int | None = None) -> int:
     ``limit`` is :data:`BATCH` by default. None get one while another process holds the lock.
     """
     with transaction():
-        found = TRY_LOCK.first()
+        found = TRY_LOCK.one()
         tenancy.note(tenancy.PLATFORM, found.server_process_id)
         if not found.is_mine:
             return 0

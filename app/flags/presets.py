@@ -148,13 +148,13 @@ def update_preset(
     also: dict[str, object] = {}
     removed, retyped = lost_flags(preset.flags, written.get("flags", preset.flags))
     if written.get("name", preset.name) != preset.name:
-        uses = COUNT_AND_LOCK.first(name=preset.name, preset_id=preset.id, new_name=written["name"])
+        uses = COUNT_AND_LOCK.one(name=preset.name, preset_id=preset.id, new_name=written["name"])
         if uses.tenants or uses.subscriptions:
             raise _plan_in_use(uses)
         also = {"has_new_name": True}
         JOBS[FOLLOW_PLANS].push()
     elif removed or retyped:
-        uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
+        uses = COUNT_USES.one(name=preset.name, preset_id=preset.id)
     if removed or retyped:
         _check_flags_free(uses, removed=() if force else removed, retyped=retyped)
     preset, change = queries.update_row(PlanPreset, preset, written, also=also, conflicts=CONFLICTS)
@@ -203,7 +203,7 @@ def lost_flags(old: Flags, new: Flags) -> tuple[list[str], list[str]]:
 def delete_preset(preset_id: UUID | str, *, actor: Actor) -> None:
     """Delete a preset; raises PlanInUse while a tenant, a subscription or an override uses it."""
     preset = queries.lock_row(PlanPreset, preset_id)
-    uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
+    uses = COUNT_USES.one(name=preset.name, preset_id=preset.id)
     if any(uses):
         raise _plan_in_use(uses)
     before = {name: getattr(preset, name) for name in WRITABLE}

@@ -51,7 +51,7 @@ def preview(preset_id: UUID | str, values: Mapping[str, Json]) -> dict[str, Json
     check_precondition(preset)
     old = {flag["flag_key"]: flag for flag in preset.flags}
     new = {flag["flag_key"]: flag for flag in written.get("flags", preset.flags)}
-    uses = COUNT_USES.first(name=preset.name, preset_id=preset.id)
+    uses = COUNT_USES.one(name=preset.name, preset_id=preset.id)
     removed, retyped = lost_flags(preset.flags, list(new.values()))
     overrides = uses.overrides or {}
     return {

@@ -10,10 +10,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import Moment
-from app.extensions import db
+from app.extensions import Model
 
 
-class IdentityObject(db.Model):  # type: ignore[name-defined]
+class IdentityObject(Model):
     """What the events so far say about one organization, user or membership of a provider.
 
     ``state`` is :class:`app.identity_sync.merge_state.State` as JSON. ``organization_id`` and

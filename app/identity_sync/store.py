@@ -141,7 +141,7 @@ class Objects:
                 for space, bucket in sorted(places)
             ),
         ]
-        row = LOCK.first(**as_arrays(locks), organization_ids=list(organization_ids))
+        row = LOCK.one(**as_arrays(locks), organization_ids=list(organization_ids))
         return set(row.deleted_organization_ids)
 
     def _row(self, key: Key) -> dict[str, object]:

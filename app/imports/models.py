@@ -11,7 +11,7 @@ from sqlalchemy import JSON, BigInteger, ForeignKey, Index, LargeBinary, Text, t
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Moment, Row
-from app.extensions import db
+from app.extensions import Model
 
 
 class ImportState(StrEnum):
@@ -49,7 +49,7 @@ class Import(Row):
     finished_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
-class ImportPiece(db.Model):  # type: ignore[name-defined]
+class ImportPiece(Model):
     """A part of an import's file. All pieces but the last have the same size."""
 
     __tablename__ = "import_pieces"
@@ -59,7 +59,7 @@ class ImportPiece(db.Model):  # type: ignore[name-defined]
     body: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-class ImportFault(db.Model):  # type: ignore[name-defined]
+class ImportFault(Model):
     """A line that was not applied, and its errors in the form of a 422.
 
     ``idp_org_id`` and ``name`` are the line's own ids, ``""`` where it has none.

@@ -146,7 +146,7 @@ def _deliveries() -> Iterator[Metric]:
 
 
 def _connections() -> Iterator[Metric]:
-    found = service.CONNECTIONS.first()
+    found = service.CONNECTIONS.one()
     yield _gauge(
         "db_pool_connections",
         "The role's connections to the database: open, and of these in use by a transaction.",

@@ -254,7 +254,7 @@ def event_backlog() -> tuple[int, int, float]:
 
     In the scope of the platform. At most :data:`MOST_WAITING` are counted.
     """
-    found = EVENT_BACKLOG.first(most=MOST_WAITING)
+    found = EVENT_BACKLOG.one(most=MOST_WAITING)
     return found.sequenced or 0, found.waiting, max(found.seconds or 0.0, 0.0)
 
 
@@ -287,7 +287,7 @@ def count_over_limits() -> dict[str, int]:
 
     It reads all counters and memberships; a million counters take about a second.
     """
-    found: dict[str, int] = COUNT_OVER_LIMITS.first()._asdict()
+    found: dict[str, int] = COUNT_OVER_LIMITS.one()._asdict()
     return found
 
 

@@ -128,7 +128,7 @@ class GroupStore:
         return found
 
     def _members_of(self, row: ScimGroup) -> dict[UUID, str]:
-        found: GroupRow = groups.GET[True].first(**self._key, id=row.id)
+        found: GroupRow = groups.GET[True].one(**self._key, id=row.id)
         return {UUID(member_id): display for member_id, _, display in found.members or ()}
 
     def _add(self, row: ScimGroup, members: Mapping[UUID, str]) -> None:

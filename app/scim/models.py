@@ -21,7 +21,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import UNBOUNDED, Attributed, Moment, TenantRow, updated_index
-from app.extensions import db
+from app.extensions import Model
 
 
 class DirectoryProvider(StrEnum):
@@ -116,7 +116,7 @@ def _of_connection() -> tuple[ForeignKeyConstraint | Index, ...]:
     )
 
 
-class ScimAccessToken(db.Model):  # type: ignore[name-defined]
+class ScimAccessToken(Model):
     """The digest of an access token that a connection's client credentials were given for.
 
     ``assertion_digest`` is that of the assertion, which counts once.
@@ -173,7 +173,7 @@ class ScimUser(TenantRow):
         )
 
 
-class ScimEmail(db.Model):  # type: ignore[name-defined]
+class ScimEmail(Model):
     """An entry of a user's ``emails`` in lower case, so that filters find it by index.
 
     The index is a hash, because an address can be longer than an entry of a B-tree.
@@ -212,7 +212,7 @@ class ScimGroup(TenantRow):
         )
 
 
-class ScimMember(db.Model):  # type: ignore[name-defined]
+class ScimMember(Model):
     """A member of a group: a user, or another group. One of the two ids is the ``member_id``."""
 
     __tablename__ = "scim_members"
@@ -232,7 +232,7 @@ class ScimMember(db.Model):  # type: ignore[name-defined]
     display: Mapped[str] = mapped_column(Text, default="")
 
 
-class ScimRequest(db.Model):  # type: ignore[name-defined]
+class ScimRequest(Model):
     """One of the last requests of a connection, without the values that it sent."""
 
     __tablename__ = "scim_requests"

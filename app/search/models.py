@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import Moment
-from app.extensions import db
+from app.extensions import Model
 
 
 class EntityType(StrEnum):
@@ -23,7 +23,7 @@ class EntityType(StrEnum):
     EMAIL_MESSAGE = "email_message"
 
 
-class SearchTerm(db.Model):  # type: ignore[name-defined]
+class SearchTerm(Model):
     """One term under which one row is found; see :mod:`app.search.terms`.
 
     ``tenant_id`` of a tenant's own terms is its id, and that of e-mail messages, which belong to no
@@ -41,7 +41,7 @@ class SearchTerm(db.Model):  # type: ignore[name-defined]
     entity_id: Mapped[UUID] = mapped_column(primary_key=True)
 
 
-class SearchBuild(db.Model):  # type: ignore[name-defined]
+class SearchBuild(Model):
     """How far the terms of the rows of one entity type are built.
 
     ``position`` is the id of the last row that the build has visited. ``is_settled`` false means

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import UNBOUNDED, Moment, TenantRow, updated_index
-from app.extensions import db
+from app.extensions import Model
 
 
 class Subscription(TenantRow):
@@ -76,7 +76,7 @@ PLANS_IN_FORCE = sa.table(
 """The view ``migrations/views/plans_in_force.sql``: the plan that each tenant has now."""
 
 
-class PlanAssignment(db.Model):  # type: ignore[name-defined]
+class PlanAssignment(Model):
     """The plan that the platform has given a tenant; it takes precedence over every subscription.
 
     ``until``: from then on it has no effect (None: until it is deleted), and a job deletes the row.

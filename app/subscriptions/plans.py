@@ -104,7 +104,7 @@ def follow_plan(
     ``named`` are subscriptions that have been given another plan, or have begun again: an audit row
     tells of each whose plan has no preset.
     """
-    found = FOLLOW_PLAN.first(tenant_id=tenant_id, default_plan=default_plan(), now=utcnow())
+    found = FOLLOW_PLAN.one(tenant_id=tenant_id, default_plan=default_plan(), now=utcnow())
     is_changed = found.id is not None
     followed = Followed(is_changed, frozenset(found.unknown_plans or ()))
     with writes(into) as w:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import UNBOUNDED, Moment, Row, updated_index
-from app.extensions import db
+from app.extensions import Model
 
 
 class Tenant(Row):
@@ -61,7 +61,7 @@ class DeletionStage(StrEnum):
     ROWS = "rows"
 
 
-class TenantDeletion(db.Model):  # type: ignore[name-defined]
+class TenantDeletion(Model):
     """A requested deletion of a tenant, until the tenant is gone.
 
     ``worked_at`` is when a worker last worked on it. ``last_moment`` and ``last_id`` are the last
@@ -82,7 +82,7 @@ class TenantDeletion(db.Model):  # type: ignore[name-defined]
     deleted_rows: Mapped[dict[str, object]] = mapped_column(JSON, default=dict)
 
 
-class DeletedOrganization(db.Model):  # type: ignore[name-defined]
+class DeletedOrganization(Model):
     """The ``idp_org_id`` of a deleted tenant: no tenant gets it until an operator frees it."""
 
     __tablename__ = "deleted_organizations"

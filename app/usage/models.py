@@ -9,12 +9,12 @@ from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Moment
-from app.extensions import db
+from app.extensions import Model
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # the start of the period `none`
 
 
-class UsageCounter(db.Model):  # type: ignore[name-defined]
+class UsageCounter(Model):
     """How much a tenant has used of a limit in one period.
 
     The period includes ``period_start`` and excludes ``period_end``. A limit with the period
@@ -35,7 +35,7 @@ class UsageCounter(db.Model):  # type: ignore[name-defined]
     announced_limit: Mapped[int | None] = mapped_column(BigInteger)
 
 
-class UsageKey(db.Model):  # type: ignore[name-defined]
+class UsageKey(Model):
     """An ``idempotency_key`` that was counted, for 24 hours.
 
     ``digest`` is of the feature and the key. There is no foreign key to the tenant, because its

@@ -74,7 +74,7 @@ def check_claims(*users: User) -> None:
     if not users:
         return
     rows = [{name: getattr(user, name) for name in CLAIM} for user in users]
-    found = CHECK_CLAIMS.first(**as_arrays(rows))
+    found = CHECK_CLAIMS.one(**as_arrays(rows))
     if found.is_erased:
         raise ErasureRequested
     if found.is_taken:

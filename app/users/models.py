@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import UNBOUNDED, Attributed, Moment, OrganizationRow, updated_index
-from app.extensions import db
+from app.extensions import Model
 
 
 class User(Attributed, OrganizationRow):
@@ -45,7 +45,7 @@ class User(Attributed, OrganizationRow):
         )
 
 
-class UserErasure(db.Model):  # type: ignore[name-defined]
+class UserErasure(Model):
     """A requested erasure of a user, until the user is gone.
 
     ``is_everywhere``: a platform credential asked for it, so it may also erase what is stored about

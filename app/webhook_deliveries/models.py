@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
 from app.core.db.models import Moment
-from app.extensions import db
+from app.extensions import Model
 
 
 class DeliveryStatus(StrEnum):
@@ -23,7 +23,7 @@ class DeliveryStatus(StrEnum):
     FAILED = "failed"  # there are no further attempts
 
 
-class WebhookDelivery(db.Model):  # type: ignore[name-defined]
+class WebhookDelivery(Model):
     """An event for an endpoint: at most one row for both.
 
     ``event_id`` is the UUID of an event, or of a test, whose body is in ``body``. There is no
@@ -69,7 +69,7 @@ class WebhookDelivery(db.Model):  # type: ignore[name-defined]
     duration_ms: Mapped[int | None] = mapped_column(BigInteger)
 
 
-class WebhookFeed(db.Model):  # type: ignore[name-defined]
+class WebhookFeed(Model):
     """The only row: the last position whose event has its deliveries."""
 
     __tablename__ = "webhook_feed"

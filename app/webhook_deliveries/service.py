@@ -104,7 +104,7 @@ def recover(endpoint_id: UUID | str, since: datetime, *, actor: Actor) -> Recove
     """
     endpoint = _active(lock_endpoint(endpoint_id))
     since = max(since, utcnow() - timedelta(days=DAYS))
-    found = RECOVER.first(
+    found = RECOVER.one(
         tenant_id=str(endpoint.tenant_id),
         id=str(endpoint.id),
         since=since,

@@ -67,7 +67,7 @@ def exchange(results: Sequence[Result], most: int) -> tuple[list[Work], int]:
 
 
 def _claim(most: int) -> list[Work]:
-    if not TRY_LOCK.first().is_mine:
+    if not TRY_LOCK.one().is_mine:
         return []
     limits = {"most": most, "together": TOGETHER, "of_owner": OF_OWNER}
     ids = [UUID(found) for found in CLAIM.scalars(**limits, lease=LEASE)]

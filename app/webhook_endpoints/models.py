@@ -10,7 +10,7 @@ from sqlalchemy import ARRAY, BigInteger, ForeignKeyConstraint, Index, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Attributed, Moment, Row, updated_index
-from app.extensions import db
+from app.extensions import Model
 
 
 class Signing(StrEnum):
@@ -50,7 +50,7 @@ class WebhookEndpoint(Attributed, Row):
     disabled_reason: Mapped[str | None] = mapped_column(Text)
 
 
-class WebhookEndpointState(db.Model):  # type: ignore[name-defined]
+class WebhookEndpointState(Model):
     """What the sender keeps about an endpoint, and its secrets, encrypted with ``SECRETS_KEY``.
 
     ``headers`` is a JSON object. ``failing_since`` is when the failures began that no success has

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ARRAY, Select, Table, bindparam, cast, column, func, select, update
 
 from app.core.clock import utcnow
-from app.core.db.models import Attributed, Row
+from app.core.db.models import Row
 from app.core.db.queries import Change, Conflicts, raising
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged
@@ -59,7 +59,7 @@ def update_rows(
     ``also`` gives the further columns that are set with a row's changed values.
     """
     stamp: dict[str, Any] = {"updated_at": utcnow()}
-    if actor_id is not None and issubclass(model, Attributed):
+    if actor_id is not None and hasattr(model, "updated_by_user_id"):
         stamp["updated_by_user_id"] = actor_id
     results: list[tuple[R, Change | None]] = []
     written: list[R] = []

@@ -20,6 +20,8 @@ from psycopg2.extensions import (
     POLL_READ,
     TRANSACTION_STATUS_IDLE,
     connection,
+    new_type,
+    register_type,
     set_wait_callback,
 )
 from sqlalchemy import Engine, event
@@ -41,6 +43,8 @@ DEAD_MACHINE = {
     "keepalives_interval": 1,
     "keepalives_count": 3,
 }
+BYTES = new_type((17,), "BYTES", lambda value, _: value and bytes.fromhex(str(value)[2:]))
+"""A ``bytea`` as bytes, which psycopg2 returns as a memoryview."""
 
 
 class Limits(NamedTuple):
@@ -122,6 +126,7 @@ def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
     def begin(opened: connection, record: Any) -> None:
         if config.db_prepare:
             record.info[PREPARED] = PreparedStatements()
+        register_type(BYTES, opened)
         if opened.info.parameter_status("TimeZone") != "UTC":  # a pooler ignores start-up options
             with opened.cursor() as cursor:
                 cursor.execute("SET TIME ZONE 'UTC'")

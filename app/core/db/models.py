@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
-from app.extensions import db
+from app.extensions import Model
 
 Moment = TIMESTAMP(timezone=True)
 UNBOUNDED = {"unbounded": True}
@@ -32,12 +32,11 @@ def updated_index() -> Index:
     return Index(None, "updated_at", postgresql_using="brin", postgresql_with=settings)
 
 
-class Row(db.Model):  # type: ignore[name-defined]
+class Row(Model):
     """A table with an id (UUIDv7), timestamps and a version.
 
-    ``version`` starts at 1 and grows by one with each change; it is the ETag. A model describes a
-    table and is never instantiated. Statements return the rows as immutable named tuples, which the
-    type checker treats as the model. The functions of :mod:`app.core.db.queries` write changes.
+    ``version`` starts at 1 and grows by one with each change; it is the ETag. Rows are immutable
+    (see :class:`app.extensions.Record`); :mod:`app.core.db.queries` writes changes.
     """
 
     __abstract__ = True

@@ -17,14 +17,16 @@ from psycopg2.errors import UniqueViolation
 from sqlalchemy import ColumnElement, Table, bindparam, delete, select, update
 
 from app.core.clock import utcnow
-from app.core.db.models import Attributed, Row, TenantRow
+from app.core.db.models import Row, TenantRow
 from app.core.db.statements import Statement, built_once
 from app.core.db.tenancy import current_scope
 from app.core.db.transactions import RowChanged, current_transaction
 from app.core.errors import Conflict, NotFound, PreconditionFailed
 from app.core.json_text import differs
+from app.extensions import Model
 
 R = TypeVar("R", bound=Row)
+M = TypeVar("M", bound=Model)
 
 CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 Conflicts = Mapping[str, type[Conflict]]
@@ -51,10 +53,9 @@ def get_row(model: type[R], row_id: UUID | str) -> R:
     return row
 
 
-def find_row(model: type[R], **equal: Any) -> R | None:
+def find_row(model: type[M], **equal: object) -> M | None:
     """The row whose columns equal these values, or None; of several the first by primary key."""
-    row: R | None = _find(model, tuple(equal)).first(**equal)
-    return row
+    return _find(model, tuple(equal)).first(**equal)
 
 
 def lock_row(model: type[R], row_id: UUID | str) -> R:
@@ -109,7 +110,7 @@ def update_row(
         return row, None
     before = {name: getattr(row, name) for name in changed}
     written = {**changed, **(also or {}), "updated_at": utcnow(), "version": row.version + 1}
-    if actor_id is not None and issubclass(model, Attributed):
+    if actor_id is not None and hasattr(model, "updated_by_user_id"):
         written["updated_by_user_id"] = actor_id
     table: Table = model.__table__
     with raising(conflicts):
@@ -175,7 +176,7 @@ def _select(
 
 
 @built_once
-def _find(model: type[Row], names: tuple[str, ...]) -> Statement:
+def _find(model: type[M], names: tuple[str, ...]) -> Statement[M]:
     table: Table = model.__table__
     clause = select(model).where(*(table.c[name] == bindparam(name) for name in names))
     return Statement(f"{table.name}.find", clause.order_by(*table.primary_key).limit(1))

@@ -7,41 +7,57 @@ itself does. Without it this service answers 40 to 50 % more requests per second
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property, lru_cache
-from typing import Any, ParamSpec, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 import psycopg2
 from psycopg2.extensions import cursor
-from sqlalchemy import ARRAY, Executable, UpdateBase
+from sqlalchemy import ARRAY, Executable, Select, UpdateBase
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from app.core import json_text
 from app.core.db.transactions import current_transaction
+from app.extensions import Model
 
 DIALECT = postgresql.dialect(  # type: ignore[no-untyped-call]
     json_serializer=json_text.dumps_text, json_deserializer=json_text.loads
 )
 
-Convert = Callable[[Any], Any]
+R = TypeVar("R")
+M = TypeVar("M", bound=Model)
 P = ParamSpec("P")
+S = TypeVar("S")
 
 
-class Statement:
+class Statement(Generic[R]):
     """A named SQL statement. Traces and ``pg_stat_statements`` show the name.
 
     Values that change from call to call are ``bindparam``; calls give them by name. ``IN`` of a
     list is not supported: compare with ``any_`` of an array.
 
-    A row is an immutable named tuple. If the statement selects exactly one model, a row has the
-    model's columns. Otherwise a row has one element for each selected item, and a selected model is
-    a row inside the row.
+    A row is an immutable named tuple. If the statement selects exactly one model, its rows are rows
+    of the model, and the type checker knows it. Otherwise a row has one element for each selected
+    item, and a selected model is a row inside the row.
 
     ``prepare=False`` is for statements whose best plan depends on their values. ``as_json=True`` is
     for rows that are only written as JSON (see :mod:`app.core.db.json_rows`).
     """
 
+    @overload
+    def __init__(
+        self: Statement[M], name: str, clause: Select[tuple[M]], *, prepare: bool = True
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Statement[Any],
+        name: str,
+        clause: Executable,
+        *,
+        prepare: bool = True,
+        as_json: bool = False,
+    ) -> None: ...
     def __init__(
         self, name: str, clause: Executable, *, prepare: bool = True, as_json: bool = False
     ) -> None:
@@ -50,30 +66,36 @@ class Statement:
         self.prepare = prepare
         self.as_json = as_json
         self.writes = isinstance(clause, UpdateBase)
-        self._read: Callable[[Sequence[Any]], Any] | None = None
+        self._make: Callable[[Iterable[object]], R] | None = None
 
-    def all(self, **values: Any) -> list[Any]:
+    def all(self, **values: object) -> list[R]:
         """All rows."""
         result = self._run(values)
-        read = self._reader(result)
-        return [read(row) for row in result.fetchall()]
+        return list(map(self._maker(result), result.fetchall()))
 
-    def first(self, **values: Any) -> Any:
+    def first(self, **values: object) -> R | None:
         """The first row, or None."""
         result = self._run(values)
         row = result.fetchone()
-        return None if row is None else self._reader(result)(row)
+        return None if row is None else self._maker(result)(row)
 
-    def scalars(self, **values: Any) -> list[Any]:
-        """The first column of each row."""
-        return [row[0] for row in self.all(**values)]
-
-    def scalar(self, **values: Any) -> Any:
-        """The first column of the first row; None where there is no row."""
+    def one(self, **values: object) -> R:
+        """The first row of a statement that always has one."""
         row = self.first(**values)
+        if row is None:
+            raise LookupError(f"{self.name} found no row")
+        return row
+
+    def scalars(self, **values: object) -> list[Any]:
+        """The first column of each row."""
+        return [row[0] for row in self._run(values).fetchall()]
+
+    def scalar(self, **values: object) -> Any:
+        """The first column of the first row; None where there is no row."""
+        row = self._run(values).fetchone()
         return None if row is None else row[0]
 
-    def execute(self, **values: Any) -> int:
+    def execute(self, **values: object) -> int:
         """Run a statement without a result; the number of rows it changed."""
         return self._run(values).rowcount
 
@@ -83,7 +105,7 @@ class Statement:
         return f"/* {self.name} */ {self._compiled.string}"
 
     @cached_property
-    def constants(self) -> dict[str, Any]:
+    def constants(self) -> dict[str, object]:
         """The values that are part of the statement, as psycopg2 takes them."""
         given = {
             name: value
@@ -110,19 +132,20 @@ class Statement:
         return f"({', '.join(f'%s{cast}' for cast in casts)})" if casts else ""
 
     @cached_property
-    def _compiled(self) -> Any:
-        return self.clause.compile(dialect=DIALECT)  # type: ignore[attr-defined]
+    def _compiled(self) -> SQLCompiler:
+        compiled: SQLCompiler = self.clause.compile(dialect=DIALECT)  # type: ignore[attr-defined]
+        return compiled
 
     @cached_property
-    def _conversions(self) -> dict[str, Convert]:
+    def _conversions(self) -> dict[str, Callable[[object], object]]:
         """Functions that convert Python's values to psycopg2's, by parameter."""
         found = {
-            name: _implementation(bind.type).bind_processor(DIALECT)
+            name: bind.type.dialect_impl(DIALECT).bind_processor(DIALECT)
             for name, bind in self._compiled.binds.items()
         }
         return {name: convert for name, convert in found.items() if convert is not None}
 
-    def _run(self, values: dict[str, Any]) -> cursor:
+    def _run(self, values: dict[str, object]) -> cursor:
         for name, convert in self._conversions.items():
             if name in values:
                 values[name] = convert(values[name])
@@ -142,92 +165,45 @@ class Statement:
             current.has_written = True
         return result
 
-    def _reader(self, result: cursor) -> Callable[[Sequence[Any]], Any]:
-        """The function that turns psycopg2's tuple into a row; built from the first result."""
-        if self._read is None:
-            self._read = _make_reader(self.clause, result.description or ())
-        return self._read
+    def _maker(self, result: cursor) -> Callable[[Iterable[object]], R]:
+        """The function that makes a row of psycopg2's tuple; built from the first result."""
+        if self._make is None:
+            self._make = _maker(self.clause, [column.name for column in result.description or ()])
+        return self._make
 
 
-def built_once(build: Callable[P, Statement]) -> Callable[P, Statement]:
-    """``functools.cache`` for a function that builds a statement; it keeps the arguments' types."""
-    return cast("Callable[P, Statement]", cache(build))
+def built_once(build: Callable[P, S]) -> Callable[P, S]:
+    """``functools.cache`` for a function that builds a statement; it keeps the types."""
+    return cast("Callable[P, S]", cache(build))
 
 
-@lru_cache(maxsize=1000)
-def row_class(title: str, names: tuple[str, ...]) -> Any:
-    """The class of immutable rows with these columns."""
-    fields = namedtuple("Row", names, rename=True)  # type: ignore[misc]
-
-    class Row(fields):
-        __slots__ = ()
-
-        def __reduce__(self) -> Any:
-            return _restore, (title, names, tuple(self))
-
-    Row.__name__ = Row.__qualname__ = title
-    return Row
+def _maker(clause: Executable, names: Sequence[str]) -> Callable[[Iterable[Any]], Any]:
+    """The function that makes a row of the values of the columns ``names``."""
+    items = getattr(clause, "column_descriptions", ())  # of a SELECT
+    models: list[Any] = [each["expr"] if isinstance(each["expr"], type) else None for each in items]
+    if len(models) == 1 and models[0]:
+        make: Callable[[Iterable[Any]], Any] = models[0].row_class._make
+    elif any(models):
+        make = _nested_maker(_row_class(tuple(item["name"] for item in items)), models)
+    else:
+        make = _row_class(tuple(names))._make
+    return make
 
 
-def _restore(title: str, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    """A row that was pickled."""
-    return row_class(title, names)._make(values)
-
-
-def _implementation(type_: TypeEngine[Any]) -> TypeEngine[Any]:
-    return type_.dialect_impl(DIALECT)
-
-
-def _make_reader(clause: Any, description: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
-    """Build the function that turns psycopg2's tuple into a row."""
-    names = tuple(column.name for column in description)
-    models = _models(clause)
-    plain = row_class(models[0].__name__ if len(models) == 1 and models[0] else "Row", names)._make
-    make = plain if len(models) == 1 or not any(models) else _nested_reader(clause, models)
-    conversions = _result_conversions(clause, description)
-    if not conversions:
-        return make
-
-    def read(found: Sequence[Any]) -> Any:
-        values = list(found)
-        for place, convert in conversions:
-            values[place] = convert(values[place])
-        return make(values)
-
-    return read
-
-
-def _models(clause: Any) -> list[Any]:
-    """The model that each item of a SELECT is; None for an item that is a single column."""
-    return [
-        item["expr"] if isinstance(item["expr"], type) else None
-        for item in getattr(clause, "column_descriptions", ())
-    ]
-
-
-def _nested_reader(clause: Any, models: list[Any]) -> Callable[[Sequence[Any]], Any]:
-    """The reader for a SELECT of models and other items; each model becomes a row in the row."""
+def _nested_maker(outer: Any, models: Sequence[type[Model] | None]) -> Callable[[Any], Any]:
+    """The same for a SELECT of models and other items; each model becomes a row in the row."""
     parts, start = [], 0
     for model in models:
-        names = () if model is None else tuple(model.__table__.columns.keys())
-        stop = start + (len(names) or 1)
-        parts.append((start, stop, row_class(model.__name__, names) if names else None))
+        stop = start + (1 if model is None else len(model.__table__.columns))
+        parts.append((start, stop, model))
         start = stop
-    outer = row_class("Row", tuple(item["name"] for item in clause.column_descriptions))
     return lambda found: outer._make(
-        found[start] if row is None else row._make(found[start:stop]) for start, stop, row in parts
+        found[start] if model is None else model._make(found[start:stop])
+        for start, stop, model in parts
     )
 
 
-def _result_conversions(clause: Any, description: Sequence[Any]) -> list[tuple[int, Convert]]:
-    """Functions that convert psycopg2's values to Python's, by column index."""
-    columns = getattr(clause, "exported_columns", ())
-    return [
-        (place, convert)
-        for place, column in enumerate(columns)
-        if (
-            convert := _implementation(column.type).result_processor(
-                DIALECT, description[place].type_code
-            )
-        )
-    ]
+@lru_cache(maxsize=1000)
+def _row_class(names: tuple[str, ...]) -> Any:
+    """The class of the rows with these columns."""
+    return namedtuple("Row", names, rename=True)

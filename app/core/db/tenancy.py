@@ -50,7 +50,7 @@ PLATFORM = Scope(None)
 
 def enter(scope: Scope) -> None:
     """Make ``scope`` hold for the rest of the current transaction."""
-    note(scope, SET_SCOPE.first(**values_of(scope)).server_process_id)
+    note(scope, SET_SCOPE.one(**values_of(scope)).server_process_id)
 
 
 def values_of(scope: Scope) -> dict[str, str]:

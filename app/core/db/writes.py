@@ -9,22 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Column, Delete, Table, bindparam, delete
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from app.core.db.bulk import rows_from_arrays
 from app.core.db.queries import Conflicts, raising
-from app.core.db.statements import Statement, row_class
+from app.core.db.statements import Statement
 from app.core.errors import Conflict
-
-
-class Model(Protocol):
-    """A model: it describes a table."""
-
-    __table__: ClassVar[Table]
-
+from app.extensions import Model
 
 M = TypeVar("M", bound=Model)
 Key = tuple[Any, ...]
@@ -66,8 +60,7 @@ class Writes:
         row = _complete(values, table)
         self._rows.append(((table,), row))
         self._conflicts.update(conflicts or {})
-        made: M = row_class(model.__name__, tuple(table.columns.keys()))(**row)
-        return made
+        return model._make(row[column.name] for column in table.columns)
 
     def insert_into(self, models: Iterable[type[Model]], values: Mapping[str, Any]) -> None:
         """Insert one row into each table; columns of the same name have the same value."""

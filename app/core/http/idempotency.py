@@ -35,7 +35,7 @@ from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, Entry, Invalid, error, value_error
 from app.core.http.state import RequestState
-from app.extensions import db
+from app.extensions import Model
 
 LIFETIME = timedelta(hours=24)
 WAIT_SECONDS = 10
@@ -53,7 +53,7 @@ class IdempotencyInProgress(Conflict):
     detail = "The first request with this Idempotency-Key is still running; try again in a moment."
 
 
-class IdempotencyKey(db.Model):  # type: ignore[name-defined]
+class IdempotencyKey(Model):
     """One key of one credential, method and path, with the answer it got."""
 
     __tablename__ = "idempotency_keys"
@@ -196,7 +196,7 @@ def _claim(key: Key, fingerprint: str) -> bool:
 
 
 def _replay(key: Key, fingerprint: str) -> Response:
-    stored = GET.first(**key._asdict())
+    stored = GET.one(**key._asdict())
     if stored.fingerprint != fingerprint:
         raise Invalid(reused(key.of_key))
     response = Response(stored.body, status=stored.status, headers=stored.headers or {})

@@ -149,7 +149,7 @@ def check_database_quickly() -> Iterator[Finding]:
 
 
 def _check_server() -> Iterator[Finding]:
-    yield check_version(*SERVER_VERSION.first())
+    yield check_version(*SERVER_VERSION.one())
     for check in (
         check_role,
         _row_level_security,
@@ -169,7 +169,7 @@ def check_version(shown: str, major: int) -> Finding:
 
 def check_role(check: str = "role", setting: str = "DATABASE_URL") -> Finding:
     """The finding on the role of the transaction's connection; row-level security must bind it."""
-    role = ROLE.first()
+    role = ROLE.one()
     if role.powers is None:
         return Finding(check, True, f"{role.name} is a plain role")
     fix = (

@@ -43,7 +43,8 @@ class TestRows:
         found = FIND.first(id=tenant.id)
 
         assert found == tenant
-        assert type(found) is type(tenant) is type(get_row(Tenant, tenant.id))
+        assert isinstance(found, Tenant)
+        assert type(found) is type(tenant) is type(get_row(Tenant, tenant.id)) is Tenant.row_class
         assert repr(found).startswith("Tenant(idp_org_id=")
         assert found._fields == tuple(Tenant.__table__.columns.keys())
 
@@ -56,6 +57,7 @@ class TestRows:
 
         for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
             assert other == found
+            assert type(other) is Tenant.row_class
             assert other.name == "Before"
 
     def test_of_values_that_can_be_hashed_can_be_hashed_too(self, unit):
@@ -81,6 +83,7 @@ class TestRows:
 
         assert row == (membership, user, len(user.email))
         assert (row.Membership, row.User.email) == (membership, user.email)
+        assert (type(row.Membership), type(row.User)) == (Membership.row_class, User.row_class)
 
     def test_of_columns_are_named(self, unit, tenant):
         names = Statement("tests.names", select(Tenant.id, Tenant.name.label("title")))
@@ -93,6 +96,8 @@ class TestRows:
         nothing = Statement("tests.nothing", select(Tenant.id).where(literal(False)))
 
         assert (nothing.first(), nothing.scalar(), nothing.all()) == (None, None, [])
+        with pytest.raises(LookupError):
+            nothing.one()
 
     def test_have_the_types_of_their_columns(self, app, unit):
         create_api_key(None, ["users:read"], expires_at=datetime(2030, 1, 1, tzinfo=UTC))

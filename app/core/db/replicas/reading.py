@@ -83,7 +83,7 @@ class Replicas:
         scope = tenancy.current_scope()
         current.read_from(replica)
         with waiting_at_most(ANSWER, current.cursor.connection):
-            found = ENTER.first(**tenancy.values_of(scope))
+            found = ENTER.one(**tenancy.values_of(scope))
         tenancy.note(scope, found.server_process_id)
         if not found.is_standby:
             raise NotReadable("it is not a standby", State.PRIMARY)
@@ -99,7 +99,7 @@ class Replicas:
             raise NotReadable("too many requests wait")
         try:
             ends = time.monotonic() + WAIT
-            while GET_STATE.first().position < after:
+            while GET_STATE.one().position < after:
                 if time.monotonic() > ends:
                     raise NotReadable(f"it did not replay enough within {WAIT} s")
                 time.sleep(PAUSE)
