@@ -106,11 +106,11 @@ def _application(environment: dict[str, str]) -> Iterator[Flask]:
         app = create_app(environment, with_commands=False)
         replicas = app.extensions.get(EXTENSION)
         if replicas is not None:
-            replicas.watch.start()
+            replicas.start()
             wait_until(lambda: all(each.state is State.OK for each in replicas.all))
         yield app
         if replicas is not None:
-            replicas.watch.stop()
+            replicas.stop()
         with app.app_context():
             for engine in db.engines.values():
                 engine.dispose()

@@ -12,8 +12,8 @@ from flask import Flask
 
 from app import create_app
 from app.core.db import transactions
-from app.core.db.replicas.reading import EXTENSION, Replicas
-from app.core.db.replicas.watch import Replica, State
+from app.core.db.replicas.reading import EXTENSION
+from app.core.db.replicas.watch import Replica, Replicas, State
 from app.dev.engines.instance import OWNER_ROLE
 from app.dev.engines.postgres import program
 from app.extensions import db
@@ -41,7 +41,7 @@ class Replicated(NamedTuple):
 
     def wait_for(self, state: State, *nodes: Node) -> None:
         """Return once the application has noted this state of each of the nodes, or of all."""
-        self.replicas.watch.start()
+        self.replicas.start()
         wanted = [self.replica(node) for node in nodes or self.cluster.standbys]
         wait_until(lambda: all(one.state is state for one in wanted))
 
@@ -69,7 +69,7 @@ def replicated(
         found.wait_for(State.OK)
         with factories.bound(app):
             yield found
-        found.replicas.watch.stop()
+        found.replicas.stop()
         with app.app_context():
             for engine in db.engines.values():
                 engine.dispose()

@@ -16,8 +16,8 @@ from sqlalchemy import ARRAY, Text, bindparam, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.config import current_config
-from app.core.db.replicas.reading import EXTENSION, Replicas
-from app.core.db.replicas.watch import State
+from app.core.db.replicas.reading import EXTENSION
+from app.core.db.replicas.watch import Replicas, State
 from app.core.db.statements import Statement
 from app.core.db.transactions import current_transaction
 from app.core.errors import Unauthenticated
@@ -224,7 +224,7 @@ def _replicas() -> dict[str, str]:
     found = replicas()
     if found is None:
         return {}
-    found.watch.start()
+    found.start()
     is_degraded = any(each.state in (State.LAGGING, State.UNAVAILABLE) for each in found.all)
     return {"replicas": "degraded" if is_degraded else "ok"}
 

@@ -106,7 +106,7 @@ def _read(world: Replicated, reads: int, occurred: threading.Event, report: Repo
         report.slowest = max(report.slowest, time.monotonic() - began)
         report.reads += 1
         report.with_token += with_token
-        oldest = began - (0 if with_token else world.replicas.watch.max_lag)
+        oldest = began - (0 if with_token else world.replicas.max_lag)
         due = [number for moment, number in written if moment <= oldest]
         if answer.status_code != 200:
             report.failed.append((answer.status_code, answer.text))

@@ -25,9 +25,9 @@ def check_replicas() -> Iterator[Finding]:
     found = replicas()
     if found is None:
         return
-    found.watch.look_at_primary()
+    found.look_at_primary()
     for replica in found.all:
-        found.watch.look_at(replica)
+        found.look_at(replica)
         yield _state(replica)
         if replica.state is State.OK:
             yield _role(replica)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import pytest
@@ -37,7 +36,6 @@ from tests.factories import (
 )
 from tests.operations.test_metrics import samples
 from tests.replicas import messages, replicated
-from tests.running.serving import wait_until
 
 END_CONNECTIONS = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'controlplane'
@@ -59,7 +57,7 @@ def world(app, environment):
 @pytest.fixture
 def strict(calm, monkeypatch):
     """Replicas may be a second behind."""
-    monkeypatch.setattr(calm.replicas.watch, "max_lag", 1.0)
+    monkeypatch.setattr(calm.replicas, "max_lag", 1.0)
 
 
 @pytest.fixture
@@ -313,33 +311,6 @@ class TestToken:
     def test_of_the_future_is_answered_by_the_primary(self, calm, api, member):
         assert first_name(api, member, **{"X-Consistency": "FFFFFFFF/FFFFFFFF"}) == "Before"
 
-    def test_waits_until_a_replica_has_the_change(self, calm, api, member, behind, monkeypatch):
-        monkeypatch.setattr(reading, "WAIT", 30.0)
-        behind()
-        token = rename(api, member, "After").headers["X-Consistency"]
-
-        with messages() as sent, ThreadPoolExecutor(1) as threads:
-            answer = threads.submit(first_name, api, member, **{"X-Consistency": token})
-            wait_until(lambda: "replicas.enter" in [name for _, name in sent])
-            for node in calm.cluster.standbys:
-                node.resume_replay()
-            found = answer.result()
-
-        assert found == "After"
-        assert [server for server, _ in sent].count("primary") == 1
-
-    def test_is_waited_for_in_a_quarter_of_the_threads_only(self, calm, api, member, caplog):
-        caplog.set_level("INFO", watch.__name__)
-        places = calm.replicas._places
-        while places.acquire(blocking=False):
-            pass
-
-        found = first_name(api, member, **{"X-Consistency": "FFFFFFFF/FFFFFFFF"})
-        places.release(2)
-
-        assert found == "Before"
-        assert [record.reason for record in caplog.records] == ["too many requests wait"]
-
     def test_is_ignored_without_replicas(self, app, api, environment):
         with factories.bound(app):
             token = create_member(create_tenant())[2]
@@ -370,7 +341,7 @@ class TestReplica:
 
         assert found == "After"
         assert {server for server, _ in sent} == {"primary"}
-        assert min(lags) >= calm.replicas.watch.max_lag
+        assert min(lags) >= calm.replicas.max_lag
         with messages() as sent:
             assert first_name(api, member) == "After"
         assert "replica" in {server[:7] for server, _ in sent}
@@ -378,7 +349,7 @@ class TestReplica:
     def test_is_read_while_the_primary_writes_nothing(self, calm, strict, api, member):
         calm.cluster.primary.execute("CHECKPOINT")
         calm.cluster.wait_for_replay()
-        time.sleep(2 * calm.replicas.watch.max_lag)
+        time.sleep(2 * calm.replicas.max_lag)
 
         assert {one.state for one in calm.replicas.all} == {State.OK}
         assert {one.lag for one in calm.replicas.all} == {0.0}
@@ -435,9 +406,7 @@ class TestReplica:
         child = os.fork()
         if child == 0:
             found = calm.replicas
-            os._exit(
-                0 if not found.watch._threads and found.all[0].state is State.UNAVAILABLE else 1
-            )
+            os._exit(0 if not found._threads and found.all[0].state is State.UNAVAILABLE else 1)
 
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 

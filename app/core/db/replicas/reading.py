@@ -12,10 +12,7 @@ that is sent is ignored.
 
 from __future__ import annotations
 
-import random
 import re
-import threading
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,12 +24,11 @@ from app.core.db import tenancy
 from app.core.db.engine import Limits, configure_engine, engine_options, waiting_at_most
 from app.core.db.replicas.watch import (
     ANSWER,
-    GET_STATE,
     STATE_OF_REPLICA,
     NotReadable,
     Replica,
+    Replicas,
     State,
-    Watch,
 )
 from app.core.db.statements import Statement
 from app.core.db.transactions import Transaction
@@ -48,130 +44,83 @@ HEADER = "X-Consistency"
 LOCATION = ("header", HEADER.lower())
 POSITION = re.compile(r"([0-9A-F]{1,8})/([0-9A-F]{1,8})")
 PRIMARY = "primary"  # among the names of the replicas, in the metrics
-WAIT = 0.1  # seconds that a request waits for a replica to replay what it asks for
-PAUSE = 0.005  # seconds between two questions while it waits
 ENTER = Statement(
     "replicas.enter",
     select(*tenancy.settings(bindparam("tenant_id"), bindparam("platform")), *STATE_OF_REPLICA),
 )
 
 
-class Replicas:
-    """The replicas of an application. Safe for threads."""
-
-    def __init__(self, app: Flask, config: Config) -> None:
-        self.watch = Watch(app, config.database_replica_urls, config.replica_max_lag)
-        self._places = threading.BoundedSemaphore(max(1, config.db_pool_size // 4))
-
-    @property
-    def all(self) -> list[Replica]:
-        """The replicas in the order of ``DATABASE_REPLICA_URLS``."""
-        return self.watch.replicas
-
-    def choose(self, after: int = 0) -> Replica | None:
-        """A replica to read from; if possible one that is known to have replayed ``after``."""
-        self.watch.start()
-        readable = [each for each in self.all if each.state is State.OK]
-        random.shuffle(readable)
-        return max(readable, key=lambda each: each.position >= after, default=None)
-
-    def enter(self, current: Transaction, replica: Replica, after: int) -> None:
-        """Switch to ``replica``, in the same scope; NotReadable if it is too far behind.
-
-        One statement sets the scope and checks the replica, which must have replayed ``after``.
-        """
-        scope = tenancy.current_scope()
-        current.read_from(replica)
-        with waiting_at_most(ANSWER, current.cursor.connection):
-            found = ENTER.one(**tenancy.values_of(scope))
-        tenancy.note(scope, found.server_process_id)
-        if not found.is_standby:
-            raise NotReadable("it is not a standby", State.PRIMARY)
-        floor = self.watch.floor()
-        if floor is None or found.position < floor:
-            raise NotReadable("it is too far behind", State.LAGGING)
-        if found.position < after:
-            self._wait_for(after)
-
-    def _wait_for(self, after: int) -> None:
-        """Wait, at most :data:`WAIT`; a quarter of the threads may wait, and at least one."""
-        if not self._places.acquire(blocking=False):
-            raise NotReadable("too many requests wait")
-        try:
-            ends = time.monotonic() + WAIT
-            while GET_STATE.one().position < after:
-                if time.monotonic() > ends:
-                    raise NotReadable(f"it did not replay enough within {WAIT} s")
-                time.sleep(PAUSE)
-        finally:
-            self._places.release()
-
-
+@dataclass(frozen=True)
 class Route:
-    """Which server a request uses. This one: the primary, where no replicas are configured."""
+    """Which server a request uses. Without ``replicas`` it is the primary.
+
+    A read uses ``replica``, if there is one, in its first attempt; further attempts use the primary.
+    """
+
+    replicas: Replicas | None = None
+    is_read: bool = False
+    token: str | None = None
+    after: int | None = 0  # the position of the token; None for a malformed one
+    replica: Replica | None = None
 
     def open(self, attempt: int) -> Transaction:
         """The transaction of an attempt, which begins at 1."""
-        return Transaction()
+        # The replica gets a transaction of its own, so the primary needs no BEGIN.
+        begin = "" if self.replica is not None and attempt == 1 else "BEGIN"
+        tells_position = self.replicas is not None and not self.is_read
+        return Transaction(begin=begin, tells_position=tells_position)
 
     def enter(self, current: Transaction) -> None:
-        """Switch to the server from which the request reads. Call it after the authentication."""
+        """Switch to the replica, if there is one. Call it after the authentication.
+
+        Raises Invalid for a malformed token, and NotReadable.
+        """
+        if self.after is None:
+            reason = "this is not a token that an answer had"
+            raise Invalid(value_error(LOCATION, reason, self.token))
+        if self.replicas is not None and self.replica is not None and not current.begin:
+            _enter(self.replica, current, self.after, self.replicas.floor())
 
     def finish(self, current: Transaction, response: Response) -> None:
-        """Add the headers that depend on the commit, and count the read."""
-
-
-class Change(Route):
-    """A change. Its answer names the WAL position that a later read needs."""
-
-    def open(self, attempt: int) -> Transaction:
-        return Transaction(tells_position=True)
-
-    def finish(self, current: Transaction, response: Response) -> None:
-        if current.position is not None:
+        """Add the header of a change: the WAL position that a later read needs. Count a read."""
+        if self.is_read:
+            READS.labels(current.standby.name if current.standby else PRIMARY).inc()
+        elif current.position is not None:
             response.headers[HEADER] = shown(current.position)
 
 
-@dataclass
-class Read(Route):
-    """A read. The first attempt uses ``replica``, if there is one; further attempts the primary."""
-
-    replicas: Replicas
-    replica: Replica | None
-    token: str | None
-    after: int | None  # None for a malformed token
-
-    def open(self, attempt: int) -> Transaction:
-        # The replica gets a transaction of its own, so the primary needs no BEGIN.
-        return Transaction(begin="" if self.replica is not None and attempt == 1 else "BEGIN")
-
-    def enter(self, current: Transaction) -> None:
-        """Raises Invalid for a malformed token, and NotReadable."""
-        if self.after is None:
-            raise Invalid(
-                value_error(LOCATION, "this is not a token that an answer had", self.token)
-            )
-        if self.replica is not None and not current.begin:
-            self.replicas.enter(current, self.replica, self.after)
-
-    def finish(self, current: Transaction, response: Response) -> None:
-        READS.labels(self.replica.name if self.replica and current.standby else PRIMARY).inc()
-
-
-NO_REPLICAS = Route()
-CHANGE = Change()
+PRIMARY_ONLY = Route()
 
 
 def route(endpoint: Endpoint, request: Request) -> Route:
     """Which server a request to this endpoint uses."""
     replicas: Replicas | None = current_app.extensions.get(EXTENSION)
     if replicas is None or not endpoint.is_guarded or endpoint.reads_primary:
-        return NO_REPLICAS
+        return PRIMARY_ONLY
     if not endpoint.reads(request):
-        return CHANGE
+        return Route(replicas)
     token = request.headers.get(HEADER)
     after = position_of(token)
-    return Read(replicas, None if after is None else replicas.choose(after), token, after)
+    replica = None if after is None else replicas.choose(after)
+    return Route(replicas, is_read=True, token=token, after=after, replica=replica)
+
+
+def _enter(replica: Replica, current: Transaction, after: int, floor: int | None) -> None:
+    """Switch to ``replica``, in the same scope; NotReadable if it is too far behind.
+
+    One statement sets the scope and checks the replica, which must have replayed ``after``.
+    """
+    scope = tenancy.current_scope()
+    current.read_from(replica)
+    with waiting_at_most(ANSWER, current.cursor.connection):
+        found = ENTER.one(**tenancy.values_of(scope))
+    tenancy.note(scope, found.server_process_id)
+    if not found.is_standby:
+        raise NotReadable("it is not a standby", State.PRIMARY)
+    if floor is None or found.position < floor:
+        raise NotReadable("it is too far behind", State.LAGGING)
+    if found.position < after:
+        raise NotReadable("it has not replayed the change that the request names")
 
 
 def shown(position: int) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -23,6 +24,7 @@ from sqlalchemy import BigInteger, ColumnElement, cast, func, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.config import Config
 from app.core.db.engine import waiting_at_most
 from app.core.db.statements import Statement
 from app.core.db.transactions import Transaction, transaction
@@ -97,18 +99,21 @@ class Replica:
             self.note(State.UNAVAILABLE)
 
 
-class Watch:
-    """Watches the primary and the replicas. A forked process starts anew."""
+class Replicas:
+    """The replicas of an application, and the threads that watch them and the primary.
 
-    def __init__(self, app: Flask, urls: Sequence[str], max_lag: float) -> None:
-        self.max_lag = max_lag
+    Safe for threads. A forked process starts anew.
+    """
+
+    def __init__(self, app: Flask, config: Config) -> None:
         self.app = app
-        self._urls = urls
+        self.urls = config.database_replica_urls
+        self.max_lag = config.replica_max_lag
         self._start_anew()
         os.register_at_fork(after_in_child=self._start_anew)
 
     def _start_anew(self) -> None:
-        self.replicas = [Replica(number, url) for number, url in enumerate(self._urls, 1)]
+        self.all = [Replica(number, url) for number, url in enumerate(self.urls, 1)]
         self._written: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -120,7 +125,7 @@ class Watch:
             return
         with self._lock:
             if not self._threads:
-                looks = (self.look_at_primary, *(partial(self.look_at, r) for r in self.replicas))
+                looks = (self.look_at_primary, *(partial(self.look_at, r) for r in self.all))
                 self._threads = [
                     threading.Thread(target=self._repeat, args=[look], name="replicas", daemon=True)
                     for look in looks
@@ -133,6 +138,13 @@ class Watch:
         self._is_stopped.set()
         for thread in self._threads:
             thread.join()
+
+    def choose(self, after: int) -> Replica | None:
+        """A replica to read from; if possible one that is known to have replayed ``after``."""
+        self.start()
+        readable = [each for each in self.all if each.state is State.OK]
+        random.shuffle(readable)
+        return max(readable, key=lambda each: each.position >= after, default=None)
 
     def floor(self) -> int | None:
         """The position that a replica must have replayed; None if the primary's is not known.
