@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 import psycopg2
@@ -21,56 +21,9 @@ ATTEMPTS = 4
 RETRIED = {"40001", "40P01", "23503", *STALE_PREPARED}
 
 
-class Attempt:
-    """One of several attempts at a transaction; see :func:`attempts`."""
-
-    is_done = False
-
-    def __init__(self, number: int, current: Transaction, *, is_first: bool) -> None:
-        self.number = number
-        self.current = current
-        self._is_first = is_first  # on the primary
-        self._block = transaction(current)
-
-    def __enter__(self) -> Transaction:
-        return self._block.__enter__()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        fault: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        """Commit or roll back. An error is swallowed if the next attempt may succeed."""
-        try:
-            self._block.__exit__(kind, fault, traceback)
-        except Exception as raised:  # another one, such as that of the commit
-            if self._may_repeat(raised):
-                return True
-            raise
-        if isinstance(fault, Exception):
-            return self._may_repeat(fault)
-        self.is_done = True
-        return False
-
-    def _may_repeat(self, fault: Exception) -> bool:
-        current = self.current
-        if current.standby is not None:
-            current.standby.note_failure(current, fault)
-            return True
-        if self.number == ATTEMPTS or not isinstance(fault, psycopg2.Error | RowChanged):
-            return False
-        is_lost = self._is_first and current.is_lost and not current.is_committing
-        if not (is_lost or _is_conflict(fault)):
-            return False
-        log.info("transaction_retried", extra={"attempt": self.number})
-        time.sleep(random.uniform(0.005, 0.02) * self.number)  # noqa: S311 - jitter, no secret
-        return True
-
-
 def attempts(
     make: Callable[[int], Transaction] = lambda number: Transaction(),
-) -> Iterator[Attempt]:
+) -> Iterator[AbstractContextManager[Transaction]]:
     """Transactions, one after another, until one commits: ``for attempt in attempts():``.
 
     The body is ``with attempt:``. It runs again after a conflict with another transaction, if a
@@ -81,13 +34,13 @@ def attempts(
     each from its number, which begins at 1. Never ``return`` inside ``with attempt:``: if the commit
     failed then, there would be no further attempt and no error.
     """
-    is_first = True
+    is_first = True  # on the primary
     for number in range(1, ATTEMPTS + 1):
-        attempt = Attempt(number, make(number), is_first=is_first)
-        yield attempt
-        if attempt.is_done:
+        current = make(number)
+        yield _attempt(current, number, is_first=is_first)
+        if current.has_committed:
             return
-        is_first = attempt.current.standby is not None
+        is_first = current.standby is not None
 
 
 def run(work: Callable[[], T]) -> T:
@@ -96,6 +49,24 @@ def run(work: Callable[[], T]) -> T:
         with attempt:
             result = work()
     return result
+
+
+@contextmanager
+def _attempt(current: Transaction, number: int, *, is_first: bool) -> Iterator[Transaction]:
+    """A transaction that swallows its error if the next attempt may succeed."""
+    try:
+        with transaction(current):
+            yield current
+    except Exception as fault:
+        if current.standby is not None:
+            current.standby.note_failure(current, fault)
+            return
+        is_lost = is_first and current.is_lost and not current.is_committing
+        may_succeed = _is_conflict(fault) or (is_lost and isinstance(fault, psycopg2.Error))
+        if number == ATTEMPTS or not may_succeed:
+            raise
+        log.info("transaction_retried", extra={"attempt": number})
+        time.sleep(random.uniform(0.005, 0.02) * number)  # noqa: S311 - jitter, no secret
 
 
 def _is_conflict(fault: Exception) -> bool:

@@ -79,6 +79,7 @@ class Transaction:
     is_stale: bool = False  # its connection must not be used again
     has_begun: bool = False
     has_written: bool = False
+    has_committed: bool = False
     is_confirming: bool = False  # see confirm()
 
     @cached_property
@@ -197,6 +198,7 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
     try:
         yield current
         current.commit()
+        current.has_committed = True
     except ReadOnlySqlTransaction as fault:
         if current.bind is not None:  # a replica stays one
             raise
