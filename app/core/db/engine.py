@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -24,8 +24,9 @@ from psycopg2.extensions import (
     register_type,
     set_wait_callback,
 )
-from sqlalchemy import Engine, event
+from sqlalchemy import Dialect, Engine, event
 from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from app.config import Config
 from app.core import json_text
@@ -103,27 +104,11 @@ def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
     A frozen server cannot apply ``statement_timeout`` itself, so the client stops waiting
     after ``limits.answer`` seconds.
     """
-    breaker = Breaker(PAUSE)
     set_wait_callback(_wait)  # psycopg2 has one for the whole process
-    hosts = Hosts(limits.connect)
-
-    @event.listens_for(engine, "do_connect")
-    def connect(dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
-        if not breaker.permits():
-            raise psycopg2.OperationalError("PostgreSQL did not answer a moment ago.")
-        started = time.monotonic()
-        try:
-            opened = hosts.connect(dialect, arguments, options)
-        except psycopg2.OperationalError:
-            if time.monotonic() - started > SLOW:
-                breaker.note_failure()
-            raise
-        breaker.note_success()
-        opened.seconds = limits.answer
-        return opened
+    event.listen(engine, "do_connect", Connector(limits.connect, limits.answer))
 
     @event.listens_for(engine, "connect")
-    def begin(opened: connection, record: Any) -> None:
+    def begin(opened: connection, record: ConnectionPoolEntry) -> None:
         if config.db_prepare:
             record.info[PREPARED] = PreparedStatements()
         register_type(BYTES, opened)
@@ -132,10 +117,18 @@ def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
                 cursor.execute("SET TIME ZONE 'UTC'")
 
     @event.listens_for(engine, "checkout")
-    def check(opened: connection, _record: Any, _proxy: Any) -> None:
+    def check(opened: connection, *_: object) -> None:
         """Replace a connection that was returned with an open transaction."""
         if opened.get_transaction_status() != TRANSACTION_STATUS_IDLE:
             raise DisconnectionError
+
+
+def limit_connecting(engine: Engine, config: Config) -> None:
+    """Let an engine outside the pool try each host of its URL for ``DB_CONNECT_TIMEOUT``.
+
+    Its statements, such as those of the migrations, are not limited.
+    """
+    event.listen(engine, "do_connect", Connector(config.db_connect_timeout, None))
 
 
 @contextmanager
@@ -149,54 +142,50 @@ def waiting_at_most(seconds: float, opened: connection) -> Iterator[None]:
         limited.seconds = usual
 
 
-def limit_connecting(engine: Engine, config: Config) -> None:
-    """Let an engine outside the pool try each host of its URL for ``DB_CONNECT_TIMEOUT``.
+class Connector:
+    """Opens an engine's connections, to the first host of its URL that accepts one.
 
-    Its statements, such as those of the migrations, are not limited.
-    """
-    hosts = Hosts(config.db_connect_timeout)
-
-    @event.listens_for(engine, "do_connect")
-    def connect(dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
-        opened = hosts.connect(dialect, arguments, options)
-        opened.seconds = None
-        return opened
-
-
-class Hosts:
-    """The hosts of a URL, which are tried one after the other, each for so many seconds.
-
-    libpq itself would wait for a host that does not answer, because psycopg2 has a wait callback.
-    The host that accepted the last connection is tried first.
+    Each host is tried for ``seconds``. libpq itself would wait for a host that does not answer,
+    because psycopg2 has a wait callback. The host that accepted the last connection is tried first.
+    A connection then waits ``answer`` seconds for each answer; None is without a limit.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._limited = partial(PooledConnection, seconds=seconds)
+    def __init__(self, seconds: float, answer: float | None) -> None:
+        self._factory = partial(PooledConnection, seconds=seconds)
+        self._answer = answer
         self._first = 0
+        self._breaker = Breaker(PAUSE)
 
-    def connect(self, dialect: Any, arguments: Any, options: dict[str, Any]) -> PooledConnection:
-        """A connection to the first host that accepts one; OperationalError with all faults."""
+    def __call__(
+        self, dialect: Dialect, _: object, arguments: list[str], options: dict[str, Any]
+    ) -> PooledConnection:
+        """SQLAlchemy's event ``do_connect``; OperationalError with the faults of all hosts."""
+        if not self._breaker.permits():
+            raise psycopg2.OperationalError("PostgreSQL did not answer a moment ago.")
+        started, faults = time.monotonic(), []
         hosts = _each_host(options)
-        faults = []
         for place in (*range(self._first, len(hosts)), *range(self._first)):
+            own = {**options, **hosts[place], "connection_factory": self._factory}
             try:
-                opened = dialect.connect(
-                    *arguments, **hosts[place], connection_factory=self._limited
-                )
+                opened = cast("PooledConnection", dialect.connect(*arguments, **own))
             except psycopg2.OperationalError as fault:
                 faults.append(str(fault).strip())
                 continue
             self._first = place
-            return cast("PooledConnection", opened)
+            self._breaker.note_success()
+            opened.seconds = self._answer
+            return opened
+        if time.monotonic() - started > SLOW:
+            self._breaker.note_failure()
         raise psycopg2.OperationalError("; ".join(faults))
 
 
-def _each_host(options: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parameters of a connection to each of the hosts that they list."""
+def _each_host(options: Mapping[str, object]) -> list[dict[str, str]]:
+    """The parameters that differ between the hosts, for each of them."""
     listed = {name: str(options[name]).split(",") for name in LISTED if name in options}
     number = max(map(len, listed.values()), default=1)
     return [
-        {**options, **{name: values[place % len(values)] for name, values in listed.items()}}
+        {name: values[place % len(values)] for name, values in listed.items()}
         for place in range(number)
     ]
 
