@@ -13,8 +13,9 @@ authenticates or sets the scope, and ``note_server`` compares it with the connec
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg2.extensions import AsIs, connection, cursor
 
@@ -50,9 +51,12 @@ class PreparedStatements:
         self.is_direct = process_id == connection.get_backend_pid()
 
     def message(
-        self, cursor: cursor, statement: Statement, values: dict[str, Any]
-    ) -> tuple[str | bytes, list[Any] | None] | None:
-        """The SQL and the values that run ``statement``; None where it is sent in full."""
+        self, cursor: cursor, statement: Statement, values: Mapping[str, object]
+    ) -> tuple[str, list[object] | None] | None:
+        """The SQL and the values that run ``statement``; None where it is sent in full.
+
+        SQL that prepares the statement already contains the values, which are None.
+        """
         if not self.is_direct or len(values) != len(statement.required):
             return None
         arguments = [values[name] for name in statement.required]
@@ -74,19 +78,19 @@ class PreparedStatements:
         self._calls.pop(statement, None)
         self._uses[statement] = -DEFERRAL
 
-    def _prepare(self, cursor: cursor, statement: Statement, arguments: list[Any]) -> bytes:
+    def _prepare(self, cursor: cursor, statement: Statement, arguments: list[object]) -> str:
         """One message that prepares the statement and executes it."""
         name = statement.name.replace(".", "_").replace("-", "_")[:NAME_LENGTH]
         name = f"{name}_{next(self._numbers)}"
         call = Call(name, f"EXECUTE {name}{statement.placeholders}")
         places = {key: AsIs(f"${place}") for place, key in enumerate(statement.required, 1)}
+        query = cursor.mogrify(statement.text, {**statement.constants, **places})
         parts = [
-            f"PREPARE {name} AS ".encode()
-            + cursor.mogrify(statement.text, {**statement.constants, **places}),
-            cursor.mogrify(call.text, arguments),
+            f"PREPARE {name} AS {query.decode()}",
+            cursor.mogrify(call.text, arguments).decode(),
         ]
         if len(self._calls) >= MAX_PREPARED:
             _, oldest = self._calls.popitem(last=False)
-            parts.insert(0, f"DEALLOCATE {oldest.name}".encode())
+            parts.insert(0, f"DEALLOCATE {oldest.name}")
         self._calls[statement] = call
-        return b";".join(parts)
+        return ";".join(parts)

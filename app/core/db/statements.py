@@ -158,7 +158,7 @@ class Statement(Generic[R]):
                 text, parameters, name=self.name, template=self.text, as_json=self.as_json
             )
         except psycopg2.Error:
-            if prepared is not None and isinstance(text, bytes):  # it prepares the statement
+            if prepared is not None and parameters is None:  # it prepares the statement
                 prepared.note_failure(self)
             raise
         if self.writes and result.rowcount > 0:

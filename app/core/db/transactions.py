@@ -7,7 +7,7 @@ to :func:`on_commit`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ WRITE = (
     "SELECT pg_logical_emit_message(true, 'controlplane', '')"
     " WHERE current_setting('synchronous_standby_names') <> ''"
 )
-observers: list[Callable[[str, str], AbstractContextManager[Any]]] = []
+observers: list[Callable[[str, str], AbstractContextManager[object]]] = []
 """Each gets a message's name and template; the message is sent inside the context it returns."""
 
 
@@ -73,7 +73,7 @@ class Transaction:
     precondition: ETags | None = None  # the request's If-Match
     known: dict[Hashable, Any] = field(default_factory=dict)
     """Values that are read once per transaction, such as the rules of a tenant's custom fields."""
-    callbacks: list[Callable[[], Any]] = field(default_factory=list)
+    callbacks: list[Callable[[], object]] = field(default_factory=list)
     is_committing: bool = False
     is_lost: bool = False  # its connection to PostgreSQL broke, or is to a standby
     is_stale: bool = False  # its connection must not be used again
@@ -99,8 +99,8 @@ class Transaction:
 
     def execute(
         self,
-        text: str | bytes,
-        values: Any = None,
+        text: str,
+        values: Mapping[str, object] | Sequence[object] | None = None,
         *,
         name: str = "",
         template: str = "",
@@ -114,11 +114,7 @@ class Transaction:
         cursor = json_rows.open_cursor(self.cursor.connection) if as_json else self.cursor
         if self.begin and not self.has_begun:
             self.has_begun = True
-            begin = f"{self.begin};"
-            text = begin.encode() + text if isinstance(text, bytes) else begin + text
-        if not observers:
-            cursor.execute(text, values)
-            return cursor
+            text = f"{self.begin};{text}"
         with ExitStack() as stack:
             for observe in observers:
                 stack.enter_context(observe(name, template))
@@ -140,14 +136,12 @@ class Transaction:
         self.is_committing = True
         notices = self.cursor.connection.notices
         notices.clear()
-        must_write = self.is_confirming and not self.has_written
-        text = f"{WRITE};COMMIT" if must_write else "COMMIT"
+        text = f"{WRITE};COMMIT" if self.is_confirming and not self.has_written else "COMMIT"
         if self.tells_position:
-            self.execute(f"{text};SELECT {WAL_POSITION}", name="COMMIT")
-            row = self.cursor.fetchone()
-            self.position = row[0] if row else None
-        else:
-            self.execute(text, name="COMMIT")
+            text += f";SELECT {WAL_POSITION}"
+        self.execute(text, name="COMMIT")
+        if self.tells_position and (row := self.cursor.fetchone()):
+            self.position = row[0]
         self.has_begun = False
         if notices:
             raise NotReplicated(notices[-1].strip())
@@ -232,7 +226,7 @@ def savepoint() -> Iterator[None]:
     current.execute("RELEASE SAVEPOINT inner_block", name="RELEASE SAVEPOINT")
 
 
-def on_commit(callback: Callable[[], Any]) -> None:
+def on_commit(callback: Callable[[], object]) -> None:
     """Call ``callback`` after the current transaction has committed; never if it rolls back."""
     current_transaction().callbacks.append(callback)
 
