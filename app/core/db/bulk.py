@@ -12,12 +12,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ARRAY, Select, Table, bindparam, cast, column, func, select, update
 
-from app.core.clock import utcnow
 from app.core.db.models import Row
-from app.core.db.queries import Change, Conflicts, raising
+from app.core.db.queries import Change, Conflicts, difference, raising, stamp
 from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged
-from app.core.json_text import differs
 
 R = TypeVar("R", bound=Row)
 
@@ -41,41 +39,37 @@ def rows_from_arrays(table: Table, names: Sequence[str], prefix: str = "") -> Se
     return select(*(rows.c[name] for name in names))
 
 
-def as_arrays(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def as_arrays(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
     """The columns of rows that all have the same keys; at least one row."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def update_rows(
     model: type[R],
-    rows: Sequence[tuple[R, Mapping[str, Any]]],
+    rows: Sequence[tuple[R, Mapping[str, object]]],
     *,
     actor_id: str | None = None,
-    also: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+    also: Callable[[Mapping[str, Any]], Mapping[str, object]] | None = None,
     conflicts: Conflicts | None = None,
 ) -> list[tuple[R, Change | None]]:
     """:func:`app.core.db.queries.update_row` of each row with its values, by one statement.
 
     ``also`` gives the further columns that are set with a row's changed values.
     """
-    stamp: dict[str, Any] = {"updated_at": utcnow()}
-    if actor_id is not None and hasattr(model, "updated_by_user_id"):
-        stamp["updated_by_user_id"] = actor_id
+    stamped = stamp(model, actor_id)
     results: list[tuple[R, Change | None]] = []
     written: list[R] = []
-    changed: set[str] = {*stamp, "version"}
+    changed: set[str] = {*stamped, "version"}
     for old, values in rows:
-        after = {name: new for name, new in values.items() if differs(getattr(old, name), new)}
-        if not after:
-            results.append((old, None))
-            continue
-        further = also(after) if also else {}
-        changed |= after.keys() | further.keys()
-        before = {name: getattr(old, name) for name in after}
-        written.append(old._replace(**after, **further, **stamp, version=old.version + 1))
-        results.append((written[-1], Change(before, after)))
+        new, change = old, difference(old, values)
+        if change is not None:
+            further = also(change.after) if also else {}
+            changed |= change.after.keys() | further.keys()
+            new = old._replace(**change.after, **further, **stamped, version=old.version + 1)
+            written.append(new)
+        results.append((new, change))
     if written:
-        table: Table = model.__table__
+        table = model.__table__
         names = tuple(c.name for c in table.columns if c.primary_key or c.name in changed)
         arrays = as_arrays([{name: getattr(row, name) for name in names} for row in written])
         with raising(conflicts):

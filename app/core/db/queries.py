@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, delete, select, update
 
 from app.core.clock import utcnow
 from app.core.db.models import Row, TenantRow
-from app.core.db.statements import Statement, built_once
+from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.db.transactions import RowChanged, current_transaction
 from app.core.errors import Conflict, NotFound, PreconditionFailed
@@ -49,13 +49,14 @@ class Change:
 
 def get_row(model: type[R], row_id: UUID | str) -> R:
     """The row; NotFound where the scope shows none, or the id is not a UUID."""
-    row: R = _found(model, row_id, lock=False)
+    row: R = _found(model, row_id, "get")
     return row
 
 
 def find_row(model: type[M], **equal: object) -> M | None:
     """The row whose columns equal these values, or None; of several the first by primary key."""
-    return _find(model, tuple(equal)).first(**equal)
+    row: M | None = _select(model, "find", tuple(equal)).first(**equal)
+    return row
 
 
 def lock_row(model: type[R], row_id: UUID | str) -> R:
@@ -63,7 +64,7 @@ def lock_row(model: type[R], row_id: UUID | str) -> R:
 
     Raises NotFound, and PreconditionFailed where the request's ``If-Match`` does not hold.
     """
-    row: R = _found(model, row_id, lock=True)
+    row: R = _found(model, row_id, "lock")
     check_precondition(row)
     return row
 
@@ -76,11 +77,11 @@ def lock_with(
     Raises NotFound. The caller checks ``If-Match`` (:func:`check_precondition`), because it may
     have to refuse for another reason first. Build the columns once, at import.
     """
-    found = _found(model, row_id, *columns, lock=True)
+    found = _found(model, row_id, "lock", *columns)
     return (found[0], found[1:]) if columns else (found, ())
 
 
-def check_precondition(row: Any) -> None:
+def check_precondition(row: Row) -> None:
     """Raise PreconditionFailed where the request's ``If-Match`` does not name this version."""
     tags = current_transaction().precondition
     if tags is not None and not tags.contains(str(row.version)):
@@ -90,42 +91,51 @@ def check_precondition(row: Any) -> None:
 def update_row(
     model: type[R],
     row: R,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     *,
     actor_id: str | None = None,
-    also: Mapping[str, Any] | None = None,
+    also: Mapping[str, object] | None = None,
     conflicts: Conflicts | None = None,
 ) -> tuple[R, Change | None]:
     """Set the fields that differ, and return the new row and the Change.
 
     If no field differs, nothing is written and None is returned instead of the Change. Otherwise
     ``updated_at``, ``version`` and the fields in ``also`` are set too, and ``updated_by_user_id``
-    where ``actor_id`` is given and the model has it; none of these is in the Change. ``row`` needs
-    the key, the version and the fields in ``values``. The new row is built from the given values,
-    because PostgreSQL stores them unchanged. Raises RowChanged if another transaction has changed
-    the row since it was read; :func:`app.core.db.retries.run` then tries again.
+    where ``actor_id`` is given and the model has it; none of these is in the Change. The new row is
+    built from the given values, because PostgreSQL stores them unchanged. Raises RowChanged if
+    another transaction has changed the row since it was read; a further attempt may succeed.
     """
-    changed = {name: new for name, new in values.items() if differs(getattr(row, name), new)}
-    if not changed:
+    change = difference(row, values)
+    if change is None:
         return row, None
-    before = {name: getattr(row, name) for name in changed}
-    written = {**changed, **(also or {}), "updated_at": utcnow(), "version": row.version + 1}
-    if actor_id is not None and hasattr(model, "updated_by_user_id"):
-        written["updated_by_user_id"] = actor_id
-    table: Table = model.__table__
+    written = {**change.after, **(also or {}), **stamp(model, actor_id), "version": row.version + 1}
+    table = model.__table__
     with raising(conflicts):
         count = _update(table, tuple(written)).execute(
             **written, **_place(table, row), old_version=row.version
         )
     if count != 1:
         raise RowChanged(table.name)
-    shown = {name: value for name, value in written.items() if hasattr(row, name)}
-    return row._replace(**shown), Change(before, changed)
+    return row._replace(**written), change
+
+
+def difference(row: Row, values: Mapping[str, object]) -> Change | None:
+    """The Change that these values make to a row; None if no field differs."""
+    after = {name: new for name, new in values.items() if differs(getattr(row, name), new)}
+    return Change({name: getattr(row, name) for name in after}, after) if after else None
+
+
+def stamp(model: type[Row], actor_id: str | None) -> dict[str, object]:
+    """The values that each change by this actor sets, besides ``version``."""
+    values: dict[str, object] = {"updated_at": utcnow()}
+    if actor_id is not None and hasattr(model, "updated_by_user_id"):
+        values["updated_by_user_id"] = actor_id
+    return values
 
 
 def delete_row(model: type[R], row: R) -> None:
     """Delete a row that is locked; RowChanged if it is not there."""
-    table: Table = model.__table__
+    table = model.__table__
     if _delete(table).execute(**_place(table, row)) != 1:
         raise RowChanged(table.name)
 
@@ -153,33 +163,29 @@ def visible_id(tenant_id: UUID | str) -> UUID:
     return wanted
 
 
-def _found(model: type[Row], row_id: UUID | str, *columns: ColumnElement[Any], lock: bool) -> Any:
+def _found(model: type[Row], row_id: UUID | str, verb: str, *columns: ColumnElement[Any]) -> Any:
     values = {"id": parse_id(row_id)}
     tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None
     if tenant_id is not None:
         values["tenant_id"] = tenant_id
-    found = _select(model, tuple(values), *columns, lock=lock).first(**values)
+    found = _select(model, verb, tuple(values), *columns).first(**values)
     if found is None:
         raise NotFound
     return found
 
 
-@built_once
+@cache
 def _select(
-    model: type[Row], names: tuple[str, ...], *columns: ColumnElement[Any], lock: bool
-) -> Statement:
-    table: Table = model.__table__
+    model: type[Model], verb: str, names: tuple[str, ...], *columns: ColumnElement[Any]
+) -> Statement[Any]:
+    """The statement that gets, locks or finds the row of which the columns ``names`` are given."""
+    table = model.__table__
     clause = select(model, *columns).where(*(table.c[name] == bindparam(name) for name in names))
-    if lock:
-        return Statement(f"{table.name}.lock", clause.with_for_update(of=model))
-    return Statement(f"{table.name}.get", clause)
-
-
-@built_once
-def _find(model: type[M], names: tuple[str, ...]) -> Statement[M]:
-    table: Table = model.__table__
-    clause = select(model).where(*(table.c[name] == bindparam(name) for name in names))
-    return Statement(f"{table.name}.find", clause.order_by(*table.primary_key).limit(1))
+    if verb == "lock":
+        clause = clause.with_for_update(of=model)
+    elif verb == "find":
+        clause = clause.order_by(*table.primary_key).limit(1)
+    return Statement(f"{table.name}.{verb}", clause)
 
 
 @lru_cache(maxsize=500)
@@ -199,7 +205,7 @@ def _is_place(table: Table) -> list[ColumnElement[bool]]:
     return [column == bindparam(f"old_{column.name}") for column in table.primary_key]
 
 
-def _place(table: Table, row: Row) -> dict[str, Any]:
+def _place(table: Table, row: Row) -> dict[str, object]:
     return {f"old_{column.name}": getattr(row, column.name) for column in table.primary_key}
 
 
