@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property, lru_cache
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from functools import cached_property, lru_cache
+from typing import Any, Generic, TypeVar, overload
 
 import psycopg2
 from psycopg2.extensions import cursor
@@ -27,8 +27,6 @@ DIALECT = postgresql.dialect(  # type: ignore[no-untyped-call]
 
 R = TypeVar("R")
 M = TypeVar("M", bound=Model)
-P = ParamSpec("P")
-S = TypeVar("S")
 
 
 class Statement(Generic[R]):
@@ -172,38 +170,32 @@ class Statement(Generic[R]):
         return self._make
 
 
-def built_once(build: Callable[P, S]) -> Callable[P, S]:
-    """``functools.cache`` for a function that builds a statement; it keeps the types."""
-    return cast("Callable[P, S]", cache(build))
-
-
-def _maker(clause: Executable, names: Sequence[str]) -> Callable[[Iterable[Any]], Any]:
+def _maker(clause: Executable, names: Sequence[str]) -> Callable[[Any], Any]:
     """The function that makes a row of the values of the columns ``names``."""
     items = getattr(clause, "column_descriptions", ())  # of a SELECT
-    models: list[Any] = [each["expr"] if isinstance(each["expr"], type) else None for each in items]
-    if len(models) == 1 and models[0]:
-        make: Callable[[Iterable[Any]], Any] = models[0].row_class._make
-    elif any(models):
-        make = _nested_maker(_row_class(tuple(item["name"] for item in items)), models)
+    classes: list[Any] = [getattr(item["expr"], "row_class", None) for item in items]
+    if not any(classes):
+        make: Callable[[Any], Any] = _row_class(tuple(names))._make
+    elif len(classes) == 1:
+        make = classes[0]._make
     else:
-        make = _row_class(tuple(names))._make
+        make = _nested_maker(_row_class(tuple(item["name"] for item in items)), classes)
     return make
 
 
-def _nested_maker(outer: Any, models: Sequence[type[Model] | None]) -> Callable[[Any], Any]:
+def _nested_maker(outer: Any, classes: Sequence[Any]) -> Callable[[Any], Any]:
     """The same for a SELECT of models and other items; each model becomes a row in the row."""
     parts, start = [], 0
-    for model in models:
-        stop = start + (1 if model is None else len(model.__table__.columns))
-        parts.append((start, stop, model))
+    for row in classes:
+        stop = start + (len(row._fields) if row else 1)
+        parts.append((start, stop, row))
         start = stop
     return lambda found: outer._make(
-        found[start] if model is None else model._make(found[start:stop])
-        for start, stop, model in parts
+        row._make(found[start:stop]) if row else found[start] for start, stop, row in parts
     )
 
 
 @lru_cache(maxsize=1000)
 def _row_class(names: tuple[str, ...]) -> Any:
-    """The class of the rows with these columns."""
+    """The class of rows with these columns, where they are not those of a table."""
     return namedtuple("Row", names, rename=True)
