@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam
+from sqlalchemy.orm import InstrumentedAttribute
 
 from app.core.db.models import Moment
 
@@ -24,11 +24,14 @@ class Condition:
     """
 
     clause: ColumnElement[bool]
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
     finds_ids: bool = False
 
 
-def between(column: Any, since: datetime | None, until: datetime | None) -> list[Condition]:
+TimeColumn = ColumnElement[datetime] | InstrumentedAttribute[datetime]
+
+
+def between(column: TimeColumn, since: datetime | None, until: datetime | None) -> list[Condition]:
     """Conditions that ``column`` is at or after ``since`` and before ``until``.
 
     A bound that is None adds no condition.
@@ -42,7 +45,6 @@ def between(column: Any, since: datetime | None, until: datetime | None) -> list
 
 
 @lru_cache(maxsize=100)
-def _bound(column: Any, name: str) -> ColumnElement[bool]:
+def _bound(column: TimeColumn, name: str) -> ColumnElement[bool]:
     moment = bindparam(name, type_=Moment)
-    bound: ColumnElement[bool] = column >= moment if name.endswith("since") else column < moment
-    return bound
+    return column >= moment if name.endswith("since") else column < moment

@@ -25,8 +25,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Label,
+    Table,
     Text,
     Uuid,
     bindparam,
@@ -42,6 +44,7 @@ from app.core.db.list_conditions import Condition, between
 from app.core.db.list_cursors import make_cursor, read_cursor
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
+from app.extensions import Model
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 MAX_BYTES = 8 * 1024 * 1024  # of the unbounded columns of a page, and of its JSON
@@ -102,10 +105,10 @@ class _Statements(NamedTuple):
 
 
 def paginate(
-    model: Any,
+    model: type[Model],
     paging: Paging,
     *conditions: Condition,
-    equal: Mapping[str, Any] | None = None,
+    equal: Mapping[str, object] | None = None,
     tenant_id: UUID | None = None,
     without: tuple[str, ...] = (),
     further: tuple[Label[Any], ...] = (),
@@ -120,23 +123,24 @@ def paginate(
     prepared; otherwise its plan depends on how many rows have the values. Raises Invalid at
     ``["query", "cursor"]`` for a cursor that is not of this list and order.
     """
-    equal = equal or {}
-    conditions += tuple(_in_period(model, paging))
+    table, equal = model.__table__, dict(equal or {})
+    conditions += tuple(_in_period(table, paging))
+    by_ids = any(condition.finds_ids for condition in conditions)
+    prepare = by_ids if conditions else has_one_plan or not equal
+    if tenant_id is not None and not by_ids:
+        equal["tenant_id"] = tenant_id
     values = dict(equal)
     for condition in conditions:
         if condition.values.keys() & values.keys():
             raise ValueError("two conditions of a list have a parameter of the same name")
         values.update(condition.values)
-    name = f"{model.__tablename__} {paging.order}"
+    name = f"{table.name} {paging.order}"
     if paging.cursor is not None:
         values["last_moment"], values["last_id"] = read_cursor(name, paging.cursor)
-    by_ids = any(condition.finds_ids for condition in conditions)
-    if tenant_id is not None and not by_ids:
-        values["tenant_id"] = tenant_id
     if paging.limit != DEFAULT_LIMIT:
         values["limit"] = paging.limit + 1
     statements = _list(
-        model,
+        table,
         without,
         further,
         tuple(equal),
@@ -144,7 +148,7 @@ def paginate(
         frozenset(values),
         paging.order,
         longest=MAX_BYTES >> max(paging.limit, MAX_LIMIT).bit_length(),
-        prepare=by_ids if conditions else has_one_plan or not equal,
+        prepare=prepare,
         as_json=paging.as_json,
     )
     rows = statements.rows.all(**values)
@@ -157,20 +161,20 @@ def paginate(
     return Page(items, make_cursor(name, items[-1]) if has_more else None, name)
 
 
-def _in_period(model: Any, paging: Paging) -> list[Condition]:
+def _in_period(table: Table, paging: Paging) -> list[Condition]:
     """Rows of a table without ``updated_at`` never change after their creation."""
     created_after = paging.created_after
     changed = []
-    if hasattr(model, "updated_at"):
-        changed = between(model.updated_at, paging.updated_after, None)
+    if "updated_at" in table.c:
+        changed = between(table.c.updated_at, paging.updated_after, None)
     elif paging.updated_after is not None:
         created_after = max(created_after or paging.updated_after, paging.updated_after)
-    return [*between(model.created_at, created_after, paging.created_before), *changed]
+    return [*between(table.c.created_at, created_after, paging.created_before), *changed]
 
 
 @lru_cache(maxsize=500)
 def _list(
-    model: Any,
+    table: Table,
     without: tuple[str, ...],
     further: tuple[Label[Any], ...],
     equal: tuple[str, ...],
@@ -190,27 +194,25 @@ def _list(
     The usual limit is part of the statement: PostgreSQL plans one with an unknown limit anew each
     time, which takes longer than to run it where the table has partitions.
     """
-    place = (model.created_at, model.id)
-    page = select().where(*(getattr(model, name) == bindparam(name) for name in equal), *clauses)
-    if "tenant_id" in given - {*equal}:
-        page = page.where(model.tenant_id == bindparam("tenant_id"))
+    place = (table.c.created_at, table.c.id)
+    page = select().where(*(table.c[name] == bindparam(name) for name in equal), *clauses)
     is_ascending = order is ListOrder.OLDEST_FIRST
     if "last_id" in given:
         last = tuple_(bindparam("last_moment", type_=Moment), bindparam("last_id", type_=Uuid))
         page = page.where(tuple_(*place) > last if is_ascending else tuple_(*place) < last)
     page = page.order_by(*(place if is_ascending else (key.desc() for key in place)))
-    own = [column for column in model.__table__.columns if column.name not in without]
+    own = [column for column in table.c if column.name not in without]
     sizes = {c: func.octet_length(cast(c, Text)) for c in own if "unbounded" in c.info}
     short = [
         case((sizes[c] <= longest // len(sizes), c)).label(c.name) if c in sizes else c for c in own
     ]
-    limit: Any = bindparam("limit")
+    limit: BindParameter[int] = bindparam("limit")
     rows = page.add_columns(*short, *further).limit(
         limit if "limit" in given else DEFAULT_LIMIT + 1
     )
     size_of_row = page.add_columns(sum(sizes.values(), literal(0))).limit(limit)
     whole_rows = page.add_columns(*own, *further).limit(limit)
-    name = f"{model.__tablename__}.list"
+    name = f"{table.name}.list"
     return _Statements(
         Statement(name, rows, prepare=prepare, as_json=as_json),
         Statement(f"{name}_sizes", size_of_row, prepare=False),
