@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, Text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.orm import Mapped, declared_attr, mapped_column
+from sqlalchemy.schema import SchemaItem
 from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
@@ -60,11 +60,11 @@ class TenantRow(Row):
     id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid7)
 
     @declared_attr.directive
-    def __table_args__(cls) -> tuple[Any, ...]:  # noqa: N805 - declarative calls it on the class
+    def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declarative calls it on the class
         return (Index(None, "id"), *cls.constraints())
 
     @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
+    def constraints(cls) -> tuple[SchemaItem, ...]:
         """The table's own indexes and constraints; a subclass lists them here."""
         return ()
 
@@ -81,7 +81,7 @@ class OrganizationRow(TenantRow):
     idp_org_id: Mapped[str] = mapped_column(Text)
 
     @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
+    def constraints(cls) -> tuple[SchemaItem, ...]:
         return (
             ForeignKeyConstraint(
                 ["tenant_id", "idp_org_id"],

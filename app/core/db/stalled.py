@@ -8,9 +8,12 @@ from sqlalchemy import ColumnElement, bindparam, select, update
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
+from app.extensions import Model
 
 
-def take_stalled(model: Any, worked_at: str, *conditions: ColumnElement[bool]) -> Statement:
+def take_stalled(
+    model: type[Model], worked_at: str, *conditions: ColumnElement[bool]
+) -> Statement[Any]:
     """The statement that returns the primary keys of such rows, at most 100, the oldest first.
 
     Its parameters are ``stalled_before`` and ``now``. A row is stalled if the time in its column

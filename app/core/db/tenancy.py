@@ -21,8 +21,10 @@ from app.core.db.transactions import current_transaction
 # Audit rows of what belongs to no tenant (presets, platform keys) carry this id.
 PLATFORM_TENANT_ID = UUID(int=0)
 
+SqlText = str | ColumnElement[str]
 
-def settings(tenant_id: Any, platform: Any) -> tuple[ColumnElement[Any], ...]:
+
+def settings(tenant_id: SqlText, platform: SqlText) -> tuple[ColumnElement[Any], ...]:
     """Columns with which a statement sets the scope, and tells the server's process id."""
     return (
         func.set_config("app.tenant_id", tenant_id, True),

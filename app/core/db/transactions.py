@@ -59,12 +59,11 @@ class RowChanged(Exception):
 class Transaction:
     """One transaction. It takes a connection from the pool at its first statement.
 
-    ``bind`` names the replica it reads from; None is the primary. With an empty ``begin``, each
-    statement is a transaction of its own, which takes no further round trip. With
-    ``tells_position``, ``position`` is the primary's WAL position after the commit.
+    With an empty ``begin``, each statement is a transaction of its own, which takes no further
+    round trip. With ``tells_position``, ``position`` is the primary's WAL position after the commit.
     """
 
-    bind: str | None = None
+    bind: str | None = None  # the replica that it reads from; None is the primary
     begin: str = "BEGIN"
     tells_position: bool = False
     position: int | None = None
@@ -153,8 +152,8 @@ class Transaction:
 
     def close(self) -> None:
         """Return the connection to the pool; changes that were not committed are rolled back."""
-        connection, cursor = (vars(self).pop(name, None) for name in ("connection", "cursor"))
-        vars(self).pop("prepared", None)
+        opened = ("connection", "cursor", "prepared")
+        connection, cursor, _ = (vars(self).pop(name, None) for name in opened)
         self.has_begun = False
         if connection is None:
             return
@@ -193,13 +192,12 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
         yield current
         current.commit()
         current.has_committed = True
-    except ReadOnlySqlTransaction as fault:
-        if current.bind is not None:  # a replica stays one
-            raise
-        current.is_stale = current.is_lost = True
-        raise psycopg2.OperationalError("PostgreSQL is not the primary any more.") from fault
     except psycopg2.Error as fault:
-        current.is_stale = fault.pgcode in STALE_PREPARED
+        is_demoted = isinstance(fault, ReadOnlySqlTransaction) and current.bind is None
+        current.is_lost |= is_demoted
+        current.is_stale = is_demoted or fault.pgcode in STALE_PREPARED
+        if is_demoted:
+            raise psycopg2.OperationalError("PostgreSQL is not the primary any more.") from fault
         raise
     finally:
         _current.reset(entered)

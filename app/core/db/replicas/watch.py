@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
-from typing import Any
 
 import psycopg2
 from flask import Flask
@@ -38,7 +37,7 @@ REMEMBERED = 1200  # positions of the primary, which are those of five minutes
 FAULTS = (psycopg2.Error, PoolTimeout)
 
 
-def _bytes(position: Any) -> ColumnElement[int]:
+def _bytes(position: ColumnElement[str]) -> ColumnElement[int]:
     """A position in the WAL as bytes since its beginning."""
     return cast(func.pg_wal_lsn_diff(position, "0/0"), BigInteger)
 
