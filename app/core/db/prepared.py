@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from psycopg2.extensions import AsIs, connection, cursor
 
@@ -30,19 +30,12 @@ NAME_LENGTH = 50  # PostgreSQL cuts names after 63 bytes, and the number must st
 PREPARED = "prepared_statements"  # the key in ``info`` of the pool's connection
 
 
-class Call(NamedTuple):
-    """A prepared statement's name, and the SQL that executes it."""
-
-    name: str
-    text: str
-
-
 class PreparedStatements:
     """The prepared statements of one connection, the least recently used first."""
 
     def __init__(self) -> None:
         self.is_direct = False
-        self._calls: OrderedDict[Statement, Call] = OrderedDict()
+        self._names: OrderedDict[Statement, str] = OrderedDict()
         self._uses: dict[Statement, int] = {}
         self._numbers = count(1)
 
@@ -60,10 +53,10 @@ class PreparedStatements:
         if not self.is_direct or len(values) != len(statement.required):
             return None
         arguments = [values[name] for name in statement.required]
-        call = self._calls.get(statement)
-        if call is not None:
-            self._calls.move_to_end(statement)
-            return call.text, arguments
+        name = self._names.get(statement)
+        if name is not None:
+            self._names.move_to_end(statement)
+            return f"EXECUTE {name}{statement.placeholders}", arguments
         if len(self._uses) > MAX_COUNTED:
             self._uses.clear()
         uses = self._uses[statement] = self._uses.get(statement, 0) + 1
@@ -75,22 +68,19 @@ class PreparedStatements:
         PostgreSQL may have prepared it all the same. So the next attempt has another name, and
         comes late enough that such statements do not add up.
         """
-        self._calls.pop(statement, None)
+        self._names.pop(statement, None)
         self._uses[statement] = -DEFERRAL
 
     def _prepare(self, cursor: cursor, statement: Statement, arguments: list[object]) -> str:
         """One message that prepares the statement and executes it."""
         name = statement.name.replace(".", "_").replace("-", "_")[:NAME_LENGTH]
         name = f"{name}_{next(self._numbers)}"
-        call = Call(name, f"EXECUTE {name}{statement.placeholders}")
         places = {key: AsIs(f"${place}") for place, key in enumerate(statement.required, 1)}
         query = cursor.mogrify(statement.text, {**statement.constants, **places})
-        parts = [
-            f"PREPARE {name} AS {query.decode()}",
-            cursor.mogrify(call.text, arguments).decode(),
-        ]
-        if len(self._calls) >= MAX_PREPARED:
-            _, oldest = self._calls.popitem(last=False)
-            parts.insert(0, f"DEALLOCATE {oldest.name}")
-        self._calls[statement] = call
+        call = cursor.mogrify(f"EXECUTE {name}{statement.placeholders}", arguments)
+        parts = [f"PREPARE {name} AS {query.decode()}", call.decode()]
+        if len(self._names) >= MAX_PREPARED:
+            _, oldest = self._names.popitem(last=False)
+            parts.insert(0, f"DEALLOCATE {oldest}")
+        self._names[statement] = name
         return ";".join(parts)

@@ -17,6 +17,7 @@ from app.core.db.queries import get_row
 from app.core.db.retries import run
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
+from app.extensions import Model
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
@@ -47,6 +48,12 @@ class TestRows:
         assert type(found) is type(tenant) is type(get_row(Tenant, tenant.id)) is Tenant.row_class
         assert repr(found).startswith("Tenant(idp_org_id=")
         assert found._fields == tuple(Tenant.__table__.columns.keys())
+
+    def test_of_each_model_have_the_columns_in_the_order_of_a_select(self, app):
+        for mapper in Model.registry.mappers:
+            model = mapper.class_
+            selected = [column.name for column in select(model).exported_columns]
+            assert selected == list(model.row_class._fields), model
 
     def test_cannot_be_set(self, unit, tenant):
         with pytest.raises(AttributeError):
