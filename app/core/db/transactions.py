@@ -107,13 +107,16 @@ class Transaction:
     ) -> extensions.cursor:
         """Send one statement and return the cursor with its result.
 
-        BEGIN travels with the first statement, in the same round trip. Observers are told the
-        ``name`` and the ``template``, which holds no values.
+        BEGIN travels with the first statement. Observers get ``name`` and ``template``, which
+        hold no values.
         """
         cursor = json_rows.open_cursor(self.cursor.connection) if as_json else self.cursor
         if self.begin and not self.has_begun:
             self.has_begun = True
             text = f"{self.begin};{text}"
+        if not observers:
+            cursor.execute(text, values)
+            return cursor
         with ExitStack() as stack:
             for observe in observers:
                 stack.enter_context(observe(name, template))
