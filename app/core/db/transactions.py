@@ -1,7 +1,6 @@
 """Transactions: everything that reads or writes the database runs in :func:`transaction`.
 
-No other module commits. What must happen only after the commit, such as queueing a job, is given
-to :func:`on_commit`.
+No other module commits. :func:`on_commit` takes what must happen only after the commit.
 """
 
 from __future__ import annotations
@@ -83,12 +82,10 @@ class Transaction:
 
     @cached_property
     def connection(self) -> PoolProxiedConnection:
-        """The connection from the pool, since the first statement."""
         return db.engines[self.bind].raw_connection()
 
     @cached_property
     def cursor(self) -> extensions.cursor:
-        """psycopg2's cursor on the connection."""
         return cast("extensions.cursor", self.connection.cursor())
 
     @cached_property
@@ -155,8 +152,8 @@ class Transaction:
 
     def close(self) -> None:
         """Return the connection to the pool; changes that were not committed are rolled back."""
-        opened = ("connection", "cursor", "prepared")
-        connection, cursor, _ = (vars(self).pop(name, None) for name in opened)
+        properties = ("connection", "cursor", "prepared")
+        connection, cursor, _ = (vars(self).pop(name, None) for name in properties)
         self.has_begun = False
         if connection is None:
             return
@@ -242,7 +239,6 @@ def confirm() -> None:
 
 
 def is_open() -> bool:
-    """Whether a transaction is open."""
     return _current.get() is not None
 
 
