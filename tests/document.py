@@ -102,7 +102,10 @@ class Operation:
 
     @property
     def takes_an_idempotency_key(self) -> bool:
-        return any(one["name"] == "Idempotency-Key" for one in self._parameters("header"))
+        return self.takes_header("Idempotency-Key")
+
+    def takes_header(self, name: str) -> bool:
+        return any(one["name"] == name for one in self._parameters("header"))
 
     def path_of(self, row_id: str) -> str:
         return re.sub(r"\{\w+\}", quote(row_id, safe=""), self.path)
