@@ -275,13 +275,6 @@ class TestATenantsCredential:
         assert told["reason"] == "permission_denied"
         assert "cannot see" in step(told, "platform")["found"]
 
-    def test_needs_to_read_the_audit_trail(self, api, token):
-        user, _, viewer = create_member(self.tenant, role="viewer")
-
-        answer = api.get(f"{PATH}?permission=users:read&user_id={user.id}", token=viewer)
-
-        assert answer.status_code == 403
-
 
 class TestQuestions:
     @pytest.mark.parametrize(
