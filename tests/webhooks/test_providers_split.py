@@ -134,14 +134,6 @@ class TestBatches:
         assert [bool(row.error) for row in rows] == [False, True, False]
         assert all(row.external_id for row in rows)
 
-    def test_an_empty_batch_has_no_rows(self) -> None:
-        assert get_provider("sendgrid").split(Posted(b"[]\r\n"), None) == []
-
-    def test_what_is_no_list_is_kept_as_unreadable(self) -> None:
-        (row,) = get_provider("sendgrid").split(Posted(b"{}"), None)
-
-        assert row.error
-
 
 DEEP = b"[" * 100_000
 HUGE = b'{"id": ' + b"9" * 5_000 + b"}"

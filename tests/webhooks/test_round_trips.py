@@ -16,7 +16,7 @@ from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhooks import jobs
 from app.webhooks.providers import Receiver
-from tests import database, factories
+from tests import database
 from tests.conformance.webhook_samples import document
 from tests.messages import sent_messages
 from tests.webhooks.sending import Sender, event_row, work_off
@@ -82,46 +82,6 @@ class TestIdentityEvents:
 
             assert len(messages) <= APPLICATION, (event["event"], messages)
 
-    def test_of_a_membership_whose_user_is_not_known_sends_seven_messages(self, count):
-        count("workos", organization("created", 1))
-
-        messages = count("workos", membership("created", 2))
-
-        assert messages == [
-            "webhook_events.claim_next",
-            "identity_objects.lock",
-            "identity_objects.load",
-            "identity_sync.find_rows",
-            "identity_objects.save",
-            "webhook_events.set_status",
-            "COMMIT",
-        ]
-
-    def test_that_complete_a_waiting_membership_send_seven_messages(self, count):
-        count("workos", organization("created", 1))
-        count("workos", membership("created", 2))
-
-        messages = count("workos", user("created", 3))
-
-        assert messages == [
-            "webhook_events.claim_next",
-            "identity_objects.lock",
-            "identity_objects.load",
-            "identity_sync.find_rows",
-            "audit_events_event_outbox_memberships_search_terms_users.insert_many",
-            "identity_objects.save",
-            "COMMIT",
-        ]
-
-    def test_of_a_membership_whose_user_has_a_row_sends_seven_messages(self, count):
-        tenant = factories.create_tenant(idp_org_id=ORGANIZATION)
-        factories.create_user(tenant, idp_user_id=USER)
-        count("workos", user("created", 1))
-
-        messages = count("workos", membership("created", 2))
-
-        assert len(messages) == 7, messages
-
     def test_of_an_organization_with_waiting_memberships_send_eight_messages(self, count):
         people = [{"user_id": f"user_{number}", "id": f"om_{number}"} for number in range(3)]
         for number, person in enumerate(people):
@@ -173,16 +133,6 @@ class TestIdentityEvents:
         ]
         ended = [*database.rows(User), *database.rows(Membership)]
         assert [one.is_active for one in ended] == [False] * 2 * tenants
-
-    def test_that_deactivate_a_person_in_several_tenants_send_eight_messages(self, count):
-        for _ in range(3):
-            factories.create_user(factories.create_tenant(), idp_user_id=USER)
-        said = {"type": "user.updated", "timestamp": "2026-01-05T09:00:00Z"}
-
-        messages = count("standard_webhooks", said | {"data": {"id": USER, "active": False}})
-
-        assert len(messages) == 8, messages
-        assert not any(one.is_active for one in database.rows(User))
 
     def test_of_a_person_in_several_tenants_send_eight_messages(self, count):
         organizations = [f"org_{number}" for number in range(3)]

@@ -235,12 +235,6 @@ class TestWhatASignatureTells:
 
         assert proof.replay_key == json.loads(signed.body)["signature"]["token"]
 
-    def test_nobody_is_believed_where_nothing_is_configured(self):
-        signed = sign("github", "secret", BODY, NOW)
-
-        with pytest.raises(SignatureInvalid):
-            check("", signed.headers, BODY)
-
     @pytest.mark.parametrize("key", ["right", "wrong"])
     def test_nothing_keeps_the_request_that_was_looked_at(self, key):
         headers = Headers(sign("github", key, BODY, NOW).headers)
@@ -263,15 +257,6 @@ class TestAmazonSns:
         """Valid envelopes of one type, each with its configuration and certificates."""
         found = [v for v in vectors("valid") if v["scheme"] == "aws-sns"]
         return [v for v in found if json.loads(body(v))["Type"] == kind]
-
-    @pytest.mark.parametrize(
-        "type_", ["Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation"]
-    )
-    def test_is_believed_for_every_type_of_message(self, type_):
-        envelopes = self.envelopes(type_)
-
-        assert envelopes
-        assert all(check_vector(vector).preset == "ses" for vector in envelopes)
 
     def test_fetches_a_certificate_once(self):
         vector = self.envelopes("Notification")[0]
@@ -353,9 +338,6 @@ class TestTheConfiguration:
 
         assert [scheme.preset for scheme in parse_schemes(text)] == list(VALUES)
         assert set(VALUES) == set(PRESETS)
-
-    def test_is_empty_without_text(self):
-        assert parse_schemes(" \n") == []
 
     def test_takes_another_tolerance(self):
         signed = sign("mailgun", "key", b"{}", NOW - 5000)
