@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app.audit.models import AuditEvent
-from app.auth.permissions import Role
 from app.flags.models import FeatureOverride
 from app.subscriptions.jobs import follow_plans
 from tests import database
 from tests.factories import (
     create_limits,
-    create_member,
     create_override,
     create_preset,
     create_subscription,
@@ -157,14 +155,6 @@ class TestEndOfAnAssignedPlan:
 
         assert between == seen == limits() == {"calls": 77, "jobs": 5}
 
-    def test_one_without_it_ends_with_the_plan(self, api, tenant, scale):
-        assign(api, tenant, "scale")
-        create_override(tenant, scale, "beta", True)
-
-        end_assignment()
-
-        assert value(api, tenant, "beta") is False
-
 
 class TestRequests:
     def test_is_given_at_creation_and_included(self, api, tenant):
@@ -178,14 +168,3 @@ class TestRequests:
         assert "carry_over" not in made.get_json()["data"]
         assert list(read)[-1] == "carry_over"
         assert read["carry_over"] is True
-
-    def test_is_for_the_platform_to_change(self, api, tenant, growth):
-        override = create_override(tenant, growth, "beta", True)
-        _, _, admin = create_member(tenant, Role.ADMIN)
-        body = {"flag_value": True, "carry_over": True}
-
-        refused = api.patch(f"{OVERRIDES}/{override.id}", token=admin, json=body)
-        done = api.patch(f"{OVERRIDES}/{override.id}", token=platform_token(), json=body)
-
-        assert (refused.status_code, done.status_code) == (403, 200)
-        assert database.row(FeatureOverride).carry_over is True

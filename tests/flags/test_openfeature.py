@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 from openfeature import api as openfeature
 from openfeature.contrib.provider.ofrep import OFREPProvider
@@ -94,24 +92,6 @@ class TestOpenFeatureClient:
         ]
         assert client_of(tenant).get_integer_value("projects", 0) == -1
 
-    def test_resolves_the_tenants_override(self, client_of, free):
-        tenant, other = create_tenant(), create_tenant()
-        create_override(tenant, free, "theme", "own")
-
-        details = client_of(tenant).get_string_details("theme", "?", CONTEXT)
-
-        assert (details.value, details.variant) == ("own", "override")
-        assert details.reason == Reason.TARGETING_MATCH
-        assert client_of(other).get_string_value("theme", "?") == "plain"
-
-    def test_resolves_the_preset_once_the_override_has_expired(self, client_of, free):
-        tenant = create_tenant()
-        create_override(tenant, free, "theme", "own", expires_at=datetime(2020, 1, 1, tzinfo=UTC))
-
-        details = client_of(tenant).get_string_details("theme", "?")
-
-        assert (details.value, details.reason) == ("plain", Reason.STATIC)
-
     def test_falls_back_where_the_type_is_another(self, client_of, free):
         client = client_of(create_tenant())
 
@@ -120,21 +100,6 @@ class TestOpenFeatureClient:
 
         assert (text.value, text.error_code) == (True, ErrorCode.TYPE_MISMATCH)
         assert (whole.value, whole.error_code) == (1.5, ErrorCode.TYPE_MISMATCH)
-
-    def test_falls_back_where_the_flag_is_unknown(self, client_of, free):
-        details = client_of(create_tenant()).get_integer_details("gamma", 7)
-
-        assert (details.value, details.error_code) == (7, ErrorCode.FLAG_NOT_FOUND)
-        assert "gamma" in details.error_message
-
-    def test_degrades_to_the_preset_while_the_tenant_is_suspended(self, client_of, free):
-        tenant = create_tenant(is_active=False)
-        create_override(tenant, free, "theme", "own")
-
-        details = client_of(tenant).get_string_details("theme", "?")
-
-        assert (details.value, details.reason) == ("plain", Reason.DISABLED)
-        assert details.error_code is None
 
     def test_of_one_back_end_resolves_every_tenants_flags_with_a_platform_key(
         self, client_of, free, growth
@@ -148,11 +113,3 @@ class TestOpenFeatureClient:
         ]
 
         assert resolved == [FREE, FREE, GROWTH, GROWTH]
-
-    @pytest.mark.parametrize("context", [{}, {"tenant_id": "unknown"}])
-    def test_of_one_back_end_falls_back_without_a_tenant(self, client_of, free, context):
-        details = client_of(None).get_boolean_details(
-            "beta", True, EvaluationContext("user-1", context)
-        )
-
-        assert (details.value, details.error_code) == (True, ErrorCode.INVALID_CONTEXT)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.audit.models import AuditEvent
-from app.auth.permissions import Permission, Role
+from app.auth.permissions import Role
 from app.core.actors import SYSTEM_CLI
 from app.flags import presets
 from tests.database import platform_transaction, query, rows
@@ -65,11 +65,6 @@ class TestCreatePreset:
         values = [flag["default_value"] for flag in data["flags"]]
         assert json.dumps(values) == json.dumps([flag["default_value"] for flag in FLAGS])
         assert answer.headers["Location"] == f"{URL}/{data['id']}"
-
-    def test_needs_a_name_only(self, api):
-        answer = api.post(URL, token=platform_token(), json={"name": "free"})
-
-        assert answer.json["data"]["flags"] == []
 
     def test_refuses_a_name_that_is_taken(self, api):
         create_preset("growth")
@@ -139,15 +134,6 @@ class TestCreatePreset:
             ("model_attributes_type", ["body", "flags", 1]),
         ]
 
-    def test_refuses_everybody_but_superadmins(self, api):
-        _, _, owner = create_member(create_tenant(), Role.OWNER)
-        key = create_api_key(permissions=[Permission.FLAGS_WRITE, Permission.BILLING_WRITE])
-
-        for token in (owner, key):
-            answer = api.post(URL, token=token, json={"name": "x"})
-
-            assert (answer.status_code, answer.json["code"]) == (403, "permission_denied")
-
 
 class TestReadPresets:
     def test_every_tenant_sees_them(self, api):
@@ -160,15 +146,6 @@ class TestReadPresets:
         assert listed.json["data"] == [one.json["data"]]
         assert listed.json["next_cursor"] is None
         assert one.headers["ETag"] == '"1"'
-
-    def test_refuses_a_key_without_flags_read(self, api):
-        key = create_api_key(create_tenant(), [Permission.USERS_READ])
-
-        assert api.get(URL, token=key).status_code == 403
-
-    @pytest.mark.parametrize("preset_id", ["x", "%00", "0198a8f0-0000-7000-8000-000000000000"])
-    def test_does_not_find_an_unknown_one(self, api, preset_id):
-        assert api.get(f"{URL}/{preset_id}", token=platform_token()).status_code == 404
 
 
 class TestUpdatePreset:
@@ -195,20 +172,6 @@ class TestUpdatePreset:
         assert answer.status_code == 200
         assert (answer.json, answer.headers["ETag"]) == (read.json, read.headers["ETag"])
 
-    def test_refuses_to_write_an_id_or_a_time(self, api):
-        preset = create_preset("growth")
-        body = {
-            "id": "0198a8f0-0000-7000-8000-000000000000",
-            "created_at": "2020-01-01T00:00:00Z",
-        }
-
-        answer = api.patch(f"{URL}/{preset.id}", token=platform_token(), json=body)
-
-        assert faults(answer) == [
-            ("extra_forbidden", ["body", "id"]),
-            ("extra_forbidden", ["body", "created_at"]),
-        ]
-
     def test_refuses_a_name_that_is_taken(self, api):
         create_preset("free")
         preset = create_preset("growth")
@@ -216,15 +179,6 @@ class TestUpdatePreset:
         answer = api.patch(f"{URL}/{preset.id}", token=platform_token(), json={"name": "free"})
 
         assert (answer.status_code, answer.json["code"]) == (409, "preset_name_taken")
-
-    def test_refuses_a_version_that_is_gone(self, api):
-        preset = create_preset("growth")
-
-        answer = api.patch(
-            f"{URL}/{preset.id}", token=platform_token(), json={}, headers={"If-Match": '"7"'}
-        )
-
-        assert answer.status_code == 412
 
     def test_refuses_another_name_while_it_is_in_use_with_the_numbers(self, api):
         preset = create_preset("growth")
@@ -239,12 +193,6 @@ class TestUpdatePreset:
             "This plan is in use by tenants: 1, subscriptions that have not ended: 1, overrides: 0."
             " First give the tenants and subscriptions another plan, and delete the overrides."
         )
-
-    def test_refuses_another_name_while_a_subscription_alone_names_it(self, api):
-        preset = create_preset("growth")
-        create_subscription(create_tenant(), plan_name="growth")
-
-        assert patch(api, preset, {"name": "grown"}).status_code == 409
 
     def test_takes_another_name_where_nobody_uses_it(self, api):
         preset, tenant = create_preset("growth", beta=True), create_tenant()
@@ -261,12 +209,6 @@ class TestUpdatePreset:
 
         assert answer.json["data"]["display_name"] == "Wachstum"
         assert rows(AuditEvent)[-1].after == {"display_name": "Wachstum"}
-
-    def test_refuses_a_tenants_owner(self, api):
-        preset = create_preset("growth")
-        _, _, token = create_member(create_tenant(), Role.OWNER)
-
-        assert api.patch(f"{URL}/{preset.id}", token=token, json={}).status_code == 403
 
 
 class TestLocks:
@@ -369,27 +311,6 @@ class TestDeletePreset:
             " First give the tenants and subscriptions another plan, and delete the overrides."
         )
 
-    def test_of_an_ended_subscription_is_free(self, api):
-        preset = create_preset("growth")
-        create_subscription(create_tenant(), plan_name="growth", bp_status="canceled")
-
-        assert api.delete(f"{URL}/{preset.id}", token=platform_token()).status_code == 204
-
-    def test_refuses_a_version_that_is_gone(self, api):
-        preset = create_preset("growth")
-
-        answer = api.delete(
-            f"{URL}/{preset.id}", token=platform_token(), headers={"If-Match": '"7"'}
-        )
-
-        assert answer.status_code == 412
-
-    def test_refuses_a_tenants_owner(self, api):
-        preset = create_preset("growth")
-        _, _, token = create_member(create_tenant(), Role.OWNER)
-
-        assert api.delete(f"{URL}/{preset.id}", token=token).status_code == 403
-
 
 class TestLimits:
     METERING = {"period": "month", "policy": "hard", "warn_at": [80, 100]}
@@ -405,12 +326,6 @@ class TestLimits:
         assert made["flags"][0]["metering"] == self.METERING
         answer = api.patch(f"{URL}/{made['id']}", token=platform_token(), json=made)
         assert (answer.status_code, answer.json["data"]) == (200, made)
-
-    def test_have_a_hard_policy_and_two_thresholds_by_default(self, api):
-        made = self.send(api, metering={"period": "none"}).json["data"]
-
-        wanted = {"period": "none", "policy": "hard", "warn_at": [80, 100]}
-        assert made["flags"][0]["metering"] == wanted
 
     @pytest.mark.parametrize("value", [0, -1, 10**15])
     def test_are_integers_or_unlimited(self, api, value):

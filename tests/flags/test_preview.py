@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from app.audit.models import AuditEvent
-from app.auth.permissions import Role
 from app.flags.models import PlanPreset
 from tests import database
 from tests.factories import (
@@ -136,9 +133,3 @@ class TestPreview:
         assert preview(api, preset, headers={"If-Match": '"7"'}).status_code == 412
         unknown = "/v1/billing/plans/01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f/preview"
         assert api.post(unknown, token=platform_token(), json={}).status_code == 404
-
-    @pytest.mark.parametrize("role", [Role.OWNER, Role.BILLING])
-    def test_is_for_the_platform(self, api, role):
-        _, _, token = create_member(create_tenant(), role)
-
-        assert preview(api, create_preset("growth"), token).status_code == 403
