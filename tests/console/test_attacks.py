@@ -9,7 +9,6 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from app.auth import sessions
 from app.console.access import HEADERS
 from tests import database
 from tests.console.conftest import Browser
@@ -22,7 +21,6 @@ from tests.console.world import (
     create_world,
     pages_of,
 )
-from tests.database import platform_transaction
 from tests.factories import create_member, create_tenant
 from tests.hostile.document import Document
 from tests.hostile.world import create_world as create_hostile_world
@@ -200,22 +198,6 @@ def is_below_a_tenant(rule, *, is_platform):
     names = rule.arguments - {"tenant_id", "key"}
     is_row = "tenant_id" in rule.arguments and names and not names & free
     return bool(is_row) and rule.endpoint not in LEFT_OUT
-
-
-class TestRedirects:
-    @pytest.mark.parametrize(
-        "target", ["https://evil.example", "//evil.example", "/\\evil.example"]
-    )
-    def test_after_choosing_a_tenant_stay_in_the_console(self, app, target):
-        user, _, _ = create_member(create_tenant(), "owner")
-        with platform_transaction():
-            browser = Browser(app, sessions.start(user.idp_user_id, None))
-
-        answer = browser.post(
-            "/console/choose-tenant", data={"org_id": user.idp_org_id, "next": target}
-        )
-
-        assert (answer.status_code, answer.location) == (303, "/console")
 
 
 class TestReuse:

@@ -16,7 +16,7 @@ from app.auth import sessions
 from app.core.clock import utcnow
 from app.tenants.models import Tenant
 from tests import database
-from tests.console.world import ATTACK, addresses, create_world
+from tests.console.world import addresses, create_world
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
@@ -149,7 +149,7 @@ class TestEveryPage:
             browser.open(path)
             browser.check()
 
-    @pytest.mark.parametrize(("role", "least"), [("owner", 30), ("member", 10), ("viewer", 10)])
+    @pytest.mark.parametrize(("role", "least"), [("owner", 30), ("viewer", 10)])
     def test_that_links_lead_to_as(self, app, visit, world, role, least):
         """One address of each page that a person of the tenant gets to."""
         urls = app.url_map.bind("localhost")
@@ -293,15 +293,6 @@ class TestScripts:
         expect(browser.page.locator("#rows tr")).to_have_count(52)
         expect(browser.page.locator("#more a")).to_have_count(0)
 
-    def test_times_are_the_readers_with_utc_as_the_tool_tip(self, chromium, visit):
-        create_tenant()
-        browser = visit()
-        browser.open("/console/tenants")
-        shown = browser.page.locator("#rows time").first
-
-        assert "UTC" in shown.get_attribute("title")
-        assert "UTC" not in shown.inner_text()
-
     def test_the_button_waits_for_the_slug(self, visit):
         tenant = create_tenant(slug="acme")
         browser = visit()
@@ -328,16 +319,6 @@ class TestScripts:
 
             browser.page.wait_for_selector(".badge >> text=ready")
             assert browser.page.locator("[hx-trigger='every 2s']").count() == 0
-
-    def test_what_was_typed_does_not_run(self, visit):
-        tenant = create_tenant(name=ATTACK, primary_contact_name=ATTACK)
-        user, membership, _ = create_member(tenant, first_name=ATTACK, meta_data={ATTACK: ATTACK})
-        create_field(tenant, label=ATTACK, field_type="select", options=[ATTACK])
-        browser = visit()
-
-        for path in ("", f"/users/{user.id}", f"/members/{membership.id}", "/custom-fields"):
-            browser.open(f"/console/tenants/{tenant.id}{path}")
-            assert "<script>alert(1)</script>" in browser.page.inner_text("body")
 
     def test_another_site_cannot_frame_the_console(self, chromium, base_url):
         page = chromium.new_page()
