@@ -106,20 +106,6 @@ class TestLifeOfAnIndex:
         assert shown() == ["ready", 5, 5, None, 3]
         assert index_rows(field) == rows
 
-    def test_a_field_that_was_never_searchable_has_none(self, api, tenant):
-        field = create_field(tenant)
-
-        answer = api.get(f"/v1/custom-fields/{field.id}/index", token=platform_token())
-
-        assert answer.get_json()["data"] == {
-            "field_id": str(field.id),
-            "state": "none",
-            "done": 0,
-            "total": 0,
-            "error": None,
-            "built_version": None,
-        }
-
     def test_turning_searchable_off_removes_the_rows(self, app, tenant):
         create_user(tenant, meta_data={"key": "a"})
         field = create_field(tenant, field_key="key", is_searchable=True)
@@ -138,13 +124,6 @@ class TestLifeOfAnIndex:
         change(field, label="Other", is_required=True)
 
         assert state_of(field).state == "ready"
-
-    def test_a_kind_of_entity_that_lives_elsewhere_is_ready_at_once(self, app, tenant):
-        field = create_field(tenant, entity_type="order", is_searchable=True)
-
-        build_index(app, field)
-
-        assert (state_of(field).state, state_of(field).total) == ("ready", 0)
 
 
 class TestWrites:
