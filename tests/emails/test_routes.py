@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from app.auth.permissions import Permission, Role
 from app.emails.events import EmailKind
 from tests import factories
 from tests.emails.test_service import email_event, record
@@ -65,22 +64,6 @@ class TestEmailEvents:
 
         assert len(answer.get_json()["data"]) == found
 
-    def test_is_paged(self, api, token):
-        record(*[email_event(EmailKind.OPENED, minute) for minute in range(3)])
-
-        first = api.get(f"{EVENTS}?limit=2", token=token).get_json()
-        second = api.get(f"{EVENTS}?limit=2&cursor={first['next_cursor']}", token=token).get_json()
-
-        moments = [event["occurred_at"] for event in first["data"] + second["data"]]
-        assert moments == sorted(moments)
-        assert (len(moments), second["next_cursor"]) == (3, None)
-
-    def test_refuses_an_unknown_kind(self, api, token):
-        answer = api.get(f"{EVENTS}?kind=exploded", token=token)
-
-        assert answer.status_code == 422
-        assert answer.get_json()["detail"][0]["loc"] == ["query", "kind"]
-
 
 class TestEmailMessages:
     def test_shows_what_became_of_a_message(self, api, token):
@@ -124,25 +107,3 @@ class TestSuppressions:
 
         assert len(found.get_json()["data"]) == 1
         assert other.get_json()["data"] == []
-
-
-class TestPermission:
-    @pytest.mark.parametrize("path", [EVENTS, MESSAGES, SUPPRESSIONS])
-    def test_needs_a_platform_credential(self, api, path):
-        tenant = factories.create_tenant()
-        _, _, owner = factories.create_member(tenant, Role.OWNER)
-        key = factories.create_api_key(tenant, [Permission.WEBHOOKS_READ])
-        reader = factories.create_api_key(None, [Permission.WEBHOOKS_READ])
-
-        statuses = [api.get(path, token=token).status_code for token in (None, owner, key, reader)]
-
-        assert statuses == [401, 403, 403, 200]
-
-    def test_to_lift_needs_write(self, api):
-        reader = factories.create_api_key(None, [Permission.WEBHOOKS_READ])
-        writer = factories.create_api_key(None, [Permission.WEBHOOKS_WRITE])
-        path = f"{SUPPRESSIONS}/nobody@acme.example"
-
-        statuses = [api.delete(path, token=token).status_code for token in (reader, writer)]
-
-        assert statuses == [403, 404]

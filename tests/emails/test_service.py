@@ -12,7 +12,6 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.core.actors import SYSTEM_CLI
-from app.core.errors import NotFound
 from app.emails import service, suppressions
 from app.emails.events import (
     STATES,
@@ -130,12 +129,6 @@ class TestState:
         states = {row.address: row.state for row in all_rows(EmailMessage)}
         assert states == {"ada@acme.example": "delivered", "bob@acme.example": "bounced"}
 
-    def test_needs_a_message(self):
-        record(email_event(EmailKind.UNSUBSCRIBED, message_id=""))
-
-        assert all_rows(EmailMessage) == []
-        assert len(all_rows(EmailEventRecord)) == 1
-
 
 class TestSuppressions:
     @pytest.mark.parametrize(
@@ -214,7 +207,3 @@ class TestSuppressions:
         record(email_event(EmailKind.BOUNCED, occurred_at=after))
 
         assert listed() == [("bounced", "")]
-
-    def test_of_an_address_not_listed_cannot_be_lifted(self):
-        with pytest.raises(NotFound), platform_transaction():
-            suppressions.lift("nobody@acme.example", actor=SYSTEM_CLI)
