@@ -52,21 +52,6 @@ class TestList:
         assert [event["data"]["first_name"] for event in json.loads(text)] == ["b"]
         assert "user.updated" in run(app, "list")[1]
 
-    def test_filters(self, app, rename):
-        rename("a")
-        create_tenant(slug="other")
-
-        assert len(json.loads(run(app, "list", "--tenant", "acme", "--json")[1])) == 1
-        assert run(app, "list", "--tenant", "other", "--json")[1] == "[]\n"
-        assert run(app, "list", "--types", "tenant.*", "--json")[1] == "[]\n"
-
-    def test_refuses_unknown_types(self, app):
-        code, _, said = run(app, "list", "--types", "tenant.*,users")
-
-        assert code == 2
-        assert "--types: no event has this type; there are api_key.*, " in said
-        assert said.endswith(": users\n")
-
 
 class TestShow:
     def test_prints_one_event(self, app, rename):

@@ -147,12 +147,6 @@ class TestListEvents:
         assert answer.status_code == 422
         assert answer.get_json()["detail"][0]["loc"] == ["query", "types"]
 
-    @pytest.mark.parametrize(
-        "query", [{"limit": 0}, {"limit": 1001}, {"wait": 21}, {"wait": -1}, {"after": ""}]
-    )
-    def test_refuses_values_beyond_the_bounds(self, api, platform, query):
-        assert api.get("/v1/events", token=platform, query_string=query).status_code == 422
-
     def test_refuses_what_is_no_position(self, api, user, token, platform):
         rename(api, user, token, "b")
         other = create_member(create_tenant(), role="owner")[2]
@@ -218,13 +212,6 @@ class TestListEvents:
         assert row.digest not in stored
         assert key["secret"] not in stored
 
-    def test_needs_the_permission(self, api, tenant):
-        for role, status in (("admin", 200), ("billing", 403), ("viewer", 403)):
-            member = create_member(tenant, role=role)[2]
-            assert api.get("/v1/events", token=member).status_code == status
-        key = create_api_key(tenant, ["events:read"])
-        assert api.get("/v1/events", token=key).status_code == 200
-
 
 class TestTenants:
     """What a tenant's credential sees."""
@@ -247,11 +234,6 @@ class TestTenants:
         assert every["data"][2]["tenant_id"] is every["data"][2]["tenant"] is None
         of_tenant = read(api, platform, tenant_id=str(user.tenant_id))
         assert names(of_tenant) == ["b"]
-
-    def test_cannot_name_another_tenant(self, api, token):
-        query = {"tenant_id": str(create_tenant().id)}
-
-        assert api.get("/v1/events", token=token, query_string=query).status_code == 404
 
     def test_see_no_positions(self, api, user, token, platform):
         rename(api, user, token, "b")
@@ -344,14 +326,3 @@ class TestGetEvent:
             headers = {"If-None-Match": answer.headers["ETag"]}
             again = api.get(f"/v1/events/{event['id']}", token=credential, headers=headers)
             assert again.status_code == 304
-
-    def test_does_not_see_another_tenants_event(self, api, user, token, platform):
-        rename(api, user, token, "b")
-        (event,) = read(api, platform)["data"]
-        other = create_member(create_tenant(), role="owner")[2]
-
-        assert api.get(f"/v1/events/{event['id']}", token=other).status_code == 404
-
-    @pytest.mark.parametrize("event_id", ["x", "evt_", "evt_x", f"evt_{'0' * 32}", "%00"])
-    def test_unknown_ids_are_404(self, api, platform, event_id):
-        assert api.get(f"/v1/events/{event_id}", token=platform).status_code == 404
