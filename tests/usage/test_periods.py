@@ -70,24 +70,6 @@ class TestStartDay:
 
         assert period_of(tenant, moment, kind="month") == (midnight(starts), midnight(ends))
 
-    @pytest.mark.parametrize(
-        ("cycle", "starts", "ends"),
-        [
-            ("weekly", "2026-05-15", "2026-05-22"),
-            ("monthly", "2026-05-15", "2026-06-15"),
-            ("quarterly", "2026-04-15", "2026-07-15"),
-            ("semiannual", "2026-01-15", "2026-07-15"),
-            ("annual", "2026-01-15", "2027-01-15"),
-        ],
-    )
-    def test_of_each_cycle(self, app, cycle, starts, ends):
-        anchor = "2026-01-16" if cycle == "weekly" else "2026-01-15"
-        tenant = subscribed(midnight(anchor), cycle)
-
-        found = period_of(tenant, "2026-05-20T10:00:00Z")
-
-        assert found == (midnight(starts), midnight(ends))
-
     def test_is_of_the_subscription_that_decides_the_plan(self, app):
         tenant = subscribed(midnight("2026-01-10"))
         create_subscription(tenant, start_date=midnight("2026-02-20"))
@@ -110,13 +92,6 @@ class TestStartDay:
         found = period_of(tenant, "2026-03-01T23:59:59Z", kind="day")
 
         assert found == (midnight("2026-03-01"), midnight("2026-03-02"))
-
-    def test_may_be_in_the_future(self, app):
-        tenant = subscribed(midnight("2030-01-31"), "quarterly")
-
-        found = period_of(tenant, "2026-03-01T00:00:00Z")
-
-        assert found == (midnight("2026-01-31"), midnight("2026-04-30"))
 
 
 class TestPeriodThatHasBegun:
@@ -149,9 +124,7 @@ class TestPeriodThatHasBegun:
 
 class TestEveryMoment:
     @settings(
-        max_examples=150,
-        deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
+        max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
     )
     @given(
         anchor=st.dates(date(2020, 1, 1), date(2032, 12, 31)),
