@@ -107,18 +107,6 @@ class TestCreateMembership:
         low = 403 if role == "owner" else 201
         assert codes == {"owner": 201, "admin": low, "key": low, "platform": 201}
 
-    def test_refuses_other_roles_and_fields(self, api, owner):
-        body = {"user_id": "x", "role": "root", "is_active": True, "tenant_id": "y"}
-
-        answer = api.post(PATH, token=owner, json=body)
-
-        assert [(e["loc"][1], e["type"]) for e in answer.get_json()["detail"]] == [
-            ("user_id", "uuid_parsing"),
-            ("role", "enum"),
-            ("is_active", "extra_forbidden"),
-            ("tenant_id", "extra_forbidden"),
-        ]
-
 
 class TestListMemberships:
     def test_narrows_by_each_filter(self, api, tenant, owner):
@@ -194,16 +182,6 @@ class TestSetRole:
 
         assert (answer.status_code, answer.headers["ETag"]) == (200, '"1"')
         assert api.get("/v1/audit-events", token=owner).get_json()["data"] == []
-
-    def test_changes_only_the_version_that_if_match_names(self, api, tenant, owner):
-        _, membership, _ = create_member(tenant, role="viewer")
-        path = f"{PATH}/{membership.id}/role"
-
-        first = api.patch(f"{path}?role=admin", token=owner, headers={"If-Match": '"1"'})
-        second = api.patch(f"{path}?role=member", token=owner, headers={"If-Match": '"1"'})
-
-        assert first.headers["ETag"] == '"2"'
-        assert refusal(second) == (412, "stale_version")
 
     def test_refuses_in_the_order_of_the_house(self, api, tenant, admin):
         _, of_owner, _ = create_member(tenant, role="owner")

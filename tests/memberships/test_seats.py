@@ -129,29 +129,6 @@ class TestCreate:
         assert join(create_user(tenant)).status_code == 201
         assert refused(join(create_user(tenant)))
 
-    def test_sends_four_messages(self, tenant, join):
-        user = create_user(tenant)
-
-        with sent_messages() as messages:
-            join(user)
-
-        assert messages == [
-            "auth.authenticate_user",
-            "users.get_with_seats",
-            "audit_events_event_outbox_memberships.insert_many",
-            "COMMIT",
-        ]
-
-    def test_by_command_is_refused_too(self, app, tenant):
-        fill(tenant)
-        user = create_user(tenant)
-
-        words = ["create", "--tenant", tenant.slug, "--user", str(user.id), "--role", "member"]
-        result = app.test_cli_runner().invoke(args=["memberships", *words])
-
-        assert result.exit_code == 1
-        assert "No seat is free" in result.stderr
-
 
 class TestActivate:
     def test_a_membership_is_refused_where_no_seat_is_free(self, tenant, activate):
@@ -176,13 +153,6 @@ class TestActivate:
         assert activate(no_member).status_code == 200
         assert activate(one).status_code == 200
         assert taken(tenant) == SEATS
-
-    def test_a_membership_of_an_inactive_user_takes_no_seat(self, tenant, activate):
-        user = create_user(tenant, is_active=False)
-        membership = create_membership(tenant, user, "member", is_active=False)
-        fill(tenant)
-
-        assert activate(membership).status_code == 200
 
 
 def recorded():
@@ -262,21 +232,6 @@ class TestThresholds:
             ("limit.warning", 80, 4),
             ("limit.reached", 100, 5),
         ]
-
-    def test_of_a_soft_limit_are_recorded_too(self, tenant, join):
-        plan_with_seats(tenant, 1, policy="soft")
-
-        for _ in range(2):
-            assert join(create_user(tenant)).status_code == 201
-
-        assert recorded() == [("limit.warning", 80, 1), ("limit.reached", 100, 1)]
-
-    def test_of_an_unlimited_one_do_not_exist(self, tenant, join):
-        plan_with_seats(tenant, -1)
-
-        join(create_user(tenant))
-
-        assert recorded() == []
 
     def test_are_recorded_once_by_concurrent_joins(self, tenant, join):
         plan_with_seats(tenant, 5, warn_at=[20, 40, 60, 80, 100])
