@@ -53,22 +53,6 @@ class TestUsers:
         assert [row["id"] for row in inactive] == [str(user.id)]
         assert (refused, allowed) == (403, 200)
 
-    def test_lists_the_users_of_a_person(self, app, tenant):
-        create_user(tenant)
-        users = [create_user(one, idp_user_id="ada") for one in (tenant, create_tenant())]
-
-        listed = answer(app, "list", "--idp-user-id", "ada")
-
-        assert [row["id"] for row in listed] == [str(user.id) for user in users]
-
-    def test_keeps_the_last_owner(self, app, tenant):
-        owner, _, _ = create_member(tenant, role="owner")
-
-        result = run(app, "deactivate", owner.email)
-
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert "at least one active owner" in result.stderr
-
     def test_asks_which_of_several_is_meant(self, app, tenant):
         for of in (tenant, create_tenant()):
             create_user(of, email="a@b.co")
@@ -78,15 +62,6 @@ class TestUsers:
 
         assert "Several users are called a@b.co" in ambiguous.stderr
         assert named["tenant_id"] == str(tenant.id)
-
-    def test_prints_tables_for_people(self, app, tenant):
-        user = create_user(tenant, meta_data={"colour": "red"}, first_name="A\x1b[2Jda")
-
-        listed, shown = run(app, "list"), run(app, "show", user.email)
-
-        assert user.email in listed.stdout
-        assert '{"colour":"red"}' in shown.stdout
-        assert "\x1b" not in listed.stdout + shown.stdout
 
     @pytest.mark.parametrize(
         ("words", "said"),

@@ -76,15 +76,6 @@ class TestCreateUser:
         ]
         assert unknown.status_code == 404
 
-    def test_does_not_reach_into_another_tenant(self, api):
-        other = create_tenant()
-        _, _, token = create_member(create_tenant(), role="owner")
-        body = {"idp_user_id": "u", "email": "a@b.co"}
-
-        answer = api.post(f"/v1/users?tenant_id={other.id}", token=token, json=body)
-
-        assert answer.status_code == 404
-
     def test_refuses_an_idp_user_id_that_the_tenant_has(self, api):
         tenant = create_tenant()
         _, _, token = create_member(tenant, role="admin")
@@ -99,28 +90,6 @@ class TestCreateUser:
         assert (clash.status_code, clash.get_json()["code"]) == (409, "idp_user_id_taken")
         assert fine.status_code == 201
 
-    @pytest.mark.parametrize(
-        "never",
-        [
-            "id",
-            "created_at",
-            "updated_by_user_id",
-            "tenant_id",
-            "idp_org_id",
-            "version",
-            "is_active",
-        ],
-    )
-    def test_refuses_fields_that_are_never_writable(self, api, never):
-        _, _, token = create_member(create_tenant(), role="admin")
-        body = {"idp_user_id": "u", "email": "a@b.co", never: True}
-
-        answer = api.post("/v1/users", token=token, json=body)
-
-        assert [(e["loc"], e["type"]) for e in answer.get_json()["detail"]] == [
-            (["body", never], "extra_forbidden")
-        ]
-
     def test_refuses_metadata_beyond_its_limit(self, api):
         _, _, token = create_member(create_tenant(), role="admin")
         body = {"idp_user_id": "u", "email": "a@b.co", "meta_data": {"k": "v" * 32_768}}
@@ -133,19 +102,6 @@ class TestCreateUser:
 
 
 class TestListUsers:
-    def test_shows_a_tenants_credential_its_own_users(self, api):
-        tenant, other = create_tenant(), create_tenant()
-        own, _, viewer = create_member(tenant, role="viewer")
-        create_user(other)
-
-        listed = api.get("/v1/users", token=viewer).get_json()["data"]
-        named = api.get(f"/v1/users?tenant_id={tenant.id}", token=viewer).get_json()["data"]
-        others = api.get(f"/v1/users?tenant_id={other.id}", token=viewer)
-
-        assert [user["id"] for user in listed] == [str(own.id)]
-        assert named == listed
-        assert (others.status_code, others.get_json()["data"]) == (200, [])
-
     def test_shows_the_platform_every_tenant_or_one(self, api):
         first, second = create_user(create_tenant()), create_user(create_tenant())
 
@@ -169,24 +125,6 @@ class TestListUsers:
             listed = api.get(f"/v1/users?{query}", token=viewer).get_json()["data"]
             assert [user["id"] for user in listed] == [str(wanted.id)], query
 
-    def test_walks_all_users_once_while_others_are_created(self, api):
-        tenant = create_tenant()
-        _, _, viewer = create_member(tenant, role="viewer")
-        for _ in range(6):
-            create_user(tenant)
-        earlier = [u["id"] for u in api.get("/v1/users", token=viewer).get_json()["data"]]
-
-        seen, cursor = [], ""
-        while cursor is not None:
-            answer = api.get(f"/v1/users?limit=3{cursor}", token=viewer).get_json()
-            seen += [user["id"] for user in answer["data"]]
-            cursor = answer["next_cursor"] and f"&cursor={answer['next_cursor']}"
-            if len(seen) < 9:
-                create_user(tenant)
-
-        assert seen[: len(earlier)] == earlier
-        assert len(seen) == len(set(seen)) > len(earlier)
-
 
 class TestUpdateUser:
     def test_changes_what_it_is_given_and_says_who_did(self, api):
@@ -201,17 +139,6 @@ class TestUpdateUser:
         assert changed["updated_by_user_id"] == str(admin.id)
         assert changed["created_by_user_id"] == SYSTEM_CLI.id
         assert answer.headers["ETag"] == '"2"'
-
-    @pytest.mark.parametrize(
-        "body", [{"email": None}, {"email": "x"}, {"meta_data": {}}, {"id": 1}]
-    )
-    def test_refuses_what_a_user_cannot_be(self, api, body):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant, role="admin")
-
-        answer = api.patch(f"/v1/users/{create_user(tenant).id}", token=token, json=body)
-
-        assert answer.status_code == 422
 
     def test_leaves_idp_user_id_to_the_platform(self, api):
         tenant = create_tenant()
@@ -284,16 +211,3 @@ class TestUpdateUser:
 
         assert (alone.status_code, alone.get_json()["code"]) == (409, "last_owner")
         assert with_another.status_code == 200
-
-    def test_does_not_see_another_tenants_user(self, api):
-        user = create_user(create_tenant())
-        _, _, owner = create_member(create_tenant(), role="owner")
-
-        for method, path in (
-            ("GET", f"/v1/users/{user.id}"),
-            ("PATCH", f"/v1/users/{user.id}"),
-            ("PATCH", f"/v1/users/{user.id}/meta_data"),
-        ):
-            body = {"patches": {}} if path.endswith("meta_data") else {"first_name": "X"}
-            answer = api.request(method, path, token=owner, json=body)
-            assert (answer.status_code, answer.get_json()) == (404, {"detail": "Not Found"})
