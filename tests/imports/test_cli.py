@@ -86,13 +86,6 @@ class TestImport:
         assert (shown["state"], shown["lines_done"], shown["faults"]) == ("completed", 2, [])
         assert row(User).created_by_user_id == SYSTEM_CLI.id
 
-    def test_reads_standard_input(self, run):
-        ended = run("import", "-", input=as_file(tenant_line()))
-
-        assert ended.exit_code == 0
-        assert "tenant" in ended.stdout
-        assert len(rows(Tenant)) == 1
-
     def test_shows_faults_and_exits_with_1(self, run, file):
         ended = run("import", file(b"x", tenant_line(), user_line("ada", email="x", age=5)))
 
@@ -101,11 +94,6 @@ class TestImport:
         assert "email: value is not a valid email address" in ended.stdout
         assert "age: Extra inputs are not permitted" in ended.stdout
         assert len(rows(Tenant)) == 1
-
-    def test_an_empty_file_is_completed(self, run, file):
-        ended = run("import", file(), "--json")
-
-        assert (ended.exit_code, json.loads(ended.stdout)["state"]) == (0, "completed")
 
     def test_resumes_an_import(self, run, app, api):
         lines = [tenant_line(), *(user_line(f"u{number}") for number in range(600))]
@@ -232,13 +220,6 @@ class TestExport:
         exported = run("export", "--tenant", "acme")
 
         assert "override" not in exported.stdout
-
-    def test_of_an_unknown_tenant_writes_no_file(self, run, app, tmp_path):
-        ended = run("export", "--tenant", "nobody", "--output", tmp_path / "x")
-
-        assert ended.exit_code == 1
-        assert "There is no tenant nobody." in ended.stderr
-        assert not (tmp_path / "x").exists()
 
 
 class TestErasure:

@@ -13,7 +13,7 @@ from app.imports.models import Import, ImportPiece
 from app.imports.routes import MAX_BODY
 from app.tenants.models import Tenant
 from tests.database import row, rows
-from tests.factories import create_api_key, create_member, create_tenant, platform_token
+from tests.factories import platform_token
 from tests.imports.files import as_file, finish, post, tenant_line, user_line
 
 
@@ -87,14 +87,6 @@ class TestCreate:
         assert answer.status_code == 413
         assert rows(Import) == []
 
-    def test_is_for_the_platform(self, api):
-        _, _, owner = create_member(create_tenant(), "owner")
-        key = create_api_key(create_tenant(), ["tenants:write", "users:write"])
-
-        refused = [post(api, b"{}", token=token) for token in (owner, key)]
-
-        assert [answer.status_code for answer in refused] == [403, 403]
-
 
 class TestGet:
     def test_shows_progress_counts_and_faults(self, app, api):
@@ -124,9 +116,6 @@ class TestGet:
             }
         ]
         assert answer.headers["ETag"] == '"2"'
-
-    def test_knows_no_other_import(self, api):
-        assert api.get("/v1/imports/x", token=platform_token()).status_code == 404
 
 
 class TestList:
