@@ -86,9 +86,7 @@ class Senders:
 
 class TestDeliveriesInAnyOrder:
     @settings(
-        max_examples=25,
-        deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
+        max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
     )
     @given(deliveries())
     def test_leave_the_newest_snapshot(self, api, delivered):

