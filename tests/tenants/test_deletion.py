@@ -12,7 +12,7 @@ from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.tenants.models import DeletedOrganization, DeletionStage, Tenant, TenantDeletion
 from tests import database
-from tests.factories import create_api_key, create_member, create_tenant, platform_token, save
+from tests.factories import create_api_key, create_tenant, platform_token, save
 from tests.webhooks.sending import Sender
 
 GRACE = timedelta(days=30)
@@ -76,25 +76,6 @@ class TestRequestDeletion:
         answer = ask(api, create_tenant(slug="acme"), token)
 
         assert (answer.status_code, answer.get_json()["code"]) == (409, "tenant_active")
-
-    def test_refuses_a_version_that_is_not_current(self, api, token, tenant):
-        answer = ask(api, tenant, token, headers={"If-Match": '"7"'})
-        current = ask(api, tenant, token, headers={"If-Match": '"1"'})
-
-        assert (answer.status_code, current.status_code) == (412, 202)
-
-    def test_of_an_unknown_tenant_is_404(self, api, token):
-        path = "/v1/tenants/01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
-
-        assert api.delete(path, token=token, json={"slug": "acme"}).status_code == 404
-
-    def test_is_for_the_platform(self, api):
-        tenant = create_tenant(slug="acme")
-        _, _, owner = create_member(tenant, role="owner")
-
-        answer = ask(api, tenant, owner)
-
-        assert (answer.status_code, answer.get_json()["code"]) == (403, "permission_denied")
 
 
 class TestGetDeletion:

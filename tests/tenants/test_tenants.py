@@ -1,18 +1,11 @@
 """/v1/tenants."""
 
 from functools import partial
-from uuid import UUID, uuid4
 
 import pytest
 
 from tests.concurrency import at_once
-from tests.factories import (
-    PLATFORM_SUBJECT,
-    create_api_key,
-    create_member,
-    create_tenant,
-    platform_token,
-)
+from tests.factories import PLATFORM_SUBJECT, create_member, create_tenant, platform_token
 
 READ = [
     "id",
@@ -89,16 +82,6 @@ class TestCreateTenant:
             "acme-4",
         ]
 
-    def test_numbers_long_slugs_within_their_length(self, api, superadmin):
-        slugs = set()
-        for number in range(3):
-            body = {"idp_org_id": f"org_{number}", "name": "b" * 300}
-            answer = api.post("/v1/tenants", token=superadmin, json=body)
-            slugs.add(answer.get_json()["data"]["slug"])
-
-        assert len(slugs) == 3
-        assert all(len(slug) <= 255 for slug in slugs)
-
     def test_numbers_a_long_slug_that_is_cut_at_a_hyphen_with_one_hyphen(self, api, superadmin):
         name = "a" * 242 + " " + "b" * 12
         for org_id in ("org_1", "org_2"):
@@ -129,39 +112,6 @@ class TestCreateTenant:
 
         assert (answer.status_code, answer.get_json()["code"]) == (409, code)
 
-    @pytest.mark.parametrize(
-        "never",
-        ["id", "created_at", "updated_at", "plan_name", "is_active", "version", "tenant_id"],
-    )
-    def test_refuses_fields_that_are_never_writable(self, api, superadmin, never):
-        body = {"idp_org_id": "org_new", "name": "New", never: "x"}
-
-        answer = api.post("/v1/tenants", token=superadmin, json=body)
-
-        assert answer.status_code == 422
-        assert [(e["loc"], e["type"]) for e in answer.get_json()["detail"]] == [
-            (["body", never], "extra_forbidden")
-        ]
-
-    @pytest.mark.parametrize("slug", BAD_SLUGS)
-    def test_refuses_a_slug_of_another_form(self, api, superadmin, slug):
-        body = {"idp_org_id": "org_new", "name": "New", "slug": slug}
-
-        answer = api.post("/v1/tenants", token=superadmin, json=body)
-
-        (entry,) = answer.get_json()["detail"]
-        assert answer.status_code == 422
-        assert (entry["type"], entry["loc"]) == ("string_pattern_mismatch", ["body", "slug"])
-
-    def test_names_what_is_missing_and_too_long(self, api, superadmin):
-        answer = api.post("/v1/tenants", token=superadmin, json={"slug": "s" * 256, "name": ""})
-
-        assert [(e["loc"][1], e["type"]) for e in answer.get_json()["detail"]] == [
-            ("idp_org_id", "missing"),
-            ("name", "string_too_short"),
-            ("slug", "string_too_long"),
-        ]
-
 
 class TestListTenants:
     def test_walks_all_tenants_once_while_others_are_created(self, api, superadmin):
@@ -190,50 +140,6 @@ class TestListTenants:
         ):
             answer = api.get(f"/v1/tenants?{query}", token=superadmin).get_json()
             assert [tenant["id"] for tenant in answer["data"]] == [str(wanted.id)], query
-
-    def test_refuses_a_cursor_that_no_list_answered(self, api, superadmin):
-        answer = api.get("/v1/tenants?cursor=x", token=superadmin)
-
-        assert answer.status_code == 422
-        assert answer.get_json()["detail"][0]["loc"] == ["query", "cursor"]
-
-    def test_is_for_superadmins_only(self, api):
-        _, _, owner = create_member(create_tenant(), role="owner")
-        key = create_api_key(permissions=["tenants:read", "tenants:write"])
-
-        answers = [api.get("/v1/tenants", token=token) for token in (owner, key)]
-
-        assert [answer.status_code for answer in answers] == [403, 403]
-
-
-class TestGetTenant:
-    def test_shows_a_member_their_own_tenant_and_no_other(self, api):
-        tenant, other = create_tenant(), create_tenant()
-        _, _, viewer = create_member(tenant, role="viewer")
-
-        own = api.get(f"/v1/tenants/{tenant.id}", token=viewer)
-        others = api.get(f"/v1/tenants/{other.id}", token=viewer)
-
-        assert own.get_json()["data"]["id"] == str(tenant.id)
-        assert (others.status_code, others.get_json()) == (404, {"detail": "Not Found"})
-
-    @pytest.mark.parametrize("unknown", [str(UUID(int=7)), "x", "%00", "%ff", "1" * 300])
-    def test_knows_no_other_ids(self, api, superadmin, unknown):
-        answer = api.get(f"/v1/tenants/{unknown}", token=superadmin)
-
-        assert (answer.status_code, answer.get_json()) == (404, {"detail": "Not Found"})
-
-    def test_answers_304_while_nothing_changed(self, api, superadmin):
-        tenant = create_tenant()
-        path = f"/v1/tenants/{tenant.id}"
-        etag = api.get(path, token=superadmin).headers["ETag"]
-
-        same = api.get(path, token=superadmin, headers={"If-None-Match": f"W/{etag}"})
-        api.patch(path, token=superadmin, json={"name": "New"})
-        changed = api.get(path, token=superadmin, headers={"If-None-Match": etag})
-
-        assert (same.status_code, same.data) == (304, b"")
-        assert changed.status_code == 200
 
 
 class TestUpdateTenant:
@@ -319,27 +225,6 @@ class TestUpdateTenant:
             row = api.get(carried, token=superadmin).get_json()["data"]
             assert row["idp_org_id"] == "org_moved"
 
-    def test_changes_only_the_version_that_if_match_names(self, api, superadmin):
-        tenant = create_tenant()
-        path, body = f"/v1/tenants/{tenant.id}", {"name": "New"}
-
-        first = api.patch(path, token=superadmin, json=body, headers={"If-Match": '"1"'})
-        second = api.patch(
-            path, token=superadmin, json={"name": "Newer"}, headers={"If-Match": '"1"'}
-        )
-
-        assert first.status_code == 200
-        assert (second.status_code, second.get_json()["code"]) == (412, "stale_version")
-        assert api.get(path, token=superadmin).get_json()["data"]["name"] == "New"
-
-    def test_does_not_see_another_tenant(self, api):
-        other = create_tenant()
-        _, _, owner = create_member(create_tenant(), role="owner")
-
-        answer = api.patch(f"/v1/tenants/{other.id}", token=owner, json={"name": "Mine"})
-
-        assert answer.status_code == 404
-
 
 class TestSuspend:
     def test_records_the_reason(self, api, superadmin):
@@ -381,21 +266,6 @@ class TestSuspend:
         assert answer.status_code == 422
         assert answer.get_json()["detail"][0]["loc"] == ["body", "reason"]
 
-    def test_of_an_old_version_changes_nothing(self, api, superadmin):
-        path = f"/v1/tenants/{create_tenant().id}/suspend"
-
-        answer = api.post(path, token=superadmin, json={"reason": "x"}, headers={"If-Match": '"2"'})
-
-        assert answer.status_code == 412
-
-    def test_is_for_superadmins_only(self, api):
-        tenant = create_tenant()
-        _, _, owner = create_member(tenant, role="owner")
-
-        answer = api.post(f"/v1/tenants/{tenant.id}/suspend", token=owner, json={"reason": "x"})
-
-        assert answer.status_code == 403
-
 
 class TestSetActive:
     def test_suspends_and_activates(self, api, superadmin):
@@ -434,26 +304,3 @@ class TestSetActive:
 
         assert (answer.status_code, answer.headers["ETag"]) == (200, '"1"')
         assert api.get("/v1/audit-events", token=superadmin).get_json()["data"] == []
-
-    def test_is_for_superadmins_only(self, api):
-        tenant = create_tenant()
-        _, _, owner = create_member(tenant, role="owner")
-        key = create_api_key(permissions=["tenants:write"])
-
-        for token in (owner, key):
-            answer = api.patch(f"/v1/tenants/{tenant.id}/active?is_active=false", token=token)
-            assert (answer.status_code, answer.get_json()["code"]) == (403, "permission_denied")
-
-    def test_lets_a_platform_key_with_that_permission_do_it(self, api):
-        tenant = create_tenant()
-        key = create_api_key(permissions=["platform:superadmin"])
-
-        answer = api.patch(f"/v1/tenants/{tenant.id}/active?is_active=false", token=key)
-
-        assert answer.status_code == 200
-
-    def test_validates_before_it_looks_the_tenant_up(self, api, superadmin):
-        answer = api.patch(f"/v1/tenants/{uuid4()}/active", token=superadmin)
-
-        assert answer.status_code == 422
-        assert answer.get_json()["detail"][0]["loc"] == ["query", "is_active"]
