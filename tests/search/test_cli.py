@@ -30,12 +30,6 @@ class TestFind:
         assert result.exit_code == 0, result.output
         assert all(word in result.stdout for word in ("user", "Ada Byron", "acme", str(ada.id)))
 
-    def test_prints_what_the_api_answers(self, run, ada):
-        (found,) = json.loads(run("byron", "--json").stdout)
-
-        assert list(found) == ["type", "id", "tenant", "title", "subtitle", "matched"]
-        assert (found["id"], found["tenant"]["slug"]) == (str(ada.id), "acme")
-
     def test_narrows_to_types_and_a_tenant(self, run, ada):
         create_tenant(slug="other", name="Adamant")
 

@@ -19,11 +19,7 @@ from tests.factories import platform_token
 from tests.search.finding import expected_terms, terms_of
 from tests.webhooks.sending import Sender
 
-MODELS = {
-    EntityType.TENANT: Tenant,
-    EntityType.USER: User,
-    EntityType.SUBSCRIPTION: Subscription,
-}
+MODELS = {EntityType.TENANT: Tenant, EntityType.USER: User, EntityType.SUBSCRIPTION: Subscription}
 
 
 def check_terms() -> int:
