@@ -7,7 +7,6 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from app.privacy.identifiers import forms
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import Receiver
 from tests.factories import create_tenant, create_user, platform_token
@@ -42,19 +41,6 @@ ENCODINGS = {
 @pytest.fixture
 def person(app):
     return create_user(create_tenant(), email=ADDRESS)
-
-
-class TestForms:
-    @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS)
-    def test_contain_what_was_encoded(self, encode):
-        found = forms(f"before {encode(ADDRESS)} after")
-
-        assert any(ADDRESS in form.lower() for form in found)
-
-    def test_of_an_ordinary_text_are_the_text(self):
-        text = "An ordinary text, by user_01HZX4Q8 on 2026-01-05"
-
-        assert forms(text) == {text}
 
 
 class TestErasure:

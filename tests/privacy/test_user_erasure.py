@@ -141,17 +141,6 @@ class TestRequestErasure:
         assert (answer.status_code, answer.get_json()["code"]) == (403, "owner_only")
         assert ask(api, user, owner).status_code == 202
 
-    def test_refuses_a_version_that_is_not_current(self, api, tenant, owner):
-        user = create_user(tenant)
-
-        stale = ask(api, user, owner, headers={"If-Match": '"9"'})
-
-        assert stale.status_code == 412
-        assert database.row(User, id=user.id).is_active
-
-    def test_does_not_see_another_tenants_user(self, api, owner):
-        assert ask(api, create_user(create_tenant()), owner).status_code == 404
-
     def test_by_command(self, app, tenant):
         user = create_user(tenant)
 
