@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
 from importlib import import_module
 from pathlib import Path
 
-import flask_migrate
-
-from app import create_app
-from app.dev.engines.sharing import engines
-from app.dev.environment import development_environment
-from tests import factories
-from tests.conftest import TEST_SETTINGS
+from tests.faults._engines import private_engines
 
 PROOFS = [
     path.stem
@@ -32,19 +24,8 @@ def main() -> None:
         parser.error("--seconds is an option of `processes` alone")
     options = {} if chosen.seconds is None else {"seconds": chosen.seconds}
     proof = import_module(f"tests.faults.{chosen.proof}")
-    folder = Path(tempfile.mkdtemp(prefix="controlplane-faults-"))
-    folder.chmod(0o755)  # the engines' account must get in where root runs this
-    with engines(folder):
-        environment = {
-            **development_environment({"INSTANCE_DIR": str(folder)}),
-            **TEST_SETTINGS,
-        }
-        app = create_app(environment)
-        factories.bind(app)
-        with app.app_context():
-            flask_migrate.upgrade()
-        print(proof.prove(app, environment, **options))  # noqa: T201 - its result
-    shutil.rmtree(folder)
+    with private_engines() as found:
+        print(proof.prove(found.app, found.environment, **options))  # noqa: T201 - its result
 
 
 if __name__ == "__main__":

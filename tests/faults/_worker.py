@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from multiprocessing.context import ForkServerProcess
+from typing import Any
+
+import psutil
 
 from app import create_app, import_each
 from app.core.jobs.queues import Queue
@@ -32,28 +36,38 @@ def start(
     environment: Mapping[str, str], queues: Sequence[Queue] = (Queue.INDEXES,)
 ) -> ForkServerProcess:
     """Start a worker of these queues."""
-    process = context.Process(target=_work, args=(dict(environment), list(queues)))
-    process.start()
-    return process
+    return _start(_work, environment, list(queues))
 
 
 def start_scheduler(environment: Mapping[str, str]) -> ForkServerProcess:
     """Start a scheduler."""
-    process = context.Process(target=_schedule, args=(dict(environment),))
-    process.start()
-    return process
+    return _start(_schedule, environment)
 
 
 def start_sequencer(environment: Mapping[str, str]) -> ForkServerProcess:
     """Start a sequencer."""
-    process = context.Process(target=_sequence, args=(dict(environment),))
-    process.start()
-    return process
+    return _start(_sequence, environment)
 
 
 def start_sender(environment: Mapping[str, str], *, lease: int) -> ForkServerProcess:
     """Start a sender whose deliveries are claimed again ``lease`` seconds after it was killed."""
-    process = context.Process(target=_send, args=(dict(environment), lease))
+    return _start(_send, environment, lease)
+
+
+def kill(process: ForkServerProcess) -> None:
+    """SIGKILL to a process and to its children, such as the one of a worker's job."""
+    with suppress(psutil.NoSuchProcess):
+        found = psutil.Process(process.pid)
+        for one in (found, *found.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+    process.join()
+
+
+def _start(
+    target: Callable[..., None], environment: Mapping[str, str], *args: Any
+) -> ForkServerProcess:
+    process = context.Process(target=target, args=(dict(environment), *args))
     process.start()
     return process
 

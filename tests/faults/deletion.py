@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
-import psutil
 from flask import Flask
 
 from app.audit.models import AuditEvent
@@ -95,15 +93,13 @@ def _work(app: Flask, environment: Mapping[str, str], tenant: Tenant, *, seconds
     """Let a worker delete for some time, then kill it and the process of its job."""
     with app.app_context():
         delete_tenant.push(str(tenant.id))
-    worker = psutil.Process(_worker.start(environment, [Queue.MAINTENANCE]).pid)
+    worker = _worker.start(environment, [Queue.MAINTENANCE])
     deadline = time.monotonic() + PATIENCE
     before = _progress()
     while _progress() == before and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(seconds)
-    for process in [worker, *worker.children(recursive=True)]:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+    _worker.kill(worker)
 
 
 def _progress() -> list[object]:

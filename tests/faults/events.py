@@ -19,7 +19,6 @@ from functools import partial
 from itertools import chain
 from multiprocessing.context import ForkServerProcess
 
-import psutil
 import psycopg2
 from flask import Flask
 from redis import Redis
@@ -116,7 +115,7 @@ def _prove(
         with _together([_writer(found.app, one, changes // writers, report) for one in people]):
             _kill_processes(found, kills, report, progress)
         for start in STARTS:
-            hooks.callback(_kill, start(found.environment))
+            hooks.callback(_worker.kill, start(found.environment))
         _wait(lambda: all(len(set(one.ids)) >= len(report.committed) for one in receivers))
         _wait(lambda: not _undelivered())
     for reader in readers:
@@ -238,7 +237,7 @@ def _kill_processes(
             _wait(lambda share=share: progress() >= share)
             time.sleep(random.uniform(0, 0.2))
             start = STARTS[report.kills % len(STARTS)]
-            _kill(alive[start].pop(random.randrange(PROCESSES)))
+            _worker.kill(alive[start].pop(random.randrange(PROCESSES)))
             alive[start].append(start(environment))
             report.kills += 1
             if report.kills == kills // 2:
@@ -248,16 +247,7 @@ def _kill_processes(
                 report.restarts += 1
     finally:
         for process in chain(*alive.values()):
-            _kill(process)
-
-
-def _kill(process: ForkServerProcess) -> None:
-    """SIGKILL to the process and to its children, which a worker has."""
-    found = psutil.Process(process.pid)
-    for one in (found, *found.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):
-            one.kill()
-    process.join()
+            _worker.kill(process)
 
 
 def _all_read(readers: list[_Reader], report: Report) -> None:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import flask_migrate
-import psutil
 from flask import Flask
 
 from app import create_app
@@ -191,13 +190,7 @@ def _service(environment: Mapping[str, str], folder: Path) -> Iterator[int]:
             _worker.start_sender(environment, lease=LEASE),
         ]
         for other in others:
-            hooks.callback(_end, other.pid)
+            hooks.callback(_worker.kill, other)
         wait_until(lambda: answers(port, "/readyz") == 200)
         yield port
         assert all(other.is_alive() for other in others)
-
-
-def _end(pid: int) -> None:
-    process = psutil.Process(pid)
-    for one in (process, *process.children(recursive=True)):
-        one.kill()

@@ -219,14 +219,14 @@ class _Installation:
                 random.choice(self._web.children()).kill()
             return name
         alive = self._others[name]
-        _end(alive.pop(random.randrange(len(alive))))
+        _worker.kill(alive.pop(random.randrange(len(alive))))
         alive.append(STARTS[name][1](self._environment))
         return name
 
     def end(self) -> None:
         for alive in self._others.values():
             for process in alive:
-                _end(process)
+                _worker.kill(process)
 
 
 @contextmanager
@@ -244,13 +244,3 @@ def _installation(found: PrivateEngines) -> Iterator[_Installation]:
         wait_until(lambda: answers(port, "/readyz") == 200)
         installation.url = f"http://{HOST}:{hooks.enter_context(nginx(port, folder))}"
         yield installation
-
-
-def _end(process: ForkServerProcess) -> None:
-    """SIGKILL to a process, and to the one of a job that it has started."""
-    with suppress(psutil.NoSuchProcess):
-        found = psutil.Process(process.pid)
-        for one in (found, *found.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                one.kill()
-    process.join()
