@@ -24,15 +24,7 @@ from tests.factories import (
 )
 
 URL = "/v1/billing/flags/overrides"
-FIELDS = [
-    "id",
-    "created_at",
-    "updated_at",
-    "tenant_id",
-    "plan_preset_id",
-    "flag_key",
-    "flag_value",
-]
+FIELDS = ["id", "created_at", "updated_at", "tenant_id", "plan_preset_id", "flag_key", "flag_value"]
 PAST, FUTURE = "2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
 
 
@@ -151,11 +143,7 @@ class TestReadOverrides:
         wanted = create_override(tenant, preset, "beta", True)
         create_override(tenant, preset, "theme", "b")
         create_override(create_tenant(), preset, "beta", True)
-        query = {
-            "tenant_id": str(tenant.id),
-            "plan_preset_id": str(preset.id),
-            "flag_key": "beta",
-        }
+        query = {"tenant_id": str(tenant.id), "plan_preset_id": str(preset.id), "flag_key": "beta"}
 
         answer = api.get(URL, token=platform_token(), query_string=query)
 

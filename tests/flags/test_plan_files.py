@@ -11,13 +11,7 @@ import yaml
 from app.audit.models import AuditEvent
 from app.flags.models import PlanPreset
 from tests import database
-from tests.factories import (
-    create_override,
-    create_preset,
-    create_tenant,
-    limit_flag,
-    preset_flag,
-)
+from tests.factories import create_override, create_preset, create_tenant, limit_flag, preset_flag
 
 GROWTH = {"name": "growth", "display_name": "Growth", "flags": [preset_flag("beta", True)]}
 

@@ -153,9 +153,7 @@ class TestUpdatePreset:
         preset = create_preset("growth", beta=True, old=1)
 
         answer = api.patch(
-            f"{URL}/{preset.id}",
-            token=platform_token(),
-            json={"flags": [preset_flag("beta", 5.0)]},
+            f"{URL}/{preset.id}", token=platform_token(), json={"flags": [preset_flag("beta", 5.0)]}
         )
 
         assert answer.json["data"]["name"] == "growth"
