@@ -16,11 +16,7 @@ from cryptography.x509.oid import NameOID
 from app.core.outgoing import Outgoing
 from app.webhooks.signatures import sns
 from app.webhooks.signatures.proof import SignatureInvalid
-from app.webhooks.signatures.sns import (
-    Certificates,
-    CertificateUnavailable,
-    fetch_certificate,
-)
+from app.webhooks.signatures.sns import Certificates, CertificateUnavailable, fetch_certificate
 
 
 def make_certificate(key):
@@ -77,9 +73,7 @@ def server(rsa_key, tmp_path, monkeypatch, renew_client):
             pass
 
     private = rsa_key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     chain = tmp_path / "server.pem"
     chain.write_bytes(private + pem)

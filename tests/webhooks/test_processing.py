@@ -318,7 +318,7 @@ class TestLargeEvents:
         assert self.effects() == (0, 0, 0, 0)
 
     def test_do_not_delay_others_and_are_applied_in_the_end(self, app, sender):
-        large = self.post(sender, 15_000)
+        large = self.post(sender, 5_000)
         worker = threading.Thread(target=work_off, args=(app,))
         waits = []
 
@@ -330,11 +330,11 @@ class TestLargeEvents:
             waits.append(time.monotonic() - posted)
         work_off(app)
 
-        assert len(waits) > 5
+        assert len(waits) > 1
         assert max(waits) < 5
         assert {row.status for row in all_events()} == {"succeeded"}
         assert event_row(large).attempts == 1
-        assert self.effects() == (15_000,) * 4
+        assert self.effects() == (5_000,) * 4
         assert all_rows(EmailMessage, message_id="m1")[0].opens == len(waits)
 
     def test_go_behind_the_others(self, app, sender):
@@ -346,7 +346,7 @@ class TestLargeEvents:
         assert order == [large, *others, large, large]
 
     def test_lose_and_repeat_nothing_if_the_worker_is_killed(self, app, environment, sender):
-        event_id = self.post(sender, 5_000)
+        event_id = self.post(sender, 3_000)
         worker = _worker.start(environment, [Queue.WEBHOOKS])
         wait_until(lambda: event_row(event_id).applied_parts > 0, seconds=30)
 
@@ -361,9 +361,9 @@ class TestLargeEvents:
         # PostgreSQL keeps the row locked until it notices that the worker is gone.
         wait_until(is_applied, seconds=60)
         assert killed_at == (killed_at[0],) * 4
-        assert 0 < killed_at[0] < 5_000
+        assert 0 < killed_at[0] < 3_000
         assert killed_at[0] % processing.SLICE == 0
-        assert self.effects() == (5_000,) * 4
+        assert self.effects() == (3_000,) * 4
 
     def test_go_on_after_a_failure_where_they_were(self, app, sender, monkeypatch):
         event_id = self.post(sender, 1200)
@@ -443,9 +443,7 @@ class TestTheSweeper:
 
     def test_is_needed_after_redis_was_away(self, app, sender, monkeypatch):
         monkeypatch.setattr(
-            queues,
-            "connection",
-            lambda: request_client("unix:///nowhere/redis.sock", 0.2),
+            queues, "connection", lambda: request_client("unix:///nowhere/redis.sock", 0.2)
         )
         event_id = post_opened(sender)
         monkeypatch.undo()
@@ -505,8 +503,4 @@ class TestPayloads:
 
         answer = sender.post("standard_webhooks", SENT, receiver=Receiver.EMAIL, message_id="msg_1")
 
-        assert answer.get_json() == {
-            "status": "accepted",
-            "event_id": event_id,
-            "duplicate": True,
-        }
+        assert answer.get_json() == {"status": "accepted", "event_id": event_id, "duplicate": True}

@@ -32,9 +32,7 @@ _P256_PUBLIC = base64.b64encode(
 ).decode()
 _P256_PRIVATE = base64.b64encode(
     _P256.private_bytes(
-        serialization.Encoding.DER,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 ).decode()
 _STANDARD = "whsec_" + base64.b64encode(b"k" * 32).decode()
@@ -429,7 +427,7 @@ SCHEMES = [f"{name}:{value}" for name, value in VALUES.items()]
 
 
 class TestHostileInput:
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=200, deadline=None)
     @given(
         headers=st.lists(st.tuples(st.sampled_from(HEADER_NAMES), TIMESTAMPS | ANYTHING)),
         content=st.binary()
