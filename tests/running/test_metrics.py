@@ -16,12 +16,7 @@ from tests.operations.test_metrics import samples
 from tests.running.serving import HOST, PROJECT, web_server
 
 OPEN = ("db_pool_connections", ("state", "open"))
-COUNTED = (
-    "http_requests_total",
-    ("method", "GET"),
-    ("route", "/v1/users"),
-    ("status", "401"),
-)
+COUNTED = ("http_requests_total", ("method", "GET"), ("route", "/v1/users"), ("status", "401"))
 CONNECTIONS = """
 SELECT count(*) FROM pg_stat_activity
 WHERE usename = current_user AND datname = current_database()
