@@ -6,11 +6,9 @@ The requests are made from the document: a new endpoint is covered without being
 from __future__ import annotations
 
 import time
-from base64 import urlsafe_b64encode
 from uuid import UUID
 
 import jwt
-import orjson
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -73,12 +71,7 @@ def refused(api, found, token, expected, **query) -> list[str]:
 def signed(app, key, *, algorithm="EdDSA", **claims):
     config = app.extensions["config"]
     now = int(time.time())
-    standard = {
-        "iss": config.jwt_issuer,
-        "aud": config.jwt_audience,
-        "iat": now,
-        "exp": now + 600,
-    }
+    standard = {"iss": config.jwt_issuer, "aud": config.jwt_audience, "iat": now, "exp": now + 600}
     return jwt.encode({**standard, **claims}, key, algorithm=algorithm)
 
 
@@ -93,10 +86,6 @@ class TestAuthentication:
     def claims(self, owner):
         return {"sub": owner.idp_user_id, "org_id": owner.idp_org_id}
 
-    @pytest.fixture
-    def key(self, app):
-        return app.extensions["config"].jwt_signing_key
-
     def test_no_credential(self, api, guarded):
         assert refused(api, guarded, None, (401, None)) == []
 
@@ -105,45 +94,8 @@ class TestAuthentication:
             answer = api.get("/v1/users", headers={"Authorization": scheme})
             assert answer.status_code == 401
 
-    def test_the_claims_alone_are_good(self, api, app, claims, key):
-        assert api.get("/v1/users", token=signed(app, key, **claims)).status_code == 200
-
-    def test_expired(self, api, app, guarded, claims, key):
-        past = int(time.time()) - 120
-
-        token = signed(app, key, **claims, exp=past)
-
-        assert refused(api, guarded, token, (401, None)) == []
-
-    def test_not_valid_yet(self, api, app, guarded, claims, key):
-        token = signed(app, key, **claims, nbf=int(time.time()) + 600)
-
-        assert refused(api, guarded, token, (401, None)) == []
-
     def test_wrong_signature(self, api, app, guarded, claims):
         token = signed(app, Ed25519PrivateKey.generate(), **claims)
-
-        assert refused(api, guarded, token, (401, None)) == []
-
-    def test_alg_none(self, api, app, guarded, claims):
-        with_alg = signed(app, "", algorithm="none", **claims)
-        header = urlsafe_b64encode(orjson.dumps({"alg": "None", "typ": "JWT"})).rstrip(b"=")
-        spelled = f"{header.decode()}.{with_alg.split('.')[1]}."
-
-        assert refused(api, guarded, with_alg, (401, None)) == []
-        assert api.get("/v1/users", token=spelled).status_code == 401
-
-    def test_public_key_used_as_a_shared_secret(self, api, app, guarded, claims):
-        public = app.extensions["config"].jwt_public_key
-        body = signed(app, "x" * 32, algorithm="HS256", **claims).rpartition(".")[0]
-        signature = jwt.algorithms.HMACAlgorithm("sha256").sign(body.encode(), public.encode())
-        token = f"{body}.{urlsafe_b64encode(signature).rstrip(b'=').decode()}"
-
-        assert refused(api, guarded, token, (401, None)) == []
-
-    @pytest.mark.parametrize("claim", ["iss", "aud"])
-    def test_for_somebody_else(self, api, app, guarded, claims, key, claim):
-        token = signed(app, key, **claims, **{claim: "somebody else"})
 
         assert refused(api, guarded, token, (401, None)) == []
 
