@@ -65,8 +65,9 @@ class TestProcfile:
 
         assert done.returncode == 0, done.stderr
 
-    def test_serves_requests_and_applies_webhooks(self, environment, processes):
-        ports, _ = processes
+    def test_serves_applies_webhooks_and_ends_by_sigterm(self, environment, processes):
+        ports, honcho = processes
+        started = honcho.children(recursive=True)
         user, _, token = create_member(create_tenant())
         first, second = (f"http://{HOST}:{port}" for port in ports)
 
@@ -75,18 +76,12 @@ class TestProcfile:
         patched = httpx.patch(first + path, headers=bearer, json={"patches": {"a": 1}})
         posted = post_event(first, environment)
         tenants = seen_by(second)
+        honcho.terminate()
+        _, alive = psutil.wait_procs([honcho, *started], timeout=30)
 
         assert patched.json()["data"]["meta_data"] == {"a": 1}
         assert posted.json()["status"] == "accepted"
         assert [tenant["name"] for tenant in tenants] == ["Procfile Inc"]
-
-    def test_sigterm_leaves_nothing(self, processes):
-        _, honcho = processes
-        started = honcho.children(recursive=True)
-
-        honcho.terminate()
-        _, alive = psutil.wait_procs([honcho, *started], timeout=30)
-
         assert alive == []
         assert len(started) >= 8  # six, and a worker of gunicorn's in each web process
 
