@@ -529,16 +529,6 @@ class TestRequests:
 
         assert len(set(hook.ids)) == 1
 
-    def test_does_not_send_anothers_again(self, app, api, hook):
-        create_endpoint(api, url=hook.url, types=["user.*"])
-        change(api, create_tenant())
-        deliver(app, lambda: statuses() == ["succeeded"])
-        (row,) = deliveries()
-
-        path = f"/v1/webhook-deliveries/{row.id}/resend"
-
-        assert api.post(path, token=token_of(create_tenant())).status_code == 404
-
     def test_recovers_what_failed_and_what_was_missed(self, app, api, hook, quick):
         started = utcnow()
         tenant = create_tenant()

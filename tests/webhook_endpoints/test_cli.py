@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-from cryptography.fernet import Fernet
-
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhook_endpoints.models import WebhookEndpoint
 from tests import database
@@ -61,11 +59,6 @@ class TestCommands:
         assert listed() == ""
         database.execute("UPDATE tenants SET is_active = false")
         assert listed() == "The tenant acme is suspended: its deliveries wait until it is active.\n"
-
-    def test_new_key_is_one(self, app):
-        (row,) = run(app, "new-key", "--json")
-
-        Fernet(row["key"])
 
 
 class TestMetrics:
