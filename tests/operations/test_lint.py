@@ -55,4 +55,3 @@ class TestRedocly:
 
     def test_finds_no_error(self, client, lint):
         assert lint(client.get("/openapi.json").get_json()) == []
-

@@ -16,7 +16,6 @@ from app.imports.routes import MAX_BODY as LARGEST_IMPORT
 from app.imports.routes import MEDIA_TYPE
 from tests.changes import changes, make_world, prepare
 from tests.conftest import Api
-from tests.document import MAY_BE_MISSING, find_row
 from tests.document import operations as every_operation
 from tests.factories import platform_token
 
@@ -87,7 +86,6 @@ class TestDocument:
     def test_is_valid_openapi_3_1(self, document):
         assert document["openapi"].startswith("3.1")
         assert list(OpenAPIV31SpecValidator(document).iter_errors()) == []
-
 
     def test_operation_ids_are_a_tag_and_a_verb(self, operations):
         wrong = [
@@ -358,7 +356,6 @@ class TestHeadersOfAnswers:
 
         assert wrong == []
         assert created > 6
-
 
     def test_say_when_to_send_again(self, operations):
         silent = [
