@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psutil
@@ -17,13 +17,7 @@ import pytest
 import redis
 
 from app.dev.engines import postgres, redis_server
-from app.dev.engines.instance import (
-    APPLICATION_ROLE,
-    DATABASE,
-    OWNER_ROLE,
-    DevError,
-    Instance,
-)
+from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, DevError, Instance
 from app.dev.engines.sharing import engines
 from app.dev.processes import PROJECT
 
@@ -123,14 +117,6 @@ def another_user(folder: Path, seconds: float = 60) -> Iterator[subprocess.Popen
 
 
 class TestRunning:
-    def test_both_engines_answer(self, running):
-        (version,) = query(running, "SHOW server_version_num")[0]
-        client = redis.Redis.from_url(Instance.at(running).redis_url)
-        client.set("key", "value")
-
-        assert int(version) >= 160000
-        assert client.get("key") == b"value"
-
     def test_the_roles_are_plain(self, running):
         roles = query(
             running, "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole FROM pg_roles"
@@ -172,14 +158,6 @@ class TestRunning:
         assert processes_of(folder) == []
         assert list(Instance.at(folder).sockets.iterdir()) == []
 
-    def test_two_instances_run_side_by_side(self, folder):
-        other = folder.with_name("other")
-
-        with engines(folder, durable=False), engines(other, durable=False):
-            query(folder, "CREATE TABLE here AS SELECT 1")
-
-            assert query(other, "SELECT to_regclass('here')::text") == [(None,)]
-
     def test_a_folder_that_only_its_owner_may_enter_will_do(self, tmp_path):
         tmp_path.chmod(0o700)
 
@@ -207,21 +185,6 @@ class TestSharing:
                 user.wait()
 
                 assert query(folder, "SELECT 1") == [(1,)]
-
-        assert processes_of(folder) == []
-
-    def test_leaving_others_behind_takes_no_time(self, folder):
-        with another_user(folder) as user:
-            user.stdout.readline()
-            began = time.monotonic()
-
-            with engines(folder, durable=False):
-                pass
-
-            assert time.monotonic() - began < 1
-            assert query(folder, "SELECT 1") == [(1,)]
-            user.send_signal(signal.SIGINT)
-            user.wait(30)
 
         assert processes_of(folder) == []
 
@@ -294,19 +257,6 @@ class TestKilled:
 
         assert processes_of(folder) == []
 
-    def test_all_killed_at_once_start_again(self, folder):
-        with engines(folder):
-            query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
-            for process in processes_of(folder):
-                with suppress(psutil.NoSuchProcess):  # that of the query's connection ends with it
-                    process.suspend()
-            for process in processes_of(folder):
-                process.kill()
-            assert eventually(lambda: processes_of(folder) == [])
-
-        with engines(folder):
-            assert query(folder, "SELECT answer FROM kept") == [(42,)]
-
     def test_a_lock_file_that_names_another_living_process_is_no_obstacle(self, folder):
         with engines(folder):
             query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
@@ -340,13 +290,6 @@ class TestFaults:
 
         with pytest.raises(DevError, match="belongs to another user"):
             engines(new_folder).__enter__()
-
-    def test_data_that_is_none(self, new_folder):
-        (new_folder / "postgres").mkdir(parents=True)
-
-        with pytest.raises(DevError, match="holds no PostgreSQL database"):
-            engines(new_folder).__enter__()
-        assert processes_of(new_folder) == []
 
     def test_data_of_another_version(self, folder):
         with engines(folder, durable=False):
