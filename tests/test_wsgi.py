@@ -29,15 +29,7 @@ def run(command: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess
 
 
 class TestCommands:
-    @pytest.mark.parametrize(
-        "words",
-        [
-            "jobs list",
-            "tenants list --json",
-            "db upgrade",
-            "--help",
-        ],
-    )
+    @pytest.mark.parametrize("words", ["jobs list", "tenants list --json", "db upgrade", "--help"])
     def test_print_nothing_but_their_result(self, app, environment, words):
         with_hints = {**environment, "LOG_LEVEL": "INFO", "EMAIL_WEBHOOK_SECRETS": ""}
 

@@ -13,14 +13,7 @@ from app.console.access import HEADERS
 from tests import database
 from tests.console.conftest import Browser
 from tests.console.test_sessions import FOREIGN
-from tests.console.world import (
-    ATTACK,
-    LEFT_OUT,
-    address_of,
-    addresses,
-    create_world,
-    pages_of,
-)
+from tests.console.world import ATTACK, LEFT_OUT, address_of, addresses, create_world, pages_of
 from tests.factories import create_member, create_tenant
 from tests.hostile.document import Document
 from tests.hostile.world import create_world as create_hostile_world

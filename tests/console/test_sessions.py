@@ -156,8 +156,7 @@ class TestCookie:
 
 class TestEnd:
     @pytest.mark.parametrize(
-        ("column", "age"),
-        [("created_at", sessions.LIFETIME), ("last_used_at", sessions.IDLE)],
+        ("column", "age"), [("created_at", sessions.LIFETIME), ("last_used_at", sessions.IDLE)]
     )
     def test_ends_with_time(self, signed_in, column, age):
         browser = signed_in()
@@ -378,8 +377,7 @@ class TestRateLimits:
     def test_a_page_counts_once(self, app, environment):
         limits = dict.fromkeys(("RATELIMIT_DEFAULT", "RATELIMIT_PLATFORM"), "2/hour")
         limited = create_app(
-            {**environment, "RATELIMIT_ENABLED": "1", **limits},
-            with_commands=False,
+            {**environment, "RATELIMIT_ENABLED": "1", **limits}, with_commands=False
         )
         platform_token()
         with platform_transaction():

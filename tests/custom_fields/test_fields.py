@@ -461,9 +461,7 @@ class TestReorder:
         ids = [str(field.id), str(field.id), str(foreign.id)]
 
         answer = api.post(
-            "/v1/custom-fields/reorder",
-            token=token,
-            json={"entity_type": "user", "field_ids": ids},
+            "/v1/custom-fields/reorder", token=token, json={"entity_type": "user", "field_ids": ids}
         )
 
         faults = answer.get_json()["detail"]

@@ -163,12 +163,7 @@ class TestGetJsonSchema:
             "type": "object",
             "properties": {
                 "first": {"title": "First", "x-field-type": "long_text", "type": "string"},
-                "mid": {
-                    "title": "Mid",
-                    "x-field-type": "select",
-                    "type": "string",
-                    "enum": ["a"],
-                },
+                "mid": {"title": "Mid", "x-field-type": "select", "type": "string", "enum": ["a"]},
                 "last": {"title": "Last", "x-field-type": "text", "type": "string"},
             },
             "required": ["last"],

@@ -13,14 +13,7 @@ import pytest
 from app.audit.models import AuditEvent
 from app.core.actors import SYSTEM_CLI
 from app.emails import service, suppressions
-from app.emails.events import (
-    STATES,
-    Cause,
-    EmailEvent,
-    EmailKind,
-    Suppression,
-    suppressions_of,
-)
+from app.emails.events import STATES, Cause, EmailEvent, EmailKind, Suppression, suppressions_of
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.emails.models import Suppression as SuppressionRow
 from tests.factories import platform_transaction

@@ -117,8 +117,4 @@ class TestTrials:
         for _, actor, data in (found[1], found[3]):
             assert actor == "system:job"
             assert list(data) == ["plan_name", "until", "reason", "next_plan_name"]
-            assert data | {"until": None} == {
-                **assigned,
-                "until": None,
-                "next_plan_name": "free",
-            }
+            assert data | {"until": None} == {**assigned, "until": None, "next_plan_name": "free"}

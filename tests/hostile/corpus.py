@@ -104,10 +104,7 @@ STRANGE = {  # anything but a server's fault
 }
 
 # As they stand in a URL, in place of a parameter's value.
-UNSTORABLE_PARAMETERS = {
-    "NUL": "%00",
-    "NUL inside": "a%00b",
-}
+UNSTORABLE_PARAMETERS = {"NUL": "%00", "NUL inside": "a%00b"}
 PARAMETERS = {
     "a byte that is no UTF-8": "%ff",
     "a surrogate as UTF-8": "%ed%a0%80",

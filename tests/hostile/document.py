@@ -173,8 +173,7 @@ class Document:
             response = self.resolved(self.content["paths"][path][method]["responses"][str(status)])
             schema = response.get("content", {}).get(JSON, {}).get("schema")
             self._validators[key] = schema and jsonschema_rs.validator_for(
-                {"allOf": [schema], "components": self.content["components"]},
-                validate_formats=True,
+                {"allOf": [schema], "components": self.content["components"]}, validate_formats=True
             )
         return self._validators[key]
 

@@ -271,10 +271,7 @@ class TestMetrics:
         }
         assert pages == {before + 40}
         assert (
-            metric(
-                http,
-                'http_request_duration_seconds_count{method="GET",route="/v1/tenants"}',
-            )
+            metric(http, 'http_request_duration_seconds_count{method="GET",route="/v1/tenants"}')
             >= before + 40
         )
 

@@ -126,11 +126,7 @@ def create_fields(world: World) -> None:
 
 class TestSizes:
     def test_of_answers_and_memory_stay_small_whatever_is_sent(
-        self,
-        app: Flask,
-        document: Document,
-        service: Installation,
-        figure: Callable[[str], None],
+        self, app: Flask, document: Document, service: Installation, figure: Callable[[str], None]
     ):
         faults, largest, sent, before = [], 0, 0, 0
         port = free_port()
@@ -172,10 +168,7 @@ def ask(
     query = dict(operation.required_query)
     if "tenant_id" in operation.named("query"):
         query["tenant_id"] = str(world.tenant.id)
-    headers = {
-        "Authorization": f"Bearer {world.superadmin}",
-        "Content-Type": "application/json",
-    }
+    headers = {"Authorization": f"Bearer {world.superadmin}", "Content-Type": "application/json"}
     connection.request(operation.method.upper(), f"{path}?{urlencode(query)}", body, headers)
     answer = connection.getresponse()
     return answer.status, len(answer.read())

@@ -9,10 +9,7 @@ from app.auth.permissions import Permission
 from app.scim.models import ScimConnection, ScimRequest
 from tests.concurrency import at_once
 from tests.database import execute, row, rows
-from tests.factories import (
-    create_api_key,
-    create_member,
-)
+from tests.factories import create_api_key, create_member
 from tests.scim.directory import Directory, create_connection
 
 PATH = "/v1/scim-connections"

@@ -167,9 +167,7 @@ class TestErrors:
 
     def test_a_repeated_parameter_is_refused(self, app):
         answer = app.test_client().post(
-            PATH,
-            data="grant_type=a&grant_type=b",
-            content_type="application/x-www-form-urlencoded",
+            PATH, data="grant_type=a&grant_type=b", content_type="application/x-www-form-urlencoded"
         )
 
         refusal(answer, "invalid_request")

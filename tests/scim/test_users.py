@@ -19,14 +19,7 @@ from tests.factories import (
     save,
     user_token,
 )
-from tests.scim.directory import (
-    ENTERPRISE,
-    ERROR,
-    USER,
-    Directory,
-    create_connection,
-    replace,
-)
+from tests.scim.directory import ENTERPRISE, ERROR, USER, Directory, create_connection, replace
 
 ADA = {
     "externalId": "okta-1",
