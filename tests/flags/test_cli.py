@@ -39,15 +39,6 @@ def plans(app):
 
 
 class TestExplain:
-    def test_names_the_preset(self, run):
-        create_preset(beta=False)
-        tenant = create_tenant()
-
-        told = run("explain", tenant.slug, "beta", "--json")
-
-        assert (told["value"], told["decided_by"], told["override_id"]) == (False, "preset", None)
-        assert told["plan_name"] == "free"
-
     def test_names_the_override(self, run):
         preset, tenant = create_preset(beta=False), create_tenant()
         override = create_override(tenant, preset, "beta", True)
@@ -82,18 +73,6 @@ class TestExplain:
         assert "no flag gamma" in run("explain", tenant.slug, "gamma", ok=False).stderr
         assert "none has no flag beta" in run("explain", without.slug, "beta", ok=False).stderr
         assert "no tenant nobody" in run("explain", "nobody", "beta", ok=False).stderr
-
-
-class TestList:
-    def test_says_that_the_plan_has_no_preset(self, run):
-        create_preset("empty")
-        create_preset("free", beta=False)
-        known, empty, unknown = (create_tenant(plan_name=name) for name in ("free", "empty", "x"))
-
-        assert run("list", known.slug).stderr == ""
-        assert run("list", empty.slug).stderr == "No rows.\n"
-        told = run("list", unknown.slug).stderr
-        assert told == "No preset is named x, the tenant's plan.\nNo rows.\n"
 
 
 class TestPresetCommands:

@@ -74,15 +74,6 @@ class TestApply:
         assert database.rows(AuditEvent) == []
         assert dry.stdout == run("apply", "--json", plans=[GROWTH]).stdout
 
-    def test_a_second_time_there_is_no_difference(self, run):
-        run("apply", plans=[GROWTH])
-
-        again = run("apply", plans=[GROWTH])
-
-        assert again.exit_code == 0
-        assert "No difference." in again.stderr
-        assert presets()["growth"].version == 1
-
     def test_applies_nothing_where_one_is_refused(self, run):
         preset = create_preset("scale", beta=True)
         create_override(create_tenant(), preset, "beta", False)

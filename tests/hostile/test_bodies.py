@@ -151,14 +151,6 @@ class TestBodies:
 
         assert tally.faults == []
 
-    def test_have_the_last_of_repeated_keys(self, world: World, document: Document):
-        operation = document.operation("patch", "/v1/users/{user_id}")
-
-        answer = world.send(operation, body=b'{"first_name": "a", "first_name": "b"}')
-
-        assert answer.status == 200
-        assert answer.json["data"]["first_name"] == "b"
-
 
 class TestMassAssignment:
     def test_of_what_is_only_read_changes_nothing(
@@ -199,17 +191,6 @@ class TestMassAssignment:
             assert {name for name in before if before[name] != after[name]} <= meant
 
         assert tally.faults == []
-
-    def test_of_what_may_be_sent_back_changes_nothing(self, world: World, document: Document):
-        operation = document.operation("patch", "/v1/billing/plans/{preset_id}")
-        before = state(world, document, operation)
-        altered = {**before, "created_at": "2001-01-01T00:00:00Z"}
-
-        same = world.send(operation, body=json.dumps(before).encode())
-        other = world.send(operation, body=json.dumps(altered).encode())
-
-        assert (same.status, other.status) == (200, 422)
-        assert state(world, document, operation) == before
 
 
 def read_only(operation: Operation) -> list[str]:

@@ -26,10 +26,6 @@ def one(model: Any) -> Any:
     return row
 
 
-def audited(actor: str = "system:idp") -> list[str]:
-    return [row.action for row in all_rows(AuditEvent, actor=actor)]
-
-
 def event(type_: str, at: str, **data: Any) -> dict[str, Any]:
     """An event in the generic form; ``at`` is the time of day."""
     return {"type": type_, "timestamp": f"2026-01-05T{at}:00Z", "data": data}

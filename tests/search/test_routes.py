@@ -102,11 +102,6 @@ class TestResult:
         assert (found["title"], found["subtitle"]) == ("grace@example.com", "delivered, resend")
         assert found["matched"] == "recipient"
 
-    def test_of_a_user_without_a_name_has_the_address_as_title(self, acme, find):
-        create_user(acme, email="nobody@example.com")
-
-        assert titles(find("nobody")) == ["nobody@example.com"]
-
 
 class TestMatching:
     @pytest.fixture

@@ -235,11 +235,3 @@ class TestCommands:
         assert result.exit_code == 1
         assert "Delete acme with all its data" in result.stderr
         assert database.rows(TenantDeletion) == []
-
-    def test_delete_refuses_an_active_tenant(self, app):
-        create_tenant(slug="acme")
-
-        result = run(app, "delete", "acme", "--yes")
-
-        assert result.exit_code == 1
-        assert "suspend it first" in result.stderr

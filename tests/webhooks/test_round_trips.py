@@ -134,31 +134,6 @@ class TestIdentityEvents:
         ended = [*database.rows(User), *database.rows(Membership)]
         assert [one.is_active for one in ended] == [False] * 2 * tenants
 
-    def test_of_a_person_in_several_tenants_send_eight_messages(self, count):
-        organizations = [f"org_{number}" for number in range(3)]
-        for number, id_ in enumerate(organizations):
-            count("workos", organization("created", number, id=id_))
-        count("workos", user("created", 3))
-        for number, id_ in enumerate(organizations):
-            joined = membership("created", 4 + number, id=f"om_{number}", organization_id=id_)
-            count("workos", joined)
-
-        messages = count("workos", user("updated", 7, first_name="Augusta"))
-
-        assert messages == [
-            "webhook_events.claim_next",
-            "identity_objects.lock",
-            "identity_objects.load",
-            "identity_sync.find_rows",
-            "users.update_many",
-            "audit_events_event_outbox_search_terms.insert_many",
-            "identity_objects.save",
-            "COMMIT",
-        ]
-        assert [one.first_name for one in database.rows(User)] == ["Augusta"] * 3
-        changes = database.rows(AuditEvent, action="user.updated")
-        assert [one.after for one in changes] == [{"first_name": "Augusta"}] * 3
-
     def test_of_a_rename_with_a_suspension_send_eight_messages(self, count):
         count("workos", organization("created", 1))
 

@@ -315,13 +315,3 @@ class TestFaults:
 
         with pytest.raises(DevError, match=rf"is missing: .*requirements.txt.*{variable}"):
             find()
-
-    def test_a_redis_server_on_the_path_is_found(self, monkeypatch, tmp_path):
-        program = tmp_path / "redis-server"
-        program.touch(mode=0o755)
-        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-        monkeypatch.setenv("PATH", str(tmp_path))
-
-        found = redis_server.server_program()
-
-        assert found == program
