@@ -132,6 +132,17 @@ class TestRunning:
         assert "Traceback" not in second.stderr
 
 
+class TestKilledWorker:
+    def test_ends_the_others(self, dev):
+        """Also while a child of the worker lives, RQ's scheduler. No test after this one uses it."""
+        assert eventually(lambda: len(workers(dev)) > 1, seconds=60)
+        workers(dev)[0].kill()
+
+        assert dev.process.wait(60) == 1
+        assert "A process did not start or has ended" in dev.log.read_text()
+        assert processes_of(dev.folder) == []
+
+
 class TestEnding:
     def test_ends_and_starts_again_whatever_ended_it(self):
         port = free_port()
@@ -157,16 +168,6 @@ class TestEnding:
             assert code == 0
             assert len(killed) > 6
             assert not any(map(is_alive, stopped))
-            assert processes_of(folder) == []
-
-    def test_ends_when_a_worker_is_killed(self):
-        """Also while a child of the worker lives, RQ's scheduler."""
-        with temporary_folder() as folder, running_dev(folder, free_port()) as dev:
-            assert eventually(lambda: len(workers(dev)) > 1, seconds=60)
-            workers(dev)[0].kill()
-
-            assert dev.process.wait(60) == 1
-            assert "A process did not start or has ended" in dev.log.read_text()
             assert processes_of(folder) == []
 
     @pytest.mark.parametrize(("moment", "code"), [("initdb", 143), ("honcho", 0)])
