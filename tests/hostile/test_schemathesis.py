@@ -19,6 +19,8 @@ CALLERS = (
     "platform key",
     "superadmin",
 )
+UNLIKE = ("owner", "viewer", "tenant key", "platform key", "superadmin")
+"""Those whose answers differ most; the long form asks as all of them."""
 
 
 @pytest.fixture
@@ -30,11 +32,11 @@ def fuzzed(app, service, document):
 def share(document: Document, caller: str) -> list[str]:
     """A quarter of the operations; the next callers have the others."""
     names = [operation.definition["operationId"] for operation in document.operations]
-    return names[CALLERS.index(caller) % 4 :: 4]
+    return names[UNLIKE.index(caller) % 4 :: 4]
 
 
 class TestEveryOperation:
-    @pytest.mark.parametrize("caller", CALLERS)
+    @pytest.mark.parametrize("caller", UNLIKE)
     def test_answers_as_documented(self, service, document, fuzzed, caller, figure):
         findings = fuzz(
             service.port,
