@@ -15,6 +15,6 @@ class TestEventsAmidFaults:
             sweeping=False,
         )
 
-        assert report.applied > 20
+        assert report.applied > 50
         assert report.kills > 2
         assert report.postgres_restarts == report.redis_outages == 1

@@ -102,14 +102,19 @@ def prove(
 
 @dataclass
 class _Progress:
-    """How many events have been taken to be posted."""
+    """How many events have been taken to be posted, and which share of all may be by now."""
 
     total: int
     numbers: Iterator[int] = field(default_factory=itertools.count)
     taken: int = 0
+    allowed: float = 1.0
 
     def wait_for(self, share: float) -> None:
         while self.taken < share * self.total:
+            time.sleep(0.02)
+
+    def wait_until_allowed(self, number: int) -> None:
+        while number > self.allowed * self.total:
             time.sleep(0.02)
 
 
@@ -189,7 +194,11 @@ def _break(
     """PostgreSQL restarts first, Redis goes away, PostgreSQL restarts again."""
     progress.wait_for(0.15)
     for number in range(postgres_restarts):
-        installation.restart_postgres()
+        progress.allowed = (0.45, 0.9)[number]  # however long the restart takes
+        try:
+            installation.restart_postgres()
+        finally:
+            progress.allowed = 1.0
         report.postgres_restarts += 1
         if number == 0:
             progress.wait_for(0.3)
@@ -212,6 +221,7 @@ def _posting(
                 number = next(progress.numbers)
             if number >= progress.total:
                 return
+            progress.wait_until_allowed(number)
             progress.taken = max(progress.taken, number)
             time.sleep(max(0.0, begun + number / per_second - time.monotonic()))
             receiver, body = _event(number)
