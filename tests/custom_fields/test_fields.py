@@ -1,6 +1,5 @@
 """/v1/custom-fields: definitions."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -27,6 +26,7 @@ from tests.factories import (
     platform_token,
     platform_transaction,
 )
+from tests.running.serving import wait_until
 
 READ = [
     "id",
@@ -367,10 +367,7 @@ class TestArchiveAndRestore:
 
 def wait_for_a_waiting_lock() -> None:
     waiting = "SELECT count(*) AS locks FROM pg_locks WHERE NOT granted"
-    end = time.monotonic() + 10
-    while query(waiting)[0].locks == 0:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(lambda: query(waiting)[0].locks > 0, seconds=10)
 
 
 DONE = ("created", "archived", "restored")

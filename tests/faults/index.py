@@ -26,6 +26,7 @@ from app.custom_fields.search_index.index_state import get_index
 from tests import database, factories
 from tests.custom_fields.fields import create_field, create_users, wrong_rows
 from tests.faults import _worker
+from tests.running.serving import wait_until
 
 OPTIONS = ["red", "green", "blue", "grey"]
 FIELDS = {
@@ -183,7 +184,7 @@ def _keep_busy(fields: list[CustomField], report: Report) -> None:
 
 def _wait_for_progress(fields: list[CustomField]) -> None:
     before = _progress(fields)
-    _wait(lambda: _progress(fields) != before)
+    wait_until(lambda: _progress(fields) != before, PATIENCE)
 
 
 def _progress(fields: list[CustomField]) -> list[tuple[Any, ...]]:
@@ -200,7 +201,10 @@ def _finish(fields: list[CustomField], worker: _Worker) -> None:
             service.restore(known.id, actor=SYSTEM_CLI)
             sync_search_index.push(str(known.tenant_id), str(known.id))
     wanted = IndexState.READY
-    _wait(lambda: all(state == wanted and settled for state, settled, _ in _progress(fields)))
+    wait_until(
+        lambda: all(state == wanted and settled for state, settled, _ in _progress(fields)),
+        PATIENCE,
+    )
 
 
 def _compare(fields: list[CustomField], report: Report) -> None:
@@ -208,10 +212,3 @@ def _compare(fields: list[CustomField], report: Report) -> None:
         report.wrong += len(wrong_rows(known))
         counted = "SELECT count(*) AS number FROM custom_field_index_rows WHERE field_id = :id"
         report.rows += database.query(counted, id=known.id)[0].number
-
-
-def _wait(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened for too long"
-        time.sleep(0.02)

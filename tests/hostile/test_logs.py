@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import quote
 
 import httpx
@@ -28,6 +28,7 @@ from tests.hostile.installation import (
 )
 from tests.hostile.load import requests_of
 from tests.hostile.world import World, create_world
+from tests.running.serving import wait_until
 
 CANARY = "canary7f3a"
 EMAIL = f"{CANARY}@example.com"
@@ -103,15 +104,6 @@ def ask_everything(
     return statuses
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 30) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
-
-
 class TestLogs:
     def test_tell_no_secret_and_nothing_personal(self, deployed, shown, http):
         for caller in ("superadmin", "owner", "tenant key"):
@@ -126,7 +118,7 @@ class TestLogs:
             cursor.execute("BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
             ask_everything_of_users(http, shown)
             cursor.execute("ROLLBACK")
-        assert eventually(
+        wait_until(
             lambda: any(line["logger"] == "app.core.jobs.worker" for line in lines(deployed))
         )
 
@@ -154,7 +146,7 @@ class TestLogs:
         answer = http.get(f"/v1/users/{shown.ids['user_id']}", headers=headers)
 
         assert answer.headers["X-Request-Id"] == "asked-by-an-owner"
-        assert eventually(lambda: of_request(deployed, "asked-by-an-owner", "request") != [])
+        wait_until(lambda: of_request(deployed, "asked-by-an-owner", "request") != [])
         (line,) = of_request(deployed, "asked-by-an-owner", "request")
         assert (line["method"], line["route"], line["status"]) == (
             "GET",
@@ -173,7 +165,7 @@ class TestLogs:
 
         assert answer.status_code == 200
         sent = "sent-by-a-provider"
-        assert eventually(lambda: of_request(deployed, sent, "webhook_processed") != [])
+        wait_until(lambda: of_request(deployed, sent, "webhook_processed") != [])
         (asked,) = of_request(deployed, sent, "request")
         (processed,) = of_request(deployed, sent, "webhook_processed")
         assert asked["route"] == "/webhooks/idp"
@@ -186,7 +178,7 @@ class TestLogs:
         http.post(f"{path}/archive", headers=headers)
         http.post(f"{path}/restore", json={"confirm": True}, headers=headers)
 
-        assert eventually(lambda: of_request(deployed, "built-by-me", "job") != [])
+        wait_until(lambda: of_request(deployed, "built-by-me", "job") != [])
         line = of_request(deployed, "built-by-me", "job")[0]
         assert line["job"].startswith("app.custom_fields.jobs.")
         assert line["queue"] == "indexes"
@@ -289,7 +281,7 @@ class TestMetrics:
 
         http.post("/webhooks/idp", content=request.body, headers=dict(request.headers))
 
-        assert eventually(lambda: metric(http, name) > before)
+        wait_until(lambda: metric(http, name) > before)
         assert metric(http, 'inbox_events{state="failed"}') >= 1
         assert metric(http, 'inbox_oldest_seconds{state="failed"}') >= 0
         assert metric(http, 'jobs_waiting{queue="webhooks"}') >= 0
