@@ -89,8 +89,8 @@ def create_app(
     if with_commands:
         _register_commands(app)
     telemetry.start(app, config)
-    limits = app.extensions[EXTENSION] = RateLimits(config)
-    register_hooks(app, limits)
+    app.extensions[EXTENSION] = RateLimits(config)
+    register_hooks(app)
     allow_origins(app, config.cors_origins)
     record_refused_uses(app)
     if is_private:

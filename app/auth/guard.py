@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from flask import Request, current_app
+import flask
+from flask import current_app
 
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
@@ -20,7 +21,7 @@ from app.core.actors import Actor
 from app.core.errors import AppError, Forbidden, PermissionDenied, ProviderField, Unauthenticated
 from app.core.http.endpoint import Access, Guarded, View, guarded
 from app.core.http.rate_limit import rate_limits
-from app.core.http.state import RequestState, current_state
+from app.core.http.request import Request, current_request
 from app.core.observability.logs import add_facts
 
 CLAIMS = "controlplane.claims"
@@ -50,20 +51,20 @@ class Requires(Access):
     while_suspended: bool = False
     provider_only: bool = False
 
-    def enter(self, state: RequestState) -> None:
-        """Authenticate, then authorise; ``state`` has the principal afterwards.
+    def enter(self, request: Request) -> None:
+        """Authenticate, then authorise; ``request`` has the principal afterwards.
 
         Raises Unauthenticated or one of :attr:`errors`.
         """
         try:
-            principal = authenticate(state.request)
+            principal = authenticate(request)
         except Unauthenticated:
-            rate_limits().count_failed_authentication(state)
+            rate_limits().count_failed_authentication(request)
             raise
-        rate_limits().set_limit_of_credential(state, is_platform=principal.is_platform)
-        state.principal = principal
-        state.credential = principal.credential
-        state.api_key_id = principal.key_id
+        rate_limits().set_limit_of_credential(request, is_platform=principal.is_platform)
+        request.principal = principal
+        request.credential = principal.credential
+        request.api_key_id = principal.key_id
         add_facts(tenant=str(principal.tenant_id or ""), principal=principal.credential)
         self.check(principal)
 
@@ -116,7 +117,7 @@ def public(view: View) -> Guarded:
     return guarded(view, PUBLIC)
 
 
-def bearer_of(request: Request) -> str:
+def bearer_of(request: flask.Request) -> str:
     """The credential of the ``Authorization: Bearer`` header; ``""`` without one."""
     scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
     return credential.strip() if scheme.lower() == "bearer" else ""
@@ -144,7 +145,7 @@ def authenticate(request: Request) -> Principal:
 
 def current_principal() -> Principal:
     """The principal of the current request; RuntimeError for a public endpoint."""
-    principal = current_state().principal
+    principal = current_request().principal
     if not isinstance(principal, Principal):
         raise RuntimeError("no principal: the endpoint is public")
     return principal

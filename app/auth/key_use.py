@@ -15,7 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
-from app.core.http.state import current_state
+from app.core.http.request import current_request
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def record_refused_uses(app: Flask) -> None:
 
 
 def _record(response: Response) -> Response:
-    key_id = current_state().api_key_id
+    key_id = current_request().api_key_id
     if key_id is None or not 400 <= response.status_code < 500:
         return response
     try:

@@ -24,7 +24,7 @@ from app.core.db.replicas import reading
 from app.core.errors import AppError
 from app.core.http.endpoint import Access, Guarded, View, guarded
 from app.core.http.rate_limit import rate_limits
-from app.core.http.state import current_state
+from app.core.http.request import current_request
 from app.core.observability.logs import add_facts
 
 COOKIE = "console"
@@ -110,11 +110,11 @@ def admit() -> AnyResponse | None:
     if access is PUBLIC:
         return None
     secret = request.cookies.get(cookie_name(), "")
-    state, limits = current_state(), rate_limits()
-    limits.count_credential(state, f"console:{secret}" if secret else "")
+    current, limits = current_request(), rate_limits()
+    limits.count_credential(current, f"console:{secret}" if secret else "")
     g.session = retries.run(lambda: _find_session(secret)) if secret else None
     if g.session is None and secret:
-        limits.count_failed_authentication(state)
+        limits.count_failed_authentication(current)
         return set_notice(_lead_to("console.sign_in"), ENDED)
     if g.session is None:
         return _lead_to("console.sign_in")
@@ -124,7 +124,7 @@ def admit() -> AnyResponse | None:
         needs_tenant = not isinstance(access, SignedIn) or access.needs_tenant
         return _lead_to("console.choose_tenant") if needs_tenant else None
     principal = g.session.principal
-    limits.set_limit_of_credential(state, is_platform=principal.is_platform)
+    limits.set_limit_of_credential(current, is_platform=principal.is_platform)
     add_facts(
         tenant=str(principal.tenant_id or ""),
         principal=principal.credential,

@@ -26,7 +26,7 @@ from app.console.blueprint import Shown, console
 from app.core.db import retries
 from app.core.errors import Unauthenticated
 from app.core.http.rate_limit import rate_limits
-from app.core.http.state import current_state
+from app.core.http.request import current_request
 
 LINK = "link"  # the purpose of a sign-in link's ticket
 OIDC = "oidc"  # the purpose of the state of a sign-in by OpenID Connect
@@ -69,7 +69,7 @@ def use_link() -> Shown:
 def begin_oidc() -> Response:
     """Lead to the identity provider. The state is a ticket, and this browser's cookie has it too."""
     # For the address, because each attempt is stored.
-    rate_limits().count_credential(current_state(), "")
+    rate_limits().count_credential(current_request(), "")
     provider = _provider()
     attempt = oidc.begin()
     data = {**asdict(attempt), "next": safe_target(request.args.get("next", ""))}
@@ -133,7 +133,7 @@ def _sign_in_page(problem: str = "") -> str:
 
 
 def _refused(problem: str) -> Response:
-    rate_limits().count_failed_authentication(current_state())
+    rate_limits().count_failed_authentication(current_request())
     return make_response(_sign_in_page(problem), 403)
 
 

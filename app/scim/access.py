@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Request
 from sqlalchemy import JSON, Uuid, bindparam, column, func, select
 
 from app.auth.guard import TenantSuspended, bearer_of
@@ -17,7 +16,7 @@ from app.core.db.statements import Statement
 from app.core.errors import Forbidden, Unauthenticated
 from app.core.http.endpoint import Access, Guarded, View, guarded
 from app.core.http.rate_limit import rate_limits
-from app.core.http.state import RequestState
+from app.core.http.request import Request
 from app.core.observability.logs import add_facts
 from app.scim import activity
 from app.scim.models import Connection, ConnectionStatus
@@ -63,25 +62,25 @@ def with_token(view: View) -> Guarded:
     return guarded(view, ConnectionAccess())
 
 
-def enter(state: RequestState) -> Connection:
+def enter(request: Request) -> Connection:
     """Authenticate; returns the connection, and the request has its principal and scope.
 
     Raises Unauthenticated, TooManyRequests and ConnectionDisabled. A suspended tenant's connection
     gets in, because it may end memberships.
     """
     try:
-        found = _authenticate(state.request)
+        found = _authenticate(request)
     except Unauthenticated:
-        rate_limits().count_failed_authentication(state)
+        rate_limits().count_failed_authentication(request)
         raise
     actor = Actor(f"scim:{found.id}", found.acts_as)
-    state.principal = Principal(
+    request.principal = Principal(
         actor, frozenset(), found.tenant_id, actor.id, is_suspended=not found.tenant_is_active
     )
     tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
     add_facts(tenant=str(found.tenant_id), principal=actor.id, scim_connection=str(found.id))
     if activity.note(found):  # the first attempt of this request
-        rate_limits().count_scim_connection(state, found.id)
+        rate_limits().count_scim_connection(request, found.id)
     if found.status != ConnectionStatus.ACTIVE:
         raise ConnectionDisabled
     connection: Connection = found

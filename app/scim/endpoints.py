@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import Rule
@@ -14,7 +14,7 @@ from app.core.db import retries, transactions
 from app.core.errors import NotFound
 from app.core.http.error_handlers import answer_errors_below
 from app.core.http.rate_limit import rate_limits
-from app.core.http.state import RequestState, current_state
+from app.core.http.request import Request, current_request
 from app.scim import access, activity, oauth
 from app.scim.errors import SCIM_JSON, write_error
 
@@ -24,10 +24,10 @@ VERSION = "v2"
 blp = Blueprint("scim", __name__)
 
 
-def answer(path: str, state: RequestState) -> Response:
-    """The answer to the current request, in the open transaction; raises AppError."""
+def answer(path: str, request: Request) -> Response:
+    """The answer to a request, in the open transaction; raises AppError."""
     version, _, rest = path.partition("/")
-    connection = access.enter(state)
+    connection = access.enter(request)
     if version != VERSION:
         raise NotFound(f"The base of SCIM is {PREFIX}/{VERSION}.")
     from app.scim import protocol
@@ -44,11 +44,11 @@ def serve(path: str = "") -> Response:
 
     Its rule has all methods, so the token endpoint's other methods arrive here as well.
     """
-    state = current_state()
-    rate_limits().count_request(state, is_scim=True)
+    request = current_request()
+    rate_limits().count_request(request, is_scim=True)
     if request.path == oauth.PATH:
         raise MethodNotAllowed
-    return retries.run(lambda: answer(path, state))
+    return retries.run(lambda: answer(path, request))
 
 
 def _add_rules(state: BlueprintSetupState) -> None:

@@ -12,7 +12,7 @@ from app.core import json_text
 from app.core.db import retries
 from app.core.errors import AppError
 from app.core.http.rate_limit import rate_limits
-from app.core.http.state import current_state
+from app.core.http.request import current_request
 from app.core.validation.scalars import unstorable
 from app.scim import clients
 from app.scim.clients import InvalidClient, OAuthError
@@ -29,8 +29,7 @@ blp = Blueprint("scim_oauth", __name__)
 @public
 def token() -> Response:
     """Give a connection an access token for its client credentials."""
-    state = current_state()
-    rate_limits().count_request(state, is_scim=True)
+    rate_limits().count_request(current_request(), is_scim=True)
     form = _form()
     if "grant_type" not in form:
         raise OAuthError("invalid_request", "grant_type is missing.")
@@ -39,7 +38,7 @@ def token() -> Response:
     try:
         granted = retries.run(lambda: _grant(form))
     except InvalidClient as refusal:
-        rate_limits().count_failed_authentication(state)
+        rate_limits().count_failed_authentication(current_request())
         if "Authorization" in request.headers:
             refusal.headers["WWW-Authenticate"] = 'Basic realm="scim"'
         raise

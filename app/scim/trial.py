@@ -13,13 +13,13 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from flask import current_app, request
+from flask import current_app
 
 from app.core import json_text
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, savepoint, transaction
 from app.core.errors import AppError
-from app.core.http import state
+from app.core.http.request import current_request
 from app.scim import clients, endpoints, service
 from app.scim.errors import SCIM_JSON, write_error
 
@@ -169,10 +169,9 @@ def _send(
         content_type=SCIM_JSON,
         headers={"Authorization": f"Bearer {token}"},
     ):
-        inner = state.begin(request)
         try:
             with savepoint():
-                answer = endpoints.answer(place, inner)
+                answer = endpoints.answer(place, current_request())
             status, text = answer.status_code, answer.get_data()
         except AppError as refusal:
             status, text = refusal.status, write_error(refusal)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Request, Response
+from flask import Response
 from flask_smorest.utils import unpack_tuple_response
 
 from app.core import json_text
 from app.core.db.pages import MAX_BYTES, Page
 from app.core.http import includes
 from app.core.http.includes import Include
-from app.core.http.state import RequestState
+from app.core.http.request import Request
 from app.core.validation.schemas import Schema
 
 MAX_LIST_ENVELOPE = 100  # bytes around the rows of a list
@@ -38,9 +38,8 @@ class Answer:
         return self.schema is not None and bool(self.schema.many)
 
 
-def write(answer: Answer | None, returned: Any, state: RequestState) -> Response:
+def write(answer: Answer | None, returned: Any, request: Request) -> Response:
     """The response to what the view has returned."""
-    request = state.request
     result, status, headers = unpack_tuple_response(returned)
     if isinstance(result, Response):
         return result
@@ -51,9 +50,9 @@ def write(answer: Answer | None, returned: Any, state: RequestState) -> Response
         return Response(status=status, headers=headers)
     response = Response(status=status, content_type="application/json", headers=headers)
     if isinstance(result, Page):
-        response.data = _list(result, answer.schema, state)
+        response.data = _list(result, answer.schema, request)
         return response
-    has_version = hasattr(result, "version") and not state.includes
+    has_version = hasattr(result, "version") and not request.includes
     if has_version:
         response.set_etag(str(result.version))
         if _is_known(request, response):
@@ -61,7 +60,7 @@ def write(answer: Answer | None, returned: Any, state: RequestState) -> Response
     if status == 201:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
     data = answer.schema.dump(result)
-    includes.add_to([data], [result], state.includes)
+    includes.add_to([data], [result], request.includes)
     response.data = json_text.dumps({"data": data})
     if request.method == "GET" and not has_version:
         response.add_etag()
@@ -69,7 +68,7 @@ def write(answer: Answer | None, returned: Any, state: RequestState) -> Response
             response.data = b""
     if answer.shown_once:
         repeatable = {name: value for name, value in data.items() if name not in answer.shown_once}
-        state.repeatable_body = json_text.dumps({"data": repeatable})
+        request.repeatable_body = json_text.dumps({"data": repeatable})
     return response
 
 
@@ -84,12 +83,12 @@ def _is_known(request: Request, response: Response) -> bool:
     return is_known
 
 
-def _list(page: Page, schema: Schema, state: RequestState) -> bytes:
+def _list(page: Page, schema: Schema, request: Request) -> bytes:
     """The JSON of a page, with fewer rows where it would have more than MAX_BYTES."""
     left = MAX_BYTES - MAX_LIST_ENVELOPE
     items: list[bytes] = []
     dumped = schema.dump(page.items)
-    includes.add_to(dumped, page.items, state.includes)
+    includes.add_to(dumped, page.items, request.includes)
     for item in dumped:
         text = json_text.dumps(item)
         left -= len(text) + 1

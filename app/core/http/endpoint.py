@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from flask import Request, Response
-from flask.globals import request_ctx
+import flask
+from flask import Response
 
 from app.core.db import retries, transactions
 from app.core.db.replicas import reading
@@ -17,7 +17,7 @@ from app.core.http.answers import Answer
 from app.core.http.includes import Include
 from app.core.http.parser import Source
 from app.core.http.rate_limit import rate_limits
-from app.core.http.state import RequestState, current_state
+from app.core.http.request import Request, current_request
 
 SAFE_METHODS = ("GET", "HEAD")
 
@@ -37,7 +37,7 @@ class Access:
         """One sentence for the OpenAPI document."""
         return "Public: needs no credential."
 
-    def enter(self, state: RequestState) -> None:
+    def enter(self, request: Request) -> None:
         """Authenticate and authorise: set the principal and the scope, or raise AppError."""
 
     def require(self, permission: str) -> None:
@@ -90,7 +90,7 @@ class Endpoint(Guarded):
         """What ``?include=`` may name."""
         return self.answer.includes if self.answer else ()
 
-    def reads(self, request: Request) -> bool:
+    def reads(self, request: flask.Request) -> bool:
         """Whether the request changes nothing; an ``Idempotency-Key`` of a POST is stored."""
         if request.method in SAFE_METHODS:
             return True
@@ -102,7 +102,7 @@ class Endpoint(Guarded):
         return request.method not in SAFE_METHODS and not (permission or "").endswith(":read")
 
     def __call__(self, **path: str) -> Response:
-        return serve(self, request_ctx.request, path)
+        return serve(self, current_request(), path)
 
 
 View: TypeAlias = Callable[..., Any] | Guarded
@@ -142,28 +142,28 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
 
     An error ends the transaction with a rollback; :mod:`app.core.http.error_handlers` answers it.
     """
-    access, state = endpoint.access, current_state()
+    access = endpoint.access
     assert access is not None  # noqa: S101 - the hook has refused a view without it
     if endpoint.is_guarded:
-        rate_limits().count_request(state)
+        rate_limits().count_request(request)
     route = reading.route(endpoint, request)
     for attempt in retries.attempts(route.open):  # again after a conflict
         with attempt as transaction:
-            access.enter(state)  # authenticate and authorise
+            access.enter(request)  # authenticate and authorise
             route.enter(transaction)  # a read may go on on a replica
             if endpoint.may_change(request):
                 transactions.confirm()
             if "If-Match" in request.headers:
                 transaction.precondition = request.if_match
-            replayed = idempotency.replay(state)
+            replayed = idempotency.replay(request)
             if replayed is not None:
                 response = replayed
             else:
                 query = parser.read_query(endpoint, request)
-                state.includes = includes.choose(endpoint, query)
+                request.includes = includes.choose(endpoint, query)
                 arguments = parser.read(endpoint, request, query)
                 result = endpoint.view(*arguments, **path)
-                response = answers.write(endpoint.answer, result, state)
-                idempotency.store(state, response)
+                response = answers.write(endpoint.answer, result, request)
+                idempotency.store(request, response)
     route.finish(transaction, response)
     return response

@@ -13,7 +13,7 @@ import json
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from flask import Request, Response
+from flask import Response
 from psycopg2.errors import LockNotAvailable
 from sqlalchemy import (
     JSON,
@@ -34,7 +34,7 @@ from app.core.clock import utcnow
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, Entry, Invalid, error, value_error
-from app.core.http.state import RequestState
+from app.core.http.request import Request
 from app.extensions import Model
 
 LIFETIME = timedelta(hours=24)
@@ -124,41 +124,41 @@ class Key(NamedTuple):
     of_key: str
 
 
-def replay(state: RequestState) -> Response | None:
+def replay(request: Request) -> Response | None:
     """The stored answer to the same request with the same key; None if there is none.
 
-    A request that is the first one with its key claims it in ``state.key``; its answer must then be
+    A request that is the first one with its key claims it in ``request.key``; its answer must then be
     given to :func:`store`. Raises Invalid for a key that is empty, longer than 255 characters or not
     printable, and Invalid ``idempotency_key_reused`` for another request under the key: another
     query or body, or another value of one of :data:`DISTINGUISHING_HEADERS`. Raises
     IdempotencyInProgress if the first request still runs after ten seconds.
     """
-    request, state.key = state.request, None
+    request.key = None
     text = request.headers.get("Idempotency-Key")
-    if text is None or not state.credential or request.method not in METHODS:
+    if text is None or not request.credential or request.method not in METHODS:
         return None
     if not 1 <= len(text) <= MAX_KEY_LENGTH or not text.isprintable():
         reason = f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters"
         raise Invalid(value_error(LOCATION, reason, text))
-    scope = f"{state.credential} {request.method} {request.path}".encode()
+    scope = f"{request.credential} {request.method} {request.path}".encode()
     key = Key(hashlib.sha256(scope).hexdigest(), text)
     fingerprint = _fingerprint(request)
     if not _claim(key, fingerprint):
         return _replay(key, fingerprint)
-    state.key = key
+    request.key = key
     return None
 
 
-def store(state: RequestState, response: Response) -> None:
+def store(request: Request, response: Response) -> None:
     """Store a 2xx answer under the key that the request has claimed; release it after any other."""
-    if state.key is None:
+    if request.key is None:
         return
-    place = state.key._asdict()
+    place = request.key._asdict()
     if not 200 <= response.status_code < 300:
         RELEASE.execute(**place)  # returned, not raised, so this commits: a 304
         return
     headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
-    body = response.get_data() if state.repeatable_body is None else state.repeatable_body
+    body = response.get_data() if request.repeatable_body is None else request.repeatable_body
     STORE.execute(**place, status=response.status_code, headers=headers, body=body)
 
 

@@ -27,7 +27,7 @@ from app.config import Config
 from app.config_values import Rate, parse_rate
 from app.core.errors import AppError
 from app.core.http.rate_counts import RateCounts
-from app.core.http.state import RequestState
+from app.core.http.request import Request
 from app.core.redis_clients import request_client
 
 EXTENSION = "rate_limits"
@@ -52,50 +52,48 @@ class RateLimits:
         self._platform = parse_rate(config.ratelimit_platform)
         self._failed_authentication = parse_rate(config.ratelimit_failed_auth)
 
-    def count_request(self, state: RequestState, *, is_scim: bool = False) -> None:
+    def count_request(self, request: Request, *, is_scim: bool = False) -> None:
         """Count a request to a guarded endpoint; raises TooManyRequests beyond the limit.
 
         SCIM has a limit of its own, because a directory sends one request for each person.
         """
-        if IS_COUNTED in state.request.environ:
+        if IS_COUNTED in request.environ:
             return
         # White space and the spelling of ``Bearer`` make no difference.
-        credential = state.request.headers.get("Authorization", "").partition(" ")[2].strip()
-        self.count_credential(state, credential, is_scim=is_scim)
+        credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
+        self.count_credential(request, credential, is_scim=is_scim)
 
-    def count_credential(
-        self, state: RequestState, credential: str, *, is_scim: bool = False
-    ) -> None:
+    def count_credential(self, request: Request, credential: str, *, is_scim: bool = False) -> None:
         """Count a request with this credential; one without any counts for its address."""
         if credential:
             name = hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
         else:
-            name = f"address:{state.request.remote_addr}"
-        self._count(state, name, self._scim if is_scim else self._default, "Too Many Requests")
+            name = f"address:{request.remote_addr}"
+        self._count(request, name, self._scim if is_scim else self._default, "Too Many Requests")
 
-    def count_scim_connection(self, state: RequestState, connection_id: UUID) -> None:
+    def count_scim_connection(self, request: Request, connection_id: UUID) -> None:
         """Count a request of a SCIM connection, whichever of its tokens it has."""
-        self._count(state, f"scim:{connection_id}", self._scim, "Too Many Requests")
+        self._count(request, f"scim:{connection_id}", self._scim, "Too Many Requests")
 
-    def count_failed_authentication(self, state: RequestState) -> None:
+    def count_failed_authentication(self, request: Request) -> None:
         """Count one failure for the request's address; raises TooManyRequests beyond the limit."""
         self._count(
-            state,
-            f"failed-authentication:{state.request.remote_addr}",
+            request,
+            f"failed-authentication:{request.remote_addr}",
             self._failed_authentication,
             "Too many failed authentications from this address.",
         )
 
-    def set_limit_of_credential(self, state: RequestState, *, is_platform: bool) -> None:
+    def set_limit_of_credential(self, request: Request, *, is_platform: bool) -> None:
         """Apply RATELIMIT_PLATFORM or RATELIMIT_DEFAULT to the credential of this request."""
         rate = self._platform if is_platform else self._default
-        if state.usage is not None and state.usage.rate != rate:
-            state.usage = self.counts.set_rate(state.usage.name, rate)
+        if request.usage is not None and request.usage.rate != rate:
+            request.usage = self.counts.set_rate(request.usage.name, rate)
 
     @staticmethod
-    def add_headers(state: RequestState, response: Response) -> None:
+    def add_headers(request: Request, response: Response) -> None:
         """Add the headers of the limit that this request was counted against last."""
-        usage = state.usage
+        usage = request.usage
         if usage is None:
             return
         seconds = str(max(1, math.ceil(usage.ends_at - time.time())))
@@ -105,10 +103,10 @@ class RateLimits:
         if response.status_code == 429:
             response.headers.add("Retry-After", seconds)
 
-    def _count(self, state: RequestState, name: str, rate: Rate, refusal: str) -> None:
+    def _count(self, request: Request, name: str, rate: Rate, refusal: str) -> None:
         if self._is_enabled:
-            state.usage = self.counts.count(name, rate)
-            if not state.usage.is_allowed:
+            request.usage = self.counts.count(name, rate)
+            if not request.usage.is_allowed:
                 raise TooManyRequests(refusal)
 
 
