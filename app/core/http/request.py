@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 import flask
+from flask.globals import request_ctx
 
 if TYPE_CHECKING:
     from app.core.http.idempotency import Key
@@ -28,4 +29,4 @@ class Request(flask.Request):
 
 def current_request() -> Request:
     """The current request itself, in place of Flask's proxy; RuntimeError outside one."""
-    return cast("Request", flask.request._get_current_object())  # type: ignore[attr-defined]
+    return cast("Request", request_ctx.request)
