@@ -20,6 +20,7 @@ from app.core.http import includes
 from app.core.http.answers import Answer
 from app.core.http.endpoint import Endpoint, View, endpoint_of
 from app.core.http.includes import Include
+from app.core.http.parser import Argument
 from app.core.openapi import responses
 from app.core.validation.schemas import Schema
 
@@ -80,12 +81,12 @@ class Blueprint(flask_smorest.Blueprint):
 
     def arguments(self, schema: Any, *, location: str = "json", **documentation: Any) -> Decorator:
         """Load an argument of the view by a schema, from ``json``, ``query`` or ``headers``."""
-        source = (location, cast("Schema", resolve_schema_instance(schema)))
+        argument = Argument(location, cast("Schema", resolve_schema_instance(schema)))
         document = super().arguments(schema, location=location, **documentation)
 
         def decorate(view: View) -> Endpoint:
             endpoint = _documenting(view, document)
-            return replace(endpoint, arguments=(source, *endpoint.arguments))
+            return replace(endpoint, arguments=(argument, *endpoint.arguments))
 
         return decorate
 

@@ -12,10 +12,10 @@ from flask import Response
 from app.core.db import retries, transactions
 from app.core.db.replicas import reading
 from app.core.errors import AppError, PermissionDenied
-from app.core.http import answers, idempotency, includes, parser
+from app.core.http import answers, idempotency, parser
 from app.core.http.answers import Answer
 from app.core.http.includes import Include
-from app.core.http.parser import Source
+from app.core.http.parser import Argument
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import Request, current_request
 
@@ -65,7 +65,7 @@ class Guarded:
 class Endpoint(Guarded):
     """An operation of the API, as its decorators describe it."""
 
-    arguments: tuple[Source, ...] = ()
+    arguments: tuple[Argument, ...] = ()
     answer: Answer | None = None  # None: the view returns a Response
     errors: tuple[type[AppError], ...] = ()  # of the view's own, with a code
     only_reads: bool = False  # a POST that changes nothing
@@ -159,9 +159,7 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
             if replayed is not None:
                 response = replayed
             else:
-                query = parser.read_query(endpoint, request)
-                request.includes = includes.choose(endpoint, query)
-                arguments = parser.read(endpoint, request, query)
+                arguments = parser.read(endpoint, request)
                 result = endpoint.view(*arguments, **path)
                 response = answers.write(endpoint.answer, result, request)
                 idempotency.store(request, response)

@@ -7,7 +7,7 @@ whatever the number of items.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -51,21 +51,17 @@ def by_key(statement: Statement, keys: Sequence[Any], **values: Any) -> list[Any
     return [found.get(str(key)) for key in keys]
 
 
-def choose(endpoint: Endpoint, query: Mapping[str, str]) -> tuple[Include, ...]:
-    """The includes that the request asks for, in its order.
+def choose(endpoint: Endpoint, asked: str) -> tuple[Include, ...]:
+    """The includes that ``?include=<asked>`` asks for, in its order.
 
     Raises Invalid at ``["query", "include"]`` for a name that the endpoint does not offer, and
     PermissionDenied without the permission of one.
     """
-    if PARAMETER not in query or not endpoint.includes:
-        return ()
     offered = {include.name: include for include in endpoint.includes}
-    names = dict.fromkeys(query[PARAMETER].split(","))
+    names = dict.fromkeys(asked.split(","))
     if names.keys() - offered.keys():
-        expected = ", ".join(repr(name) for name in offered)
-        raise Invalid(
-            refused("enum", ("query", PARAMETER), query[PARAMETER], expected=f"any of {expected}")
-        )
+        expected = f"any of {', '.join(map(repr, offered))}"
+        raise Invalid(refused("enum", ("query", PARAMETER), asked, expected=expected))
     chosen = tuple(offered[name] for name in names)
     for include in chosen:
         if include.permission is not None and endpoint.access is not None:

@@ -9,23 +9,23 @@ Content-Type is JSON.
 from __future__ import annotations
 
 import json
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
+import flask
 import marshmallow as ma
-from flask import Request
 
 from app.core.errors import BadRequest, Entry, Invalid, error
-from app.core.http.includes import PARAMETER
+from app.core.http import includes
+from app.core.http.request import Request
 from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_storable
 from app.core.validation.schemas import Schema
 
 if TYPE_CHECKING:
     from app.core.http.endpoint import Endpoint
-
-Source: TypeAlias = tuple[str, Schema]  # the location, and what is loaded from it
 
 MAX_DEPTH = 128
 """JSON nested deeper than this is answered with 400, as FastAPI answers an unreadable body."""
@@ -34,99 +34,105 @@ MAX_CONTAINERS = 20_000
 """JSON with more arrays and objects that are not empty is answered with 400 too."""
 
 UNREADABLE = "There was an error parsing the body"
-NO_PARAMETERS = Schema()
 
 _PREFIXES = {"query": "query", "headers": "header", "json": "body"}  # in the order of the answer
 _CONTAINERS = frozenset({dict, list})
 _NO_BODY = object()
 
 
-def query_values(request: Request) -> dict[str, str]:
-    """The query as FastAPI reads it: of repeated parameters the last one counts."""
-    return dict(parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True))
+class Argument(NamedTuple):
+    """An argument of a view: ``json``, ``query`` or ``headers``, loaded by the schema."""
+
+    location: str
+    schema: Schema
 
 
-def read_query(endpoint: Endpoint, request: Request) -> dict[str, str]:
-    """The query parameters. Raises Invalid if there are any and the endpoint takes none."""
-    if not request.query_string:
-        return {}
-    values = query_values(request)
-    if _refuses_unknown(endpoint, request) and all(at != "query" for at, _ in endpoint.arguments):
-        try:
-            NO_PARAMETERS.load(_own(endpoint, values))
-        except Invalid as fault:
-            raise Invalid(*under("query", fault.errors)) from None
-    return values
+NO_PARAMETERS = Argument("query", Schema())
 
 
-def read(endpoint: Endpoint, request: Request, query: dict[str, str]) -> list[Any]:
-    """The arguments of the view, one for each of the endpoint's sources.
+def read(endpoint: Endpoint, request: Request) -> list[Any]:
+    """The arguments of the view, one for each of the endpoint's; sets ``request.includes``.
 
     Raises Invalid with the errors of all sources or, if there are none, those of ``Schema.rules``.
+    Errors of ``?include=``, and parameters that the endpoint does not take, are reported alone.
     """
-    if not endpoint.arguments:
-        return []
-    unknown = ma.RAISE if _refuses_unknown(endpoint, request) else ma.EXCLUDE
-    query = _own(endpoint, query)
+    query = query_values(request) if request.query_string else {}
+    asked = query.pop(includes.PARAMETER, None) if endpoint.includes else None
+    is_strict = request.path.startswith("/v1/") and not endpoint.ignores_unknown_query
+    unknown = ma.RAISE if is_strict else ma.EXCLUDE
+    locations = {argument.location for argument in endpoint.arguments}
+    if query and is_strict and "query" not in locations:
+        try:
+            _load_parameters(NO_PARAMETERS, query, unknown)
+        except Invalid as fault:
+            raise Invalid(*under("query", fault.errors)) from None
+    if asked is not None:
+        request.includes = includes.choose(endpoint, asked)
+    body = _body(request) if "json" in locations else _NO_BODY  # its faults are reported alone
     values: list[Any] = []
     refusals: dict[str, list[Entry]] = {}
-    for location, schema in endpoint.arguments:
-        body = _body(request) if location == "json" else None  # its faults end the request
+    for argument in endpoint.arguments:
         try:
-            if location != "json":
-                values.append(_load_parameters(schema, location, request, query, unknown))
-            elif body is _NO_BODY and schema.needs_body:
-                raise Invalid(refused("missing", (), None))
+            if argument.location == "json":
+                values.append(_load_body(argument.schema, body))
             else:
-                values.append(schema.load({} if body is _NO_BODY else body))
+                given = query if argument.location == "query" else _headers(argument, request)
+                values.append(_load_parameters(argument, given, unknown))
         except Invalid as fault:
-            refusals[location] = under(_PREFIXES[location], fault.errors)
+            prefix = _PREFIXES[argument.location]
+            refusals[prefix] = under(prefix, fault.errors)
     found: list[Entry] = []
     if refusals:
-        for location in _PREFIXES:
-            found += refusals.get(location, ())
+        for prefix in _PREFIXES.values():
+            found += refusals.get(prefix, ())
     else:
-        for (_, schema), loaded in zip(endpoint.arguments, values, strict=True):
-            found += schema.rules(loaded)
+        for argument, loaded in zip(endpoint.arguments, values, strict=True):
+            found += argument.schema.rules(loaded)
     if found:
         raise Invalid(*found[:MAX_ENTRIES])
     return values
 
 
-def _refuses_unknown(endpoint: Endpoint, request: Request) -> bool:
-    return request.path.startswith("/v1/") and not endpoint.ignores_unknown_query
+def query_values(request: flask.Request) -> dict[str, str]:
+    """The query as FastAPI reads it: of repeated parameters the last one counts."""
+    return dict(parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True))
 
 
-def _own(endpoint: Endpoint, query: dict[str, str]) -> dict[str, str]:
-    """The query without ``include``, where :mod:`app.core.http.includes` reads it."""
-    if not endpoint.includes or PARAMETER not in query:
-        return query
-    return {name: value for name, value in query.items() if name != PARAMETER}
+def _headers(argument: Argument, request: Request) -> dict[str, str]:
+    sent = request.headers
+    return {name: sent[name] for name in argument.schema.inputs if name in sent}
 
 
-def _load_parameters(
-    schema: Schema, location: str, request: Request, query: dict[str, str], unknown: str
-) -> Any:
-    if location == "query":
-        named = query
-    else:
-        sent = request.headers
-        named = {name: sent[name] for name in schema.inputs if name in sent}
+def _load_parameters(argument: Argument, given: Mapping[str, str], unknown: str) -> Any:
+    """The values of parameters. Errors have FastAPI's details.
+
+    A missing parameter's input is null, and the names of headers are in lower case.
+    """
     try:
-        values = schema.load(named, unknown=unknown)
+        values = argument.schema.load(given, unknown=unknown)
     except Invalid as fault:
-        raise Invalid(*(_of_parameter(entry, location) for entry in fault.errors)) from None
-    unstorable = (one for one in named.items() if not is_storable("".join(one)))
-    found = [refused("string_unicode", (name,), v) for name, v in islice(unstorable, MAX_ENTRIES)]
+        for entry in fault.errors:
+            if argument.location == "headers":
+                entry["loc"] = [str(part).lower() for part in entry["loc"]]
+            if entry["type"] == "missing":
+                entry["input"] = None
+        raise
+    found = [
+        refused("string_unicode", (name,), value)
+        for name, value in given.items()
+        if not is_storable(name + value)
+    ]
     if found:
         raise Invalid(*found)
     return values
 
 
-def _of_parameter(entry: Entry, location: str) -> Entry:
-    """The entry with FastAPI's details: a missing parameter's input is null, headers are lower case."""
-    loc = [str(part).lower() for part in entry["loc"]] if location == "headers" else entry["loc"]
-    return {**entry, "loc": loc, "input": None if entry["type"] == "missing" else entry["input"]}
+def _load_body(schema: Schema, body: Any) -> Any:
+    if body is not _NO_BODY:
+        return schema.load(body)
+    if schema.needs_body:
+        raise Invalid(refused("missing", (), None))
+    return schema.load({})
 
 
 def _body(request: Request) -> Any:
@@ -134,12 +140,12 @@ def _body(request: Request) -> Any:
     raw = request.get_data()
     if not raw:
         return _NO_BODY
-    if not _is_json(request.headers.get("Content-Type", "")):
-        try:
-            return raw.decode()
-        except UnicodeDecodeError:
-            return None
-    return parse_json(raw)
+    if request.is_json:
+        return parse_json(raw)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def parse_json(raw: bytes) -> Any:
@@ -159,13 +165,6 @@ def parse_json(raw: bytes) -> Any:
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _is_too_complex(body):
         raise BadRequest(UNREADABLE)
     return body
-
-
-def _is_json(content_type: str) -> bool:
-    main, _, sub = content_type.partition(";")[0].strip().lower().partition("/")
-    if main != "application" or "/" in sub:
-        return False
-    return sub == "json" or sub.endswith("+json")
 
 
 def _is_too_complex(body: Any) -> bool:

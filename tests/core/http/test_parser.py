@@ -49,8 +49,7 @@ def client():
 
     def add(rule: str, *sources, method: str = "GET") -> None:
         def view():
-            query = parser.read_query(endpoint, request)
-            values = parser.read(endpoint, request, query)
+            values = parser.read(endpoint, request)
             if len(values) == 1:
                 return jsonify(values[0])
             body, headers, filters = values
