@@ -50,6 +50,8 @@ class Requires(Access):
     platform_only: bool = False
     while_suspended: bool = False
     provider_only: bool = False
+    errors: tuple[type[AppError], ...] = ()
+    description: str = ""
 
     def enter(self, request: Request) -> None:
         """Authenticate, then authorise; ``request`` has the principal afterwards.
@@ -82,19 +84,6 @@ class Requires(Access):
         """Raise PermissionDenied where the request's principal lacks a further permission."""
         _check_permission(current_principal(), Permission(permission))
 
-    @property
-    def errors(self) -> tuple[type[AppError], ...]:
-        """The errors with a code that :meth:`enter` raises."""
-        suspended = () if self.while_suspended else (TenantSuspended,)
-        provider = (ProviderField,) if self.provider_only else ()
-        return (PermissionDenied, NoMembership, *suspended, *provider, KeysUnavailable)
-
-    @property
-    def description(self) -> str:
-        """One sentence for the OpenAPI document."""
-        kind = " of a platform credential" if self.platform_only else ""
-        return f"Requires the permission `{self.permission}`{kind}."
-
 
 def requires(
     permission: Permission,
@@ -109,7 +98,14 @@ def requires(
     ``while_suspended`` also allows the credentials of a suspended tenant. ``provider_only`` refuses
     tenant credentials with ``provider_field``, before the request's body is validated.
     """
-    access = Requires(permission, platform_only, while_suspended, provider_only)
+    suspended = () if while_suspended else (TenantSuspended,)
+    provider = (ProviderField,) if provider_only else ()
+    errors = (PermissionDenied, NoMembership, *suspended, *provider, KeysUnavailable)
+    kind = " of a platform credential" if platform_only else ""
+    description = f"Requires the permission `{permission}`{kind}."
+    access = Requires(
+        permission, platform_only, while_suspended, provider_only, errors, description
+    )
     return lambda view: guarded(view, access)
 
 

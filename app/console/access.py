@@ -59,10 +59,6 @@ class SignedIn(Access):
 
     needs_tenant: bool = True
 
-    @property
-    def description(self) -> str:
-        return "Requires a session of the console."
-
 
 @dataclass(frozen=True)
 class Session:

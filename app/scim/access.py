@@ -51,11 +51,6 @@ class ConnectionAccess(Access):
 
     permission = Permission.SCIM_WRITE
 
-    @property
-    def description(self) -> str:
-        """One sentence for readers."""
-        return "Requires the token of a SCIM connection."
-
 
 def with_token(view: View) -> Guarded:
     """Allow a view for the connections of directories."""

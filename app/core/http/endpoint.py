@@ -26,16 +26,8 @@ class Access:
     """Who may call a view. This one is for everybody; see :mod:`app.auth.guard`."""
 
     permission: str | None = None  # that the caller needs; None for a public endpoint
-
-    @property
-    def errors(self) -> tuple[type[AppError], ...]:
-        """The errors with a code that :meth:`enter` raises."""
-        return ()
-
-    @property
-    def description(self) -> str:
-        """One sentence for the OpenAPI document."""
-        return "Public: needs no credential."
+    errors: tuple[type[AppError], ...] = ()  # with a code, which enter() raises
+    description = "Public: needs no credential."  # for the OpenAPI document
 
     def enter(self, request: Request) -> None:
         """Authenticate and authorise: set the principal and the scope, or raise AppError."""

@@ -22,12 +22,10 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
-    func,
     select,
-    tuple_,
+    text,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
@@ -67,28 +65,17 @@ class IdempotencyKey(Model):
     body: Mapped[bytes | None] = mapped_column(LargeBinary)
 
 
-_new = insert(IdempotencyKey.__table__).values(
-    scope=bindparam("scope"),
-    key=bindparam("key"),
-    fingerprint=bindparam("fingerprint"),
-    created_at=bindparam("created_at"),
-)
 CLAIM = Statement(
     "idempotency_keys.claim",
-    _new.on_conflict_do_update(
-        index_elements=["scope", "key"],
-        set_={
-            "fingerprint": _new.excluded.fingerprint,
-            "created_at": _new.excluded.created_at,
-            "status": None,
-            "headers": None,
-            "body": None,
-        },
-        where=IdempotencyKey.created_at < bindparam("expired_before"),
+    text(
+        "INSERT INTO idempotency_keys AS used (scope, key, fingerprint, created_at)"
+        " VALUES (:scope, :key, :fingerprint, :now) ON CONFLICT (scope, key) DO UPDATE"
+        " SET fingerprint = excluded.fingerprint, created_at = excluded.created_at,"
+        " status = NULL, headers = NULL, body = NULL WHERE used.created_at < :expired_before"
     ),
 )
 LIMIT_WAIT = Statement(
-    "idempotency_keys.limit_wait", select(func.set_config("lock_timeout", bindparam("limit"), True))
+    "idempotency_keys.limit_wait", text("SELECT set_config('lock_timeout', :limit, true)")
 )
 _place = (IdempotencyKey.scope == bindparam("of_scope"), IdempotencyKey.key == bindparam("of_key"))
 GET = Statement("idempotency_keys.get", select(IdempotencyKey).where(*_place))
@@ -99,19 +86,13 @@ STORE = Statement(
     .values(status=bindparam("status"), headers=bindparam("headers"), body=bindparam("body")),
 )
 RELEASE = Statement("idempotency_keys.release", delete(IdempotencyKey).where(*_place))
-IS_EXPIRED = IdempotencyKey.created_at < bindparam("before")
-_key = tuple_(IdempotencyKey.scope, IdempotencyKey.key)
 # The condition is repeated, because a request may use an expired key again meanwhile.
 DELETE_EXPIRED = Statement(
     "idempotency_keys.delete_expired",
-    delete(IdempotencyKey).where(
-        IS_EXPIRED,
-        _key.in_(
-            select(IdempotencyKey.scope, IdempotencyKey.key)
-            .where(IS_EXPIRED)
-            .order_by(IdempotencyKey.created_at)
-            .limit(bindparam("limit"))
-        ),
+    text(
+        "DELETE FROM idempotency_keys WHERE created_at < :before AND (scope, key) IN"
+        " (SELECT scope, key FROM idempotency_keys WHERE created_at < :before"
+        " ORDER BY created_at LIMIT :limit)"
     ),
     prepare=False,
 )
@@ -134,19 +115,24 @@ def replay(request: Request) -> Response | None:
     IdempotencyInProgress if the first request still runs after ten seconds.
     """
     request.key = None
-    text = request.headers.get("Idempotency-Key")
-    if text is None or not request.credential or request.method not in METHODS:
+    name = request.headers.get("Idempotency-Key")
+    if name is None or not request.credential or request.method not in METHODS:
         return None
-    if not 1 <= len(text) <= MAX_KEY_LENGTH or not text.isprintable():
+    if not 1 <= len(name) <= MAX_KEY_LENGTH or not name.isprintable():
         reason = f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters"
-        raise Invalid(value_error(LOCATION, reason, text))
+        raise Invalid(value_error(LOCATION, reason, name))
     scope = f"{request.credential} {request.method} {request.path}".encode()
-    key = Key(hashlib.sha256(scope).hexdigest(), text)
+    key = Key(hashlib.sha256(scope).hexdigest(), name)
     fingerprint = _fingerprint(request)
-    if not _claim(key, fingerprint):
-        return _replay(key, fingerprint)
-    request.key = key
-    return None
+    if _claim(key, fingerprint):
+        request.key = key
+        return None
+    stored = GET.one(**key._asdict())
+    if stored.fingerprint != fingerprint:
+        raise Invalid(reused(name))
+    response = Response(stored.body, status=stored.status, headers=stored.headers or {})
+    response.headers["Idempotent-Replayed"] = "true"
+    return response
 
 
 def store(request: Request, response: Response) -> None:
@@ -187,21 +173,12 @@ def _claim(key: Key, fingerprint: str) -> bool:
             scope=key.of_scope,
             key=key.of_key,
             fingerprint=fingerprint,
-            created_at=now,
+            now=now,
             expired_before=now - LIFETIME,
         )
     except LockNotAvailable:
         raise IdempotencyInProgress from None
     return claimed == 1
-
-
-def _replay(key: Key, fingerprint: str) -> Response:
-    stored = GET.one(**key._asdict())
-    if stored.fingerprint != fingerprint:
-        raise Invalid(reused(key.of_key))
-    response = Response(stored.body, status=stored.status, headers=stored.headers or {})
-    response.headers["Idempotent-Replayed"] = "true"
-    return response
 
 
 def forget_expired(limit: int) -> int:
