@@ -15,12 +15,12 @@ from app.api_keys.schemas import (
 from app.api_keys.service import PermissionBeyondOwn, TooManyKeys
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
-from app.auth.guard import current_principal, home_tenant_id, requires
+from app.auth.guard import current_principal, requires
 from app.auth.models import ApiKey
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.tenant_choice import target_id
 from app.core.json_text import Json
 
 blp = Blueprint(
@@ -54,7 +54,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     principal = current_principal()
     tenant_id = query.get("tenant_id")
     if tenant_id is None and principal.names_organization:
-        tenant_id = target_id(None, home=home_tenant_id())
+        tenant_id = target_id()
     key, secret = service.create(
         **body, tenant_id=tenant_id, held=principal.permissions, actor=principal.actor
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from app.audit.includes import HISTORY, TENANT, TENANT_ID
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
-from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.core.json_text import Json
 from app.custom_fields import service
 from app.custom_fields.json_schema import schema_of
@@ -70,7 +70,7 @@ def list_fields(query: dict[str, Json]) -> Page:
 )
 def create(query: dict[str, Json], body: dict[str, Json]) -> CustomField:
     """Create a custom field; where it is searchable, its index is built in the background."""
-    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    tenant_id = target_id(query.get("tenant_id"))
     return service.create(tenant_id, body, actor=current_actor())
 
 
@@ -80,7 +80,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> CustomField:
 @blp.response(200, JsonSchemaSchema)
 def get_json_schema(query: dict[str, Json]) -> dict[str, Json]:
     """Get a JSON Schema of an entity's values, from which a form can be rendered."""
-    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    tenant_id = target_id(query.get("tenant_id"))
     entity_type = query["entity_type"]
     return schema_of(entity_type, service.active_fields(tenant_id, entity_type))
 
@@ -92,7 +92,7 @@ def get_json_schema(query: dict[str, Json]) -> dict[str, Json]:
 @blp.response(200, ValidSchema)
 def validate(query: dict[str, Json], body: dict[str, Json]) -> dict[str, bool]:
     """Check an entity's values against the custom fields; a 422 lists the errors at `values`."""
-    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    tenant_id = target_id(query.get("tenant_id"))
     fields = service.active_fields(tenant_id, body["entity_type"])
     rules = [Rule.of(field) for field in fields]
     check(rules, body["values"], ("body", "values"), is_patch=False)
@@ -106,7 +106,7 @@ def validate(query: dict[str, Json], body: dict[str, Json]) -> dict[str, bool]:
 @blp.response(200, CustomFieldSchema(many=True))
 def reorder(query: dict[str, Json], body: dict[str, Json]) -> Page:
     """Put an entity type's custom fields in order: each gets its place as `sort_order`."""
-    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    tenant_id = target_id(query.get("tenant_id"))
     fields = service.reorder(tenant_id, **body, actor=current_actor())
     return Page(fields, None)
 

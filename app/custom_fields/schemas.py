@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from app.auth.tenant_choice import TenantChoiceSchema
 from app.core.http.includes import Include
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.http.tenant_choice import TenantChoiceSchema
 from app.core.json_text import Json
 from app.core.validation.fields import (
     AwareDateTime,

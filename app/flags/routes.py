@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
+from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
-from app.core.http.tenant_choice import target_id
 from app.core.json_text import Json
 from app.flags import evaluation, ofrep, overrides, presets, preview
 from app.flags.explanation import explain
@@ -132,7 +132,7 @@ add_history(plans, "/<preset_id>", "plan_preset", presets.get_preset, platform_o
 @flags.response(200, EffectiveFlagSchema(many=True))
 def list_flags(query: dict[str, Json]) -> Page:
     """List all effective flags of a tenant on one page, in the order of its preset."""
-    tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
+    tenant_id = target_id(query["tenant_id"])
     flags = evaluation.evaluate_all(tenant_id).flags.values()
     return Page(list(flags), None)
 
@@ -147,7 +147,7 @@ def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
     404 is also for a flag that the tenant's plan does not have; `GET /v1/billing/flags` lists those
     that it has.
     """
-    tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
+    tenant_id = target_id(query["tenant_id"])
     return explain(tenant_id, key)
 
 
@@ -168,7 +168,7 @@ def list_overrides(query: dict[str, Json]) -> Page:
 @flags.raises(FlagKeyTaken, TooManyOverrides)
 def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOverride:
     """Create a feature flag override: another value of a flag for one tenant."""
-    tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
+    tenant_id = target_id(query["tenant_id"])
     return overrides.create_override(tenant_id, **body, actor=current_actor())
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
-from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.core.json_text import Json
 from app.memberships import service
 from app.memberships.directories import ManagedByDirectory
@@ -53,7 +53,7 @@ def list_memberships(query: dict[str, Json]) -> Page:
 @blp.raises(RoleAboveOwn, MembershipExists, IdpMembershipIdTaken, SeatLimit)
 def create(query: dict[str, Json], body: dict[str, Json]) -> Membership:
     """Create a membership: make a user a member of the tenant."""
-    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    tenant_id = target_id(query.get("tenant_id"))
     return service.create(tenant_id, body, actor=current_actor())
 
 

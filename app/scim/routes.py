@@ -7,11 +7,11 @@ from typing import Any
 
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.memberships.owners import OwnerOnly, RoleAboveOwn
 from app.scim import endpoints, oauth, service
 from app.scim.schemas import (
@@ -50,7 +50,7 @@ def list_connections(query: dict[str, Any]) -> Page:
 @blp.raises(RoleAboveOwn, TooManyConnections)
 def create(query: dict[str, Any], body: dict[str, Any]) -> object:
     """Create a SCIM connection; only this answer shows its bearer token."""
-    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    tenant_id = target_id(query.get("tenant_id"))
     return service.create(tenant_id, body, actor=current_actor())
 
 

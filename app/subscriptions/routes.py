@@ -6,13 +6,13 @@ from urllib.parse import quote
 
 from app.audit.includes import HISTORY, TENANT, TENANT_ID
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
-from app.core.http.tenant_choice import target_id
 from app.core.json_text import Json
 from app.subscriptions import plan_assignments, plan_decision, service
 from app.subscriptions.models import Subscription
@@ -86,7 +86,7 @@ def create_subscription(query: dict[str, Json], body: dict[str, Json]) -> Answer
 
     Only platform credentials can create a subscription, because it sets the tenant's plan.
     """
-    tenant_id = target_id(query["tenant_id"], home=home_tenant_id())
+    tenant_id = target_id(query["tenant_id"])
     subscription, has_plan = service.create(tenant_id, body, actor=current_actor())
     return subscription, _unknown_plan(subscription, has_plan)
 

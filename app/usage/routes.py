@@ -7,13 +7,13 @@ from uuid import UUID
 
 from flask import Response
 
-from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core import json_text
 from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
-from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.core.json_text import Json
 from app.core.openapi.components import CONSISTENCY_ANSWER, refusal
 from app.tenants.lookup import tenant_id_of
@@ -87,7 +87,7 @@ def check(body: dict[str, Json]) -> Response:
 @blp.response(200, UsageSchema(many=True))
 def list_usage(query: dict[str, Json]) -> Page:
     """List current and past periods of a tenant's limits, by limit, the newest first."""
-    tenant_id = query.pop("tenant_id", None) or target_id(None, home=home_tenant_id())
+    tenant_id = query.pop("tenant_id", None) or target_id()
     return service.list_usage(tenant_id, **query)
 
 
@@ -98,13 +98,13 @@ def list_usage(query: dict[str, Json]) -> Page:
 @blp.response(200, UsageSchema)
 def correct(query: dict[str, Json], body: dict[str, Json], feature: str) -> Usage:
     """Correct what a tenant has used of a limit in the current period."""
-    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    tenant_id = target_id(query.get("tenant_id"))
     return service.correct(tenant_id, feature, **body, actor=current_actor())
 
 
 def _tenant_of(body: dict[str, Json]) -> UUID:
     named = tenant_id_of(body["tenant_id"]) if "tenant_id" in body else None
-    return target_id(named, home=home_tenant_id(), source="body")
+    return target_id(named, source="body")
 
 
 def _single(body: dict[str, Json]) -> Request:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.auth.tenant_choice import TenantChoiceSchema
 from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
 from app.core.errors import Entry
-from app.core.http.tenant_choice import TenantChoiceSchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, home_tenant_id, requires
+from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import ignores_unknown_query
-from app.core.http.tenant_choice import TenantChoiceSchema, target_id
 from app.core.json_text import Json
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.memberships.directories import ManagedByDirectory
@@ -54,7 +54,7 @@ def list_users(query: dict[str, Json]) -> Page:
 @blp.raises(TenantDeleting, IdpUserIdTaken, EmailTaken)
 def create(query: dict[str, Json], body: dict[str, Json]) -> User:
     """Create a user."""
-    tenant_id = target_id(query.get("tenant_id"), home=home_tenant_id())
+    tenant_id = target_id(query.get("tenant_id"))
     return service.create(tenant_id, body, actor=current_actor())
 
 

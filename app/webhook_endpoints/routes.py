@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, current_principal, home_tenant_id, requires
+from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.tenant_choice import target_id
 from app.core.json_text import Json
 from app.webhook_endpoints import service
 from app.webhook_endpoints.encryption import SecretsKeyMissing
@@ -60,7 +60,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     """
     tenant_id = query.get("tenant_id")
     if tenant_id is None and current_principal().names_organization:
-        tenant_id = target_id(None, home=home_tenant_id())
+        tenant_id = target_id()
     return service.with_secret(*service.create(**body, tenant_id=tenant_id, actor=current_actor()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from app.auth.guard import home_tenant_id
 from app.core.db.queries import visible_id
 from app.core.errors import Invalid, error
 from app.core.validation.fields import Uuid
@@ -21,13 +22,13 @@ class TenantChoiceSchema(Schema):
     )
 
 
-def target_id(tenant_id: UUID | None, *, home: UUID | None, source: str = "query") -> UUID:
-    """``tenant_id``, or ``home`` if it is None; does not check that the tenant exists.
+def target_id(tenant_id: UUID | None = None, *, source: str = "query") -> UUID:
+    """``tenant_id``, or the credential's tenant if it is None; does not check that it exists.
 
-    Raises Invalid (``missing`` at ``[source, "tenant_id"]``) if both are None, and NotFound for
+    Raises Invalid (``missing`` at ``[source, "tenant_id"]``) without either, and NotFound for
     another tenant than the scope's.
     """
-    chosen = tenant_id or home
+    chosen = tenant_id or home_tenant_id()
     if chosen is None:
         raise Invalid(error([source, "tenant_id"], "missing", "Field required"))
     return visible_id(chosen)
