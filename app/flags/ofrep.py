@@ -155,4 +155,4 @@ def _write_failure(error: AppError) -> bytes:
     return json_text.dumps({**named, "errorCode": code, "errorDetails": details})
 
 
-answer_errors(blp, _write_failure)
+answer_errors(blp.name, _write_failure)

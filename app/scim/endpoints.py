@@ -12,7 +12,7 @@ from werkzeug.routing import Rule
 
 from app.core.db import retries, transactions
 from app.core.errors import NotFound
-from app.core.http.error_handlers import answer_errors_below
+from app.core.http.error_handlers import answer_errors
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import Request, current_request
 from app.scim import access, activity, oauth
@@ -59,5 +59,5 @@ def _add_rules(state: BlueprintSetupState) -> None:
 
 blp.record(_add_rules)
 blp.after_request(activity.record)
-answer_errors_below(oauth.PATH, oauth.write_error, oauth.JSON)  # the first that matches counts
-answer_errors_below(PREFIX, write_error, SCIM_JSON)
+answer_errors(oauth.PATH, oauth.write_error, oauth.JSON)  # the first that matches counts
+answer_errors(PREFIX, write_error, SCIM_JSON)
