@@ -36,8 +36,8 @@ def record_refused_uses(app: Flask) -> None:
 
 
 def _record(response: Response) -> Response:
-    key_id = current_request().api_key_id
-    if key_id is None or not 400 <= response.status_code < 500:
+    key_id = current_request().api_key_id if 400 <= response.status_code < 500 else None
+    if key_id is None:
         return response
     try:
         with transaction():

@@ -15,7 +15,6 @@ from flask_smorest.utils import unpack_tuple_response
 
 from app.core import json_text
 from app.core.db.pages import MAX_BYTES, Page
-from app.core.http import includes
 from app.core.http.includes import Include
 from app.core.http.request import Request
 from app.core.validation.schemas import Schema
@@ -60,7 +59,8 @@ def write(answer: Answer | None, returned: Any, request: Request) -> Response:
     if status == 201:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
     data = answer.schema.dump(result)
-    includes.add_to([data], [result], request.includes)
+    for include in request.includes:
+        include.add_to([data], [result])
     response.data = json_text.dumps({"data": data})
     if request.method == "GET" and not has_version:
         response.add_etag()
@@ -88,7 +88,8 @@ def _list(page: Page, schema: Schema, request: Request) -> bytes:
     left = MAX_BYTES - MAX_LIST_ENVELOPE
     items: list[bytes] = []
     dumped = schema.dump(page.items)
-    includes.add_to(dumped, page.items, request.includes)
+    for include in request.includes:
+        include.add_to(dumped, page.items)
     for item in dumped:
         text = json_text.dumps(item)
         left -= len(text) + 1

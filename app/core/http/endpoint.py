@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import flask
@@ -72,7 +73,12 @@ class Endpoint(Guarded):
         """What flask-smorest documents: it reads this attribute of a view."""
         return {**getattr(self.documented, "_apidoc", {}), "endpoint": self}
 
-    @property
+    @cached_property
+    def locations(self) -> frozenset[str]:
+        """Where the arguments come from: ``json``, ``query``, ``headers``."""
+        return frozenset(argument.location for argument in self.arguments)
+
+    @cached_property
     def is_guarded(self) -> bool:
         """Whether the endpoint needs a credential."""
         return self.access is not None and self.access.permission is not None

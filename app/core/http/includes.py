@@ -39,6 +39,11 @@ class Include:
     read: Callable[[Sequence[Any]], Sequence[Any]]
     permission: str | None = None
 
+    def add_to(self, items: Sequence[dict[str, Any]], rows: Sequence[Any]) -> None:
+        """Add the key to ``items``, the serialized ``rows``."""
+        for item, value in zip(items, self.read(rows), strict=True):
+            item[self.name] = self.field.to_json(value)
+
 
 def by_key(statement: Statement, keys: Sequence[Any], **values: Any) -> list[Any]:
     """For each key, the row of ``statement`` that has it as its first column, or None.
@@ -67,13 +72,6 @@ def choose(endpoint: Endpoint, asked: str) -> tuple[Include, ...]:
         if include.permission is not None and endpoint.access is not None:
             endpoint.access.require(include.permission)
     return chosen
-
-
-def add_to(items: Sequence[dict[str, Any]], rows: Sequence[Any], chosen: Sequence[Include]) -> None:
-    """Add the keys of ``chosen`` to ``items``, the serialized ``rows``."""
-    for include in chosen:
-        for item, value in zip(items, include.read(rows), strict=True):
-            item[include.name] = include.field.to_json(value)
 
 
 @cache

@@ -60,26 +60,28 @@ def read(endpoint: Endpoint, request: Request) -> list[Any]:
     asked = query.pop(includes.PARAMETER, None) if endpoint.includes else None
     is_strict = request.path.startswith("/v1/") and not endpoint.ignores_unknown_query
     unknown = ma.RAISE if is_strict else ma.EXCLUDE
-    locations = {argument.location for argument in endpoint.arguments}
-    if query and is_strict and "query" not in locations:
+    if query and is_strict and "query" not in endpoint.locations:
         try:
             _load_parameters(NO_PARAMETERS, query, unknown)
         except Invalid as fault:
             raise Invalid(*under("query", fault.errors)) from None
     if asked is not None:
         request.includes = includes.choose(endpoint, asked)
-    body = _body(request) if "json" in locations else _NO_BODY  # its faults are reported alone
+    body = _body(request) if "json" in endpoint.locations else None  # its faults are reported alone
     values: list[Any] = []
     refusals: dict[str, list[Entry]] = {}
     for argument in endpoint.arguments:
+        location, schema, _ = argument
         try:
-            if argument.location == "json":
-                values.append(_load_body(argument.schema, body))
-            else:
-                given = query if argument.location == "query" else _headers(argument, request)
+            if location != "json":
+                given = query if location == "query" else _named_headers(schema, request)
                 values.append(_load_parameters(argument, given, unknown))
+            elif body is _NO_BODY and schema.needs_body:
+                raise Invalid(refused("missing", (), None))
+            else:
+                values.append(schema.load({} if body is _NO_BODY else body))
         except Invalid as fault:
-            prefix = _PREFIXES[argument.location]
+            prefix = _PREFIXES[location]
             refusals[prefix] = under(prefix, fault.errors)
     found: list[Entry] = []
     if refusals:
@@ -98,9 +100,9 @@ def query_values(request: flask.Request) -> dict[str, str]:
     return dict(parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True))
 
 
-def _headers(argument: Argument, request: Request) -> dict[str, str]:
+def _named_headers(schema: Schema, request: Request) -> dict[str, str]:
     sent = request.headers
-    return {name: sent[name] for name in argument.schema.inputs if name in sent}
+    return {name: sent[name] for name in schema.inputs if name in sent}
 
 
 def _load_parameters(argument: Argument, given: Mapping[str, str], unknown: str) -> Any:
@@ -117,22 +119,13 @@ def _load_parameters(argument: Argument, given: Mapping[str, str], unknown: str)
             if entry["type"] == "missing":
                 entry["input"] = None
         raise
-    found = [
-        refused("string_unicode", (name,), value)
-        for name, value in given.items()
-        if not is_storable(name + value)
-    ]
+    found = []
+    for name, value in given.items():
+        if not is_storable(name + value):
+            found.append(refused("string_unicode", (name,), value))
     if found:
         raise Invalid(*found)
     return values
-
-
-def _load_body(schema: Schema, body: Any) -> Any:
-    if body is not _NO_BODY:
-        return schema.load(body)
-    if schema.needs_body:
-        raise Invalid(refused("missing", (), None))
-    return schema.load({})
 
 
 def _body(request: Request) -> Any:
