@@ -147,7 +147,7 @@ def error(
     loc: Location,
     type_: str,
     msg: str,
-    value: Any = None,
+    value: object = None,
     ctx: Mapping[str, Any] | None = None,
 ) -> Entry:
     """One entry, its keys in pydantic's order."""
@@ -157,7 +157,7 @@ def error(
     return entry
 
 
-def value_error(loc: Location, reason: str, value: Any = None) -> Entry:
+def value_error(loc: Location, reason: str, value: object = None) -> Entry:
     """The entry of a value that violates our own rule, in pydantic's form of a ValueError."""
     return error(loc, "value_error", f"Value error, {reason}", value, {"error": {}})
 

@@ -22,7 +22,7 @@ TO_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 LARGE = b"0" * 19  # digits; orjson reads an integer beyond 64 bits as a float
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     """Compact UTF-8 JSON; datetimes in RFC 3339, UUIDs as text."""
     try:
         return orjson.dumps(value, option=orjson.OPT_UTC_Z)
@@ -32,12 +32,12 @@ def dumps(value: Any) -> bytes:
         ).encode()
 
 
-def dumps_text(value: Any) -> str:
+def dumps_text(value: object) -> str:
     """Compact JSON as text, for JSON columns."""
     return dumps(value).decode()
 
 
-def size(value: Any) -> int:
+def size(value: object) -> int:
     """The length of the value's compact UTF-8 JSON in bytes. It is fast for every value.
 
     Raises ValueError for a lone surrogate and for what JSON does not have.
@@ -56,14 +56,14 @@ def loads(text: str) -> Any:
         return json.loads(text)
 
 
-def differs(old: Any, new: Any) -> bool:
+def differs(old: object, new: object) -> bool:
     """Whether two values differ as stored: ``True``, ``1`` and ``1.0`` are three values."""
     if type(old) is not type(new) or old != new:
         return True
     return isinstance(old, dict | list) and dumps(old) != dumps(new)
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """A datetime in RFC 3339 or a UUID as text; TypeError for anything else."""
     if isinstance(value, datetime):
         return rfc3339(value)

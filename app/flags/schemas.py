@@ -169,5 +169,4 @@ CREATED_BY = related(
     Statement("audit_events.find_creators", _creators),
     lambda row: str(row.id),
     column="actor",
-    empty="",
 )

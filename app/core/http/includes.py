@@ -101,9 +101,9 @@ def parameter(includes: Sequence[Include]) -> dict[str, Any]:
     }
 
 
-def own_column(name: str, field: Field, attribute: str = "") -> Include:
-    """A key whose value is a column of the row, by default the column of that name."""
-    return Include(name, field, lambda rows: [getattr(row, attribute or name) for row in rows])
+def own_column(name: str, field: Field) -> Include:
+    """A key whose value is the column of that name."""
+    return Include(name, field, lambda rows: [getattr(row, name) for row in rows])
 
 
 def related(
@@ -114,15 +114,12 @@ def related(
     permission: str | None = None,
     *,
     column: str = "",
-    empty: Any = None,
 ) -> Include:
     """A key whose value is the row that ``statement`` has for ``key(row)``, or a column of it."""
 
     def read(rows: Sequence[Any]) -> list[Any]:
         found = by_key(statement, [key(row) for row in rows])
-        if column:
-            return [empty if one is None else getattr(one, column) for one in found]
-        return found
+        return [getattr(one, column, None) for one in found] if column else found
 
     return Include(name, field, read, permission)
 

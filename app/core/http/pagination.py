@@ -48,7 +48,7 @@ class PageQuerySchema(Schema):
         metadata={"description": "Created or last changed at this time or later."}
     )
 
-    def load(self, data: Any, *, unknown: str | None = None) -> Any:  # type: ignore[override]
+    def load(self, data: object, *, unknown: str | None = None) -> dict[str, Any]:  # type: ignore[override]
         """The list's own filters and ``paging``."""
         values = super().load(data, unknown=unknown)
         given = {name: values.pop(name) for name in PAGING if name in values}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-PLAIN: dict[str, Any] = {
+from app.core.openapi.components import Part
+
+PLAIN: Part = {
     "string": "text",
     "integer": 1,
     "number": 1.5,
@@ -20,7 +22,7 @@ FORMATS = {
 }
 
 
-def add_examples(document: dict[str, Any]) -> None:
+def add_examples(document: Part) -> None:
     """Add a valid example to each JSON body of ``document`` that has a schema and no example."""
     described = {**document.get("paths", {}), **document.get("webhooks", {})}
     for operations in described.values():
@@ -34,7 +36,7 @@ def add_examples(document: dict[str, Any]) -> None:
                         content["example"] = example_of(content["schema"], document)
 
 
-def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
+def example_of(schema: Part, document: Part) -> Any:
     """A value that ``schema`` accepts."""
     while "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import marshmallow as ma
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
@@ -17,6 +17,8 @@ from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_sch
 from app.core.errors import Entry, Invalid
 from app.core.validation import scalars
 from app.core.validation.messages import MAX_ENTRIES, entries, refused, under
+
+T = TypeVar("T")
 
 MAX_ITEMS = 5_000
 """The most items of a :class:`ListOf`."""
@@ -33,8 +35,8 @@ class Field(ma.fields.Field):
         *args: Any,
         nullable: bool = False,
         description: str = "",
-        keywords: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        keywords: Mapping[str, object] | None = None,
+        metadata: Mapping[str, object] | None = None,
         **options: Any,
     ) -> None:
         """``metadata`` takes precedence over the others; ``args`` are marshmallow's."""
@@ -42,13 +44,13 @@ class Field(ma.fields.Field):
         documented = {**self.keywords, **(keywords or {}), **described, **(metadata or {})}
         super().__init__(*args, allow_none=nullable, metadata=documented, **options)
 
-    def deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
+    def deserialize(self, value: object, *_: object, **__: object) -> Any:
         """Load a present value; raises Invalid with each ``loc`` relative to this field."""
         if value is None and self.allow_none:
             return None
         return self.from_json(value)
 
-    def from_json(self, value: Any) -> Any:
+    def from_json(self, value: object) -> Any:
         """The Python value; raises Invalid."""
         raise NotImplementedError
 
@@ -67,7 +69,7 @@ class Scalar(Field):
         super().__init__(**options)
         self.validator = SchemaValidator(schema or self.accepts)
 
-    def from_json(self, value: Any) -> Any:
+    def from_json(self, value: object) -> Any:
         try:
             return self.validator.validate_python(value)
         except ValidationError as fault:
@@ -172,7 +174,7 @@ class LiteralTrue(Scalar, ma.fields.Boolean):
 class AnyJson(Field, ma.fields.Raw):
     """Any JSON value that PostgreSQL can hold, null included."""
 
-    def from_json(self, value: Any) -> Any:
+    def from_json(self, value: object) -> object:
         return _storable(value)
 
 
@@ -181,7 +183,7 @@ class JsonObject(Field, ma.fields.Dict):
 
     keywords = {"additionalProperties": True}
 
-    def from_json(self, value: Any) -> Any:
+    def from_json(self, value: object) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise Invalid(refused("dict_type", (), value))
         return _storable(value)
@@ -196,11 +198,11 @@ class ListOf(Field, ma.fields.List):
     keywords = {"maxItems": MAX_ITEMS}
     inner: Field
 
-    def from_json(self, value: Any) -> list[Any]:
+    def from_json(self, value: object) -> list[object]:
         if not isinstance(value, list):
             raise Invalid(refused("list_type", (), value))
         least, most, size = self.keywords.get("minItems", 0), self.keywords["maxItems"], len(value)
-        loaded: list[Any] = []
+        loaded: list[object] = []
         found: list[Entry] = []
         for index, item in enumerate(value[:most]):
             try:
@@ -235,11 +237,11 @@ class Nested(Field, ma.fields.Nested):
         return None if value is None else self.schema.dump(value)
 
 
-def _storable(value: Any) -> Any:
+def _storable(value: T) -> T:
     if found := scalars.unstorable(value):
         raise Invalid(*found)
     return value
 
 
-def _given(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _given(keywords: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in keywords.items() if value is not None}

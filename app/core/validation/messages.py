@@ -27,7 +27,7 @@ MAX_LOC = 4096
 """The most characters of all keys in a ``loc``. In a longer one each key is cut equally."""
 
 
-def refused(type_: ErrorType, loc: Location, value: Any, **ctx: Any) -> Entry:
+def refused(type_: ErrorType, loc: Location, value: object, **ctx: object) -> Entry:
     """The entry of one of pydantic's own error types; ``ctx`` has the values for its text."""
     known = PydanticKnownError(type_, ctx or None)
     return error(loc, type_, known.message(), value, known.context)
@@ -69,7 +69,7 @@ def body(
     return opening + b",".join(shown) + closing
 
 
-def _context(one: ErrorDetails) -> dict[str, Any] | None:
+def _context(one: ErrorDetails) -> dict[str, object] | None:
     """The error's ``ctx``, with ``{}`` in place of an exception, as FastAPI answers it."""
     context = one.get("ctx")
     if context is None:
@@ -77,7 +77,7 @@ def _context(one: ErrorDetails) -> dict[str, Any] | None:
     return {k: {} if isinstance(v, Exception) else v for k, v in context.items()}
 
 
-def _shown(value: Any, max_input: int) -> Any:
+def _shown(value: object, max_input: int) -> object:
     if isinstance(value, str | list | dict) and len(value) > max_input:
         return None
     try:

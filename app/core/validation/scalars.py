@@ -76,7 +76,7 @@ def is_unicode(value: str) -> bool:
     return True
 
 
-def unstorable(value: Any) -> list[Entry]:
+def unstorable(value: object) -> list[Entry]:
     """The first :data:`MAX_ENTRIES` errors of a JSON value that PostgreSQL cannot hold.
 
     These are texts and keys that are not :func:`is_storable`, NaN and Infinity.
@@ -84,7 +84,7 @@ def unstorable(value: Any) -> list[Entry]:
     return [refused(type_, path[::-1], part) for path, type_, part in _unstorable(value)]
 
 
-def _unstorable(value: Any) -> list[_Fault]:
+def _unstorable(value: object) -> list[_Fault]:
     """As :func:`unstorable`, with few calls: a 1 MiB body may have half a million values."""
     if isinstance(value, str):
         return [] if is_storable(value) else [([], "string_unicode", value)]

@@ -23,7 +23,7 @@ class Schema(ma.Schema):
     24 fields takes 3 µs, 58 with marshmallow; loading 19 fields takes 12 µs, 40 with marshmallow.
     """
 
-    examples: ClassVar[Mapping[str, Any]] = {}
+    examples: ClassVar[Mapping[str, object]] = {}
     """For the OpenAPI document: a field's name -> a valid value."""
 
     descriptions: ClassVar[Mapping[str, str]] = {}
@@ -42,7 +42,7 @@ class Schema(ma.Schema):
         """The errors of rules across fields, with full ``loc``; called if every field is valid."""
         return ()
 
-    def load(self, data: Any, *, unknown: str | None = None) -> Any:  # type: ignore[override]  # no many, no partial
+    def load(self, data: object, *, unknown: str | None = None) -> dict[str, Any]:  # type: ignore[override]  # no many, no partial
         """The Python values of a JSON object.
 
         Raises Invalid: errors of declared fields first, then of unknown ones in the order of the
@@ -133,7 +133,7 @@ class Schema(ma.Schema):
         ]
 
 
-def _extra(key: str, value: Any) -> Entry:
+def _extra(key: str, value: object) -> Entry:
     if not is_unicode(key):  # it could not be shown in a loc
         return refused("string_unicode", (), key)
     return refused("extra_forbidden", (key,), value)
