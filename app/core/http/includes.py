@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import ARRAY, Uuid, any_, bindparam, select
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 PARAMETER = "include"
 
+Rows: TypeAlias = Sequence[Any]
+KeyOf: TypeAlias = Callable[[Any], object]
+"""Gives the key by which a row's values are found."""
+
 
 @dataclass(frozen=True)
 class Include:
@@ -36,16 +40,16 @@ class Include:
 
     name: str
     field: Field
-    read: Callable[[Sequence[Any]], Sequence[Any]]
+    read: Callable[[Rows], Rows]
     permission: str | None = None
 
-    def add_to(self, items: Sequence[dict[str, Any]], rows: Sequence[Any]) -> None:
+    def add_to(self, items: Sequence[dict[str, object]], rows: Rows) -> None:
         """Add the key to ``items``, the serialized ``rows``."""
         for item, value in zip(items, self.read(rows), strict=True):
             item[self.name] = self.field.to_json(value)
 
 
-def by_key(statement: Statement, keys: Sequence[Any], **values: Any) -> list[Any]:
+def by_key(statement: Statement, keys: Sequence[object], **values: object) -> Rows:
     """For each key, the row of ``statement`` that has it as its first column, or None.
 
     A key is an id or its text. The statement takes the distinct ``keys``.
@@ -83,7 +87,7 @@ def documented(schema: type[Schema], includes: tuple[Include, ...]) -> type[Sche
     return type(f"{name}WithIncludesSchema", (schema,), {**described, **fields})
 
 
-def parameter(includes: Sequence[Include]) -> dict[str, Any]:
+def parameter(includes: Sequence[Include]) -> dict[str, object]:
     """The query parameter, for the OpenAPI document."""
     names = [include.name for include in includes]
     needed = [f"`{one.name}` needs `{one.permission}`" for one in includes if one.permission]
@@ -110,14 +114,14 @@ def related(
     name: str,
     field: Field,
     statement: Statement,
-    key: Callable[[Any], Any],
+    key: KeyOf,
     permission: str | None = None,
     *,
     column: str = "",
 ) -> Include:
     """A key whose value is the row that ``statement`` has for ``key(row)``, or a column of it."""
 
-    def read(rows: Sequence[Any]) -> list[Any]:
+    def read(rows: Rows) -> Rows:
         found = by_key(statement, [key(row) for row in rows])
         return [getattr(one, column, None) for one in found] if column else found
 
@@ -125,12 +129,12 @@ def related(
 
 
 def related_lists(
-    name: str, field: Field, statement: Statement, key: Callable[[Any], Any], permission: str
+    name: str, field: Field, statement: Statement, key: KeyOf, permission: str
 ) -> Include:
     """A key whose value are all rows that ``statement`` has for ``key(row)``, in its order."""
 
-    def read(rows: Sequence[Any]) -> list[Any]:
-        found: dict[str, list[Any]] = defaultdict(list)
+    def read(rows: Rows) -> Rows:
+        found: dict[str, list[object]] = defaultdict(list)
         keys = [str(key(row)) for row in rows]
         for one in statement.all(keys=keys):
             found[str(one[0])].append(one)

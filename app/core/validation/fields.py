@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
 
 import marshmallow as ma
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
@@ -19,30 +19,39 @@ from app.core.validation import scalars
 from app.core.validation.messages import MAX_ENTRIES, entries, refused, under
 
 T = TypeVar("T")
+Keywords: TypeAlias = Mapping[str, Any]
+"""Of JSON Schema."""
 
 MAX_ITEMS = 5_000
 """The most items of a :class:`ListOf`."""
 
 
+class Options(TypedDict, total=False):
+    """The options of every field; all but the last two are marshmallow's."""
+
+    required: bool
+    load_default: object
+    attribute: str
+    data_key: str
+    metadata: Keywords
+    description: str
+    nullable: bool
+
+
 class Field(ma.fields.Field):
     """The base of all fields: their common parameters, loading from JSON and writing as JSON."""
 
-    keywords: Mapping[str, Any] = {}
-    """JSON Schema keywords of every field of the class."""
+    keywords: Keywords = {}  # of every field of the class
 
     def __init__(
-        self,
-        *args: Any,
-        nullable: bool = False,
-        description: str = "",
-        keywords: Mapping[str, object] | None = None,
-        metadata: Mapping[str, object] | None = None,
-        **options: Any,
+        self, *args: object, keywords: Keywords | None = None, **options: Unpack[Options]
     ) -> None:
-        """``metadata`` takes precedence over the others; ``args`` are marshmallow's."""
-        described = {"description": description} if description else {}
-        documented = {**self.keywords, **(keywords or {}), **described, **(metadata or {})}
-        super().__init__(*args, allow_none=nullable, metadata=documented, **options)
+        """``metadata`` takes precedence over ``keywords``; ``args`` are marshmallow's."""
+        metadata = {**self.keywords, **(keywords or {}), **options.get("metadata", {})}
+        given: dict[str, Any] = {**options, "metadata": metadata}
+        if "description" in given:
+            metadata["description"] = given.pop("description")
+        super().__init__(*args, allow_none=given.pop("nullable", False), **given)
 
     def deserialize(self, value: object, *_: object, **__: object) -> Any:
         """Load a present value; raises Invalid with each ``loc`` relative to this field."""
@@ -65,8 +74,13 @@ class Scalar(Field):
     accepts: CoreSchema
     """What a field of the class accepts, unless its constructor is given another schema."""
 
-    def __init__(self, schema: CoreSchema | None = None, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        schema: CoreSchema | None = None,
+        keywords: Keywords | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(keywords=keywords, **options)
         self.validator = SchemaValidator(schema or self.accepts)
 
     def from_json(self, value: object) -> Any:
@@ -85,11 +99,11 @@ class Str(Scalar, ma.fields.String):
         min_length: int | None = None,
         max_length: int | None = None,
         pattern: str | None = None,
-        **options: Any,
+        **options: Unpack[Options],
     ) -> None:
         bounds = {"minLength": min_length, "maxLength": max_length, "pattern": pattern}
         schema = scalars.text(min_length=min_length, max_length=max_length, pattern=pattern)
-        super().__init__(schema, keywords=_given(bounds), **options)
+        super().__init__(schema, _given(bounds), **options)
 
     def to_json(self, value: Any) -> Any:
         """The text; ``""`` for None unless the field is nullable."""
@@ -115,9 +129,11 @@ class Int(Scalar, ma.fields.Integer):
 
     keywords = {"format": "int64", "examples": [1]}
 
-    def __init__(self, *, ge: int | None = None, le: int | None = None, **options: Any) -> None:
-        bounds = _given({"minimum": ge, "maximum": le})
-        super().__init__(scalars.integer(ge=ge, le=le), keywords=bounds, **options)
+    def __init__(
+        self, *, ge: int | None = None, le: int | None = None, **options: Unpack[Options]
+    ) -> None:
+        bounds = {"minimum": ge, "maximum": le}
+        super().__init__(scalars.integer(ge=ge, le=le), _given(bounds), **options)
 
 
 class AwareDateTime(Scalar, ma.fields.AwareDateTime):
@@ -138,22 +154,18 @@ class Literal(Scalar, ma.fields.String):
     """One of the given texts, exactly."""
 
     def __init__(
-        self,
-        *choices: str,
-        schema: CoreSchema | None = None,
-        nullable: bool = False,
-        **options: Any,
+        self, *choices: str, schema: CoreSchema | None = None, **options: Unpack[Options]
     ) -> None:
-        offered = [*choices, None] if nullable else [*choices]
+        offered = [*choices, None] if options.get("nullable") else [*choices]
         keywords = {"enum": offered, "examples": [choices[0]]}
         schema = schema or core_schema.literal_schema([*choices])
-        super().__init__(schema, nullable=nullable, keywords=keywords, **options)
+        super().__init__(schema, keywords, **options)
 
 
 class Choice(Literal):
     """The value of a member of an enumeration; loaded as the member."""
 
-    def __init__(self, enumeration: type[Enum], **options: Any) -> None:
+    def __init__(self, enumeration: type[Enum], **options: Unpack[Options]) -> None:
         members = list(enumeration)
         schema = core_schema.enum_schema(enumeration, members)
         super().__init__(*(member.value for member in members), schema=schema, **options)
@@ -201,7 +213,10 @@ class ListOf(Field, ma.fields.List):
     def from_json(self, value: object) -> list[object]:
         if not isinstance(value, list):
             raise Invalid(refused("list_type", (), value))
-        least, most, size = self.keywords.get("minItems", 0), self.keywords["maxItems"], len(value)
+        least, most = self.keywords.get("minItems", 0), self.keywords["maxItems"]
+        counted = {"field_type": "List", "actual_length": len(value)}
+        if len(value) < least:
+            raise Invalid(refused("too_short", (), value, min_length=least, **counted))
         loaded: list[object] = []
         found: list[Entry] = []
         for index, item in enumerate(value[:most]):
@@ -211,18 +226,13 @@ class ListOf(Field, ma.fields.List):
                 found += under(index, fault.errors)
                 if len(found) >= MAX_ENTRIES:
                     break
-        if size > most and not found:
-            counts = {"max_length": most, "actual_length": size}
-            found = [refused("too_long", (), value, field_type="List", **counts)]
-        if size < least:
-            counts = {"min_length": least, "actual_length": size}
-            found = [refused("too_short", (), value, field_type="List", **counts)]
+        if len(value) > most and not found:
+            raise Invalid(refused("too_long", (), value, max_length=most, **counted))
         if found:
             raise Invalid(*found[:MAX_ENTRIES])
         return loaded
 
     def to_json(self, value: Any) -> Any:
-        """A list of what the item's field writes."""
         return None if value is None else [self.inner.to_json(item) for item in value]
 
 
@@ -233,7 +243,6 @@ class Nested(Field, ma.fields.Nested):
         return self.schema.load(value)
 
     def to_json(self, value: Any) -> Any:
-        """What the schema dumps."""
         return None if value is None else self.schema.dump(value)
 
 
@@ -243,5 +252,5 @@ def _storable(value: T) -> T:
     return value
 
 
-def _given(keywords: Mapping[str, object]) -> dict[str, object]:
+def _given(keywords: Keywords) -> Keywords:
     return {name: value for name, value in keywords.items() if value is not None}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import islice
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import marshmallow as ma
 
@@ -14,6 +14,9 @@ from app.core.errors import Entry, Invalid
 from app.core.validation.fields import Field, Str
 from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_unicode
+
+Fields: TypeAlias = dict[str, tuple[str, Any]]
+"""JSON key -> Python name and field."""
 
 
 class Schema(ma.Schema):
@@ -100,20 +103,14 @@ class Schema(ma.Schema):
         return written
 
     @cached_property
-    def inputs(self) -> dict[str, tuple[str, Any]]:
-        """The fields that ``load`` reads: JSON key -> Python name and field."""
-        return {
-            field.data_key or name: (field.attribute or name, field)
-            for name, field in self.load_fields.items()
-        }
+    def inputs(self) -> Fields:
+        """The fields that ``load`` reads."""
+        return _by_key(self.load_fields)
 
     @cached_property
-    def _dumped(self) -> dict[str, tuple[str, Any]]:
-        """The fields that ``dump`` writes: JSON key -> Python name and field."""
-        return {
-            field.data_key or name: (field.attribute or name, field)
-            for name, field in self.dump_fields.items()
-        }
+    def _dumped(self) -> Fields:
+        """The fields that ``dump`` writes."""
+        return _by_key(self.dump_fields)
 
     @cached_property
     def _values_of(self) -> Callable[[Any], tuple[Any, ...]]:
@@ -131,6 +128,12 @@ class Schema(ma.Schema):
             for key, (_, field) in self._dumped.items()
             if type(field).to_json not in (Field.to_json, Str.to_json)
         ]
+
+
+def _by_key(fields: Mapping[str, Any]) -> Fields:
+    return {
+        field.data_key or name: (field.attribute or name, field) for name, field in fields.items()
+    }
 
 
 def _extra(key: str, value: object) -> Entry:
