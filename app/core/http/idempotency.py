@@ -77,15 +77,15 @@ CLAIM = Statement(
 LIMIT_WAIT = Statement(
     "idempotency_keys.limit_wait", text("SELECT set_config('lock_timeout', :limit, true)")
 )
-_place = (IdempotencyKey.scope == bindparam("of_scope"), IdempotencyKey.key == bindparam("of_key"))
-GET = Statement("idempotency_keys.get", select(IdempotencyKey).where(*_place))
+_PLACE = (IdempotencyKey.scope == bindparam("of_scope"), IdempotencyKey.key == bindparam("of_key"))
+GET = Statement("idempotency_keys.get", select(IdempotencyKey).where(*_PLACE))
 STORE = Statement(
     "idempotency_keys.store",
     update(IdempotencyKey)
-    .where(*_place)
+    .where(*_PLACE)
     .values(status=bindparam("status"), headers=bindparam("headers"), body=bindparam("body")),
 )
-RELEASE = Statement("idempotency_keys.release", delete(IdempotencyKey).where(*_place))
+RELEASE = Statement("idempotency_keys.release", delete(IdempotencyKey).where(*_PLACE))
 # The condition is repeated, because a request may use an expired key again meanwhile.
 DELETE_EXPIRED = Statement(
     "idempotency_keys.delete_expired",

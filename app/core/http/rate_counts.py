@@ -83,6 +83,11 @@ class Bucket:
     sent: int = 0  # the part of ``own`` that Redis knows
     others: int = 0  # admitted by the buckets of this name in other fields, as of the last exchange
 
+    @property
+    def key(self) -> str:
+        """The key in Redis of the hash of its current window."""
+        return f"{KEY_PREFIX}:{self.name}:{self.rate.seconds}:{self.window}"
+
     def turn(self, now: float) -> None:
         """Reset the counts if a new window has begun."""
         window = int(now) // self.rate.seconds
@@ -99,19 +104,9 @@ class Snapshot(NamedTuple):
     """What an exchange sends of one bucket."""
 
     bucket: Bucket
+    key: str  # of the hash in Redis
     seconds: int
-    window: int
     own: int
-
-    @property
-    def key(self) -> str:
-        """The key of the hash in Redis."""
-        return f"{KEY_PREFIX}:{self.bucket.name}:{self.seconds}:{self.window}"
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the bucket is still in the window that was sent."""
-        return (self.bucket.rate.seconds, self.bucket.window) == (self.seconds, self.window)
 
 
 class RateCounts:
@@ -175,9 +170,8 @@ class RateCounts:
 
         Buckets that were not used during a window are dropped.
         """
-        changed = self._changed()
-        for start in range(0, len(changed), BATCH):
-            batch = changed[start : start + BATCH]
+        changed = iter(self._changed())
+        while batch := list(itertools.islice(changed, BATCH)):
             # A key expires one window length after its last update, so never before its window ends.
             arguments = [
                 value for sent in batch for value in (sent.bucket.field, sent.own, sent.seconds)
@@ -185,7 +179,7 @@ class RateCounts:
             sums = self._script([sent.key for sent in batch], arguments)
             with self._lock:
                 for sent, total in zip(batch, sums, strict=True):
-                    if sent.is_current:
+                    if sent.bucket.key == sent.key:  # still in the window that was sent
                         sent.bucket.sent = sent.own
                         sent.bucket.others = total - sent.own
 
@@ -198,7 +192,7 @@ class RateCounts:
                 if now // seconds > window + 1:
                     del self._buckets[name]
                 elif bucket.own != bucket.sent:
-                    changed.append(Snapshot(bucket, seconds, window, bucket.own))
+                    changed.append(Snapshot(bucket, bucket.key, seconds, bucket.own))
         return changed
 
     def _exchange_forever(self) -> None:

@@ -19,11 +19,9 @@ from app.core.validation import scalars
 from app.core.validation.messages import MAX_ENTRIES, entries, refused, under
 
 T = TypeVar("T")
-Keywords: TypeAlias = Mapping[str, Any]
-"""Of JSON Schema."""
+Keywords: TypeAlias = Mapping[str, Any]  # of JSON Schema
 
-MAX_ITEMS = 5_000
-"""The most items of a :class:`ListOf`."""
+MAX_ITEMS = 5_000  # of a ListOf
 
 
 class Options(TypedDict, total=False):
@@ -71,8 +69,7 @@ class Field(ma.fields.Field):
 class Scalar(Field):
     """A field whose values are loaded by pydantic-core."""
 
-    accepts: CoreSchema
-    """What a field of the class accepts, unless its constructor is given another schema."""
+    accepts: CoreSchema  # unless the constructor is given another schema
 
     def __init__(
         self,
@@ -120,7 +117,7 @@ class Email(Scalar, ma.fields.Email):
 class Bool(Scalar, ma.fields.Boolean):
     """A boolean, also as 0, 1, ``"yes"``, ``"off"`` and the like."""
 
-    accepts = scalars.boolean()
+    accepts = core_schema.bool_schema()
     keywords = {"examples": [True]}
 
 

@@ -38,11 +38,6 @@ def text(
     return core_schema.no_info_after_validator_function(_storable, string)
 
 
-def boolean() -> CoreSchema:
-    """A boolean, also as 0, 1, ``"yes"``, ``"off"`` and the like."""
-    return core_schema.bool_schema()
-
-
 def integer(*, ge: int | None = None, le: int | None = None) -> CoreSchema:
     """An integer; integral floats, booleans and decimal text are converted."""
     number = core_schema.int_schema(ge=ge, le=le)

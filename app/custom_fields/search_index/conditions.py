@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from pydantic_core import SchemaValidator
+from pydantic_core import SchemaValidator, core_schema
 from sqlalchemy import ColumnElement, and_, bindparam, func, or_
 
 from app.core.validation import scalars
@@ -34,7 +34,7 @@ EQUAL, AT_LEAST, AT_MOST, PREFIX = "eq", "gte", "lte", "prefix"
 OPERATORS = frozenset({AT_LEAST, AT_MOST, PREFIX})
 COMPARE = {EQUAL: operators.eq, AT_LEAST: operators.ge, AT_MOST: operators.le}
 FROM_TEXT = {
-    FieldType.BOOLEAN: SchemaValidator(scalars.boolean()),
+    FieldType.BOOLEAN: SchemaValidator(core_schema.bool_schema()),
     FieldType.INTEGER: SchemaValidator(scalars.integer()),
 }
 """The types that a query spells otherwise than JSON does."""
