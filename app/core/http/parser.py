@@ -35,6 +35,7 @@ MAX_CONTAINERS = 20_000
 
 UNREADABLE = "There was an error parsing the body"
 
+NO_PARAMETERS = Schema()
 _PREFIXES = {"query": "query", "headers": "header", "json": "body"}  # in the order of the answer
 _CONTAINERS = frozenset({dict, list})
 _NO_BODY = object()
@@ -47,26 +48,15 @@ class Argument(NamedTuple):
     schema: Schema
 
 
-NO_PARAMETERS = Argument("query", Schema())
-
-
 def read(endpoint: Endpoint, request: Request) -> list[Any]:
     """The arguments of the view, one for each of the endpoint's; sets ``request.includes``.
 
     Raises Invalid with the errors of all sources or, if there are none, those of ``Schema.rules``.
     Errors of ``?include=``, and parameters that the endpoint does not take, are reported alone.
     """
-    query = query_values(request) if request.query_string else {}
-    asked = query.pop(includes.PARAMETER, None) if endpoint.includes else None
     is_strict = request.path.startswith("/v1/") and not endpoint.ignores_unknown_query
     unknown = ma.RAISE if is_strict else ma.EXCLUDE
-    if query and is_strict and "query" not in endpoint.locations:
-        try:
-            _load_parameters(NO_PARAMETERS, query, unknown)
-        except Invalid as fault:
-            raise Invalid(*under("query", fault.errors)) from None
-    if asked is not None:
-        request.includes = includes.choose(endpoint, asked)
+    query = _query(endpoint, request, unknown) if request.query_string else {}
     body = _body(request) if "json" in endpoint.locations else None  # its faults are reported alone
     values: list[Any] = []
     refusals: dict[str, list[Entry]] = {}
@@ -98,6 +88,20 @@ def read(endpoint: Endpoint, request: Request) -> list[Any]:
 def query_values(request: flask.Request) -> dict[str, str]:
     """The query as FastAPI reads it: of repeated parameters the last one counts."""
     return dict(parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True))
+
+
+def _query(endpoint: Endpoint, request: Request, unknown: str) -> dict[str, str]:
+    """The parameters of the query but ``include``, which sets ``request.includes``."""
+    query = query_values(request)
+    asked = query.pop(includes.PARAMETER, None) if endpoint.includes else None
+    if "query" not in endpoint.locations:
+        try:
+            NO_PARAMETERS.load(query, unknown=unknown)
+        except Invalid as fault:
+            raise Invalid(*under("query", fault.errors)) from None
+    if asked is not None:
+        request.includes = includes.choose(endpoint, asked)
+    return query
 
 
 def _named_headers(schema: Schema, request: Request) -> dict[str, str]:
