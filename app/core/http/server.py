@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from gunicorn.workers import base
 from waitress import create_server, wasyncore
@@ -81,7 +82,7 @@ class Worker(base.Worker):
         if os.getppid() != self.ppid:
             self.alive = False
 
-    def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
+    def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
         """Run the application."""
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
