@@ -107,7 +107,7 @@ def admit() -> AnyResponse | None:
         return None
     secret = request.cookies.get(cookie_name(), "")
     current, limits = current_request(), rate_limits()
-    limits.count_credential(current, f"console:{secret}" if secret else "")
+    limits.count_request(current, f"console:{secret}" if secret else "")
     g.session = retries.run(lambda: _find_session(secret)) if secret else None
     if g.session is None and secret:
         limits.count_failed_authentication(current)

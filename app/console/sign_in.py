@@ -69,7 +69,7 @@ def use_link() -> Shown:
 def begin_oidc() -> Response:
     """Lead to the identity provider. The state is a ticket, and this browser's cookie has it too."""
     # For the address, because each attempt is stored.
-    rate_limits().count_credential(current_request(), "")
+    rate_limits().count_request(current_request(), "")
     provider = _provider()
     attempt = oidc.begin()
     data = {**asdict(attempt), "next": safe_target(request.args.get("next", ""))}

@@ -38,16 +38,20 @@ class Access:
         raise PermissionDenied(f"This needs the permission {permission}.")
 
 
+NOBODY = Access()
+"""Of a view that does not say who may call it: an application hook refuses requests to it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Guarded:
     """A view and who may call it. The application refuses requests to any other view."""
 
     view: Callable[..., Any]
-    access: Access | None = None
+    access: Access = NOBODY
 
     def __post_init__(self) -> None:
         # Flask names the endpoint by it, and flask-smorest documents the operation with it.
-        document = f"{self.view.__doc__ or ''}\n\n{self.access.description if self.access else ''}"
+        document = f"{self.view.__doc__ or ''}\n\n{self.access.description}"
         vars(self).update(__name__=self.view.__name__, __doc__=document)
 
     def __call__(self, **path: str) -> Any:
@@ -81,7 +85,7 @@ class Endpoint(Guarded):
     @cached_property
     def is_guarded(self) -> bool:
         """Whether the endpoint needs a credential."""
-        return self.access is not None and self.access.permission is not None
+        return self.access.permission is not None
 
     @property
     def includes(self) -> tuple[Include, ...]:
@@ -96,8 +100,8 @@ class Endpoint(Guarded):
 
     def may_change(self, request: Request) -> bool:
         """Whether the request asks for a change; a POST with a permission to read does not."""
-        permission = self.access.permission if self.access else None
-        return request.method not in SAFE_METHODS and not (permission or "").endswith(":read")
+        permission = self.access.permission or ""
+        return request.method not in SAFE_METHODS and not permission.endswith(":read")
 
     def __call__(self, **path: str) -> Response:
         return serve(self, current_request(), path)
@@ -140,14 +144,12 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
 
     An error ends the transaction with a rollback; :mod:`app.core.http.error_handlers` answers it.
     """
-    access = endpoint.access
-    assert access is not None  # noqa: S101 - the hook has refused a view without it
     if endpoint.is_guarded:
         rate_limits().count_request(request)
     route = reading.route(endpoint, request)
     for attempt in retries.attempts(route.open):  # again after a conflict
         with attempt as transaction:
-            access.enter(request)  # authenticate and authorise
+            endpoint.access.enter(request)  # authenticate and authorise
             route.enter(transaction)  # a read may go on on a replica
             if endpoint.may_change(request):
                 transactions.confirm()

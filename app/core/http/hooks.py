@@ -9,7 +9,7 @@ from werkzeug.exceptions import NotFound
 
 from app.core.errors import PermissionDenied
 from app.core.http.body_limits import body_limit
-from app.core.http.endpoint import Guarded
+from app.core.http.endpoint import NOBODY, Guarded
 from app.core.http.rate_limit import RateLimits
 from app.core.http.request import current_request
 from app.core.observability import logs
@@ -40,7 +40,7 @@ def begin() -> None:
     if request.endpoint is None:
         return
     view = current_app.view_functions[request.endpoint]
-    if not isinstance(view, Guarded) or view.access is None:
+    if not isinstance(view, Guarded) or view.access is NOBODY:
         raise PermissionDenied("This endpoint names no permission.")
 
 

@@ -73,7 +73,7 @@ def choose(endpoint: Endpoint, asked: str) -> tuple[Include, ...]:
         raise Invalid(refused("enum", ("query", PARAMETER), asked, expected=expected))
     chosen = tuple(offered[name] for name in names)
     for include in chosen:
-        if include.permission is not None and endpoint.access is not None:
+        if include.permission is not None:
             endpoint.access.require(include.permission)
     return chosen
 

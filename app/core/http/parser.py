@@ -60,8 +60,7 @@ def read(endpoint: Endpoint, request: Request) -> list[Any]:
     body = _body(request) if "json" in endpoint.locations else None  # its faults are reported alone
     values: list[Any] = []
     refusals: dict[str, list[Entry]] = {}
-    for argument in endpoint.arguments:
-        location, schema, _ = argument
+    for location, schema in endpoint.arguments:
         try:
             if location != "json":
                 given = query if location == "query" else _named_headers(schema, request)

@@ -52,19 +52,19 @@ class RateLimits:
         self._platform = parse_rate(config.ratelimit_platform)
         self._failed_authentication = parse_rate(config.ratelimit_failed_auth)
 
-    def count_request(self, request: Request, *, is_scim: bool = False) -> None:
+    def count_request(
+        self, request: Request, credential: str | None = None, *, is_scim: bool = False
+    ) -> None:
         """Count a request to a guarded endpoint; raises TooManyRequests beyond the limit.
 
-        SCIM has a limit of its own, because a directory sends one request for each person.
+        It counts for its credential, by default that of its header, and without any for its
+        address. SCIM has a limit of its own, because a directory sends one request for each person.
         """
-        if IS_COUNTED in request.environ:
-            return
-        # White space and the spelling of ``Bearer`` make no difference.
-        credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
-        self.count_credential(request, credential, is_scim=is_scim)
-
-    def count_credential(self, request: Request, credential: str, *, is_scim: bool = False) -> None:
-        """Count a request with this credential; one without any counts for its address."""
+        if credential is None:
+            if IS_COUNTED in request.environ:
+                return
+            # White space and the spelling of ``Bearer`` make no difference.
+            credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
         if credential:
             name = hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
         else:

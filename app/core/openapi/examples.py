@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.openapi.components import Part
-
-PLAIN: Part = {
+PLAIN: dict[str, Any] = {
     "string": "text",
     "integer": 1,
     "number": 1.5,
@@ -22,7 +20,7 @@ FORMATS = {
 }
 
 
-def add_examples(document: Part) -> None:
+def add_examples(document: dict[str, Any]) -> None:
     """Add a valid example to each JSON body of ``document`` that has a schema and no example."""
     described = {**document.get("paths", {}), **document.get("webhooks", {})}
     for operations in described.values():
@@ -36,7 +34,7 @@ def add_examples(document: Part) -> None:
                         content["example"] = example_of(content["schema"], document)
 
 
-def example_of(schema: Part, document: Part) -> Any:
+def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
     """A value that ``schema`` accepts."""
     while "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]

@@ -42,7 +42,7 @@ def complete(
     has_tag = not is_list if method == "get" else "_id>" in rule
     is_read = method == "get" or endpoint.only_reads
     doc["security"] = [{"user_token": []}, {"api_key": []}] if guarded else []
-    if access is not None and guarded:
+    if guarded:
         doc["x-permission"] = str(access.permission)
         doc.setdefault("parameters", []).extend(_headers(has_tag, is_read, method))
     responses = doc.setdefault("responses", {})
@@ -52,7 +52,7 @@ def complete(
         responses[422] = INVALID_OR_KEY_REUSED
     for status in _error_statuses(doc, rule, method) if guarded else ():
         responses.setdefault(str(status), refusal(DESCRIPTIONS[status], DETAILS[status]))
-    common = _common_errors(has_tag, method, access) if access is not None and guarded else ()
+    common = _common_errors(has_tag, method, access) if guarded else ()
     errors = sorted({*common, *endpoint.errors}, key=lambda error: (error.status, error.code or ""))
     for status, of_status in groupby(errors, key=lambda error: error.status):
         responses[str(status)] = coded_answer(DESCRIPTIONS[status], list(of_status))
