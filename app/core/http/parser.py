@@ -60,7 +60,8 @@ def read(endpoint: Endpoint, request: Request) -> list[Any]:
     body = _body(request) if "json" in endpoint.locations else None  # its faults are reported alone
     values: list[Any] = []
     refusals: dict[str, list[Entry]] = {}
-    for location, schema in endpoint.arguments:
+    for argument in endpoint.arguments:
+        location, schema = argument
         try:
             if location != "json":
                 given = query if location == "query" else _named_headers(schema, request)
