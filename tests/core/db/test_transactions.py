@@ -38,7 +38,7 @@ class TestTransaction:
         with transaction():
             with pytest.raises(RuntimeError, match="no tenant scope"):
                 tenancy.current_scope()
-            with pytest.raises(RuntimeError, match="needs a request"):
+            with pytest.raises(RuntimeError, match="outside of request context"):
                 current_principal()
 
     def test_goes_on_after_a_callback_that_fails(self, caplog):

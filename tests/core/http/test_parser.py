@@ -8,7 +8,7 @@ from app.core.http import parser
 from app.core.http.body_limits import MAX_BODY
 from app.core.http.endpoint import Endpoint
 from app.core.http.error_handlers import register_error_handlers
-from app.core.http.parser import MAX_CONTAINERS, MAX_DEPTH
+from app.core.http.parser import MAX_CONTAINERS, MAX_DEPTH, Argument
 from app.core.http.routing import configure_routing
 from app.core.validation import fields
 from app.core.validation.messages import MAX_ANSWER, MAX_INPUT, MAX_LOC
@@ -35,9 +35,9 @@ class HeaderSchema(Schema):
     source_timestamp = fields.AwareDateTime(data_key="X-Source-Timestamp")
 
 
-BODY = ("json", BodySchema())
-QUERY = ("query", FilterSchema())
-HEADERS = ("headers", HeaderSchema())
+BODY = Argument("json", BodySchema())
+QUERY = Argument("query", FilterSchema())
+HEADERS = Argument("headers", HeaderSchema())
 
 
 @pytest.fixture(scope="module")
