@@ -45,6 +45,7 @@ LAYERS = (
     ("webhooks", "imports", "events"),
     ("webhook_deliveries",),
     ("privacy", "operations"),
+    ("surfaces",),
     ("console", "agents"),
     ("cli",),
     ("dev",),

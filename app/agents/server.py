@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextvars import Context
 from typing import Any
 
 import anyio
 import mcp.types as types
 from flask import Flask
 from mcp.server import Server, ServerRequestContext
-from werkzeug.test import Client
 
-from app.agents.tools import Operation, operations
-from app.core.db.replicas import reading
+from app.agents.tools import description, input_schema, request_of, tools
 from app.core.version import VERSION
+from app.surfaces.in_process import InProcess
+from app.surfaces.operations import Operation, Request
 
 INSTRUCTIONS = (
     "Tools of a control plane for tenants, users, plans, flags and limits. A result is a JSON object"
@@ -33,13 +32,12 @@ class Agents:
     def __init__(
         self, app: Flask, *, can_write: bool, tags: Sequence[str] = (), token: str = ""
     ) -> None:
-        self.app = app
         self._token = token
-        self._last_change = ""  # of all callers; each reads what it has changed
+        self._send = InProcess(app)  # for all callers: each reads what it has changed
         self._tools = {
-            one.name: one
-            for one in operations(app)
-            if (can_write or one.is_reading) and (not tags or set(tags) & set(one.tags))
+            name: one
+            for name, one in tools(app).items()
+            if (can_write or one.is_reading) and (not tags or one.group in tags)
         }
         self._threads = anyio.CapacityLimiter(app.extensions["config"].db_pool_size)
 
@@ -65,13 +63,11 @@ class Agents:
         if operation is None:
             return _result({"detail": f"There is no tool {params.name}."}, is_error=True)
         try:
-            request = operation.request(params.arguments or {})
+            request = request_of(operation, params.arguments or {})
         except ValueError as fault:
             return _result({"detail": str(fault)}, is_error=True)
-        request["headers"] |= self._credential(context)
-        return await anyio.to_thread.run_sync(
-            Context().run, self._send, request, limiter=self._threads
-        )
+        request = request._replace(headers={**request.headers, **self._credential(context)})
+        return await anyio.to_thread.run_sync(self._call, request, limiter=self._threads)
 
     def _credential(self, context: ServerRequestContext[Any]) -> dict[str, str]:
         if context.request is None:  # stdio
@@ -79,23 +75,20 @@ class Agents:
         found = context.request.headers.get("Authorization")
         return {} if found is None else {"Authorization": found}
 
-    def _send(self, request: dict[str, Any]) -> types.CallToolResult:
-        if self._last_change:
-            request["headers"][reading.HEADER] = self._last_change
-        response = Client(self.app, use_cookies=False).open(**request)
-        self._last_change = response.headers.get(reading.HEADER, self._last_change)
-        found: dict[str, Any] = {"status": response.status_code}
-        if tag := response.headers.get("ETag"):
+    def _call(self, request: Request) -> types.CallToolResult:
+        answer = self._send(request)
+        found: dict[str, Any] = {"status": answer.status}
+        if tag := answer.headers.get("ETag"):
             found["etag"] = tag
-        found["body"] = response.get_json(silent=True)
-        return _result(found, is_error=response.status_code >= 400)
+        found["body"] = answer.body
+        return _result(found, is_error=answer.status >= 400)
 
 
 def _tool(operation: Operation) -> types.Tool:
     return types.Tool(
         name=operation.name,
-        description=operation.description,
-        input_schema=dict(operation.input_schema),
+        description=description(operation),
+        input_schema=input_schema(operation),
         annotations=types.ToolAnnotations(
             read_only_hint=operation.is_reading,
             destructive_hint=operation.method == "delete",

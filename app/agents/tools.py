@@ -3,104 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from flask import Flask
-from werkzeug.test import Client
 
-REFERENCE = "#/components/schemas/"
-METHODS = ("get", "post", "put", "patch", "delete")
-READING = "get"
+from app.surfaces.in_process import operations
+from app.surfaces.operations import JSON, REFERENCE, Operation, Request
+
 SENT_HEADERS = ("If-Match", "Idempotency-Key")  # which an agent may set
 
 
-@dataclass(frozen=True)
-class Operation:
-    """One operation of the API. ``input_schema`` is the JSON Schema of a tool's arguments."""
-
-    name: str
-    method: str
-    path: str
-    tags: tuple[str, ...]
-    description: str
-    parameters: Mapping[str, str]  # of the path, the query and the headers: name -> place
-    input_schema: Mapping[str, Any]
-
-    @property
-    def is_reading(self) -> bool:
-        """Whether the operation changes nothing."""
-        return self.method == READING
-
-    def request(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of :class:`werkzeug.test.EnvironBuilder`.
-
-        Raises ValueError for an argument that the operation does not have, or a missing part of the
-        path. Everything else is checked by the API.
-        """
-        known = self.input_schema["properties"]
-        if unknown := sorted(set(arguments) - set(known)):
-            raise ValueError(f"{self.name} has no argument {', '.join(unknown)}.")
-        sent: dict[str, dict[str, Any]] = {"path": {}, "query": {}, "header": {}}
-        for name, value in arguments.items():
-            if name in self.parameters and value is not None:
-                sent[self.parameters[name]][name] = _text(value)
-        names = [name for name, place in self.parameters.items() if place == "path"]
-        if missing := [name for name in names if not sent["path"].get(name)]:
-            raise ValueError(f"{self.name} needs {', '.join(missing)}.")
-        path = {name: quote(value, safe="") for name, value in sent["path"].items()}
-        body = {"json": arguments["body"]} if "body" in arguments else {}
-        return {
-            "path": self.path.format(**path),
-            "method": self.method.upper(),
-            "query_string": sent["query"],
-            "headers": sent["header"],
-            **body,
-        }
+def tools(app: Flask) -> dict[str, Operation]:
+    """The operations that take a credential of the service, and JSON or no body, by name."""
+    return {
+        one.name: one
+        for one in operations(app)
+        if one.permission and one.media_type in (None, JSON) and one.answers_json
+    }
 
 
-def operations(app: Flask) -> list[Operation]:
-    """The operations of the service's own OpenAPI document, in its order."""
-    document = Client(app).get("/openapi.json").get_json()
-    schemas = document["components"]["schemas"]
-    return [
-        _operation(path, method, item, schemas)
-        for path, item in document["paths"].items()
-        for method in METHODS
-        if method in item and _is_offered(item[method])
-    ]
+def request_of(operation: Operation, arguments: Mapping[str, Any]) -> Request:
+    """The request that a tool's arguments make; ValueError as :meth:`Operation.request`."""
+    known = input_schema(operation)["properties"]
+    if unknown := sorted(set(arguments) - set(known)):
+        raise ValueError(f"{operation.name} has no argument {', '.join(unknown)}.")
+    parameters = {name: value for name, value in arguments.items() if name != "body"}
+    return operation.request(parameters, arguments.get("body"))
 
 
-def _is_offered(operation: Mapping[str, Any]) -> bool:
-    """Whether it takes a credential of the service, and all its bodies are JSON."""
-    bodies = (operation.get("requestBody", {}), operation["responses"].get("200", {}))
-    return "x-permission" in operation and all(
-        "application/json" in body.get("content", {"application/json": {}}) for body in bodies
-    )
+def description(operation: Operation) -> str:
+    """The operation's summary and description."""
+    texts = (operation.about.get(name) for name in ("summary", "description"))
+    return "\n\n".join(filter(None, texts))
 
 
-def _operation(
-    path: str, method: str, item: Mapping[str, Any], schemas: Mapping[str, Any]
-) -> Operation:
-    found = item[method]
-    places: dict[str, str] = {}
+def input_schema(operation: Operation) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments, which refers to nothing outside itself."""
     properties: dict[str, Any] = {}
     required = []
-    for parameter in (*item.get("parameters", ()), *found.get("parameters", ())):
-        name, place = parameter["name"], parameter["in"]
-        if place == "header" and name not in SENT_HEADERS:
+    for parameter in operation.parameters:
+        name = parameter["name"]
+        if parameter["in"] == "header" and name not in SENT_HEADERS:
             continue
-        places[name] = place
-        properties[name] = {
-            **parameter.get("schema", {}),
-            "description": parameter.get("description", ""),
-        }
+        told = parameter.get("description", "")
+        properties[name] = {**parameter.get("schema", {}), "description": told}
         if parameter.get("required"):
             required.append(name)
-    if "requestBody" in found:
-        properties["body"] = found["requestBody"]["content"]["application/json"]["schema"]
-        if found["requestBody"].get("required"):
+    if operation.body_schema is not None:
+        properties["body"] = operation.body_schema
+        if operation.needs_body:
             required.append("body")
     schema: dict[str, Any] = {
         "type": "object",
@@ -108,19 +59,10 @@ def _operation(
         "required": required,
         "additionalProperties": False,
     }
-    if names := _referenced(properties, schemas, set()):
-        schema["$defs"] = {name: _local(schemas[name]) for name in sorted(names)}
-    return Operation(
-        name=found["operationId"],
-        method=method,
-        path=path,
-        tags=tuple(found.get("tags", ())),
-        description="\n\n".join(
-            text for name in ("summary", "description") if (text := found.get(name))
-        ),
-        parameters=places,
-        input_schema=_local(schema),
-    )
+    if names := _referenced(properties, operation.schemas, set()):
+        schema["$defs"] = {name: operation.schemas[name] for name in sorted(names)}
+    local: dict[str, Any] = _local(schema)
+    return local
 
 
 def _referenced(value: Any, schemas: Mapping[str, Any], seen: set[str]) -> set[str]:
@@ -153,10 +95,3 @@ def _local(value: Any) -> Any:
             for name, part in value.items()
         }
     return [_local(part) for part in value] if isinstance(value, list) else value
-
-
-def _text(value: Any) -> Any:
-    """A parameter as HTTP sends it; a list stays one, because it is repeated."""
-    if isinstance(value, list):
-        return [_text(part) for part in value]
-    return str(value).lower() if isinstance(value, bool) else str(value)

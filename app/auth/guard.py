@@ -15,7 +15,13 @@ from flask import current_app
 
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
-from app.auth.principals import NoMembership, Principal, key_principal, user_principal
+from app.auth.principals import (
+    NoMembership,
+    Principal,
+    key_principal,
+    operator_principal,
+    user_principal,
+)
 from app.auth.tokens import Claims, KeysUnavailable, TokenVerifier
 from app.core.actors import Actor
 from app.core.errors import AppError, Forbidden, PermissionDenied, ProviderField, Unauthenticated
@@ -31,6 +37,11 @@ Its value is the session's :class:`Claims`, which need no token. A client cannot
 are under ``HTTP_`` keys.
 """
 
+OPERATOR = "controlplane.operator"
+"""The key of the WSGI environment with which an operator's command calls the API, as :data:`CLAIMS`.
+
+Its value is the :class:`Actor`, who has every permission of the platform.
+"""
 
 PUBLIC = Access()
 
@@ -120,10 +131,13 @@ def bearer_of(request: flask.Request) -> str:
 
 
 def authenticate(request: Request) -> Principal:
-    """The principal of the request's ``Authorization: Bearer`` header, or of the console's session.
+    """The principal of the ``Authorization: Bearer`` header, the console's session or a command.
 
     Raises Unauthenticated without a valid credential, NoMembership or KeysUnavailable.
     """
+    operator: Actor | None = request.environ.get(OPERATOR)
+    if operator is not None:
+        return operator_principal(operator)
     claims: Claims | None = request.environ.get(CLAIMS)
     if claims is not None:
         add_facts(credential="console_session")

@@ -95,6 +95,12 @@ def key_principal(secret: str) -> Principal:
     return principal
 
 
+def operator_principal(actor: Actor) -> Principal:
+    """The principal of an operator's command; sets the transaction's tenant scope."""
+    tenancy.enter(tenancy.PLATFORM)
+    return Principal(actor, ALL, None, actor.id, names_organization=False)
+
+
 def principal_of_user(found: Any, claims: Claims) -> Principal:
     """The principal of what ``authenticate_user`` has found; raises NoMembership."""
     if found.is_superadmin:

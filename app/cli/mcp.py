@@ -53,10 +53,10 @@ def mcp(
     from mcp.server.stdio import stdio_server
 
     from app.agents.server import Agents
-    from app.agents.tools import operations
+    from app.agents.tools import tools
 
     app = current_app._get_current_object()  # type: ignore[attr-defined]
-    groups = {tag for one in operations(app) for tag in one.tags}
+    groups = {one.group for one in tools(app).values()}
     if unknown := set(tags) - groups:
         raise click.UsageError(
             f"There is no group {', '.join(sorted(unknown))}; there are {', '.join(sorted(groups))}."

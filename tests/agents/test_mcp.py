@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from app.agents.server import Agents
-from app.agents.tools import operations
+from app.agents.tools import tools
 from app.audit.models import AuditEvent
 from app.core.version import VERSION
 from tests import database
@@ -67,7 +67,7 @@ def over_http(url: str, calls: list[tuple[str, dict[str, Any]]], token: str | No
 
 def tool_of(app, method: str, path: str) -> str:
     """The name of an operation."""
-    (name,) = [one.name for one in operations(app) if (one.method, one.path) == (method, path)]
+    (name,) = [name for name, one in tools(app).items() if (one.method, one.path) == (method, path)]
     return name
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from app.dev.reference.markdown import page, table
+from app.surfaces.operations import Operation
 
 INTRODUCTION = """\
 The service's own documentation at `/docs` shows each endpoint with its parameters, bodies and examples. `/openapi.json` is the OpenAPI 3.1 document. [Requests and answers](../concepts/requests.md) has what all endpoints share. "Include" are the names that `include=` takes; `/docs` says which permission each needs.
@@ -16,39 +17,23 @@ PERMISSIONS = """\
 ABBREVIATIONS = {"api": "API", "ofrep": "OFREP", "scim": "SCIM"}
 
 
-def render(document: dict[str, Any]) -> str:
+def render(operations: Sequence[Operation]) -> str:
     """The page, with a table for each tag in the document's order."""
     by_tag: dict[str, list[tuple[str, ...]]] = {}
-    for tag, *cells in rows(document):
-        by_tag.setdefault(tag, []).append(tuple(cells))
+    for one in operations:
+        by_tag.setdefault(one.group, []).append(row_of(one))
     header = ("Method", "Path", "Permission", "What it does")
     parts = [text for tag, found in by_tag.items() for text in (title(tag), table(header, found))]
     return page("Endpoints", INTRODUCTION, PERMISSIONS, *parts)
 
 
-def rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Tag, method, path, permission and summary of each operation."""
-    return [
-        (
-            operation["tags"][0],
-            method.upper(),
-            f"`{path}`",
-            f"`{operation['x-permission']}`" if "x-permission" in operation else "public",
-            operation["summary"].rstrip(".") + _includes(operation),
-        )
-        for path, operations in document["paths"].items()
-        for method, operation in operations.items()
-        if method != "parameters"
-    ]
-
-
-def _includes(operation: dict[str, Any]) -> str:
-    """The names that `include=` takes, if the operation has it."""
-    for parameter in operation.get("parameters", ()):
-        if parameter["name"] == "include":
-            names = parameter["schema"]["items"]["enum"]
-            return f". Include: {', '.join(f'`{name}`' for name in names)}"
-    return ""
+def row_of(operation: Operation) -> tuple[str, ...]:
+    """Method, path, permission and summary of an operation."""
+    permission = f"`{operation.permission}`" if operation.permission else "public"
+    told = operation.summary
+    if operation.includes:
+        told += f". Include: {', '.join(f'`{name}`' for name in operation.includes)}"
+    return operation.method.upper(), f"`{operation.path}`", permission, told
 
 
 def title(tag: str) -> str:

@@ -11,6 +11,7 @@ from app.config import SETTINGS
 from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
 from app.dev.reference import commands, configuration, endpoints, errors, event_types
 from app.events.catalogue import CATALOGUE
+from app.surfaces.operations import operations_of
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 
@@ -21,7 +22,7 @@ def render_all(app: Flask) -> dict[str, str]:
     return {
         "commands.md": commands.render((*COMMANDS, *DEVELOPMENT_COMMANDS)),
         "configuration.md": configuration.render(SETTINGS),
-        "endpoints.md": endpoints.render(document),
+        "endpoints.md": endpoints.render(operations_of(document)),
         "errors.md": errors.render(document),
         "event-types.md": event_types.render(CATALOGUE),
     }

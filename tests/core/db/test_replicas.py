@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from app.agents.server import Agents
-from app.agents.tools import operations as operations_of_agents
+from app.agents.tools import tools
 from app.auth import sessions
 from app.auth.permissions import Permission
 from app.core.db.replicas import reading, watch
@@ -438,7 +438,7 @@ class TestConsole:
 class TestAgents:
     def test_read_what_they_have_changed(self, calm, member, behind):
         _, user, token = member
-        names = {(one.method, one.path): one.name for one in operations_of_agents(calm.app)}
+        names = {(one.method, one.path): name for name, one in tools(calm.app).items()}
         agents = Agents(calm.app, can_write=True, token=token)
         path, place = "/v1/users/{user_id}", {"user_id": str(user.id)}
         behind()

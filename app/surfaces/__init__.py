@@ -1,0 +1,1 @@
+"""What commands, tools for agents and reference pages share: the operations of the document."""
