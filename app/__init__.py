@@ -123,6 +123,7 @@ def _register_commands(app: Flask) -> None:
     from flask_migrate import Migrate
 
     from app.cli import COMMANDS
+    from app.cli.generated import Commands
     from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
     from app.dev.engines.instance import Instance
     from app.dev.processes import last_address
@@ -130,5 +131,6 @@ def _register_commands(app: Flask) -> None:
     instance = Instance.at(app.extensions["config"].instance_dir)
     app.extensions["local_address"] = partial(last_address, instance)
     Migrate(app, db, directory="migrations", compare_type=True)
+    app.cli = Commands(app.cli.name, app.cli.commands)
     for command in (*COMMANDS, *DEVELOPMENT_COMMANDS):
         app.cli.add_command(command)

@@ -32,6 +32,7 @@ INCLUDES = (TENANT, HISTORY)
 @blp.get("")
 @requires(Permission.API_KEYS_READ)
 @blp.arguments(ApiKeyQuerySchema, location="query")
+@blp.columns("id", "name", "prefix", "tenant.slug", "permissions", "expires_at", "revoked_at")
 @blp.response(200, ApiKeySchema(many=True), includes=INCLUDES)
 def list_keys(query: dict[str, Json]) -> Page:
     """List API keys, revoked ones included."""

@@ -44,6 +44,7 @@ CSV = {
 @blp.get("")
 @requires(Permission.AUDIT_READ)
 @blp.arguments(AuditQuerySchema, location="query")
+@blp.columns("created_at", "action", "target_id", "actor_name", "actor", "changes")
 @blp.response(200, AuditEventSchema(many=True), includes=INCLUDES)
 def list_events(query: dict[str, Json]) -> Page:
     """List recorded changes."""
@@ -88,6 +89,7 @@ def add_history(
     @blueprint.get(f"{rule}/history")
     @requires(Permission.AUDIT_READ, platform_only=platform_only)
     @blueprint.arguments(HistoryQuerySchema, location="query")
+    @blueprint.columns("created_at", "action", "actor_name", "actor", "changes")
     @blueprint.response(200, HistoryEntrySchema(many=True))
     def list_history(query: dict[str, Json], **path: str) -> Page:
         """List the changes of this resource, newest first, also after its deletion."""

@@ -1,14 +1,11 @@
-"""What all command groups share: the transaction, the error messages, the output.
+"""What all commands share: the transaction, the error messages, the questions.
 
 Results go to standard output. Logs, progress and prompts go to standard error.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -16,28 +13,20 @@ import click
 import psycopg2
 from flask import current_app
 from flask.cli import AppGroup
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
+from app.cli.output import print_fields, print_json, print_rows, printable, progress_bar
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, transaction
-from app.core.errors import AppError, Entry, Invalid, Location, NotFound, first_line
-from app.core.json_text import dumps_text, plain
+from app.core.errors import AppError, Invalid, Location, NotFound, first_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 ROWS = {
-    "address": "suppressed address",
     "connection_id": "SCIM connection",
-    "feature": "limit",
     "resume": "import",
     "subject": "platform superadmin",
 }
-"""What an argument names whose name is not that of a row and ``_id``."""
-
-MAX_CELL = 500  # characters of a value in a table of rows
+"""What a parameter names whose name is not that of a row and ``_id``."""
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
@@ -101,7 +90,7 @@ def local_address() -> str:
     return address()
 
 
-def reason(fault: Entry) -> str:
+def reason(fault: Mapping[str, Any]) -> str:
     """What is wrong with a value, for people: without the words that FastAPI's clients expect.
 
     A value that violates our own rule is named, because it may be one of several in an option.
@@ -113,11 +102,7 @@ def reason(fault: Entry) -> str:
 
 
 def written(loc: Location) -> str:
-    """The place of a fault in the words of the command: ``--email``, or ``JSON.team``.
-
-    A parameter of the command whose ``name`` is the API's replaces it; other names stay as they
-    are, such as those of ``--set``.
-    """
+    """The place of a fault in the words of the command: ``--email``, or ``JSON.team``."""
     field, *inner = map(str, loc)
     for parameter in click.get_current_context().command.params:
         if parameter.name == field:
@@ -128,90 +113,13 @@ def written(loc: Location) -> str:
 
 
 def _missing_row(refusal: NotFound) -> str:
-    """Which row is missing, by the command's words: ``There is no endpoint 17.``"""
+    """Which row is missing, by the command's words: ``There is no SCIM connection 17.``"""
     if refusal.detail == NotFound.detail:
         for name, value in click.get_current_context().params.items():
             kind = ROWS.get(name) or name.removesuffix("_id")
             if kind != name and isinstance(value, str):
                 return f"There is no {kind} {printable(value)}."
     return refusal.detail
-
-
-def print_json(value: Any) -> None:
-    """Print ``value`` as indented JSON, with dates by RFC 3339 and ids as text."""
-    click.echo(json.dumps(value, default=plain, ensure_ascii=False, indent=2))
-
-
-def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
-    """Print rows as a table for people, or as a JSON array of the columns for scripts."""
-    chosen = [{name: row[name] for name in columns} for row in rows]
-    if as_json:
-        print_json(chosen)
-        return
-    if not chosen:
-        click.echo("No rows.", err=True)
-        return
-    table = Table(*columns)
-    for row in chosen:
-        table.add_row(*map(_short_cell, row.values()))
-    _print_fitting(table, chosen)
-
-
-def print_fields(row: Mapping[str, Any]) -> None:
-    """Print one row as a table of its fields and values."""
-    table = Table("field", "value")
-    for name, value in row.items():
-        table.add_row(name, _cell(value))
-    _print_fitting(table, [row])
-
-
-def _print_fitting(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print the table; on a terminal too narrow for it, each row as lines of ``name: value``."""
-    console = Console()
-    needed = console.measure(table, options=console.options.update(max_width=1 << 20)).maximum
-    if needed <= console.width or not sys.stdout.isatty():
-        Console(width=max(console.width, needed)).print(table)  # Rich would truncate long ids
-        return
-    for row in rows:
-        indent = max(map(len, row)) + 2
-        lines = [f"{name + ':':<{indent}}{_cell(value)}" for name, value in row.items()]
-        click.echo("\n".join(lines) + "\n")
-
-
-def progress_bar() -> Progress:
-    """A progress bar on standard error, which disappears at its end."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-
-
-def _cell(value: Any) -> Text:
-    """A value's printable text, without markup."""
-    match value:
-        case None:
-            text = ""
-        case bool() | dict() | list():
-            text = dumps_text(value)
-        case _:
-            text = plain(value) if isinstance(value, datetime) else str(value)
-    return Text(printable(text))
-
-
-def _short_cell(value: Any) -> Text:
-    """As :func:`_cell`, cut after :data:`MAX_CELL` characters, as one row makes all others as wide."""
-    cell = _cell(value)
-    cell.truncate(MAX_CELL, overflow="ellipsis")
-    return cell
-
-
-def printable(text: str) -> str:
-    """The text with a space for each control character, which a terminal might obey."""
-    return "".join(one if one.isprintable() else " " for one in text)
 
 
 __all__ = [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
+from flask.cli import with_appcontext
 
 from app.auth import sessions
-from app.cli.base import AppGroup, json_option, local_address, operator, print_json
-from app.cli.lookup import find_tenant, find_user
-from app.cli.tokens import superadmin_subject
+from app.cli.base import AppGroup, json_option, local_address, one_line_errors, operator, print_json
+from app.cli.tokens import chosen_subject, subject_options
 from app.config import current_config
 from app.console.sign_in import LINK, link_url
 
@@ -15,27 +17,18 @@ console = AppGroup("console", help="Sign in to the console in the browser.")
 
 
 @console.command("link")
-@click.option("--superadmin", is_flag=True, help="For a platform superadmin.")
-@click.option("--user", help="For the user with this id or e-mail address.")
-@click.option("--tenant", help="The tenant of the user (slug or id).")
+@subject_options
 @json_option
-@operator
-def link(superadmin: bool, user: str | None, tenant: str | None, as_json: bool) -> None:
+@with_appcontext
+@one_line_errors
+def link(as_json: bool, **chosen: Any) -> None:
     """Print a link that is valid once, for ten minutes.
 
     It begins with PUBLIC_URL, or without one with the address of the last flask dev.
     """
-    if superadmin == (user is not None):
-        raise click.UsageError("Give either --superadmin or --user.")
-    org_id: str | None
-    if user is None:
-        subject = superadmin_subject()
-        org_id = find_tenant(tenant).idp_org_id if tenant else None
-    else:
-        found = find_user(user, tenant)
-        subject, org_id = found.idp_user_id, found.idp_org_id
-    base_url = current_config().public_url or local_address()
-    url = link_url(base_url, sessions.create_ticket(LINK, subject=subject, org_id=org_id))
+    subject, org_id = chosen_subject(**chosen)
+    ticket = operator(sessions.create_ticket)(LINK, subject=subject, org_id=org_id)
+    url = link_url(current_config().public_url or local_address(), ticket)
     if as_json:
         print_json({"url": url, "subject": subject, "org_id": org_id})
     else:

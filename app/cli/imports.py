@@ -1,15 +1,14 @@
-"""``flask import``, ``flask imports`` and ``flask export``."""
+"""``flask import`` and ``flask export``."""
 
 from __future__ import annotations
 
-from typing import IO, Any
+from typing import IO, Any, TextIO
 from uuid import UUID
 
 import click
 from flask.cli import with_appcontext
 
 from app.cli.base import (
-    AppGroup,
     json_option,
     one_line_errors,
     operator,
@@ -17,25 +16,22 @@ from app.cli.base import (
     print_rows,
     progress_bar,
 )
-from app.cli.lookup import find_tenant
 from app.cli.privacy import opened, output_option
-from app.cli.records import paging_options, print_page
+from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
-from app.core.db.pages import ListOrder, Paging
+from app.core.db.queries import get_row
 from app.core.errors import Entry
 from app.core.json_text import dumps_text
 from app.imports import dry_run, files, service
 from app.imports.export import lines_of
 from app.imports.models import Import, ImportState
 from app.imports.outcomes import Outcome
-from app.imports.schemas import ImportDetailSchema, ImportSchema
+from app.imports.schemas import ImportDetailSchema
 from app.imports.work import MAX_FAULTS, Counts, add_counts, as_fault, work
+from app.tenants.models import Tenant
 
-COLUMNS = ("id", "created_at", "state", "lines_total", "lines_done", "lines_failed", "error")
 COUNTS = ("type", *map(str, Outcome))
 FAULTS = ("line", "type", "idp_org_id", "name", "errors")
-
-imports = AppGroup("imports", help="List and show imports; `flask import` starts one.")
 
 
 @click.command("import")
@@ -69,42 +65,24 @@ def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_jso
         raise SystemExit(1)
 
 
-@imports.command("list")
-@click.option(
-    "--state", type=click.Choice([state.value for state in ImportState]), help="Only these."
-)
-@paging_options(ListOrder.NEWEST_FIRST)
-@json_option
-@operator
-def list_imports(state: str | None, paging: Paging, as_json: bool) -> None:
-    """List imports."""
-    page = service.list_imports(paging, filters={"state": state} if state else None)
-    print_page(page, ImportSchema(), COLUMNS, as_json=as_json)
-
-
-@imports.command("show")
-@click.argument("import_id")
-@json_option
-@operator
-def show(import_id: str, as_json: bool) -> None:
-    """Show an import with its counts and its first 1,000 faults."""
-    _print(ImportDetailSchema().dump(service.get_import(import_id)), as_json)
-
-
 @click.command("export")
 @click.option("--tenant", required=True, help="The tenant (slug or id).")
 @output_option
 @with_appcontext
-@operator
+@one_line_errors
 def export_file(tenant: str, output: str) -> None:
     """Write a tenant as JSON Lines, for `flask import`.
 
     For everything that is stored about a tenant use `flask tenants export`.
     """
-    found = find_tenant(tenant)
+    tenant_id = find_tenant_id(tenant)
     with opened(output) as file:
-        for line in lines_of(found):
-            file.write(f"{dumps_text(line)}\n")
+        operator(_export)(tenant_id, file)
+
+
+def _export(tenant_id: UUID, file: TextIO) -> None:
+    for line in lines_of(get_row(Tenant, tenant_id)):
+        file.write(f"{dumps_text(line)}\n")
 
 
 @operator

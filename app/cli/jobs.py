@@ -5,39 +5,24 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from functools import wraps
-from typing import Any
 
 import click
 from flask import Flask, current_app
 from redis.exceptions import RedisError
 
-from app.cli.base import AppGroup, F, json_option, print_rows
+from app.cli.base import json_option, print_rows
+from app.cli.generated import OperationGroup
 from app.core.errors import first_line
 from app.core.jobs.background import PARTS, run_parts
-from app.core.jobs.queues import JOBS, Queue, connection
+from app.core.jobs.queues import JOBS, Queue
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
-from app.operations.queues import read_queues
 from app.webhook_deliveries.sender import run_sender
 
-jobs = AppGroup("jobs", help="Run and inspect background work.")
+jobs = OperationGroup("jobs")
 
 RUN = {"scheduler": run_scheduler, "sequencer": run_sequencer, "sender": run_sender}
-
-
-def uses_redis(command: F) -> F:
-    """Print an error of Redis as one line, with exit code 1."""
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except RedisError as fault:
-            raise click.ClickException(f"Redis: {first_line(fault)}") from None
-
-    return run  # type: ignore[return-value]
 
 
 @jobs.command("worker")
@@ -49,18 +34,20 @@ def uses_redis(command: F) -> F:
     help="Run jobs of this queue only; may be repeated. By default all queues, in this order.",
 )
 @click.option("--burst", is_flag=True, help="Exit when the queues are empty.")
-@uses_redis
 def worker(queues: tuple[str, ...], burst: bool) -> None:
     """Run a worker until SIGTERM; it finishes the running job first.
 
     It first queues the periodic jobs, so that unfinished work continues immediately.
     """
     chosen = [Queue(name) for name in queues] or list(Queue)
-    for known in JOBS.values():
-        if known.every and known.queue in chosen:
-            known.push_periodically()
-    app = _logging_app()
-    make_worker(app, chosen).work(burst=burst, with_scheduler=True, logging_level="WARNING")
+    try:
+        for known in JOBS.values():
+            if known.every and known.queue in chosen:
+                known.push_periodically()
+        app = _logging_app()
+        make_worker(app, chosen).work(burst=burst, with_scheduler=True, logging_level="WARNING")
+    except RedisError as fault:
+        raise click.ClickException(f"Redis: {first_line(fault)}") from None
 
 
 @jobs.command("background")
@@ -109,18 +96,6 @@ def _logging_app() -> Flask:
     app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]
     logging.getLogger().setLevel(app.extensions["config"].log_level)
     return app
-
-
-@jobs.command("stats")
-@json_option
-@uses_redis
-def stats(as_json: bool) -> None:
-    """Count the jobs of each queue.
-
-    They are counted by state: waiting, delayed, running and failed.
-    """
-    rows = [{**each._asdict(), "queue": each.name} for each in read_queues(connection()).queues]
-    print_rows(rows, ["queue", "waiting", "delayed", "running", "failed"], as_json=as_json)
 
 
 @jobs.command("list")

@@ -1,4 +1,4 @@
-"""``flask plans``."""
+"""``flask plans apply`` and ``flask plans export``."""
 
 from __future__ import annotations
 
@@ -10,30 +10,16 @@ from typing import IO, Any
 import click
 import yaml
 
-from app.cli.base import (
-    AppGroup,
-    ask,
-    json_option,
-    operator,
-    print_json,
-    print_rows,
-    reason,
-    written,
-    yes_option,
-)
-from app.cli.lookup import find_preset
-from app.cli.records import checked, from_json, load, paging_options, print_one, print_page
+from app.cli.base import json_option, operator, print_json, print_rows, reason, written
+from app.cli.generated import OperationGroup
 from app.core.actors import SYSTEM_CLI
-from app.core.db.pages import Paging
 from app.core.db.transactions import savepoint
-from app.core.errors import Invalid
-from app.flags import plan_files, presets
+from app.core.errors import Entry, Invalid
+from app.flags import plan_files
 from app.flags.plan_files import Difference
-from app.flags.preset_schemas import PlanPresetCreateSchema, PlanPresetSchema
+from app.flags.preset_schemas import PlanPresetCreateSchema
 
-plans = AppGroup("plans", help="List, change, export and apply plan presets.")
-PRESET = PlanPresetSchema()
-FLAG_COLUMNS = ("flag_key", "flag_type", "default_value", "is_locked", "description")
+plans = OperationGroup("plans")
 MAX_SIZE = 2**24
 
 
@@ -79,70 +65,6 @@ def export(as_json: bool) -> None:
         click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
 
 
-@plans.command("list")
-@paging_options()
-@json_option
-@operator
-def list_presets(paging: Paging, as_json: bool) -> None:
-    """List the plan presets."""
-    page = presets.list_presets(paging)
-    print_page(page, PRESET, ("id", "name", "created_at", "updated_at"), as_json=as_json)
-
-
-@plans.command("show")
-@click.argument("name")
-@json_option
-@operator
-def show_preset(name: str, as_json: bool) -> None:
-    """Show the flags of a plan's preset.
-
-    flask plans set accepts the JSON output.
-    """
-    found = find_preset(name).flags
-    if as_json:
-        print_json(found)
-    else:
-        print_rows(found, FLAG_COLUMNS, as_json=False)
-
-
-@plans.command("set")
-@click.argument("name")
-@click.argument("flags", metavar="FILE", type=click.File("r", encoding="utf-8"))
-@click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
-@json_option
-@operator
-def set_preset(name: str, flags: IO[str], force: bool, as_json: bool) -> None:
-    """Create a plan's preset or replace its flags.
-
-    The flags are the JSON list in FILE (- is standard input).
-    """
-    given = {"name": name, "flags": from_json(flags.read())}
-    values = load(PlanPresetCreateSchema, given)
-    known = presets.find_preset(name)
-    if known is None:
-        preset = presets.create_preset(**values, actor=SYSTEM_CLI)
-    else:
-        preset = presets.update_preset(
-            known.id, {"flags": values["flags"]}, force=force, actor=SYSTEM_CLI
-        )
-    print_one(preset, PRESET, as_json=as_json)
-
-
-@plans.command("delete")
-@click.argument("name")
-@yes_option
-@json_option
-def delete_preset(name: str, yes: bool, as_json: bool) -> None:
-    """Delete the preset of a plan that nothing uses.
-
-    No tenant, subscription or override may use it.
-    """
-    preset = operator(find_preset)(name)
-    ask(f"Delete the preset of the plan {preset.name}?", yes=yes)
-    operator(presets.delete_preset)(preset.id, actor=SYSTEM_CLI)
-    print_rows([{"deleted": name}], ["deleted"], as_json=as_json)
-
-
 def _read(text: bytes) -> Sequence[dict[str, Any]]:
     """The presets of a file; raises UsageError for another form."""
     try:
@@ -160,16 +82,31 @@ def _read(text: bytes) -> Sequence[dict[str, Any]]:
         if not isinstance(given, dict):
             raise click.UsageError("Each plan is a mapping with a name and flags.")
         try:
-            found.append(checked(PlanPresetCreateSchema, given))
-        except click.UsageError as fault:
-            raise _of_plan(given, fault.message) from None
-        except Invalid as refusal:  # of a rule, such as that of a flag's type and value
-            told = [f"{written(fault['loc'][1:])}: {reason(fault)}" for fault in refusal.errors]
+            found.append(_checked(given))
+        except Invalid as refusal:
+            told = [f"{written(fault['loc'])}: {_told(fault)}" for fault in refusal.errors]
             raise _of_plan(given, "; ".join(told)) from None
     names = [plan["name"] for plan in found]
     if len(set(names)) < len(names):
         raise click.UsageError("A plan is in the file twice.")
     return found
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """The preset, if it satisfies the schema and its rules; raises Invalid."""
+    schema = PlanPresetCreateSchema()
+    values: dict[str, Any] = schema.load(given)
+    errors = [{**entry, "loc": entry["loc"][1:]} for entry in schema.rules(values)]
+    if errors:
+        raise Invalid(*errors)
+    return values
+
+
+def _told(fault: Entry) -> str:
+    """What is wrong with a value; of a field that does not exist, which fields there are."""
+    if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+        return f"no such field; there are: {', '.join(PlanPresetCreateSchema().inputs)}"
+    return reason(fault)
 
 
 def _of_plan(given: dict[str, Any], told: str) -> click.UsageError:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
+from uuid import UUID
 
 import click
 from flask.cli import with_appcontext
@@ -15,15 +16,18 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn
 
 from app.cli.base import ask, json_option, one_line_errors, operator, print_rows, yes_option
-from app.cli.lookup import find_tenant
+from app.cli.generated import OperationGroup
+from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
 from app.core.json_text import dumps_text
 from app.privacy import erase, export, user_erasure
 from app.privacy.database import owner, snapshot
 from app.privacy.person import Person, find_subject, get_person
-from app.users import service as users
+from app.users import service
 
 COUNTS = ("table", "rows")
+
+users = OperationGroup("users")
 
 tenant_option = click.option("--tenant", help="Only in this tenant (slug or id).")
 output_option = click.option(
@@ -35,7 +39,7 @@ output_option = click.option(
 )
 
 
-@click.command("export")
+@users.command("export")
 @click.argument("user")
 @tenant_option
 @output_option
@@ -47,9 +51,9 @@ def export_user(user: str, tenant: str | None, output: str) -> None:
     The data are those of all tenants. USER is an id, an e-mail address or an idp_user_id. The
     counts go to standard error.
     """
-    of = _tenant(tenant)
+    tenant_id = _tenant_id(tenant)
     with snapshot() as connection, _bar() as progress:
-        person = get_person(connection, find_subject(connection, user, of and of.id))
+        person = get_person(connection, find_subject(connection, user, tenant_id))
         _write(export.of_person(connection, person, progress), output)
 
 
@@ -63,12 +67,12 @@ def export_tenant(tenant: str, output: str) -> None:
 
     The data are grouped by table. TENANT is a slug or an id. The counts go to standard error.
     """
-    of = _tenant(tenant)
+    tenant_id = find_tenant_id(tenant)
     with snapshot() as connection, _bar() as progress:
-        _write(export.of_tenant(connection, of.id, progress), output)
+        _write(export.of_tenant(connection, tenant_id, progress), output)
 
 
-@click.command("erase")
+@users.command("erase")
 @click.argument("user")
 @tenant_option
 @click.option(
@@ -91,9 +95,9 @@ def erase_user(
     Addresses are found in encoded texts too. Webhook bodies that are no JSON are removed, whoever
     they are about. Metadata and texts that others have in their own rows are not searched.
     """
-    of = _tenant(tenant)
+    tenant_id = _tenant_id(tenant)
     with owner() as connection:
-        person = get_person(connection, find_subject(connection, user, of and of.id))
+        person = get_person(connection, find_subject(connection, user, tenant_id))
     where = f"{len(person.users)} tenant(s)" if person.users else "no tenant yet"
     ask(f"Erase {user}, known in {where}, for good?", yes=yes)
     _deactivate(person, allow_ownerless)
@@ -102,9 +106,8 @@ def erase_user(
     print_rows(_rows(done), COUNTS, as_json=as_json)
 
 
-@operator
-def _tenant(named: str | None) -> Any:
-    return None if named is None else find_tenant(named)
+def _tenant_id(named: str | None) -> UUID | None:
+    return None if named is None else find_tenant_id(named)
 
 
 @operator
@@ -115,7 +118,7 @@ def _deactivate(person: Person, allow_ownerless: bool) -> None:
     """
     for user_id in person.user_ids:
         user_erasure.leave_directory(user_id)
-        users.update(
+        service.update(
             user_id, {"is_active": False}, actor=SYSTEM_CLI, allow_ownerless=allow_ownerless
         )
 

@@ -1,42 +1,79 @@
-"""The type of the options that take a time."""
+"""Times as people write and read them: ``14d``, ``2030-01-31``, "in 13 days"."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
+from app.core.clock import rfc3339, utcnow
 from app.core.errors import Invalid
 from app.core.validation.fields import AwareDateTime
 
 FIELD = AwareDateTime()
+SPAN = re.compile(r"([+-]?)([0-9]{1,5})(m|h|d|w)")
+SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+EXACT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
+UNITS = (
+    ("year", 31_536_000),
+    ("month", 2_592_000),
+    ("day", 86_400),
+    ("hour", 3600),
+    ("minute", 60),
+)
 
 
 class Time(click.ParamType):
-    """A date, or a time with or without an offset; without one it is UTC. Converted to UTC."""
+    """A date, a time, or a span such as ``14d``; the result is RFC 3339 in UTC.
+
+    Without an offset a time is UTC. A span without a sign is before now if ``is_past``, else from
+    now on.
+    """
 
     name = "time"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        if isinstance(value, datetime):
-            return value
+    def __init__(self, *, is_past: bool) -> None:
+        self.is_past = is_past
+
+    @property
+    def help(self) -> str:
+        """What can be given."""
+        return f"Such as 2030-01-31 or 14d ({'14 days ago' if self.is_past else 'in 14 days'})."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
-            moment = datetime.fromisoformat(value)
-            found: datetime = FIELD.from_json(
-                moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            )
-        except (ValueError, Invalid):
+            return rfc3339(self._moment(value))
+        except (ValueError, OverflowError, Invalid):
             self.fail(
-                f"{value!r} is no time, such as 2030-01-31 or 2030-01-31T12:00:00Z.", param, ctx
+                f"{value!r} is not a time, such as 2030-01-31, 2030-01-31T12:00:00Z or 14d.",
+                param,
+                ctx,
             )
-        return found
+
+    def _moment(self, value: str) -> datetime:
+        if found := SPAN.fullmatch(value):
+            sign, number, unit = found.groups()
+            span = timedelta(seconds=int(number) * SECONDS[unit])
+            is_past = sign == "-" or (self.is_past and not sign)
+            return utcnow().replace(microsecond=0) + (-span if is_past else span)
+        moment = datetime.fromisoformat(value)
+        exact: datetime = FIELD.from_json(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        return exact
 
 
-def time_option(*names: str, help: str, **options: Any) -> Callable[[Any], Any]:
-    """An option whose value is a time; its help says that UTC is meant."""
-    told = f"{help} A date or a time, such as 2030-01-31T12:00:00Z; UTC without an offset."
-    return click.option(*names, type=Time(), help=told, **options)
+def relative(text: str) -> str:
+    """The distance of a time from now, such as ``in 13 days``; empty for any other text."""
+    if not EXACT.fullmatch(text):
+        return ""
+    try:
+        seconds = (datetime.fromisoformat(text) - utcnow()).total_seconds()
+    except ValueError:
+        return ""
+    for unit, size in UNITS:
+        if abs(seconds) >= 0.99 * size:  # 14 days, also some minutes later
+            number = round(abs(seconds) / size)
+            distance = f"{number} {unit}{'' if number == 1 else 's'}"
+            return f"in {distance}" if seconds > 0 else f"{distance} ago"
+    return "now"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import click
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from flask.cli import with_appcontext
 
 from app.auth.tokens import algorithm_of
-from app.cli.base import AppGroup, json_option, operator, print_json
-from app.cli.lookup import find_tenant, find_user
+from app.cli.base import AppGroup, F, json_option, one_line_errors, operator, print_json
+from app.cli.calls import in_process
+from app.cli.resolver import Resolver
 from app.config import Config, current_config
 from app.platform_admins import service as platform_admins
 
@@ -19,10 +22,19 @@ HOUR = 3600
 tokens = AppGroup("tokens", help="Issue user tokens, signed by the development key.")
 
 
+def subject_options(command: F) -> F:
+    """Add the options that say for whom a token or a link is; :func:`chosen_subject` reads them."""
+    for option in (
+        click.option("--tenant", help="The tenant (slug or id)."),
+        click.option("--user", help="For a user (id or e-mail address)."),
+        click.option("--superadmin", is_flag=True, help="For a platform superadmin."),
+    ):
+        command = option(command)
+    return command
+
+
 @tokens.command("issue")
-@click.option("--superadmin", is_flag=True, help="A token of a platform superadmin.")
-@click.option("--user", help="A token of the user with this id or e-mail address.")
-@click.option("--tenant", help="The tenant of the token (slug or id).")
+@subject_options
 @click.option(
     "--ttl",
     default=HOUR,
@@ -31,26 +43,33 @@ tokens = AppGroup("tokens", help="Issue user tokens, signed by the development k
     help="Seconds until the token expires.",
 )
 @json_option
-@operator
-def issue(superadmin: bool, user: str | None, tenant: str | None, ttl: int, as_json: bool) -> None:
+@with_appcontext
+@one_line_errors
+def issue(ttl: int, as_json: bool, **chosen: Any) -> None:
     """Print a token."""
-    if superadmin == (user is not None):
-        raise click.UsageError("Give either --superadmin or --user.")
-    org_id: str | None
-    if user is None:
-        subject = superadmin_subject()
-        org_id = find_tenant(tenant).idp_org_id if tenant else None
-    else:
-        found = find_user(user, tenant)
-        subject, org_id = found.idp_user_id, found.idp_org_id
-    config = current_config()
-    token = issue_token(config, subject=subject, org_id=org_id, ttl=ttl)
+    subject, org_id = chosen_subject(**chosen)
+    token = issue_token(current_config(), subject=subject, org_id=org_id, ttl=ttl)
     if as_json:
         print_json({"token": token, "subject": subject, "org_id": org_id, "ttl": ttl})
     else:
         click.echo(token)
 
 
+def chosen_subject(
+    *, superadmin: bool, user: str | None, tenant: str | None
+) -> tuple[str, str | None]:
+    """The subject, and the id of the organization or None."""
+    if superadmin == (user is not None):
+        raise click.UsageError("Give either --superadmin or --user.")
+    resolver = Resolver(in_process(), tenant)
+    if user is not None:
+        found = resolver.find("user", user)
+        return found["idp_user_id"], found["idp_org_id"]
+    org_id = resolver.find("tenant", tenant)["idp_org_id"] if tenant else None
+    return superadmin_subject(), org_id
+
+
+@operator
 def superadmin_subject() -> str:
     """The subject of the oldest platform superadmin; ``ClickException`` if there is none."""
     admins = platform_admins.list_admins()

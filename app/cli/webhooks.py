@@ -1,4 +1,4 @@
-"""``flask webhooks``."""
+"""``flask webhooks send-test``, ``stats`` and ``sweep``."""
 
 from __future__ import annotations
 
@@ -13,80 +13,19 @@ from typing import Any
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import AppGroup, json_option, local_address, operator, print_json, print_rows
-from app.cli.records import paging_options, print_list, print_one, print_page
+from app.cli.base import json_option, local_address, operator, print_json, print_rows
+from app.cli.generated import OperationGroup
 from app.cli.samples import delete_samples
 from app.config import current_config
-from app.core.actors import SYSTEM_CLI
-from app.core.db.pages import ListOrder, Paging
-from app.core.errors import NotFound
 from app.webhooks import processing, service, verification
-from app.webhooks.models import Status
 from app.webhooks.providers import PATHS, PROVIDERS, Receiver
-from app.webhooks.schemas import WebhookEventDetailSchema, WebhookEventSchema
 from app.webhooks.signatures.presets import PRESETS
 from app.webhooks.signatures.samples import sample
 from app.webhooks.signatures.sending import Signed, sign
 
-COLUMNS = ("id", "created_at", "source", "event_type", "status", "attempts", "detail")
 TIMEOUT = 10  # seconds to wait for the service's answer
 
-webhooks = AppGroup("webhooks", help="Show the inbox, apply events again, test a receiver.")
-source_option = click.option("--source", help="Only of this provider, such as workos.")
-status_option = click.option(
-    "--status", type=click.Choice([status.value for status in Status]), help="Only these."
-)
-
-
-@webhooks.command("list")
-@source_option
-@click.option("--type", "event_type", help="Only of this event type, in the provider's words.")
-@status_option
-@paging_options(ListOrder.NEWEST_FIRST)
-@json_option
-@operator
-def list_events(
-    source: str | None, event_type: str | None, status: str | None, paging: Paging, as_json: bool
-) -> None:
-    """List received events."""
-    filters = {"source": source, "event_type": event_type, "status": status}
-    chosen = {name: value for name, value in filters.items() if value is not None}
-    page = service.list_events(paging, filters=chosen)
-    print_page(page, WebhookEventSchema(), COLUMNS, as_json=as_json)
-
-
-@webhooks.command("show")
-@click.argument("event_id")
-@json_option
-@operator
-def show(event_id: str, as_json: bool) -> None:
-    """Show one event with its payload and headers, without secrets."""
-    print_one(service.get_event(event_id), WebhookEventDetailSchema(), as_json=as_json)
-
-
-@webhooks.command("replay")
-@click.argument("event_ids", nargs=-1)
-@click.option("--failed", is_flag=True, help="Replay the oldest 1,000 failed events.")
-@source_option
-@json_option
-@operator
-def replay(event_ids: tuple[str, ...], failed: bool, source: str | None, as_json: bool) -> None:
-    """Queue events for the worker to apply them again."""
-    if bool(event_ids) == failed:
-        raise click.UsageError("Name the events, or give --failed.")
-    if failed:
-        count = service.replay_failed(source, actor=SYSTEM_CLI)
-        print_rows([{"replayed": count}], ["replayed"], as_json=as_json)
-        return
-    events = [_replay(event_id) for event_id in event_ids]
-    print_list(events, WebhookEventSchema(), COLUMNS, as_json=as_json)
-
-
-def _replay(event_id: Any) -> Any:
-    try:
-        return service.replay(event_id, actor=SYSTEM_CLI)
-    except NotFound:
-        raise click.ClickException(f"There is no event {event_id}.") from None
+webhooks = OperationGroup("webhooks")
 
 
 @webhooks.command("sweep")

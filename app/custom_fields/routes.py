@@ -53,6 +53,17 @@ INCLUDES = (TENANT, TENANT_ID, INDEX, HISTORY)
 @blp.get("")
 @requires(Permission.CUSTOM_FIELDS_READ)
 @blp.arguments(CustomFieldQuerySchema, location="query")
+@blp.columns(
+    "id",
+    "idp_org_id",
+    "entity_type",
+    "field_key",
+    "field_type",
+    "is_required",
+    "is_searchable",
+    "is_active",
+    "index.state",
+)
 @blp.response(200, CustomFieldSchema(many=True), includes=INCLUDES)
 def list_fields(query: dict[str, Json]) -> Page:
     """List custom fields, archived ones too."""

@@ -28,6 +28,7 @@ blp = Blueprint(
 @blp.get("/email-events")
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @blp.arguments(EmailEventQuerySchema, location="query")
+@blp.columns("occurred_at", "source", "kind", "recipient", "message_id", "reason")
 @blp.response(200, EmailEventSchema(many=True))
 def list_events(query: dict[str, Json]) -> Page:
     """List e-mail events."""
@@ -50,6 +51,7 @@ def list_messages(query: dict[str, Json]) -> Page:
 @blp.get("/suppressions")
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @blp.arguments(SuppressionQuerySchema, location="query")
+@blp.columns("address", "cause", "scope", "source", "suppressed_at")
 @blp.response(200, SuppressionSchema(many=True))
 def list_suppressions(query: dict[str, Json]) -> Page:
     """List the addresses that no e-mail may be sent to, with the causes."""

@@ -19,6 +19,7 @@ blp = Blueprint(
 @blp.get("")
 @requires(Permission.EVENTS_READ)
 @blp.arguments(FeedQuerySchema, location="query")
+@blp.columns("position", "timestamp", "type", "tenant_id", "actor", "id")
 @blp.response(200, EventSchema(many=True))
 @blp.raises(service.PositionGone)
 def list_events(

@@ -58,6 +58,7 @@ INCLUDES = (TENANT, EXPIRES_AT, CARRIES_OVER, PRESET, CREATED_BY, HISTORY)
 @plans.get("")
 @requires(Permission.FLAGS_READ)
 @plans.arguments(PlanPresetQuerySchema, location="query")
+@plans.columns("id", "name", "display_name", "created_at")
 @plans.response(200, PlanPresetSchema(many=True), includes=PLAN_INCLUDES)
 def list_plans(query: dict[str, Json]) -> Page:
     """List plan presets."""
@@ -129,6 +130,7 @@ add_history(plans, "/<preset_id>", "plan_preset", presets.get_preset, platform_o
 @flags.get("")
 @requires(Permission.FLAGS_READ)
 @flags.arguments(FlagTenantQuerySchema, location="query")
+@flags.columns("key", "type", "value", "source", "preset_value", "override_value", "expires_at")
 @flags.response(200, EffectiveFlagSchema(many=True))
 def list_flags(query: dict[str, Json]) -> Page:
     """List all effective flags of a tenant on one page, in the order of its preset."""
@@ -154,6 +156,7 @@ def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
 @flags.get("/overrides")
 @requires(Permission.FLAGS_READ)
 @flags.arguments(OverrideQuerySchema, location="query")
+@flags.columns("id", "tenant.slug", "flag_key", "flag_value", "expires_at")
 @flags.response(200, OverrideSchema(many=True), includes=INCLUDES)
 def list_overrides(query: dict[str, Json]) -> Page:
     """List feature flag overrides."""

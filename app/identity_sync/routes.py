@@ -19,6 +19,7 @@ blp = Blueprint(
 @blp.get("/waiting")
 @requires(Permission.SUPERADMIN)
 @blp.arguments(WaitingQuerySchema, location="query")
+@blp.columns("kind", "source", "object_id", "organization_id", "user_id", "since", "missing")
 @blp.response(200, WaitingSchema(many=True))
 def list_waiting(query: dict[str, Any]) -> Page:
     """List memberships that wait for their organization or user, and people without a membership.

@@ -62,6 +62,7 @@ def _configure(_: BlueprintSetupState) -> None:
 @blp.get("")
 @requires(Permission.SUPERADMIN)
 @blp.arguments(ImportQuerySchema, location="query")
+@blp.columns("id", "created_at", "state", "lines_total", "lines_done", "lines_failed", "error")
 @blp.response(200, ImportSchema(many=True))
 def list_imports(query: dict[str, Any]) -> Page:
     """List imports."""

@@ -38,6 +38,7 @@ INCLUDES = (TENANT, USER, HISTORY)
 @blp.get("")
 @requires(Permission.MEMBERSHIPS_READ)
 @blp.arguments(MembershipQuerySchema, location="query")
+@blp.columns("id", "tenant.slug", "user_id", "user.email", "role", "is_active", "created_at")
 @blp.response(200, TenantMembershipSchema(many=True), includes=INCLUDES)
 def list_memberships(query: dict[str, Json]) -> Page:
     """List memberships."""

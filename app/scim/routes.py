@@ -36,6 +36,17 @@ INCLUDES = (TENANT, HISTORY)
 @blp.get("")
 @requires(Permission.SCIM_READ)
 @blp.arguments(ScimConnectionQuerySchema, location="query")
+@blp.columns(
+    "id",
+    "tenant.slug",
+    "name",
+    "provider",
+    "status",
+    "user_count",
+    "request_count",
+    "error_count",
+    "last_request_at",
+)
 @blp.response(200, ScimConnectionSchema(many=True), includes=INCLUDES)
 def list_connections(query: dict[str, Any]) -> Page:
     """List SCIM connections."""

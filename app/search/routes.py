@@ -30,6 +30,7 @@ READ = {
 @blp.get("")
 @requires(Permission.TENANTS_READ)
 @blp.arguments(SearchQuerySchema, location="query")
+@blp.columns("type", "title", "subtitle", "tenant.slug", "matched", "id")
 @blp.response(200, SearchResultSchema(many=True))
 def find(query: dict[str, Json]) -> list[Result]:
     """Find tenants, users, subscriptions and e-mail messages by the beginning of a word or an id.

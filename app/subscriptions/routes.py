@@ -69,6 +69,9 @@ INCLUDES = (TENANT, TENANT_ID, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, HIS
 @blp.get("")
 @requires(Permission.BILLING_READ)
 @blp.arguments(SubscriptionQuerySchema, location="query")
+@blp.columns(
+    "id", "tenant.slug", "bp_subscription_id", "bp_status", "plan_name", "start_date", "auto_renew"
+)
 @blp.response(200, SubscriptionSchema(many=True), includes=INCLUDES)
 def list_subscriptions(query: dict[str, Json]) -> Page:
     """List subscriptions."""

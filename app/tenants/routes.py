@@ -42,6 +42,7 @@ INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, SUSPENSION_REASON, HISTORY)
 @blp.get("")
 @requires(Permission.SUPERADMIN)
 @blp.arguments(TenantQuerySchema, location="query")
+@blp.columns("id", "slug", "name", "idp_org_id", "plan_name", "is_active", "created_at")
 @blp.response(200, TenantSchema(many=True), includes=INCLUDES)
 @blp.raises(IndexNotReady)
 def list_tenants(query: dict[str, Json]) -> Page:

@@ -84,6 +84,7 @@ def check(body: dict[str, Json]) -> Response:
 @blp.get("")
 @requires(Permission.USAGE_READ)
 @blp.arguments(UsageQuerySchema, location="query")
+@blp.columns("feature", "limit", "used", "remaining", "over_by", "period_start", "resets_at")
 @blp.response(200, UsageSchema(many=True))
 def list_usage(query: dict[str, Json]) -> Page:
     """List current and past periods of a tenant's limits, by limit, the newest first."""

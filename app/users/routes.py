@@ -37,6 +37,7 @@ INCLUDES = (TENANT, MEMBERSHIPS, HISTORY)
 @blp.get("")
 @requires(Permission.USERS_READ)
 @blp.arguments(UserQuerySchema, location="query")
+@blp.columns("id", "email", "first_name", "last_name", "idp_user_id", "tenant.slug", "is_active")
 @blp.response(200, UserSchema(many=True), includes=INCLUDES)
 @blp.raises(IndexNotReady)
 def list_users(query: dict[str, Json]) -> Page:

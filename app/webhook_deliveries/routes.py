@@ -38,6 +38,17 @@ BLUEPRINTS = (of_endpoint, blp)
 @of_endpoint.get("/<endpoint_id>/deliveries")
 @requires(Permission.EVENTS_READ)
 @of_endpoint.arguments(WebhookDeliveryQuerySchema, location="query")
+@of_endpoint.columns(
+    "id",
+    "created_at",
+    "event_id",
+    "type",
+    "status",
+    "attempts",
+    "next_attempt_at",
+    "response_code",
+    "error",
+)
 @of_endpoint.response(200, WebhookDeliverySchema(many=True))
 def list_deliveries(query: dict[str, Json], endpoint_id: str) -> Page:
     """List the deliveries of a webhook endpoint of the last 90 days."""

@@ -38,6 +38,7 @@ INCLUDES = (TENANT, HISTORY)
 @blp.get("")
 @requires(Permission.EVENTS_READ)
 @blp.arguments(WebhookEndpointQuerySchema, location="query")
+@blp.columns("id", "tenant.slug", "url", "types", "is_active", "disabled_reason")
 @blp.response(200, WebhookEndpointSchema(many=True), includes=INCLUDES)
 def list_endpoints(query: dict[str, Json]) -> Page:
     """List webhook endpoints."""

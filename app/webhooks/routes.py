@@ -84,6 +84,7 @@ def receive_email_event() -> Response:
 @events.get("")
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
 @events.arguments(WebhookEventQuerySchema, location="query")
+@events.columns("id", "created_at", "source", "event_type", "status", "attempts", "detail")
 @events.response(200, WebhookEventSchema(many=True))
 def list_webhook_events(query: dict[str, Any]) -> Page:
     """List webhook events."""

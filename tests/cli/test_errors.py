@@ -1,10 +1,12 @@
-"""An error names what its user has written: the option, the argument, or a field of ``--set``."""
+"""An error names what its user has written: the option, the argument, or the body."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.factories import create_tenant
+from tests.factories import create_subscription, create_tenant
 
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
 
@@ -31,21 +33,20 @@ def test_names_a_file_that_cannot_be_written(app, tmp_path, words):
     ("words", "place"),
     [
         (["access", "explain", "users:read", "--key", "x"], "--key"),
+        (["access", "explain", "users:read"], "--subject"),
         (["api-keys", "create", "--name", "", "--permission", "users:read"], "--name"),
-        (["custom-fields", "create", "--tenant", "acme", "--field-key", "", "--label", "l",
-          "--field-type", "text"], "--field-key"),
+        (["api-keys", "create"], "--name: Field required; --permission"),
         (["events", "list", "--types", "x"], "--types"),
-        (["events", "list", "--after", str(2**63)], "--after"),
         (["platform-admins", "add", ""], "SUBJECT"),
-        (["search", ""], "QUERY..."),
-        (["tenants", "plan", "set", "acme", "x"], "PLAN"),
-        (["tenants", "update", "acme", "--set", "name="], "name"),
-        (["usage", "set", "acme", "seats", "x", "--reason", "r"], "USED"),
+        (["search", ""], "Q"),
+        (["tenants", "plan", "set", "acme", "x"], "PLAN_NAME"),
+        (["users", "create", "--email", "a@b.co", "--idp-user-id", "a"], "--tenant"),
         (["usage", "reset", "acme", "seats"], "FEATURE"),
-        (["users", "patch-meta-data", "x", "[]"], "JSON"),
+        (["tenants", "patch-meta-data", "acme", "[]"], "PATCHES"),
         (["webhook-endpoints", "create", "x"], "URL"),
         (["webhook-endpoints", "create", "https://a.example", "--type", "x"], "--type.0"),
-        (["webhook-endpoints", "test", ID, "--type", "x"], "--type"),
+        (["scim", "create", "--tenant", "acme", "--name", "n", "--group-role", "a=king"],
+         "--group-role.a"),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else value,
 )  # fmt: skip
@@ -54,5 +55,56 @@ def test_names_what_was_written(app, words, place):
 
     ended = app.test_cli_runner().invoke(args=words)
 
-    assert ended.exit_code in (1, 2)
+    assert ended.exit_code == 1
     assert f"Error: {place}: " in ended.stderr
+
+
+class TestJson:
+    """With ``--json`` an error is JSON, too."""
+
+    @pytest.mark.parametrize(
+        ("words", "detail"),
+        [
+            (["show", "nobody"], "There is no tenant nobody."),
+            (["show", ID], "Not Found"),
+            (["create", "--idp-org-id", "o", "--name", "n", "--slug", "taken"], "is taken"),
+        ],
+    )
+    def test_of_a_refusal_is_the_body_of_the_answer(self, app, words, detail):
+        create_tenant(slug="taken")
+
+        ended = app.test_cli_runner().invoke(args=["tenants", *words, "--json"])
+
+        assert (ended.exit_code, ended.stdout) == (1, "")
+        assert detail in json.loads(ended.stderr)["detail"]
+
+    def test_of_invalid_values_lists_them(self, app):
+        ended = app.test_cli_runner().invoke(args=["tenants", "create", "--json"])
+
+        entries = json.loads(ended.stderr)["detail"]
+        assert [entry["loc"] for entry in entries] == [["body", "idp_org_id"], ["body", "name"]]
+
+
+def test_names_the_row_that_is_missing(app):
+    for words, kind in (
+        (["tenants", "show", ID], "tenant"),
+        (["custom-fields", "archive", ID], "custom field"),
+        (["webhooks", "replay", ID], "webhook event"),
+        (["scim", "log", ID], "SCIM connection"),
+        (["platform-admins", "remove", ID, "--yes"], "platform superadmin"),
+    ):
+        ended = app.test_cli_runner().invoke(args=words)
+
+        assert (ended.exit_code, ended.stderr) == (1, f"Error: There is no {kind} {ID}.\n")
+
+
+def test_tells_what_a_change_did_not_do(app):
+    row = create_subscription(create_tenant())
+    run = app.test_cli_runner().invoke
+    words = ["subscriptions", "update", str(row.id), "--plan-name"]
+
+    first = run(args=[*words, "a", "--source-timestamp", "2026-02-01"])
+    late = run(args=[*words, "b", "--source-timestamp", "2026-01-01"])
+
+    assert first.stderr == "No preset is named a, so this plan has no effect yet.\n"
+    assert "Ignored: a newer update has been applied.\n" in late.stderr

@@ -21,16 +21,11 @@ class TestStats:
             JOBS[BUILD].push("a", "b")
             JOBS[BUILD].push("a", "b", delay=60)
 
-        rows = json.loads(runner.invoke(args=["jobs", "stats", "--json"]).stdout)
+        rows = json.loads(runner.invoke(args=["jobs", "stats", "--json"]).stdout)["queues"]
 
-        assert [row["queue"] for row in rows] == list(Queue)
-        assert rows[list(Queue).index(Queue.INDEXES)] == {
-            "queue": "indexes",
-            "waiting": 1,
-            "delayed": 1,
-            "running": 0,
-            "failed": 0,
-        }
+        assert [row["name"] for row in rows] == list(Queue)
+        indexes = rows[list(Queue).index(Queue.INDEXES)]
+        assert (indexes["waiting"], indexes["delayed"]) == (1, 1)
 
     def test_counts_what_a_worker_has_failed_with(self, app):
         runner = app.test_cli_runner()
@@ -38,10 +33,10 @@ class TestStats:
             JOBS[BUILD].push("no id", "b")
 
         worked = runner.invoke(args=["jobs", "worker", "--queue", "indexes", "--burst"])
-        rows = json.loads(runner.invoke(args=["jobs", "stats", "--json"]).stdout)
+        rows = json.loads(runner.invoke(args=["jobs", "stats", "--json"]).stdout)["queues"]
 
         assert worked.exit_code == 0
-        assert {row["queue"]: row["failed"] for row in rows}["indexes"] == 1
+        assert {row["name"]: row["failed"] for row in rows}["indexes"] == 1
 
 
 class TestPeriodicJobs:

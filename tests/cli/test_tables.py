@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from contextlib import redirect_stdout
+from datetime import timedelta
 
 import pytest
 
-from app.cli.base import MAX_CELL, print_fields, print_rows
+from app.cli.output import MAX_CELL, print_fields, print_rows
+from app.core.clock import rfc3339, utcnow
 from tests.factories import create_tenant, create_user
 
 WIDE = {"id": "1" * 36, "tenant_id": "2" * 36, "name": "Ada\N{ESCAPE}[2J", "note": None}
@@ -88,5 +91,46 @@ class TestLists:
 
         cut, all_of_them = (self.list_users(app, "--limit", limit, *words) for limit in "12")
 
-        assert cut.stderr == "There are more rows: give a larger --limit.\n"
+        assert cut.stderr.startswith("There are more rows: give --all, or --cursor ")
         assert all_of_them.stderr == ""
+
+    def test_follow_all_pages_with_a_line_of_progress(self, app):
+        tenant = create_tenant()
+        ids = [str(create_user(tenant).id) for _ in range(5)]
+
+        ended = self.list_users(app, "--limit", "2", "--all", "--json")
+
+        assert [one["id"] for one in json.loads(ended.stdout)] == ids
+        assert ended.stderr == "\r2 rows\r4 rows\r5 rows\n"
+
+    def test_go_on_after_a_cursor(self, app):
+        tenant = create_tenant()
+        ids = [str(create_user(tenant).id) for _ in range(2)]
+
+        told = self.list_users(app, "--limit", "1").stderr
+        ended = self.list_users(app, "--cursor", told.split()[-1].rstrip("."), "--json")
+
+        assert [one["id"] for one in json.loads(ended.stdout)] == ids[1:]
+
+    def test_have_columns_of_what_is_included(self, app):
+        create_user(create_tenant(slug="acme"))
+
+        ended = self.list_users(app)
+
+        assert "tenant.slug" in ended.stdout
+        assert "acme" in ended.stdout
+
+
+class TestOneRow:
+    def test_has_a_table_for_each_list_of_rows(self, capsys):
+        print_fields({"state": "done", "empty": [], "faults": [{"line": 1}, {"line": 2, "x": 3}]})
+
+        printed = capsys.readouterr().out
+        assert "\nfaults:\n" in printed
+        assert "│ 2    │ 3 │" in printed
+        assert "│ empty │ []    │" in printed
+
+    def test_has_the_distance_of_times(self, capsys):
+        print_fields({"until": rfc3339(utcnow() + timedelta(days=13)), "name": "2026"})
+
+        assert "(in 13 days)" in capsys.readouterr().out

@@ -12,13 +12,10 @@ from typing import Any
 import pytest
 from werkzeug.serving import make_server
 
-from app.audit.models import AuditEvent
-from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.jobs.queues import connection
 from app.identity_sync.models import IdentityObject
 from app.tenants.models import DeletedOrganization, Tenant
-from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PROVIDERS, Receiver
 from app.webhooks.providers.payloads import Posted
 from app.webhooks.signatures.presets import PRESETS
@@ -27,7 +24,7 @@ from app.webhooks.verification import SCHEMES
 from tests.database import rows
 from tests.factories import create_tenant
 from tests.webhooks.sending import SECRETS, Sender, all_events, all_rows, work_off
-from tests.webhooks.test_processing import change_event, forget_queue, queued
+from tests.webhooks.test_processing import change_event, queued
 
 
 @pytest.fixture
@@ -60,27 +57,6 @@ def url(app) -> Iterator[str]:
 
 
 class TestLooking:
-    def test_lists_the_chosen_events(self, run, sender):
-        sender.deliver_sample("workos", "organization.created")
-        sender.deliver_sample("workos", "invitation.accepted")
-
-        ignored = run("list", "--source", "workos", "--status", "ignored")
-
-        assert [event["event_type"] for event in ignored] == ["invitation.accepted"]
-
-    def test_shows_one_with_its_payload(self, run, sender):
-        event = sender.deliver_sample("workos", "organization.created")
-
-        shown = run("show", str(event.id))
-
-        assert shown["payload"]["data"]["name"] == "Northwind Labs"
-
-    def test_of_an_unknown_event_says_so(self, app):
-        ended = app.test_cli_runner().invoke(args=["webhooks", "show", "nope"])
-
-        assert ended.exit_code == 1
-        assert ended.stdout == ""
-
     def test_counts_by_source_and_status(self, run, sender):
         sender.deliver_sample("workos", "organization.created")
         sender.deliver_sample("workos", "invitation.accepted")
@@ -88,43 +64,6 @@ class TestLooking:
         counted = {(row["source"], row["status"]): row["events"] for row in run("stats")}
 
         assert counted == {("workos", "ignored"): 1, ("workos", "succeeded"): 1}
-
-
-class TestReplay:
-    def test_queues_the_named_event(self, app, run, sender):
-        event = sender.deliver_sample("workos", "organization.created")
-
-        forget_queue(app)
-        (shown,) = run("replay", str(event.id))
-
-        assert shown["status"] == "pending"
-        assert queued(app) == 1
-        assert [row.actor for row in all_rows(AuditEvent, action="webhook_event.replayed")] == [
-            SYSTEM_CLI.id
-        ]
-
-    def test_queues_all_that_have_failed(self, run, sender):
-        sender.deliver_sample("workos", "organization.created")
-        failed = sender.deliver("standard_webhooks", {"type": "user.created", "data": {}})
-
-        assert run("replay", "--failed") == [{"replayed": 1}]
-        assert [(row.id, row.replays) for row in all_rows(WebhookEvent, status="pending")] == [
-            (failed.id, 1)
-        ]
-
-    def test_queues_the_failed_ones_of_one_source(self, run, sender):
-        failed = sender.deliver("standard_webhooks", {"type": "user.created", "data": {}})
-
-        assert run("replay", "--failed", "--source", "workos") == [{"replayed": 0}]
-        assert run("replay", "--failed", "--source", failed.source) == [{"replayed": 1}]
-
-    def test_wants_to_know_which(self, run):
-        run("replay", code=2)
-
-    def test_names_the_event_that_is_unknown(self, app):
-        ended = app.test_cli_runner().invoke(args=["webhooks", "replay", "nothing"])
-
-        assert ended.stderr == "Error: There is no event nothing.\n"
 
 
 class TestSweep:

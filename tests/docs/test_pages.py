@@ -15,9 +15,11 @@ from urllib.parse import unquote
 import click
 import pytest
 import yaml
+from flask.cli import ScriptInfo
 
 from app import create_app
 from app.config import SETTINGS
+from app.dev.reference.commands import named
 from tests.docs.pages import (
     PAGES,
     PROJECT,
@@ -93,10 +95,12 @@ class TestLinks:
 class TestInlineCommands:
     @pytest.mark.parametrize("page", PAGES, ids=name_of)
     def test_name_commands_and_tests_that_exist(self, app, page):
+        with click.Context(app.cli, obj=ScriptInfo(create_app=lambda: app)) as context:
+            known = {tuple(words.split()[1:]) for words, _ in named(app.cli, "flask", context)}
         unknown = [
             code
             for code in inline_code(page)
-            if (code.startswith("flask ") and not is_command(app.cli, code.split()[1:]))
+            if (code.startswith("flask ") and not is_command(known, code.split()[1:]))
             or not all((PROJECT / path).exists() for path in re.findall(r"tests/[\w/.-]+", code))
             or not all(find_spec(name) for name in re.findall(r"-m (tests[\w.]*)", code))
         ]
@@ -104,15 +108,16 @@ class TestInlineCommands:
         assert unknown == []
 
 
-def is_command(group: click.Group, words: list[str]) -> bool:
-    """Whether the words begin with a command; ``…`` and capitals stand for any, and ``a|b`` for both."""
-    if not words or words[0].startswith(("…", "-")) or words[0].isupper():
-        return True
-    found = [group.commands.get(name) for name in words[0].split("|")]
-    return all(
-        one is not None and (not isinstance(one, click.Group) or is_command(one, words[1:]))
-        for one in found
-    )
+def is_command(known: set[tuple[str, ...]], words: list[str]) -> bool:
+    """Whether the words begin a command; ``…`` and capitals stand for any, and ``a|b`` for both."""
+    for word in words:
+        if () in known or word.startswith(("…", "-")) or word.isupper():
+            return True
+        found = word.split("|")
+        if not set(found) <= {one[0] for one in known}:
+            return False
+        known = {one[1:] for one in known if one[0] == found[0]}
+    return True
 
 
 class TestBlocks:

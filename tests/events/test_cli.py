@@ -38,30 +38,6 @@ def run(app, *words):
     return result.exit_code, result.stdout, result.stderr
 
 
-class TestList:
-    def test_prints_the_events_after_a_position(self, app, rename):
-        for name in ("a", "b", "c"):
-            rename(name)
-
-        _, text, _ = run(app, "list", "--json")
-        every = json.loads(text)
-        after = str(every[0]["position"])
-        _, text, _ = run(app, "list", "--after", after, "--limit", "1", "--json")
-
-        assert [event["data"]["first_name"] for event in every] == ["a", "b", "c"]
-        assert [event["data"]["first_name"] for event in json.loads(text)] == ["b"]
-        assert "user.updated" in run(app, "list")[1]
-
-
-class TestShow:
-    def test_prints_one_event(self, app, rename):
-        rename("a")
-        (event,) = json.loads(run(app, "list", "--json")[1])
-
-        assert json.loads(run(app, "show", event["id"], "--json")[1]) == event
-        assert run(app, "show", "evt_x")[0] == 1
-
-
 class TestTail:
     def test_prints_what_comes(self, environment, rename, tmp_path):
         rename("earlier")

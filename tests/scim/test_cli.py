@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from app.core.actors import SYSTEM_CLI
 from app.extensions import db
 from tests.database import execute, query
 from tests.factories import create_limits, limit_flag
-from tests.scim.directory import Directory
 
 STEPS = 12
 KEY = '{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}'
@@ -18,67 +16,6 @@ def run(app, *words, code=0):
     result = app.test_cli_runner().invoke(args=["scim", *words])
     assert result.exit_code == code, result.output
     return result.stdout if code == 0 or result.stdout else result.stderr
-
-
-class TestConnections:
-    def test_are_listed_without_secrets(self, app, tenant, connection):
-        shown = run(app, "list", "--tenant", tenant.slug, "--json")
-
-        (listed,) = json.loads(shown)
-        assert listed["id"] == str(connection[0].id)
-        assert connection[0].digest not in shown
-
-
-class TestChanges:
-    def test_creates_rotates_and_deletes(self, app, tenant):
-        words = ["--tenant", tenant.slug, "--name", "Okta", "--provider", "okta"]
-        words += ["--group-role", "Finance=billing", "--default-role", "viewer"]
-
-        made = json.loads(run(app, "create", *words, "--json"))
-        served = Directory(app, made["token"]).get("/Users").status_code
-        rotated = json.loads(run(app, "rotate", made["id"], "--overlap-hours", "0", "--json"))
-        after = [Directory(app, one["token"]).get("/Users").status_code for one in (made, rotated)]
-        listed = run(app, "list", "--json")
-        run(app, "delete", made["id"], "--yes")
-
-        assert (made["provider"], made["default_role"]) == ("okta", "viewer")
-        assert (made["group_roles"], made["acts_as"]) == ({"Finance": "billing"}, "owner")
-        assert (served, after) == (200, [401, 200])
-        assert rotated["token"] not in listed
-        assert json.loads(run(app, "list", "--json")) == []
-        assert query("SELECT DISTINCT actor FROM audit_events") == [(SYSTEM_CLI.id,)]
-
-    def test_changes_a_connection(self, app, connection):
-        known = str(connection[0].id)
-        words = ["--name", "Okta", "--group-role", "Finance=billing", "--status", "disabled"]
-
-        changed = json.loads(run(app, "update", known, *words, "--public-key", KEY, "--json"))
-        shown = json.loads(run(app, "show", known, "--json"))
-        emptied = ["--no-group-roles", "--no-public-keys", "--json"]
-        after = json.loads(run(app, "update", known, *emptied))
-
-        assert changed == shown
-        assert (shown["name"], shown["status"]) == ("Okta", "disabled")
-        assert (shown["group_roles"], shown["default_role"]) == ({"Finance": "billing"}, "member")
-        assert shown["public_keys"] == [json.loads(KEY)]
-        assert (after["name"], after["group_roles"], after["public_keys"]) == ("Okta", {}, [])
-
-    def test_say_in_a_sentence_what_is_wrong(self, app, tenant, connection):
-        known = str(connection[0].id)
-        new = ["create", "--tenant", tenant.slug, "--name"]
-        for words, said in (
-            ([*new, ""], "--name: String should have at least 1"),
-            ([*new, "a", "--group-role", "Finance"], "--group-role Finance: write GROUP=ROLE."),
-            ([*new, "a", "--group-role", "Finance=king"], "--group-role.Finance: Input should be"),
-            (["rotate", known, "--overlap-hours", "721"], "--overlap-hours: Input should be less"),
-            ([*new, "a", "--public-key", "{}"], "--public-key.0: not a public key"),
-            (["update", "x", "--name", "a"], "There is no SCIM connection x."),
-            (["rotate", "x"], "There is no SCIM connection x."),
-            (["delete", "x", "--yes"], "There is no SCIM connection x."),
-        ):
-            ended = app.test_cli_runner().invoke(args=["scim", *words])
-            assert ended.exit_code in (1, 2)
-            assert said in ended.stderr
 
 
 class TestLog:

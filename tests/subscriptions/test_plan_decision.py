@@ -125,5 +125,5 @@ class TestCommand:
         told = json.loads(run(args=["tenants", "plan", "show", tenant.slug, "--json"]).stdout)
 
         assert subscription.bp_subscription_id in table.stdout
-        assert "The tenant has the plan growth. Of the subscriptions" in table.stdout
+        assert told["because"] in table.stdout
         assert told["subscription_id"] == str(subscription.id)

@@ -209,7 +209,7 @@ class TestCommands:
         other = create_user(tenant)
 
         result = app.test_cli_runner().invoke(
-            args=["users", "update", str(other.id), "--set", "email=ADA@example.com"]
+            args=["users", "update", str(other.id), "--email", "ADA@example.com"]
         )
 
         assert result.exit_code == 1

@@ -119,6 +119,10 @@ class Blueprint(flask_smorest.Blueprint):
         document = super().doc(**documentation)
         return lambda view: _documenting(view, document)
 
+    def columns(self, *names: str) -> Decorator:
+        """Name the columns of a table of the rows, for commands; ``user.email`` is an include's."""
+        return self.doc(**{"x-columns": names})
+
     @staticmethod
     def _make_doc_response_schema(schema: ma.Schema | None) -> Any:
         """The envelope, for the OpenAPI document."""

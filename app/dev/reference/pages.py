@@ -20,7 +20,7 @@ def render_all(app: Flask) -> dict[str, str]:
     """The text of each generated page by its file name in :data:`FOLDER`."""
     document = app.test_client().get("/openapi.json").get_json()
     return {
-        "commands.md": commands.render((*COMMANDS, *DEVELOPMENT_COMMANDS)),
+        "commands.md": commands.render(app, (*COMMANDS, *DEVELOPMENT_COMMANDS)),
         "configuration.md": configuration.render(SETTINGS),
         "endpoints.md": endpoints.render(operations_of(document)),
         "errors.md": errors.render(document),

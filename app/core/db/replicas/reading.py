@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 EXTENSION = "replicas"
 HEADER = "X-Consistency"
+READS_PRIMARY = "controlplane.reads_primary"
+"""The key of the WSGI environment with which commands read from the primary."""
 LOCATION = ("header", HEADER.lower())
 POSITION = re.compile(r"([0-9A-F]{1,8})/([0-9A-F]{1,8})")
 PRIMARY = "primary"  # among the names of the replicas, in the metrics
@@ -96,6 +98,8 @@ def route(endpoint: Endpoint, request: Request) -> Route:
     """Which server a request to this endpoint uses."""
     replicas: Replicas | None = current_app.extensions.get(EXTENSION)
     if replicas is None or not endpoint.is_guarded or endpoint.reads_primary:
+        return PRIMARY_ONLY
+    if READS_PRIMARY in request.environ:
         return PRIMARY_ONLY
     if not endpoint.reads(request):
         return Route(replicas)

@@ -1,0 +1,276 @@
+"""A command that is generated of an operation of the API."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import click
+from flask.cli import with_appcontext
+
+from app.cli.base import ask, one_line_errors
+from app.cli.calls import in_process, missing_row, succeeded
+from app.cli.names import DESTRUCTIVE, Spelling
+from app.cli.output import print_fields, print_json, print_rows
+from app.cli.parameters import (
+    OPTIONS,
+    REFUSED_HEADERS,
+    argument_of,
+    destination,
+    label_of,
+    option_of,
+    value_of,
+)
+from app.cli.resolver import NARROWED, Resolver
+from app.surfaces.operations import JSON, Answer, Argument, Operation, Send
+
+LABELS = ("email", "slug", "name", "field_key", "flag_key", "url", "plan_name", "id")
+"""What a question calls a row: the first of these fields that it has."""
+
+
+class GeneratedCommand(click.Command):
+    """One command of an operation."""
+
+    def __init__(self, operation: Operation, spelling: Spelling, known: list[Operation]) -> None:
+        self.operation = operation
+        self.spelling = spelling
+        self.destroys = operation.method == "delete" or operation.name in DESTRUCTIVE
+        self.shown = _row_of(operation, known) if self.destroys else None
+        self.offered = {destination(one): one for one in _offered(operation, spelling)}
+        self.labels = {
+            (one.place, one.name): label_of(one, is_positional=one.name in spelling.positional)
+            for one in self.offered.values()
+        }
+        tabled = {column.partition(".")[0] for column in operation.columns}
+        self.included = [
+            name for name in operation.includes if operation.is_list and name in tabled
+        ]
+        super().__init__(
+            spelling.words[-1],
+            callback=with_appcontext(one_line_errors(self.run)),
+            params=list(self._parameters()),
+            help=f"{operation.summary}{_fixed(spelling)}.\n\n{_explanation(operation)}",
+            short_help=f"{_short(operation.summary)}{_fixed(spelling)}.",
+            # A value such as -1 is no option.
+            context_settings={"ignore_unknown_options": self._takes_numbers()},
+        )
+
+    def run(
+        self,
+        *,
+        as_json: bool,
+        yes: bool = False,
+        page_all: bool = False,
+        body: Any = None,
+        within: str | None = None,
+        **given: Any,
+    ) -> None:
+        """Send the request, and print the answer."""
+        send = in_process()
+        values = {
+            one.name: value_of(one, given[name])
+            for name, one in self.offered.items()
+            if given[name] not in (None, ())
+        }
+        written = {**self.spelling.defaults, **values, **self.spelling.fixed}
+        named = Resolver(send, within or values.get("tenant_id"))
+        resolved = {name: named.id_of(name, value, written) for name, value in written.items()}
+        if self.destroys and not yes:
+            self._ask(send, resolved)
+        if self.included and "include" not in resolved:
+            resolved["include"] = self.included
+        if page_all:
+            self._print_list(self._all_pages(send, resolved, body), None, as_json=as_json)
+            return
+        answer = self._send(send, resolved, body)
+        if answer.body is None:
+            self._print_done(resolved, as_json=as_json)
+        elif isinstance(answer.body, str):
+            click.echo(answer.body, nl=False)
+        else:
+            self._print(answer.body, as_json=as_json)
+
+    def _parameters(self) -> Iterator[click.Parameter]:
+        by_name = {one.name: one for one in self.offered.values()}
+        reads, positional = self.operation.is_reading, self.spelling.positional
+        for name in positional:
+            is_rest = self.spelling.takes_words and name == positional[-1]
+            yield argument_of(by_name[name], reads=reads, takes_words=is_rest)
+        for name, one in by_name.items():
+            if name not in positional:
+                yield option_of(one, reads=reads)
+        yield from _further_options(self)
+
+    def _takes_numbers(self) -> bool:
+        named = [one for one in self.offered.values() if one.name in self.spelling.positional]
+        return any(one.schema.get("type") in ("integer", "number", None) for one in named)
+
+    def _send(self, send: Send, values: Mapping[str, Any], body: Any) -> Answer:
+        fields = {one.name for one in self.operation.arguments if one.place == "body"}
+        parameters = {name: value for name, value in values.items() if name not in fields}
+        if not isinstance(body, bytes):
+            body = self._body({name: values[name] for name in values if name in fields}, body)
+        answer = send(self.operation.request(parameters, body))
+        return succeeded(answer, label=self._label, missing=missing_row(self.operation, values))
+
+    def _body(self, fields: dict[str, Any], given: Any) -> Any:
+        """The JSON body: that of ``--body``, with the fields that options have."""
+        if self.operation.media_type != JSON:
+            return None
+        if given is not None and not isinstance(given, dict):
+            return given
+        absent = {
+            one.name: None
+            for one in self.operation.arguments
+            if one.place == "body" and one.required and one.schema.get("nullable")
+        }
+        body = {**(absent if given is None else given), **fields}
+        return body if body or self.operation.needs_body else None
+
+    def _label(self, place: str, name: str) -> str:
+        return self.labels.get((place, name), name)
+
+    def _ask(self, send: Send, values: Mapping[str, Any]) -> None:
+        """Ask whether to go on, with the name of the row; raises Refused if it is missing."""
+        label, of = str(values[self.spelling.positional[0]]), ""
+        if self.shown is not None:
+            place = {one: values[one] for one in self.spelling.positional if one in values}
+            include = ["tenant"] if "tenant" in self.shown.includes else None
+            answer = send(self.shown.request({**place, "include": include} if include else place))
+            row = succeeded(answer, missing=missing_row(self.shown, values)).body["data"]
+            label = next(str(row[name]) for name in LABELS if row.get(name) is not None)
+            tenant = row.get("tenant")
+            if isinstance(tenant, dict) and tenant["slug"] != label:
+                of = f" of {tenant['slug']}"
+        ask(f"{self.operation.summary.partition(';')[0]}: {label}{of}?", yes=False)
+
+    def _all_pages(self, send: Send, values: dict[str, Any], body: Any) -> list[Any]:
+        """The rows of all pages, with a line of progress on standard error."""
+        place = self.operation.page_parameter or ""
+        rows: list[Any] = []
+        for one in self.operation.arguments:
+            if one.name == "limit":
+                values = {"limit": one.schema.get("maximum"), **values}
+        while True:
+            page = self._send(send, values, body).body
+            rows += page["data"]
+            click.echo(f"\r{len(rows)} rows", nl=False, err=True)
+            if not page["data"] or not page.get("next_cursor"):
+                click.echo(err=True)
+                return rows
+            values = {**values, place: page["next_cursor"]}
+
+    def _print_done(self, values: Mapping[str, Any], *, as_json: bool) -> None:
+        """Report a success that has no body; in JSON, with the ids of the path."""
+        if as_json:
+            print_json({name: values[name] for name in self.spelling.positional})
+        else:
+            click.echo("Done.", err=True)
+
+    def _print(self, body: Any, *, as_json: bool) -> None:
+        data = body.get("data", body)
+        if isinstance(data, list):
+            cursor = body.get("next_cursor") if self.operation.page_parameter == "cursor" else None
+            self._print_list(data, cursor, as_json=as_json)
+        elif as_json:
+            print_json(data)
+        else:
+            print_fields(data)
+
+    def _print_list(self, rows: list[Any], cursor: str | None, *, as_json: bool) -> None:
+        if as_json:
+            print_json(rows)
+        else:
+            print_rows(rows, self.operation.columns, as_json=False)
+        if cursor:
+            click.echo(f"There are more rows: give --all, or --cursor {cursor}.", err=True)
+
+
+def _offered(operation: Operation, spelling: Spelling) -> list[Argument]:
+    """The arguments of a command. Of one with fixed fields these are only those that it needs."""
+    is_variant = any(
+        one.name in spelling.fixed for one in operation.arguments if one.place == "body"
+    )
+    return [
+        replace(
+            one,
+            required=False,
+            schema={**one.schema, "default": spelling.defaults[one.name]},
+        )
+        if one.name in spelling.defaults
+        else one
+        for one in operation.arguments
+        if one.name not in spelling.fixed
+        and one.name not in REFUSED_HEADERS
+        and (one.required or one.place != "body" or not is_variant)
+    ]
+
+
+def _further_options(command: GeneratedCommand) -> Iterator[click.Option]:
+    """The options that are not the operation's own."""
+    operation = command.operation
+    names = {OPTIONS.get(one.name) for one in command.offered.values()}
+    yield click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts.")
+    if names & set(NARROWED) and "tenant" not in names:
+        yield click.Option(["--tenant", "within"], help="Only in this tenant (slug or id).")
+    if operation.page_parameter:
+        yield click.Option(["--all", "page_all"], is_flag=True, help="Read all pages.")
+    if operation.media_type == JSON and not command.spelling.fixed:
+        yield click.Option(
+            ["--body"],
+            type=click.File("r", encoding="utf-8"),
+            callback=_read_json,
+            metavar="FILE",
+            help="The body in JSON (- is standard input); options take precedence.",
+        )
+    elif operation.media_type not in (None, JSON):
+        yield click.Option(
+            ["--body"],
+            type=click.File("rb"),
+            callback=_read_bytes,
+            required=True,
+            metavar="FILE",
+            help=f"The body, {operation.media_type} (- is standard input).",
+        )
+    if command.destroys:
+        yield click.Option(["--yes"], is_flag=True, help="Do not ask.")
+
+
+def _read_json(ctx: click.Context, param: click.Parameter, file: Any) -> Any:
+    if file is None:
+        return None
+    try:
+        return json.load(file)
+    except (ValueError, RecursionError) as fault:
+        raise click.BadParameter(f"This is not JSON: {fault}", ctx, param) from None
+
+
+def _read_bytes(ctx: click.Context, param: click.Parameter, file: Any) -> bytes:
+    found: bytes = file.read()
+    return found
+
+
+def _row_of(operation: Operation, known: list[Operation]) -> Operation | None:
+    """The operation that shows the row which the path of ``operation`` names."""
+    path = operation.path[: operation.path.rfind("}") + 1]
+    return next((one for one in known if one.is_reading and one.path == path), None)
+
+
+def _explanation(operation: Operation) -> str:
+    """The operation's description, without the permission, which operators have."""
+    told = str(operation.about.get("description", "")).partition("Requires the permission")[0]
+    return re.sub(r"\n +", "\n", told)
+
+
+def _short(summary: str) -> str:
+    """The summary's first clause, for the list of a group."""
+    return re.split(r"[;:,]| \(", summary)[0]
+
+
+def _fixed(spelling: Spelling) -> str:
+    """The values that the command sets."""
+    pairs = ", ".join(f"{name}={json.dumps(one)}" for name, one in spelling.fixed.items())
+    return f" ({pairs})" if pairs else ""

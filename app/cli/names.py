@@ -1,0 +1,150 @@
+"""The names of the generated commands, where they are not those of their operations.
+
+``users_create`` of the group ``users`` is ``flask users create``. ``get`` is ``show``; ``get_index``
+and ``list_history`` are ``index`` and ``history``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from app.surfaces.operations import Operation
+
+GROUPS = {
+    "access": "Explain why requests are allowed or refused.",
+    "api-keys": "Create, list and revoke the credentials of services.",
+    "audit": "Show who changed what, and follow the changes.",
+    "custom-fields": "Define and archive custom fields. Rebuild their indexes.",
+    "emails": "Show e-mail events, and keep the suppression list.",
+    "events": "Read and follow the event feed.",
+    "flags": "List and explain a tenant's flags. Change its overrides.",
+    "imports": "List and show imports; `flask import` starts one.",
+    "jobs": "Run and inspect background work.",
+    "memberships": "List, create and end memberships; change roles.",
+    "ofrep": "Evaluate flags as OpenFeature's providers do.",
+    "operations": "List what the checks of the installation find.",
+    "plans": "List, change, export and apply plan presets.",
+    "privacy": "Export what is stored about one user.",
+    "scim": "Create, change, test and delete SCIM connections.",
+    "search": "Find tenants, users and more: flask search QUERY.",
+    "subscriptions": "List, create, change and cancel subscriptions.",
+    "tenants": "Create, change, suspend, export and delete tenants.",
+    "tenants plan": "Show what decides a tenant's plan, and assign one.",
+    "usage": "Show and correct what tenants use of their limits.",
+    "users": "Create, change, deactivate, export and erase users.",
+    "webhook-endpoints": "Manage the URLs that get events, and the deliveries.",
+    "webhooks": "Show the inbox, apply events again, test a receiver.",
+}
+"""The help of each group that has operations."""
+
+GROUP_OF = {
+    "identity": "memberships",
+    "operations_state": "operations",
+    "scim_connections": "scim",
+    "tenant_plans": "tenants plan",
+    "webhook_deliveries": "webhook-endpoints",
+    "webhook_endpoint_deliveries": "webhook-endpoints",
+    "webhook_events": "webhooks",
+}
+"""The group of a tag that has another name."""
+
+NEWEST_FIRST = 'order?="-created_at"'
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "access_explain": ("access explain PERMISSION",),
+    "audit_list_events": (
+        f"audit list {NEWEST_FIRST}",
+        f"audit history TARGET_TYPE TARGET_ID {NEWEST_FIRST}",
+    ),
+    "audit_list_events_as_csv": ("audit csv",),
+    "custom_fields_restore": ("custom-fields restore confirm=true",),
+    "custom_fields_create": ('custom-fields create entity_type?="user"',),
+    "emails_lift_suppression": ("emails lift",),
+    "emails_list_events": (f"emails events {NEWEST_FIRST}",),
+    "flags_create_override": ("flags override TENANT_ID FLAG_KEY FLAG_VALUE",),
+    "flags_explain": ("flags explain TENANT_ID KEY",),
+    "flags_get_override": ("flags show-override",),
+    "flags_list": ("flags list TENANT_ID",),
+    "imports_list": (f"imports list {NEWEST_FIRST}",),
+    "memberships_set_active": (
+        "memberships activate is_active=true",
+        "memberships deactivate is_active=false",
+    ),
+    "memberships_set_role": ("memberships set-role ROLE",),
+    "operations_state_get_queues": ("jobs stats",),
+    "privacy_request_erasure": ("users delete",),
+    "search_find": ("search for Q...",),
+    "tenant_plans_assign": ("tenants plan set PLAN_NAME",),
+    "tenant_plans_explain": ("tenants plan show",),
+    "tenant_plans_withdraw": ("tenants plan clear",),
+    "tenants_get_meta_data": ("tenants show-meta-data",),
+    "tenants_patch_meta_data": ("tenants patch-meta-data PATCHES",),
+    "tenants_set_active": ("tenants activate is_active=true",),
+    "usage_correct": (
+        "usage set TENANT_ID FEATURE USED",
+        'usage reset TENANT_ID FEATURE used=0 reason?="Reset"',
+    ),
+    "usage_list": ("usage show TENANT_ID",),
+    "users_patch_meta_data": ("users patch-meta-data PATCHES",),
+    "users_update": (
+        "users update",
+        "users activate is_active=true",
+        "users deactivate is_active=false",
+    ),
+    "webhook_events_list": (f"webhooks list {NEWEST_FIRST}",),
+    "webhook_endpoint_deliveries_list": ("webhook-endpoints deliveries",),
+    "webhook_endpoint_deliveries_send_test": ('webhook-endpoints test type?="tenant.updated"',),
+    "webhook_endpoints_create": ('webhook-endpoints create URL types?=["*"]',),
+}
+"""The commands of an operation: its words, its positional arguments, and values in JSON.
+
+``name=value`` is fixed, ``name?=value`` a default. The arguments of the path are positional, before
+the others, unless they are named here.
+"""
+
+BY_HAND = {"tenants_request_deletion": "tenants delete"}  # it has --now, too
+DESTRUCTIVE = {"tenants_suspend"}  # besides every DELETE
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How one command of an operation is written."""
+
+    words: tuple[str, ...]
+    positional: tuple[str, ...]
+    fixed: dict[str, Any]
+    defaults: dict[str, Any]
+    takes_words: bool = False  # the last positional argument is the rest of the line
+
+
+def spellings(operation: Operation) -> Iterator[Spelling]:
+    """The commands of an operation; none of a public one or one that is written by hand."""
+    if operation.permission is None or operation.name in BY_HAND:
+        return
+    for text in COMMANDS.get(operation.name, (_default(operation),)):
+        parts = text.split()
+        values = {
+            one.partition("=")[0]: json.loads(one.partition("=")[2]) for one in parts if "=" in one
+        }
+        words = tuple(one for one in parts if one.islower() and "=" not in one)
+        named = [one.removesuffix("...").lower() for one in parts if one.isupper()]
+        path = [one.name for one in operation.arguments if one.place == "path"]
+        yield Spelling(
+            words,
+            (*(one for one in path if one not in named), *named),
+            {name: value for name, value in values.items() if not name.endswith("?")},
+            {name[:-1]: value for name, value in values.items() if name.endswith("?")},
+            takes_words=text.endswith("..."),
+        )
+
+
+def _default(operation: Operation) -> str:
+    verb = operation.name.removeprefix(f"{operation.group}_")
+    for start in ("get_", "list_"):
+        verb = verb.removeprefix(start)
+    verb = "show" if verb == "get" else verb.replace("_", "-")
+    group = GROUP_OF.get(operation.group, operation.group.replace("_", "-"))
+    return f"{group} {verb}"

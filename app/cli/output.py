@@ -1,0 +1,130 @@
+"""Tables, blocks and JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from app.cli.times import relative
+from app.core.json_text import dumps_text, plain
+
+MAX_CELL = 500  # characters of a value in a table of rows
+CHANGES = "changes"  # a column of audit rows
+
+
+def print_json(value: Any, *, err: bool = False) -> None:
+    """Print ``value`` as indented JSON, with dates by RFC 3339 and ids as text."""
+    click.echo(json.dumps(value, default=plain, ensure_ascii=False, indent=2), err=err)
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print rows as a table for people, or as a JSON array of the columns for scripts.
+
+    A column such as ``user.email`` is in the table only.
+    """
+    if as_json:
+        print_json([{name: row[name] for name in columns} for row in rows])
+        return
+    chosen = [{name: _part(row, name) for name in columns} for row in rows]
+    if not chosen:
+        click.echo("No rows.", err=True)
+        return
+    table = Table(*columns)
+    for row in chosen:
+        table.add_row(*map(_short_cell, row.values()))
+    _print_fitting(table, chosen)
+
+
+def print_fields(row: Mapping[str, Any]) -> None:
+    """Print one row as a table of its fields, and a table for each list of rows that it has."""
+    lists = {name: value for name, value in row.items() if _is_rows(value)}
+    table = Table("field", "value")
+    fields = {name: value for name, value in row.items() if name not in lists}
+    for name, value in fields.items():
+        table.add_row(name, _cell(value))
+    _print_fitting(table, [fields])
+    for name, rows in lists.items():
+        click.echo(f"\n{name}:")
+        print_rows(rows, list(dict.fromkeys(key for one in rows for key in one)), as_json=False)
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+
+
+def _part(row: Mapping[str, Any], column: str) -> Any:
+    """The value of a column; that of ``user.email`` is in the object ``user``."""
+    if column == CHANGES and column not in row:
+        return changes_of(row)
+    value: Any = row
+    for name in column.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def changes_of(event: Mapping[str, Any]) -> str:
+    """The changed fields with both values; empty for a new or a deleted row, which has many."""
+    before, after = event["before"] or {}, event["after"] or {}
+    both = [name for name in after if name in before]
+    return "; ".join(
+        f"{name}: {dumps_text(before[name])} → {dumps_text(after[name])}" for name in both
+    )
+
+
+def _print_fitting(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the table; on a terminal too narrow for it, each row as lines of ``name: value``."""
+    console = Console()
+    needed = console.measure(table, options=console.options.update(max_width=1 << 20)).maximum
+    if needed <= console.width or not sys.stdout.isatty():
+        Console(width=max(console.width, needed)).print(table)  # Rich would truncate long ids
+        return
+    for row in rows:
+        indent = max(map(len, row)) + 2
+        lines = [f"{name + ':':<{indent}}{_cell(value)}" for name, value in row.items()]
+        click.echo("\n".join(lines) + "\n")
+
+
+def progress_bar() -> Progress:
+    """A progress bar on standard error, which disappears at its end."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def _cell(value: Any) -> Text:
+    """A value's printable text, without markup; a time with its distance from now."""
+    match value:
+        case None:
+            text = ""
+        case bool() | dict() | list():
+            text = dumps_text(value)
+        case _:
+            text = plain(value) if isinstance(value, datetime) else str(value)
+    distance = relative(text)
+    return Text(printable(f"{text} ({distance})" if distance else text))
+
+
+def _short_cell(value: Any) -> Text:
+    """As :func:`_cell`, cut after :data:`MAX_CELL` characters, as one row makes all others as wide."""
+    cell = _cell(value)
+    cell.truncate(MAX_CELL, overflow="ellipsis")
+    return cell
+
+
+def printable(text: str) -> str:
+    """The text with a space for each control character, which a terminal might obey."""
+    return "".join(one if one.isprintable() else " " for one in text)

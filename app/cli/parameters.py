@@ -1,0 +1,216 @@
+"""The options and arguments of a generated command, made of an operation's arguments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from app.cli.times import Time
+from app.surfaces.operations import Argument
+
+OPTIONS = {
+    "tenant_id": "tenant",
+    "user_id": "user",
+    "membership_id": "membership",
+    "subscription_id": "subscription",
+    "preset_id": "plan",
+    "plan_preset_id": "plan",
+    "override_id": "override",
+    "key_id": "key",
+}
+"""What people call an argument that can be named by more than its id."""
+HELP = {
+    "tenant": "A tenant: its slug, id or idp_org_id.",
+    "user": "A user: the e-mail address, id or idp_user_id.",
+    "membership": "A membership: its id, or the member's e-mail address.",
+    "subscription": "A subscription: its id, or the provider's.",
+    "plan": "A plan preset: its name or id.",
+    "override": "An override: its id, or with --tenant the flag's key.",
+    "include": "Also show this of each row.",
+    "limit": "The most rows of a page.",
+    "cursor": "Where the page before ended.",
+}
+NULL: Any = object()
+"""JSON's null, in place of None, which is an option that was not given."""
+MOST_LISTED = 30  # choices that a help page lists
+REFUSED_HEADERS = ("If-Match", "If-None-Match", "Idempotency-Key", "X-Consistency")
+
+
+class JsonValue(click.ParamType):
+    """A value in JSON."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError) as fault:
+            self.fail(
+                f"This is not JSON, such as true, 10 or '\"text\"' with its quotes: {fault}.",
+                param,
+                ctx,
+            )
+        return NULL if found is None else found
+
+
+class Pairs(click.ParamType):
+    """One entry of an object, as ``NAME=VALUE``, or a whole object in JSON."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        name, separator, text = value.partition("=")
+        if separator and not value.startswith("{"):
+            return {name: text}
+        try:
+            found = json.loads(value)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            self.fail(f"{value}: write NAME=VALUE.", param, ctx)
+        return found
+
+
+class Nullable(click.ParamType):
+    """A value of another type, or the word ``null``."""
+
+    def __init__(self, inner: click.ParamType) -> None:
+        self.inner = inner
+        self.name = inner.name
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return self.inner.get_metavar(param, ctx)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return NULL if value == "null" else self.inner.convert(value, param, ctx)
+
+
+def label_of(argument: Argument, *, is_positional: bool) -> str:
+    """How the command names the argument: ``--tenant``, or ``TENANT``."""
+    name = OPTIONS.get(argument.name, argument.name)
+    if is_positional:
+        return name.removesuffix("_id").upper()
+    name = name.removeprefix("X-").lower()
+    if _is_many(argument) and name.endswith("s"):
+        name = f"{name[:-3]}y" if name.endswith("ies") else name[:-1]
+    return f"--{name.removeprefix('is_').replace('_', '-')}"
+
+
+def argument_of(argument: Argument, *, reads: bool, takes_words: bool = False) -> click.Argument:
+    """The positional argument; its value has the name of :func:`destination`."""
+    label = label_of(argument, is_positional=True)
+    return click.Argument(
+        [destination(argument)],
+        type=type_of(argument, reads=reads),
+        metavar=f"{label}..." if takes_words else label,
+        nargs=-1 if takes_words else 1,
+        required=True,
+    )
+
+
+def option_of(argument: Argument, *, reads: bool) -> click.Option:
+    """The option; its value has the name of :func:`destination`."""
+    label, kind = label_of(argument, is_positional=False), type_of(argument, reads=reads)
+    is_flag = argument.schema.get("type") == "boolean"
+    return click.Option(
+        [f"{label}/--no-{label[2:]}" if is_flag else label, destination(argument)],
+        type=None if is_flag else kind,
+        default=None,
+        multiple=_is_many(argument),
+        metavar=_metavar(label, kind),
+        help=_help(argument, kind),
+    )
+
+
+def destination(argument: Argument) -> str:
+    """The name of the parameter in the command's values."""
+    return argument.name.replace("-", "_").lower()
+
+
+def type_of(argument: Argument, *, reads: bool) -> click.ParamType:
+    """The type of a value; of a list, that of each item. ``reads`` is for a parameter of a GET."""
+    schema = argument.schema
+    if schema.get("type") == "array":
+        return _type(schema["items"], is_past=False)
+    if _is_pairs(schema):
+        return Pairs()
+    is_past = reads or argument.name == "since" or argument.place == "header"
+    if argument.name.endswith("Timestamp"):
+        return Time(is_past=is_past)
+    kind = _type(schema, is_past=is_past)
+    is_text = kind is click.STRING
+    return Nullable(kind) if schema.get("nullable") and not is_text else kind
+
+
+def value_of(argument: Argument, given: Any) -> Any:
+    """The value that is sent, made of the values that click has read."""
+    if _is_pairs(argument.schema):
+        return {name: value for one in given for name, value in one.items()}
+    if _is_many(argument):
+        return [None if one is NULL else one for one in given]
+    if isinstance(given, tuple):  # the rest of the line
+        return " ".join(given)
+    return None if given is NULL else given
+
+
+def _type(schema: Mapping[str, Any], *, is_past: bool) -> click.ParamType:
+    if "enum" in schema:
+        return click.Choice([str(one) for one in schema["enum"]])
+    bounds = schema.get("minimum"), schema.get("maximum")
+    match schema.get("type"):
+        case "string" if schema.get("format") == "date-time":
+            return Time(is_past=is_past)
+        case "string":
+            return click.STRING
+        case "integer":
+            return click.INT if bounds == (None, None) else click.IntRange(*bounds)
+        case "number":
+            return click.FLOAT
+        case _:
+            return JsonValue()
+
+
+def _is_pairs(schema: Mapping[str, Any]) -> bool:
+    """Whether the value is an object of texts with any names."""
+    others = schema.get("additionalProperties")
+    return isinstance(others, Mapping) and others.get("type") == "string"
+
+
+def _is_many(argument: Argument) -> bool:
+    return argument.schema.get("type") == "array" or _is_pairs(argument.schema)
+
+
+def _metavar(label: str, kind: click.ParamType) -> str | None:
+    """The name of the option for many choices, which its help lists."""
+    if isinstance(kind, click.Choice) and _is_long(kind):
+        return label.removeprefix("--").replace("-", "_").upper()
+    return None
+
+
+def _is_long(kind: click.Choice[str]) -> bool:
+    return len(", ".join(kind.choices)) > 60
+
+
+def _help(argument: Argument, kind: click.ParamType) -> str:
+    schema = argument.schema
+    told = HELP.get(OPTIONS.get(argument.name, argument.name), argument.description)
+    parts = [re.sub(r"\s+", " ", told.strip()) or "The value."]
+    inner = kind.inner if isinstance(kind, Nullable) else kind
+    if isinstance(inner, Time):
+        parts.append(inner.help)
+    if isinstance(inner, click.Choice) and _is_long(inner):
+        many = len(inner.choices) > MOST_LISTED
+        parts.append("A wrong one lists all." if many else f"One of {', '.join(inner.choices)}.")
+    if isinstance(kind, Nullable):
+        parts.append("`null` for none.")
+    if _is_many(argument):
+        parts.append("May be repeated.")
+    if schema.get("default") not in (None, [], {}):
+        parts.append(f" [default: {json.dumps(schema['default']).strip(chr(34))}]")
+    if argument.required and not schema.get("nullable"):
+        parts.append(" [required]")
+    return " ".join(parts)

@@ -1,0 +1,93 @@
+"""The rows that people name by a slug, an e-mail address or a name, found over the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from app.cli.base import printable
+from app.cli.calls import Refused, get, in_process
+from app.cli.parameters import OPTIONS
+from app.surfaces.operations import Send
+
+Row = Mapping[str, Any]
+
+LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "tenant": ("/v1/tenants", ("slug", "idp_org_id")),
+    "user": ("/v1/users", ("email", "idp_user_id")),
+    "plan": ("/v1/billing/plans", ("name",)),
+    "subscription": ("/v1/billing/subscriptions", ("bp_subscription_id",)),
+    "membership": ("/v1/memberships/tenant", ()),
+    "override": ("/v1/billing/flags/overrides", ("flag_key",)),
+}
+"""The list of each kind, and the filters that a name is tried with, in this order."""
+NARROWED = ("user", "subscription", "membership", "override")  # what a tenant has
+
+
+class Resolver:
+    """Finds ids; ``tenant`` narrows the kinds of :data:`NARROWED` to a tenant, which it names."""
+
+    def __init__(self, send: Send, tenant: str | None = None) -> None:
+        self._send = send
+        self._tenant = tenant
+
+    def id_of(self, name: str, value: Any, values: Mapping[str, Any]) -> Any:
+        """The value of an argument with ids in place of names; other values stay as they are.
+
+        The row of ``target_id`` has the kind ``target_type``, among the other ``values``.
+        """
+        kind = values.get("target_type") if name == "target_id" else OPTIONS.get(name)
+        if kind not in LISTS or not isinstance(value, str):
+            return value
+        if is_id(value) and not (kind in NARROWED and self._tenant):
+            return str(UUID(value))
+        return self.find(kind, value)["id"]
+
+    def find(self, kind: str, name: str) -> Row:
+        """The row of this name or id; raises Refused unless there is exactly one."""
+        path, filters = LISTS[kind]
+        narrowed = self._narrowed() if kind in NARROWED else {}
+        if is_id(name):
+            include = {"include": "tenant"} if narrowed else {}
+            missing = f"There is no {kind} {name}."
+            row: Row = get(self._send, f"{path}/{UUID(name)}", include, missing=missing)
+            if narrowed and row["tenant"]["id"] != narrowed["tenant_id"]:
+                raise Refused(f"There is no {kind} {name} in {self._tenant}.")
+            return row
+        if kind == "membership":
+            user = self.find("user", name)
+            found = get(self._send, path, {"user_id": user["id"], "tenant_id": user["tenant_id"]})
+        else:
+            found = []
+            for field in filters:
+                found = found or get(self._send, path, {field: name, **narrowed})
+        if len(found) == 1:
+            one: Row = found[0]
+            return one
+        where = f" in {self._tenant}" if narrowed else ""
+        shown = printable(name)
+        if not found:
+            raise Refused(f"There is no {kind} {shown}{where}.")
+        ids = ", ".join(row["id"] for row in found)
+        advice = "give" if where else "add --tenant SLUG, or give"
+        raise Refused(f"Several {kind}s are called {shown}{where}: {advice} one of the ids {ids}.")
+
+    def _narrowed(self) -> dict[str, str]:
+        return (
+            {} if self._tenant is None else {"tenant_id": self.find("tenant", self._tenant)["id"]}
+        )
+
+
+def find_tenant_id(named: str) -> UUID:
+    """The id of the tenant that an operator names."""
+    return UUID(Resolver(in_process()).find("tenant", named)["id"])
+
+
+def is_id(text: str) -> bool:
+    """Whether the text is a UUID."""
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
