@@ -12,16 +12,17 @@ from flask.cli import with_appcontext
 
 from app.audit.outbox import TARGET_TYPE_OF
 from app.cli.base import one_line_errors
-from app.cli.calls import in_process, succeeded
+from app.cli.calls import get, in_process, rows_of
 from app.cli.generated import OperationGroup
 from app.cli.output import printable
 from app.cli.resolver import find_tenant_id
 from app.core.clock import rfc3339, utcnow
 from app.core.db.pages import MAX_LIMIT
-from app.surfaces.operations import Request, Send
+from app.surfaces.operations import Send
 
 OVERLAP = timedelta(seconds=10)
 """The changes of this period are read again, because a change is visible only after its commit."""
+PATH = "/v1/audit-events"
 INTERVAL = 1.0  # seconds between two readings
 
 audit = OperationGroup("audit")
@@ -69,7 +70,8 @@ def follow(
     last_reading = utcnow()
     seen = {one["id"] for one in _read_since(send, last_reading - OVERLAP, filters)}
     if lines:
-        last = _read(send, {**filters, "order": "-created_at", "limit": str(lines)})["data"]
+        newest = {**filters, "order": "-created_at", "limit": str(lines)}
+        last = get(send, PATH, newest)
         yield from last[::-1]
         seen |= {one["id"] for one in last}
     while True:
@@ -82,17 +84,8 @@ def follow(
 
 def _read_since(send: Send, since: datetime, filters: Mapping[str, str]) -> Iterator[Event]:
     """The changes at ``since`` or later, oldest first."""
-    query = {**filters, "created_after": rfc3339(since), "order": "created_at", "limit": "100"}
-    while True:
-        page = _read(send, query)
-        yield from page["data"]
-        if page["next_cursor"] is None:
-            return
-        query["cursor"] = page["next_cursor"]
-
-
-def _read(send: Send, query: Mapping[str, str]) -> Any:
-    return succeeded(send(Request("GET", "/v1/audit-events", query, {}))).body
+    query = {**filters, "created_after": rfc3339(since), "order": "created_at"}
+    return rows_of(send, PATH, query)
 
 
 def _line(event: Event) -> str:

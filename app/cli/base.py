@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 import click
 import psycopg2
 from flask import current_app
-from flask.cli import AppGroup
 
-from app.cli.output import print_fields, print_json, print_rows, printable, progress_bar
+from app.cli.output import printable
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, transaction
-from app.core.errors import AppError, Invalid, Location, NotFound, first_line
+from app.core.errors import AppError, Invalid, NotFound, first_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,7 +52,10 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(*args, **kwargs)
         except Invalid as refusal:
             # The first part of ``loc`` is that of the request, such as ``body``.
-            faults = [f"{written(fault['loc'][1:])}: {reason(fault)}" for fault in refusal.errors]
+            faults = [
+                f"{'.'.join(map(str, fault['loc'][1:]))}: {reason(fault)}"
+                for fault in refusal.errors
+            ]
             raise click.ClickException("; ".join(faults)) from None
         except NotFound as refusal:
             raise click.ClickException(_missing_row(refusal)) from None
@@ -101,17 +103,6 @@ def reason(fault: Mapping[str, Any]) -> str:
     return told
 
 
-def written(loc: Location) -> str:
-    """The place of a fault in the words of the command: ``--email``, or ``JSON.team``."""
-    field, *inner = map(str, loc)
-    for parameter in click.get_current_context().command.params:
-        if parameter.name == field:
-            is_option = isinstance(parameter, click.Option)
-            field = parameter.opts[0] if is_option else parameter.human_readable_name
-            break
-    return ".".join([field, *inner])
-
-
 def _missing_row(refusal: NotFound) -> str:
     """Which row is missing, by the command's words: ``There is no SCIM connection 17.``"""
     if refusal.detail == NotFound.detail:
@@ -120,10 +111,3 @@ def _missing_row(refusal: NotFound) -> str:
             if kind != name and isinstance(value, str):
                 return f"There is no {kind} {printable(value)}."
     return refusal.detail
-
-
-__all__ = [
-    "AppGroup", "F", "ask", "json_option", "local_address", "one_line_errors", "operator",
-    "print_fields", "print_json", "print_rows", "printable", "progress_bar", "reason", "written",
-    "yes_option",
-]  # fmt: skip

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 import click
 from flask import current_app
 
 from app.auth.guard import OPERATOR
-from app.cli.base import print_json, printable, reason
+from app.cli.base import reason
+from app.cli.output import print_json, printable
 from app.core.actors import SYSTEM_CLI
+from app.core.db.pages import MAX_LIMIT
 from app.core.db.replicas import reading
 from app.core.http.rate_limit import IS_COUNTED
 from app.surfaces.in_process import InProcess
@@ -52,6 +54,17 @@ def in_process() -> Send:
 def get(send: Send, path: str, query: Mapping[str, str] | None = None, *, missing: str = "") -> Any:
     """The ``data`` of a GET; raises Refused as :func:`succeeded`."""
     return succeeded(send(Request("GET", path, query or {}, {})), missing=missing).body["data"]
+
+
+def rows_of(send: Send, path: str, query: Mapping[str, str]) -> Iterator[Any]:
+    """The rows of all pages of a list; raises Refused."""
+    query = {"limit": str(MAX_LIMIT), **query}
+    while True:
+        page = succeeded(send(Request("GET", path, query, {}))).body
+        yield from page["data"]
+        if page["next_cursor"] is None:
+            return
+        query = {**query, "cursor": page["next_cursor"]}
 
 
 def succeeded(

@@ -5,30 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import ask, one_line_errors
+from app.cli.base import one_line_errors
 from app.cli.calls import in_process, missing_row, succeeded
 from app.cli.names import DESTRUCTIVE, Spelling
+from app.cli.options import further_options, offered
 from app.cli.output import print_fields, print_json, print_rows
-from app.cli.parameters import (
-    OPTIONS,
-    REFUSED_HEADERS,
-    argument_of,
-    destination,
-    label_of,
-    option_of,
-    value_of,
-)
-from app.cli.resolver import NARROWED, Resolver
-from app.surfaces.operations import JSON, Answer, Argument, Operation, Send
-
-LABELS = ("email", "slug", "name", "field_key", "flag_key", "url", "plan_name", "id")
-"""What a question calls a row: the first of these fields that it has."""
+from app.cli.parameters import argument_of, destination, label_of, option_of, value_of
+from app.cli.question import ask_about, shown_by
+from app.cli.resolver import Resolver
+from app.surfaces.operations import JSON, Answer, Operation, Send
 
 
 class GeneratedCommand(click.Command):
@@ -38,8 +28,8 @@ class GeneratedCommand(click.Command):
         self.operation = operation
         self.spelling = spelling
         self.destroys = operation.method == "delete" or operation.name in DESTRUCTIVE
-        self.shown = _row_of(operation, known) if self.destroys else None
-        self.offered = {destination(one): one for one in _offered(operation, spelling)}
+        self.shown = shown_by(operation, known) if self.destroys else None
+        self.offered = {destination(one): one for one in offered(operation, spelling)}
         self.labels = {
             (one.place, one.name): label_of(one, is_positional=one.name in spelling.positional)
             for one in self.offered.values()
@@ -79,7 +69,12 @@ class GeneratedCommand(click.Command):
         named = Resolver(send, within or values.get("tenant_id"))
         resolved = {name: named.id_of(name, value, written) for name, value in written.items()}
         if self.destroys and not yes:
-            self._ask(send, resolved)
+            place = {
+                one.name: resolved[one.name]
+                for one in self.operation.arguments
+                if one.place == "path"
+            }
+            ask_about(self.operation, self.shown, place, send)
         if self.included and "include" not in resolved:
             resolved["include"] = self.included
         if page_all:
@@ -102,7 +97,9 @@ class GeneratedCommand(click.Command):
         for name, one in by_name.items():
             if name not in positional:
                 yield option_of(one, reads=reads)
-        yield from _further_options(self)
+        yield from further_options(
+            self.operation, self.spelling, list(by_name.values()), destroys=self.destroys
+        )
 
     def _takes_numbers(self) -> bool:
         named = [one for one in self.offered.values() if one.name in self.spelling.positional]
@@ -113,7 +110,11 @@ class GeneratedCommand(click.Command):
         parameters = {name: value for name, value in values.items() if name not in fields}
         if not isinstance(body, bytes):
             body = self._body({name: values[name] for name in values if name in fields}, body)
-        answer = send(self.operation.request(parameters, body))
+        try:
+            request = self.operation.request(parameters, body)
+        except ValueError as fault:  # an empty argument
+            raise click.UsageError(str(fault)) from None
+        answer = send(request)
         return succeeded(answer, label=self._label, missing=missing_row(self.operation, values))
 
     def _body(self, fields: dict[str, Any], given: Any) -> Any:
@@ -132,20 +133,6 @@ class GeneratedCommand(click.Command):
 
     def _label(self, place: str, name: str) -> str:
         return self.labels.get((place, name), name)
-
-    def _ask(self, send: Send, values: Mapping[str, Any]) -> None:
-        """Ask whether to go on, with the name of the row; raises Refused if it is missing."""
-        label, of = str(values[self.spelling.positional[0]]), ""
-        if self.shown is not None:
-            place = {one: values[one] for one in self.spelling.positional if one in values}
-            include = ["tenant"] if "tenant" in self.shown.includes else None
-            answer = send(self.shown.request({**place, "include": include} if include else place))
-            row = succeeded(answer, missing=missing_row(self.shown, values)).body["data"]
-            label = next(str(row[name]) for name in LABELS if row.get(name) is not None)
-            tenant = row.get("tenant")
-            if isinstance(tenant, dict) and tenant["slug"] != label:
-                of = f" of {tenant['slug']}"
-        ask(f"{self.operation.summary.partition(';')[0]}: {label}{of}?", yes=False)
 
     def _all_pages(self, send: Send, values: dict[str, Any], body: Any) -> list[Any]:
         """The rows of all pages, with a line of progress on standard error."""
@@ -187,76 +174,6 @@ class GeneratedCommand(click.Command):
             print_rows(rows, self.operation.columns, as_json=False)
         if cursor:
             click.echo(f"There are more rows: give --all, or --cursor {cursor}.", err=True)
-
-
-def _offered(operation: Operation, spelling: Spelling) -> list[Argument]:
-    """The arguments of a command. Of one with fixed fields these are only those that it needs."""
-    is_variant = any(
-        one.name in spelling.fixed for one in operation.arguments if one.place == "body"
-    )
-    return [
-        replace(
-            one,
-            required=False,
-            schema={**one.schema, "default": spelling.defaults[one.name]},
-        )
-        if one.name in spelling.defaults
-        else one
-        for one in operation.arguments
-        if one.name not in spelling.fixed
-        and one.name not in REFUSED_HEADERS
-        and (one.required or one.place != "body" or not is_variant)
-    ]
-
-
-def _further_options(command: GeneratedCommand) -> Iterator[click.Option]:
-    """The options that are not the operation's own."""
-    operation = command.operation
-    names = {OPTIONS.get(one.name) for one in command.offered.values()}
-    yield click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts.")
-    if names & set(NARROWED) and "tenant" not in names:
-        yield click.Option(["--tenant", "within"], help="Only in this tenant (slug or id).")
-    if operation.page_parameter:
-        yield click.Option(["--all", "page_all"], is_flag=True, help="Read all pages.")
-    if operation.media_type == JSON and not command.spelling.fixed:
-        yield click.Option(
-            ["--body"],
-            type=click.File("r", encoding="utf-8"),
-            callback=_read_json,
-            metavar="FILE",
-            help="The body in JSON (- is standard input); options take precedence.",
-        )
-    elif operation.media_type not in (None, JSON):
-        yield click.Option(
-            ["--body"],
-            type=click.File("rb"),
-            callback=_read_bytes,
-            required=True,
-            metavar="FILE",
-            help=f"The body, {operation.media_type} (- is standard input).",
-        )
-    if command.destroys:
-        yield click.Option(["--yes"], is_flag=True, help="Do not ask.")
-
-
-def _read_json(ctx: click.Context, param: click.Parameter, file: Any) -> Any:
-    if file is None:
-        return None
-    try:
-        return json.load(file)
-    except (ValueError, RecursionError) as fault:
-        raise click.BadParameter(f"This is not JSON: {fault}", ctx, param) from None
-
-
-def _read_bytes(ctx: click.Context, param: click.Parameter, file: Any) -> bytes:
-    found: bytes = file.read()
-    return found
-
-
-def _row_of(operation: Operation, known: list[Operation]) -> Operation | None:
-    """The operation that shows the row which the path of ``operation`` names."""
-    path = operation.path[: operation.path.rfind("}") + 1]
-    return next((one for one in known if one.is_reading and one.path == path), None)
 
 
 def _explanation(operation: Operation) -> str:

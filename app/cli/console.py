@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
+from flask.cli import AppGroup, with_appcontext
 
 from app.auth import sessions
-from app.cli.base import AppGroup, json_option, local_address, one_line_errors, operator, print_json
+from app.cli.base import json_option, local_address, one_line_errors, operator
+from app.cli.output import print_json
 from app.cli.tokens import chosen_subject, subject_options
 from app.config import current_config
 from app.console.sign_in import LINK, link_url

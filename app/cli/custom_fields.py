@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import click
 from flask.cli import with_appcontext
 from rich.progress import Progress
-from sqlalchemy import bindparam, select
 
-from app.cli.base import json_option, operator, print_rows, progress_bar
+from app.cli.base import json_option, operator
+from app.cli.calls import in_process, rows_of
 from app.cli.generated import OperationGroup
+from app.cli.output import print_rows, progress_bar
 from app.cli.resolver import find_tenant_id
 from app.core.db import queries
-from app.core.db.statements import Statement
 from app.custom_fields import service
 from app.custom_fields.models import CustomField
 from app.custom_fields.search_index import builder, index_state
 
 RESULT = ("tenant_id", "field_id", "field_key", "state", "entities")
-
-_all = select(CustomField).order_by(CustomField.tenant_id, CustomField.id)
-LIST_ALL = Statement("custom_fields.list_all", _all)
-LIST_OF_TENANT = Statement(
-    "custom_fields.list_of_tenant", _all.where(CustomField.tenant_id == bindparam("tenant_id"))
-)
 
 custom_fields = OperationGroup("custom-fields")
 
@@ -40,23 +33,23 @@ def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
 
     A worker continues the work if this command is interrupted.
     """
-    tenant_id = find_tenant_id(tenant) if tenant else None
     shown = []
     with progress_bar() as bar:
-        indexed = [field for field in _chosen(tenant_id, field_id) if index_state.is_indexed(field)]
-        for field in bar.track(indexed, description="Fields"):
+        for field in bar.track(_chosen(tenant, field_id), description="Fields"):
             _restart(field)
             shown.append(_rebuilt(field, bar))
     print_rows(shown, RESULT, as_json=as_json)
 
 
-@operator
-def _chosen(tenant_id: UUID | None, field_id: str | None) -> list[CustomField]:
-    if field_id is not None:
-        return [service.get_field(field_id)]
-    if tenant_id is not None:
-        return LIST_OF_TENANT.all(tenant_id=tenant_id)
-    return LIST_ALL.all()
+def _chosen(tenant: str | None, field_id: str | None) -> list[CustomField]:
+    """The searchable fields that are asked for."""
+    if field_id is None:
+        query = {} if tenant is None else {"tenant_id": str(find_tenant_id(tenant))}
+        ids = [one["id"] for one in rows_of(in_process(), "/v1/custom-fields", query)]
+    else:
+        ids = [field_id]
+    fields = [operator(service.get_field)(one) for one in ids]
+    return [field for field in fields if index_state.is_indexed(field)]
 
 
 @operator

@@ -7,7 +7,8 @@ from dataclasses import asdict
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import json_option, print_json, print_rows
+from app.cli.base import json_option
+from app.cli.output import print_json, print_rows
 from app.config import current_config
 from app.operations.checks.configuration import REQUIRED_SETTINGS
 from app.operations.checks.everything import check_all

@@ -8,14 +8,8 @@ from uuid import UUID
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import (
-    json_option,
-    one_line_errors,
-    operator,
-    print_json,
-    print_rows,
-    progress_bar,
-)
+from app.cli.base import json_option, one_line_errors, operator
+from app.cli.output import print_json, print_rows, progress_bar
 from app.cli.privacy import opened, output_option
 from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI

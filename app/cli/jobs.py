@@ -10,8 +10,9 @@ import click
 from flask import Flask, current_app
 from redis.exceptions import RedisError
 
-from app.cli.base import json_option, print_rows
+from app.cli.base import json_option
 from app.cli.generated import OperationGroup
+from app.cli.output import print_rows
 from app.core.errors import first_line
 from app.core.jobs.background import PARTS, run_parts
 from app.core.jobs.queues import JOBS, Queue

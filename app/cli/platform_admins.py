@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import click
+from flask.cli import AppGroup
 
-from app.cli.base import AppGroup, ask, json_option, operator, print_rows, yes_option
+from app.cli.base import ask, json_option, operator, yes_option
+from app.cli.output import print_rows
 from app.core.actors import SYSTEM_CLI
 from app.platform_admins import service
 

@@ -15,8 +15,9 @@ from flask.cli import with_appcontext
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
-from app.cli.base import ask, json_option, one_line_errors, operator, print_rows, yes_option
+from app.cli.base import ask, json_option, one_line_errors, operator, yes_option
 from app.cli.generated import OperationGroup
+from app.cli.output import print_rows
 from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
 from app.core.json_text import dumps_text

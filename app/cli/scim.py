@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import json_option, one_line_errors, operator, print_json, print_rows
+from app.cli.base import json_option, one_line_errors, operator
 from app.cli.generated import OperationGroup
+from app.cli.output import print_json, print_rows
 from app.scim import service, trial
 from app.scim.schemas import ScimRequestSchema
 

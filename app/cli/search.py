@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import json_option, operator, print_rows, progress_bar
+from app.cli.base import json_option, operator
 from app.cli.generated import OperationGroup
+from app.cli.output import print_rows, progress_bar
 from app.search import builder
 from app.search.models import EntityType
 

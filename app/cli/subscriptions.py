@@ -6,21 +6,16 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import click
-from sqlalchemy import select
 
-from app.cli.base import json_option, one_line_errors, operator, print_json, progress_bar
+from app.cli.base import json_option, one_line_errors
+from app.cli.calls import in_process, rows_of
 from app.cli.generated import OperationGroup
+from app.cli.output import print_json, progress_bar
 from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
-from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.subscriptions import plans
-from app.tenants.models import Tenant
-
-LIST_TENANT_IDS = Statement(
-    "tenants.list_ids", select(Tenant.id).order_by(Tenant.created_at, Tenant.id)
-)
 
 subscriptions = OperationGroup("subscriptions")
 
@@ -28,8 +23,7 @@ subscriptions = OperationGroup("subscriptions")
 def _tenant_ids(named: str | None) -> Sequence[UUID]:
     if named is not None:
         return [find_tenant_id(named)]
-    found: Sequence[UUID] = operator(LIST_TENANT_IDS.scalars)()
-    return found
+    return [UUID(row["id"]) for row in rows_of(in_process(), "/v1/tenants", {})]
 
 
 @subscriptions.command("reconcile")

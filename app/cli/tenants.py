@@ -7,18 +7,10 @@ from uuid import UUID
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import (
-    ask,
-    json_option,
-    one_line_errors,
-    operator,
-    print_fields,
-    print_json,
-    print_rows,
-    yes_option,
-)
+from app.cli.base import ask, json_option, one_line_errors, operator, yes_option
 from app.cli.calls import in_process
 from app.cli.generated import OperationGroup
+from app.cli.output import print_fields, print_json, print_rows
 from app.cli.privacy import export_tenant
 from app.cli.resolver import Resolver
 from app.config import current_config

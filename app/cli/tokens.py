@@ -8,11 +8,12 @@ from typing import Any
 import click
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from flask.cli import with_appcontext
+from flask.cli import AppGroup, with_appcontext
 
 from app.auth.tokens import algorithm_of
-from app.cli.base import AppGroup, F, json_option, one_line_errors, operator, print_json
+from app.cli.base import F, json_option, one_line_errors, operator
 from app.cli.calls import in_process
+from app.cli.output import print_json
 from app.cli.resolver import Resolver
 from app.config import Config, current_config
 from app.platform_admins import service as platform_admins

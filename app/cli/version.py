@@ -7,7 +7,8 @@ from importlib.metadata import version as version_of
 
 import click
 
-from app.cli.base import json_option, print_json
+from app.cli.base import json_option
+from app.cli.output import print_json
 from app.core.version import VERSION
 
 PACKAGES = ("Flask", "flask-smorest", "SQLAlchemy", "psycopg2-binary", "rq", "gunicorn")

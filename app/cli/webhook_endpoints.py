@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 from cryptography.fernet import Fernet
 
-from app.cli.base import json_option, operator, print_rows
+from app.cli.base import json_option, operator
 from app.cli.generated import OperationGroup
+from app.cli.output import print_rows
 from app.webhook_endpoints import service
 from app.webhook_endpoints.encryption import Undecryptable
 

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
-from typing import Any
 
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import json_option, local_address, operator, print_json, print_rows
+from app.cli.base import json_option, local_address, operator
 from app.cli.generated import OperationGroup
-from app.cli.samples import delete_samples
-from app.config import current_config
-from app.webhooks import processing, service, verification
-from app.webhooks.providers import PATHS, PROVIDERS, Receiver
+from app.cli.output import print_json, print_rows
+from app.core.actors import SYSTEM_CLI
+from app.privacy.samples import delete_samples
+from app.webhooks import processing, service, trial
+from app.webhooks.providers import Receiver
 from app.webhooks.signatures.presets import PRESETS
-from app.webhooks.signatures.samples import sample
-from app.webhooks.signatures.sending import Signed, sign
-
-TIMEOUT = 10  # seconds to wait for the service's answer
 
 webhooks = OperationGroup("webhooks")
 
@@ -84,20 +75,17 @@ def send_test(
     to the records of e-mail, from which nothing is removed by itself.
     """
     if clean:
-        print_rows([{"deleted": delete_samples()}], ["deleted"], as_json=as_json)
+        print_rows([{"deleted": delete_samples(actor=SYSTEM_CLI)}], ["deleted"], as_json=as_json)
         return
     if preset is None:
         raise click.UsageError("Name a preset, or give --clean.")
-    target = Receiver(receiver) if receiver else _receiver_of(preset)
-    provider = PRESETS[preset].provider or PROVIDERS[target][-1].name
-    now = time.time()
-    try:
-        body = path.read_bytes() if path else sample(provider, now)
-        signed = sign(preset, secret or _configured_secret(target, preset), body, now)
-    except (KeyError, ValueError) as fault:
-        raise click.ClickException(f"This cannot be signed here: {fault}.") from None
+    target = Receiver(receiver) if receiver else trial.receiver_of(preset)
     url = (url or local_address()).rstrip("/")
-    status, answer = _post(f"{url}{PATHS[target]}", signed)
+    body = path.read_bytes() if path else None
+    try:
+        status, answer = trial.send(preset, target, url, body=body, secret=secret)
+    except ValueError as fault:
+        raise click.ClickException(str(fault)) from None
     result = {"status": status, "answer": answer}
     if as_json:
         print_json(result)
@@ -105,39 +93,3 @@ def send_test(
         print_rows([result], ["status", "answer"], as_json=False)
     if status != 200:
         raise SystemExit(1)
-
-
-def _receiver_of(preset: str) -> Receiver:
-    provider = PRESETS[preset].provider
-    emails = {known.name for known in PROVIDERS[Receiver.EMAIL]}
-    return Receiver.EMAIL if provider in emails else Receiver.IDENTITY
-
-
-def _configured_secret(receiver: Receiver, preset: str) -> str:
-    """The receiver's first secret for the preset, without its tolerance."""
-    setting = verification.SETTINGS[receiver]
-    for pair in getattr(current_config(), setting).split():
-        name, _, value = pair.partition(":")
-        if name == preset:
-            return re.sub(r"\?tolerance=[0-9]+$", "", value)
-    raise click.ClickException(f"{setting.upper()} has no {preset} secret; give --secret.")
-
-
-def _post(url: str, signed: Signed) -> tuple[int, Any]:
-    headers = {"Content-Type": "application/json", **signed.headers}
-    request = urllib.request.Request(url, signed.body, headers)  # noqa: S310 - the operator's own URL
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
-            return answer.status, _read(answer.read())
-    except urllib.error.HTTPError as refusal:
-        return refusal.code, _read(refusal.read())
-    except (OSError, ValueError) as fault:
-        reason = getattr(fault, "reason", fault)
-        raise click.ClickException(f"{url} does not answer: {reason}. See --url.") from None
-
-
-def _read(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except ValueError:
-        return body.decode("utf-8", "replace")

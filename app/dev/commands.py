@@ -11,7 +11,8 @@ import flask_migrate
 from flask.cli import ScriptInfo, pass_script_info, with_appcontext
 
 from app.auth import sessions
-from app.cli.base import json_option, print_json
+from app.cli.base import json_option
+from app.cli.output import print_json
 from app.cli.tokens import require_signing_key
 from app.config import current_config
 from app.console.sign_in import LINK, link_url

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from sqlalchemy import select
 
-from app.cli.base import operator
-from app.core.actors import SYSTEM_CLI
+from app.core.actors import Actor
+from app.core.db import tenancy
 from app.core.db.statements import Statement
+from app.core.db.transactions import transaction
 from app.privacy.deletion import delete_batch
 from app.tenants import deletion, service
 from app.tenants.models import Tenant
@@ -23,19 +24,20 @@ FIND = Statement(
 )
 
 
-def delete_samples() -> int:
+def delete_samples(*, actor: Actor) -> int:
     """Delete the sample tenants, without a worker; their number."""
-    found = _request()
+    with transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        found = _request(actor)
     for tenant_id in found:
         while delete_batch(tenant_id):
             pass
     return len(found)
 
 
-@operator
-def _request() -> Sequence[UUID]:
+def _request(actor: Actor) -> Sequence[UUID]:
     samples = [row for row in FIND.all() if is_sample(row.idp_org_id)]
     for row in samples:
-        service.set_active(row.id, False, actor=SYSTEM_CLI)
-        deletion.request(row.id, row.slug, at_once=True, actor=SYSTEM_CLI)
+        service.set_active(row.id, False, actor=actor)
+        deletion.request(row.id, row.slug, at_once=True, actor=actor)
     return [row.id for row in samples]

@@ -1,0 +1,80 @@
+"""Which arguments a generated command takes, and the options that are not its operation's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from app.cli.names import Spelling
+from app.cli.parameters import OPTIONS, REFUSED_HEADERS
+from app.cli.resolver import NARROWED
+from app.surfaces.operations import JSON, Argument, Operation
+
+
+def offered(operation: Operation, spelling: Spelling) -> list[Argument]:
+    """The arguments of a command. Of one with fixed fields these are only those that it needs."""
+    is_variant = any(
+        one.name in spelling.fixed for one in operation.arguments if one.place == "body"
+    )
+    return [
+        replace(
+            one,
+            required=False,
+            schema={**one.schema, "default": spelling.defaults[one.name]},
+        )
+        if one.name in spelling.defaults
+        else one
+        for one in operation.arguments
+        if one.name not in spelling.fixed
+        and one.name not in REFUSED_HEADERS
+        and (one.required or one.place != "body" or not is_variant)
+    ]
+
+
+def further_options(
+    operation: Operation, spelling: Spelling, arguments: list[Argument], *, destroys: bool
+) -> Iterator[click.Option]:
+    """The options that are not the operation's own."""
+    names = {OPTIONS.get(one.name) for one in arguments}
+    yield click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for scripts.")
+    if names & set(NARROWED) and "tenant" not in names:
+        yield click.Option(["--tenant", "within"], help="Only in this tenant (slug or id).")
+    if operation.page_parameter:
+        yield click.Option(["--all", "page_all"], is_flag=True, help="Read all pages.")
+    if operation.media_type == JSON and not spelling.fixed:
+        yield click.Option(
+            ["--body"],
+            type=click.File("r", encoding="utf-8"),
+            callback=_read_json,
+            metavar="FILE",
+            help="The body in JSON (- is standard input); options take precedence.",
+        )
+    elif operation.media_type not in (None, JSON):
+        yield click.Option(
+            ["--body"],
+            type=click.File("rb"),
+            callback=_read_bytes,
+            required=True,
+            metavar="FILE",
+            help=f"The body, {operation.media_type} (- is standard input).",
+        )
+    if destroys:
+        yield click.Option(["--yes"], is_flag=True, help="Do not ask.")
+
+
+def _read_json(ctx: click.Context, param: click.Parameter, file: Any) -> Any:
+    if file is None:
+        return None
+    try:
+        return json.load(file)
+    except (ValueError, RecursionError) as fault:
+        raise click.BadParameter(f"This is not JSON: {fault}", ctx, param) from None
+
+
+def _read_bytes(ctx: click.Context, param: click.Parameter, file: Any) -> bytes:
+    found: bytes = file.read()
+    return found

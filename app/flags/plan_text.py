@@ -1,0 +1,98 @@
+"""Plan presets as YAML: reads the file that :mod:`app.flags.plan_files` applies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from app.core.errors import Entry, Invalid
+from app.flags.preset_schemas import PlanPresetCreateSchema
+
+MAX_SIZE = 2**24  # characters
+
+
+class UnreadablePlans(Exception):
+    """The file has another form; the message is a sentence."""
+
+
+def read_plans(text: bytes) -> Sequence[dict[str, Any]]:
+    """The presets of a file; raises UnreadablePlans for another form."""
+    try:
+        _check_size(text)
+        # By way of JSON: a date or another type of YAML alone is refused.
+        document = json.loads(json.dumps(yaml.safe_load(text), allow_nan=False))
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as fault:
+        raise UnreadablePlans(
+            f"This is not YAML with JSON's types (put dates in quotes): {fault}"
+        ) from None
+    if not isinstance(document, dict) or not isinstance(document.get("plans"), list):
+        raise UnreadablePlans("The file needs a list named plans.")
+    found = []
+    for given in document["plans"]:
+        if not isinstance(given, dict):
+            raise UnreadablePlans("Each plan is a mapping with a name and flags.")
+        try:
+            found.append(_checked(given))
+        except Invalid as refusal:
+            told = [
+                f"{'.'.join(map(str, entry['loc']))}: {_told(entry)}" for entry in refusal.errors
+            ]
+            raise _of_plan(given, "; ".join(told)) from None
+    names = [plan["name"] for plan in found]
+    if len(set(names)) < len(names):
+        raise UnreadablePlans("A plan is in the file twice.")
+    return found
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """The preset, if it satisfies the schema and its rules; raises Invalid."""
+    schema = PlanPresetCreateSchema()
+    values: dict[str, Any] = schema.load(given)
+    errors = [{**entry, "loc": entry["loc"][1:]} for entry in schema.rules(values)]
+    if errors:
+        raise Invalid(*errors)
+    return values
+
+
+def _told(fault: Entry) -> str:
+    """What is wrong with a value; of a field that does not exist, which fields there are."""
+    if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+        return f"no such field; there are: {', '.join(PlanPresetCreateSchema().inputs)}"
+    told = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] == "value_error" and isinstance(fault["input"], str) and fault["input"]:
+        return f"{told}: {fault['input'][:100]}"
+    return told
+
+
+def _of_plan(given: dict[str, Any], told: str) -> UnreadablePlans:
+    """What is wrong with a plan of a file; each flag has its key in place of its number."""
+    flags = given.get("flags")
+    for number, flag in enumerate(flags if isinstance(flags, list) else ()):
+        if isinstance(flag, dict) and "flag_key" in flag:
+            told = told.replace(f"flags.{number}.", f"flag {flag['flag_key']}: ")
+    return UnreadablePlans(f"Plan {given.get('name', 'without a name')}: {told}")
+
+
+def _check_size(text: bytes) -> None:
+    """Raise UsageError where the document is too large after its aliases are replaced."""
+    size = 0
+    sizes: dict[str | None, int] = {}
+    opened: list[tuple[str | None, int]] = []
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        match event:
+            case yaml.AliasEvent():
+                size += sizes.get(event.anchor, 0)
+            case yaml.ScalarEvent():
+                sizes[event.anchor] = len(event.value) + 1
+                size += sizes[event.anchor]
+            case yaml.CollectionStartEvent():
+                opened.append((event.anchor, size))
+                size += 1
+            case yaml.CollectionEndEvent():
+                anchor, before = opened.pop()
+                sizes[anchor] = size - before
+        if size > MAX_SIZE:
+            raise UnreadablePlans(f"The file has more than {MAX_SIZE} characters with its aliases.")
