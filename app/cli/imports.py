@@ -8,7 +8,7 @@ from uuid import UUID
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import json_option, one_line_errors, operator
+from app.cli.base import json_option, one_line_errors, operator, reason
 from app.cli.output import print_json, print_rows, progress_bar
 from app.cli.privacy import opened, output_option
 from app.cli.resolver import find_tenant_id
@@ -144,4 +144,4 @@ def _text_of(entry: Entry) -> str:
     if entry["type"] == "json_invalid":
         position = f" at character {place}" if place else ""
         return f"{entry['msg']}{position}: {entry['ctx']['error']}"
-    return f"{place}: {entry['msg']}".removeprefix(": ")
+    return f"{place}: {reason(entry)}".removeprefix(": ")

@@ -28,6 +28,7 @@ def subject_options(command: F) -> F:
     for option in (
         click.option("--tenant", help="The tenant (slug or id)."),
         click.option("--user", help="For a user (id or e-mail address)."),
+        click.option("--subject", help="With --superadmin: which one, where there are several."),
         click.option("--superadmin", is_flag=True, help="For a platform superadmin."),
     ):
         command = option(command)
@@ -57,28 +58,34 @@ def issue(ttl: int, as_json: bool, **chosen: Any) -> None:
 
 
 def chosen_subject(
-    *, superadmin: bool, user: str | None, tenant: str | None
+    *, superadmin: bool, subject: str | None, user: str | None, tenant: str | None
 ) -> tuple[str, str | None]:
     """The subject, and the id of the organization or None."""
     if superadmin == (user is not None):
         raise click.UsageError("Give either --superadmin or --user.")
+    if subject is not None and not superadmin:
+        raise click.UsageError("Give --subject with --superadmin.")
     resolver = Resolver(in_process(), tenant)
     if user is not None:
         found = resolver.find("user", user)
         return found["idp_user_id"], found["idp_org_id"]
     org_id = resolver.find("tenant", tenant)["idp_org_id"] if tenant else None
-    return superadmin_subject(), org_id
+    return superadmin_subject(subject), org_id
 
 
 @operator
-def superadmin_subject() -> str:
-    """The subject of the oldest platform superadmin; ``ClickException`` if there is none."""
-    admins = platform_admins.list_admins()
-    if not admins:
+def superadmin_subject(named: str | None) -> str:
+    """The platform superadmin that is named, or the only one; ClickException if there is none."""
+    subjects = sorted(admin.subject for admin in platform_admins.list_admins())
+    if named is not None and named not in subjects:
+        raise click.ClickException(f"There is no platform superadmin {named}.")
+    if not subjects:
         raise click.ClickException(
             "There is no platform superadmin: see flask platform-admins, or flask seed."
         )
-    return min(admins, key=lambda admin: admin.created_at).subject
+    if named is None and len(subjects) > 1:
+        raise click.ClickException(f"Give --subject: one of {', '.join(subjects)}.")
+    return named or subjects[0]
 
 
 def issue_token(

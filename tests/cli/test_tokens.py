@@ -52,9 +52,21 @@ class TestTokensIssue:
         assert "add --tenant" in ambiguous.stderr
         assert named.exit_code == 0
 
+    def test_asks_which_of_several_superadmins(self, app):
+        for subject in ("zed", "ada"):
+            invoke(app, "platform-admins", "add", subject)
+
+        ambiguous = invoke(app, "tokens", "issue", "--superadmin")
+        named = invoke(app, "tokens", "issue", "--superadmin", "--subject", "zed", "--json")
+
+        assert ambiguous.stderr == "Error: Give --subject: one of ada, zed.\n"
+        assert json.loads(named.stdout)["subject"] == "zed"
+
     @pytest.mark.parametrize(
         ("words", "said"),
         [
+            (["--superadmin", "--subject", "x"], "There is no platform superadmin x."),
+            (["--user", "x", "--subject", "x"], "Give --subject with --superadmin."),
             (["--user", "nobody@example.com"], "There is no user nobody@example.com."),
             (["--superadmin"], "There is no platform superadmin"),
             (["--user", "x", "--tenant", "none"], "There is no tenant none."),
