@@ -126,9 +126,8 @@ def spellings(operation: Operation) -> Iterator[Spelling]:
         return
     for text in COMMANDS.get(operation.name, (_default(operation),)):
         parts = text.split()
-        values = {
-            one.partition("=")[0]: json.loads(one.partition("=")[2]) for one in parts if "=" in one
-        }
+        pairs = [one.split("=", 1) for one in parts if "=" in one]
+        values = {name: json.loads(value) for name, value in pairs}
         words = tuple(one for one in parts if one.islower() and "=" not in one)
         named = [one.removesuffix("...").lower() for one in parts if one.isupper()]
         path = [one.name for one in operation.arguments if one.place == "path"]

@@ -209,8 +209,10 @@ def _help(argument: Argument, kind: click.ParamType) -> str:
         parts.append("`null` for none.")
     if _is_many(argument):
         parts.append("May be repeated.")
-    if schema.get("default") not in (None, [], {}):
-        parts.append(f" [default: {json.dumps(schema['default']).strip(chr(34))}]")
+    default = schema.get("default")
+    if default not in (None, [], {}):
+        shown = default if isinstance(default, str) else json.dumps(default)
+        parts.append(f" [default: {shown}]")
     if argument.required and not schema.get("nullable"):
         parts.append(" [required]")
     return " ".join(parts)

@@ -219,6 +219,11 @@ class TestInProcess:
         assert [one["id"] for one in listed] == [str(key.id)]
         assert query("SELECT DISTINCT actor FROM audit_events") == [(SYSTEM_CLI.id,)]
 
+    def test_gives_no_client_these_rights(self, app):
+        for name in ("controlplane.operator", "Controlplane-Operator"):
+            answer = app.test_client().get("/v1/tenants", headers={name: SYSTEM_CLI.id})
+            assert answer.status_code == 401
+
     def test_prints_what_the_api_answers(self, app, api):
         user, _, token = create_member(create_tenant(), role="owner")
 
