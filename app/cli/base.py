@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 import psycopg2
 from flask import current_app
 
-from app.cli.output import printable
+from app.cli.output import print_json, printable
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, transaction
 from app.core.errors import AppError, Invalid, NotFound, first_line
@@ -29,6 +29,23 @@ ROWS = {
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+
+
+class Refused(click.ClickException):
+    """A refusal: one sentence or, with ``--json``, the body of the API's answer."""
+
+    def __init__(self, message: str, body: Any = None) -> None:
+        super().__init__(message)
+        self.body = body or {"detail": message}
+        context = click.get_current_context(silent=True)
+        self.as_json = context is not None and bool(context.params.get("as_json"))
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print it on standard error."""
+        if self.as_json:
+            print_json(self.body, err=True)
+        else:
+            super().show(file)
 
 
 def operator(command: F) -> F:
@@ -56,19 +73,19 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
                 f"{'.'.join(map(str, fault['loc'][1:]))}: {reason(fault)}"
                 for fault in refusal.errors
             ]
-            raise click.ClickException("; ".join(faults)) from None
+            raise Refused("; ".join(faults)) from None
         except NotFound as refusal:
-            raise click.ClickException(_missing_row(refusal)) from None
+            raise Refused(_missing_row(refusal)) from None
         except AppError as refusal:
-            raise click.ClickException(refusal.detail or "Not found.") from None
+            raise Refused(refusal.detail or "Not found.") from None
         except RowChanged:
-            raise click.ClickException(
+            raise Refused(
                 "Another transaction changed this row at the same time. Run the command again."
             ) from None
         except UnicodeEncodeError as fault:
             raise click.UsageError(f"This is not UTF-8: {fault.object[:100]!a}") from None
         except psycopg2.Error as fault:
-            raise click.ClickException(f"PostgreSQL: {first_line(fault)}") from None
+            raise Refused(f"PostgreSQL: {first_line(fault)}") from None
 
     return run
 
@@ -83,7 +100,7 @@ def ask(question: str, *, yes: bool) -> None:
     try:
         click.confirm(printable(question), abort=True, err=True)
     except click.Abort:
-        raise click.ClickException("Nothing was changed. With --yes nothing is asked.") from None
+        raise Refused("Nothing was changed. With --yes nothing is asked.") from None
 
 
 def local_address() -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any
+from typing import Any
+from urllib.parse import unquote
 
 import click
 from flask import current_app
 
 from app.auth.guard import OPERATOR
-from app.cli.base import reason
-from app.cli.output import print_json, printable
+from app.cli.base import Refused, reason
+from app.cli.output import printable
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import MAX_LIMIT
 from app.core.db.replicas import reading
@@ -25,23 +26,6 @@ NOTES = {
     "X-Update-Ignored": "Ignored: a newer update has been applied.",
 }
 """What a header of a success means."""
-
-
-class Refused(click.ClickException):
-    """A refusal: one sentence or, with ``--json``, the body of the API's answer."""
-
-    def __init__(self, message: str, body: Any = None) -> None:
-        super().__init__(message)
-        self.body = body or {"detail": message}
-        context = click.get_current_context(silent=True)
-        self.as_json = context is not None and bool(context.params.get("as_json"))
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print it on standard error."""
-        if self.as_json:
-            print_json(self.body, err=True)
-        else:
-            super().show(file)
 
 
 def in_process() -> Send:
@@ -81,7 +65,7 @@ def succeeded(
     if answer.status < 400:
         for name, text in NOTES.items():
             if value := answer.headers.get(name):
-                click.echo(text.format(value), err=True)
+                click.echo(text.format(printable(unquote(value))), err=True)
         return answer
     detail = answer.body.get("detail") if isinstance(answer.body, dict) else answer.body
     if isinstance(detail, list):

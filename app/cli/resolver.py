@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from app.cli.calls import Refused, get, in_process
+from app.cli.base import Refused
+from app.cli.calls import get, in_process
 from app.cli.output import printable
 from app.cli.parameters import OPTIONS
 from app.surfaces.operations import Send

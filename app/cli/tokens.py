@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from flask.cli import AppGroup, with_appcontext
 
 from app.auth.tokens import algorithm_of
-from app.cli.base import F, json_option, one_line_errors, operator
+from app.cli.base import F, Refused, json_option, one_line_errors, operator
 from app.cli.calls import in_process
 from app.cli.output import print_json
 from app.cli.resolver import Resolver
@@ -75,16 +75,14 @@ def chosen_subject(
 
 @operator
 def superadmin_subject(named: str | None) -> str:
-    """The platform superadmin that is named, or the only one; ClickException if there is none."""
+    """The platform superadmin that is named, or the only one; Refused if there is none."""
     subjects = sorted(admin.subject for admin in platform_admins.list_admins())
     if named is not None and named not in subjects:
-        raise click.ClickException(f"There is no platform superadmin {named}.")
+        raise Refused(f"There is no platform superadmin {named}.")
     if not subjects:
-        raise click.ClickException(
-            "There is no platform superadmin: see flask platform-admins, or flask seed."
-        )
+        raise Refused("There is no platform superadmin: see flask platform-admins, or flask seed.")
     if named is None and len(subjects) > 1:
-        raise click.ClickException(f"Give --subject: one of {', '.join(subjects)}.")
+        raise Refused(f"Give --subject: one of {', '.join(subjects)}.")
     return named or subjects[0]
 
 
@@ -93,7 +91,7 @@ def issue_token(
 ) -> str:
     """A JWT for ``subject`` that the service accepts for ``ttl`` seconds.
 
-    Raises ``ClickException`` if no development key is configured.
+    Raises Refused if no development key is configured.
     """
     require_signing_key(config)
     key = load_pem_private_key(config.jwt_signing_key.encode(), None)
@@ -111,8 +109,6 @@ def issue_token(
 
 
 def require_signing_key(config: Config) -> None:
-    """Raise ``ClickException`` if no development key is configured."""
+    """Raise Refused if no development key is configured."""
     if not config.jwt_signing_key:
-        raise click.ClickException(
-            "Only the identity provider issues tokens here: JWT_SIGNING_KEY is not set."
-        )
+        raise Refused("Only the identity provider issues tokens here: JWT_SIGNING_KEY is not set.")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import click
 from cryptography.fernet import Fernet
 
-from app.cli.base import json_option, operator
+from app.cli.base import Refused, json_option, operator
 from app.cli.generated import OperationGroup
 from app.cli.output import print_rows
 from app.webhook_endpoints import service
@@ -32,5 +31,5 @@ def reencrypt(as_json: bool) -> None:
     try:
         count = service.reencrypt()
     except Undecryptable as fault:
-        raise click.ClickException(f"{fault}: nothing was changed.") from None
+        raise Refused(f"{fault}: nothing was changed.") from None
     print_rows([{"endpoints": count}], ["endpoints"], as_json=as_json)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import json_option, local_address, operator
+from app.cli.base import Refused, json_option, local_address, operator
 from app.cli.generated import OperationGroup
 from app.cli.output import print_json, print_rows
 from app.core.actors import SYSTEM_CLI
@@ -85,7 +85,7 @@ def send_test(
     try:
         status, answer = trial.send(preset, target, url, body=body, secret=secret)
     except ValueError as fault:
-        raise click.ClickException(str(fault)) from None
+        raise Refused(str(fault)) from None
     result = {"status": status, "answer": answer}
     if as_json:
         print_json(result)

@@ -77,6 +77,14 @@ class TestJson:
         assert (ended.exit_code, ended.stdout) == (1, "")
         assert detail in json.loads(ended.stderr)["detail"]
 
+    def test_of_a_command_by_hand_has_the_sentence(self, app):
+        ended = app.test_cli_runner().invoke(
+            args=["platform-admins", "remove", "nobody", "--yes", "--json"]
+        )
+
+        assert (ended.exit_code, ended.stdout) == (1, "")
+        assert json.loads(ended.stderr) == {"detail": "There is no platform superadmin nobody."}
+
     def test_of_invalid_values_lists_them(self, app):
         ended = app.test_cli_runner().invoke(args=["tenants", "create", "--json"])
 
