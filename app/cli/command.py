@@ -1,4 +1,4 @@
-"""A command that is generated of an operation of the API."""
+"""A command that is generated from an operation of the API."""
 
 from __future__ import annotations
 

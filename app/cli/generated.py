@@ -1,4 +1,4 @@
-"""The groups of commands that are generated of the API's operations."""
+"""The groups of commands that are generated from the API's operations."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class OperationGroup(AppGroup):
     def _complete(self, ctx: click.Context) -> None:
         if self.is_complete:
             return
-        self.is_complete = True
         all_operations = operations(ctx.ensure_object(ScriptInfo).load_app())
+        self.is_complete = True
         for operation in all_operations:
             for spelling in spellings(operation):
                 if spelling.words[0] == self.name:

@@ -1,4 +1,4 @@
-"""The options and arguments of a generated command, made of an operation's arguments."""
+"""The options and arguments of a generated command, made from an operation's arguments."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def type_of(argument: Argument, *, reads: bool) -> click.ParamType:
 
 
 def value_of(argument: Argument, given: Any) -> Any:
-    """The value that is sent, made of the values that click has read."""
+    """The value that is sent, made from the values that click has read."""
     if _is_pairs(argument.schema):
         return {name: value for one in given for name, value in one.items()}
     if _is_many(argument):

@@ -12,12 +12,10 @@ from uuid import UUID
 
 import click
 from flask.cli import with_appcontext
-from rich.console import Console
-from rich.progress import Progress, TextColumn
 
 from app.cli.base import ask, json_option, one_line_errors, operator, yes_option
 from app.cli.generated import OperationGroup
-from app.cli.output import print_rows
+from app.cli.output import print_rows, progress_bar
 from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
 from app.core.json_text import dumps_text
@@ -160,8 +158,7 @@ def _rows(done: Counter[str]) -> list[dict[str, Any]]:
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int], None]]:
     """Show the table and the number of rows read, on standard error."""
-    columns = (TextColumn("{task.description}"), TextColumn("{task.completed}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with progress_bar() as bar:
         tasks: dict[str, Any] = {}
 
         def show(what: str, number: int) -> None:

@@ -1,4 +1,4 @@
-"""The operations of a document, and the requests that are made of them."""
+"""The operations of a document, and the requests that are made from them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from app.dev.reference.markdown import page, table
 INTRODUCTION = """\
 `flask COMMAND --help` describes a command and its options. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0, 1 for a refusal or a fault, 2 for wrong arguments. The audit trail records a command as `cli:` and the name of the operating system's user.
 
-Most commands are generated of the operations of the OpenAPI document, and do what the operation does with the rights of the platform. They have an option for each parameter and each field of the body. `--body FILE` takes a whole body in JSON. An option for a list or an object is repeated, once for each item (`--permission users:read --permission users:write`, `--header Name=value`). Other values that are not text are JSON.
+Most commands are generated from the operations of the OpenAPI document, and do what the operation does with the rights of the platform. They have an option for each parameter and each field of the body. `--body FILE` takes a whole body in JSON. An option for a list or an object is repeated, once for each item (`--permission users:read --permission users:write`, `--header Name=value`). Other values that are not text are JSON.
 
 - A tenant is named by its slug, id or `idp_org_id`, a user by the e-mail address, id or `idp_user_id`, a membership by its id or the member's e-mail address, a plan by its name, a subscription by the provider's id, an override by the flag's key and `--tenant`.
 - A time is a date, a time (UTC without an offset) or a span: `14d`, `2w`, `12h`, `30m`. A span is counted from now on, and back from now in a filter and where the help says so; `+` and `-` decide it.
