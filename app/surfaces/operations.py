@@ -179,6 +179,8 @@ class Operation:
         if missing := [name for name in names if not sent["path"].get(name)]:
             raise ValueError(f"{self.name} needs {', '.join(missing)}.")
         path = {name: quote(value, safe="") for name, value in sent["path"].items()}
+        if isinstance(body, bytes):
+            sent["header"]["Content-Type"] = self.media_type or ""
         return Request(
             self.method.upper(), self.path.format(**path), sent["query"], sent["header"], body
         )

@@ -187,6 +187,15 @@ class TestBody:
 
         assert sent[0].body == {"name": "a"}
 
+    def test_of_another_type_is_sent_as_it_is(self, app):
+        line = '{"type": "tenant", "idp_org_id": "org_new", "name": "New"}\n'
+        run = app.test_cli_runner().invoke
+
+        created = run(args=["imports", "create", "--body", "-", "--json"], input=line)
+
+        listed = json.loads(run(args=["imports", "list", "--json"]).stdout)
+        assert [one["id"] for one in listed] == [json.loads(created.stdout)["id"]]
+
     @pytest.mark.parametrize("text", ["{", "[" * 100_000])
     def test_that_is_not_json_is_refused(self, app, sent, text):
         ended = app.test_cli_runner().invoke(args=["plans", "create", "--body", "-"], input=text)
@@ -194,7 +203,7 @@ class TestBody:
         assert (ended.exit_code, sent) == (2, [])
         assert "Invalid value for '--body': This is not JSON" in ended.stderr
 
-    def test_of_another_type_is_refused_by_the_api(self, app):
+    def test_that_is_no_object_is_refused_by_the_api(self, app):
         ended = app.test_cli_runner().invoke(args=["plans", "create", "--body", "-"], input="[]")
 
         assert ended.exit_code == 1
