@@ -29,7 +29,7 @@ class Actor:
 
     @property
     def is_operator(self) -> bool:
-        """Whether this is a person or a key of the platform, whose id no tenant shall see."""
+        """Whether this is a superadmin or a platform key. Tenants must not see its id."""
         return self.is_platform and not self.id.startswith(("system:", "scim:"))
 
 

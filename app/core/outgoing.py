@@ -219,7 +219,7 @@ class _PublicAdapter(IPFilterAdapter, _Adapter):
 
 
 def _reason(fault: BaseException) -> str:
-    """The type of the first fault, without values such as addresses."""
+    """The type of the innermost cause, without values such as addresses."""
     inner = fault.args[0] if fault.args else None
     while isinstance(inner, BaseException):
         reason = getattr(inner, "reason", None)  # a text for faults of TLS

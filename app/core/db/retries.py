@@ -26,13 +26,17 @@ def attempts(
 ) -> Iterator[AbstractContextManager[Transaction]]:
     """Transactions, one after another, until one commits: ``for attempt in attempts():``.
 
-    The body is ``with attempt:``. It runs again after a conflict with another transaction, if a
-    prepared statement is no longer valid, if the first one lost its connection, and after any
-    error on a replica, since the primary may know better. It does not if the connection was lost
-    during the commit, because then nobody knows whether the changes are durable. There are at most
-    :data:`ATTEMPTS`, with a short random pause between them; ``make`` creates the transaction of
-    each from its number, which begins at 1. Never ``return`` inside ``with attempt:``: if the commit
-    failed then, there would be no further attempt and no error.
+    The body is ``with attempt:``. It runs again
+
+    - after a conflict with another transaction;
+    - if a prepared statement is no longer valid;
+    - if the first attempt lost its connection, but not during the commit, because then nobody knows
+      whether the changes are durable;
+    - after any error on a replica, because the primary may know better.
+
+    There are at most :data:`ATTEMPTS`, with a short random pause between them. ``make`` creates the
+    transaction of an attempt from its number, which begins at 1. Never ``return`` inside
+    ``with attempt:``: if the commit failed then, there would be no further attempt and no error.
     """
     is_first = True  # on the primary
     for number in range(1, ATTEMPTS + 1):

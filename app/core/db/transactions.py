@@ -44,9 +44,9 @@ observers: list[Callable[[str, str], AbstractContextManager[object]]] = []
 
 
 class NotReplicated(psycopg2.OperationalError):
-    """The commit is on the primary alone, because its wait for a standby was cancelled.
+    """The commit is on the primary alone: somebody cancelled its wait for a standby.
 
-    PostgreSQL only warns of it. The changes are visible, and lost if the primary is.
+    PostgreSQL only warns of it. The changes are visible. If the primary is lost, they are lost too.
     """
 
 
@@ -230,10 +230,10 @@ def on_commit(callback: Callable[[], object]) -> None:
 
 
 def confirm() -> None:
-    """Let the current transaction commit only after what it has read is replicated.
+    """Let the commit of the current transaction wait until everything it has read is replicated.
 
-    Requests that change something need this. One that finds its change made already may read a
-    commit that waited for a standby in vain, and whose client was answered 503.
+    Requests for changes need this, because they may be sent again after a 503. The change is then
+    made already, perhaps by a commit that no standby has yet.
     """
     current_transaction().is_confirming = True
 

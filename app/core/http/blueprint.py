@@ -120,7 +120,7 @@ class Blueprint(flask_smorest.Blueprint):
         return lambda view: _documenting(view, document)
 
     def columns(self, *names: str) -> Decorator:
-        """Name the columns of a table of the rows, for commands; ``user.email`` is an include's."""
+        """Name the columns with which commands show the rows; ``user.email`` needs the include."""
         return self.doc(**{"x-columns": names})
 
     @staticmethod

@@ -142,15 +142,16 @@ def ignores_unknown_query(view: View) -> Endpoint:
 def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Response:
     """Answer a request, in one transaction.
 
-    An error ends the transaction with a rollback; :mod:`app.core.http.error_handlers` answers it.
+    An error ends the transaction with a rollback. :mod:`app.core.http.error_handlers` answers it,
+    but after an error on a replica the primary is asked first.
     """
     if endpoint.is_guarded:
         rate_limits().count_request(request)
     route = reading.route(endpoint, request)
-    for attempt in retries.attempts(route.open):  # again after a conflict
+    for attempt in retries.attempts(route.open):  # again after a conflict, or on the primary
         with attempt as transaction:
             endpoint.access.enter(request)  # authenticate and authorise
-            route.enter(transaction)  # a read may go on on a replica
+            route.enter(transaction)  # from here on a read may use a replica
             if endpoint.may_change(request):
                 transactions.confirm()
             if "If-Match" in request.headers:

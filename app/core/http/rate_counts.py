@@ -12,8 +12,8 @@ second of one client:
 - A client that chooses the process: at most N * r * (I + d) beyond the limit.
 - In any case, and without Redis: at most (N - 1) times the limit.
 
-A bucket that was evicted and is used again counts from zero, in a field of its own, until the next
-exchange adds what it had sent. What it had not sent is lost.
+An evicted bucket that is used again gets a new field and counts from zero. The next exchange adds
+what the bucket had sent before; what it had not sent is lost.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ return sums
 
 
 class Usage(NamedTuple):
-    """A bucket's window right after a request was admitted or refused."""
+    """How far a bucket's window was used right after a request was admitted or refused."""
 
     name: str
     rate: Rate

@@ -1,8 +1,8 @@
 """Signals: telling another process, after the commit, that it has something to do.
 
 They are best effort, because a process that waits for a signal also looks by itself. A process
-sends each signal at most once in :data:`PAUSE` seconds. So what happens within :data:`PAUSE` after
-a signal may send none: whoever receives one looks again :data:`PAUSE` seconds later.
+sends each signal at most once in :data:`PAUSE` seconds, and none for what happens meanwhile.
+Therefore a process that has received a signal looks again :data:`PAUSE` seconds later.
 """
 
 from __future__ import annotations

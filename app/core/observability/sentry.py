@@ -18,8 +18,16 @@ from sentry_sdk.types import Event, Hint
 from app.core.observability.logs import current_facts
 
 SENT = {
-    *("event_id", "timestamp", "level", "logger", "exception"),
-    *("platform", "sdk", "release", "environment", "server_name"),
+    "environment",
+    "event_id",
+    "exception",
+    "level",
+    "logger",
+    "platform",
+    "release",
+    "sdk",
+    "server_name",
+    "timestamp",
 }
 TAGS = ("request_id", "trace_id", "tenant", "job", "job_id")
 

@@ -1,8 +1,8 @@
 """Reading from replicas: PostgreSQL's standbys, which replay what the primary writes.
 
-A replica is read only if it has replayed everything that the primary had written
+A replica serves reads while it has replayed everything that the primary had written
 ``REPLICA_MAX_LAG`` seconds ago. Nothing depends on a replica: a read that fails there is repeated
-on the primary. So is one whose answer is an error, because the primary may know better.
+on the primary. A read whose answer is an error is repeated too, because the primary may know better.
 
 A client reads what it has written: the answer of each change has an ``X-Consistency`` header, which
 is the primary's WAL position after the commit. A request that sends it back reads from a replica
@@ -75,7 +75,7 @@ class Route:
     def enter(self, current: Transaction) -> None:
         """Switch to the replica, if there is one. Call it after the authentication.
 
-        Raises Invalid for a malformed token, and NotReadable.
+        Raises Invalid for a malformed token, and NotReadable if the replica is too far behind.
         """
         if self.after is None:
             reason = "this is not a token that an answer had"
