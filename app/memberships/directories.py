@@ -42,6 +42,11 @@ def has_mapped_role(
     )
 
 
+def gives_role(user_id: UUID) -> bool:
+    """Whether a group gives the user's role."""
+    return any(one.has_mapped_role for one in FIND_MANAGED.all(ids=[user_id]))
+
+
 def check_may_change(*, is_managed: bool, actor: Actor) -> None:
     """Raise ManagedByDirectory unless the actor is the directory, or none manages the value."""
     if is_managed and not actor.id.startswith(ACTOR_PREFIX):

@@ -159,6 +159,9 @@ def _change(
         )
     membership, changed = queries.update_row(Membership, membership, values, actor_id=actor.id)
     if changed is not None:
+        if has_mapped_role is False and "role" in values:
+            # What was read may be older than the lock, which a change of groups may have held.
+            has_mapped_role = directories.gives_role(membership.user_id)
         is_managed = has_mapped_role if "role" in values else has_mapped_role is not None
         directories.check_may_change(is_managed=is_managed, actor=actor)
         with writes() as w:

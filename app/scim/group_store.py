@@ -77,6 +77,7 @@ class GroupStore:
     def create(self, resource: GroupResource) -> GroupResource:
         group = as_group(resource)
         row = insert_row(ScimGroup, {**self._key, **_stored(group)}, conflicts=CONFLICTS)
+        self._lock(group.members)
         self._add(row, group.members)
         if self._role_of(row) is not None:
             self._apply_roles(group.members.keys())
@@ -95,18 +96,21 @@ class GroupStore:
         if added or removed:
             values["updated_at"] = utcnow()  # also a change of members is a new version
         row, _ = queries.update_row(ScimGroup, before, values, conflicts=CONFLICTS)
+        roles = {self._role_of(before), self._role_of(row)}
+        is_same = len(roles) == 1
+        affected = {*added, *removed} if is_same else {*old, *group.members}
+        self._lock(affected)
         if removed:
             groups.REMOVE.execute(tenant_id=row.tenant_id, group_id=row.id, ids=list(removed))
         self._add(row, added)
-        roles = {self._role_of(before), self._role_of(row)}
         if roles != {None}:
-            is_same = len(roles) == 1
-            self._apply_roles({*added, *removed} if is_same else {*old, *group.members})
+            self._apply_roles(affected)
         return self.get(resource_id)
 
     def delete(self, resource_id: str, expected_version: str | None) -> None:
         row = _lock(self._find_version(resource_id, expected_version))
         members = self._members_of(row)
+        self._lock(members)
         queries.delete_row(ScimGroup, row)
         if self._role_of(row) is not None:
             self._apply_roles(members.keys())
@@ -131,6 +135,11 @@ class GroupStore:
         found: GroupRow = groups.GET[True].one(**self._key, id=row.id)
         return {UUID(member_id): display for member_id, _, display in found.members or ()}
 
+    def _lock(self, members: Collection[UUID]) -> None:
+        """Lock these people until the transaction ends; what is read afterwards stays true."""
+        if members:
+            groups.LOCK.all(tenant_id=self._connection.tenant_id, ids=list(members))
+
     def _add(self, row: ScimGroup, members: Mapping[UUID, str]) -> None:
         """Add those of the members who are the directory's own people and groups."""
         if not members:
@@ -151,7 +160,7 @@ class GroupStore:
                 w.insert(ScimMember, member)
 
     def _apply_roles(self, user_ids: Collection[UUID]) -> None:
-        """Give each of these people the highest role of their groups.
+        """Give each of these people, who are locked, the highest role of their groups.
 
         Who has lost the last group that gave a role gets the default role. Any other role stays.
         """
@@ -163,11 +172,14 @@ class GroupStore:
             one.id: _highest([role for names in one.groups or () for role in self._roles(*names)])
             for one in people
         }
-        marked = [
-            one.user_id for one in people if one.has_mapped_role != (given[one.id] is not None)
-        ]
-        if marked:
-            groups.MARK.execute(of_tenant_id=tenant_id, ids=marked)
+        for is_mapped in (True, False):
+            changed = [
+                one.user_id
+                for one in people
+                if (given[one.id] is not None) is is_mapped is not one.has_mapped_role
+            ]
+            if changed:
+                groups.MARK.execute(of_tenant_id=tenant_id, ids=changed, is_mapped=is_mapped)
         for one in people:
             role = given[one.id]
             if role is None and one.has_mapped_role:

@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from app.core.db.statements import Statement
+from app.memberships import owners
 from app.memberships.models import Membership
 from app.scim.models import ScimGroup, ScimMember, ScimUser
 
@@ -56,6 +57,19 @@ FIND_KNOWN = Statement(
         ),
         select(ScimGroup.id, literal(True)).where(*_of_connection, ScimGroup.id == _ids),
     ),
+)
+# Of the people in several groups, roles are right only if what decides them is read after this lock.
+# The order prevents deadlocks; a foreign key to a person does not wait for it.
+LOCK = Statement(
+    "scim_users.lock_members",
+    select(ScimUser.id, owners.locked_owners_of(Membership))
+    .join(
+        Membership,
+        (Membership.tenant_id == ScimUser.tenant_id) & (Membership.user_id == ScimUser.id),
+    )
+    .where(ScimUser.tenant_id == bindparam("tenant_id"), ScimUser.id == _ids)
+    .order_by(ScimUser.id)
+    .with_for_update(key_share=True, of=[ScimUser, Membership]),
 )
 REMOVE = Statement(
     "scim_members.remove",
@@ -101,7 +115,7 @@ MARK = Statement(
     "scim_users.mark_mapped_roles",
     update(ScimUser)
     .where(ScimUser.tenant_id == bindparam("of_tenant_id"), ScimUser.id == _ids)
-    .values(has_mapped_role=~ScimUser.has_mapped_role),
+    .values(has_mapped_role=bindparam("is_mapped")),
 )
 
 
