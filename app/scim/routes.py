@@ -7,7 +7,7 @@ from typing import Any
 
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, requires
+from app.auth.guard import current_principal, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
@@ -60,9 +60,13 @@ def list_connections(query: dict[str, Any]) -> Page:
 @blp.response(201, ScimConnectionCreatedSchema, shown_once=("token",))
 @blp.raises(RoleAboveOwn, TooManyConnections)
 def create(query: dict[str, Any], body: dict[str, Any]) -> object:
-    """Create a SCIM connection; only this answer shows its bearer token."""
+    """Create a SCIM connection; only this answer shows its bearer token.
+
+    Also needs `users:write` and `memberships:write`, which the connection exercises. Only an owner
+    or a superadmin gives it the role `owner`.
+    """
     tenant_id = target_id(query.get("tenant_id"))
-    return service.create(tenant_id, body, actor=current_actor())
+    return service.create(tenant_id, body, **_giver())
 
 
 @blp.get("/<connection_id>")
@@ -81,9 +85,10 @@ def get(connection_id: str) -> object:
 def update(body: dict[str, Any], connection_id: str) -> object:
     """Update a SCIM connection.
 
-    The roles of present members follow a new mapping when their groups next change.
+    The roles of present members follow a new mapping when their groups next change. Other roles or
+    public keys need the permissions that a creation needs.
     """
-    return service.update(connection_id, body, actor=current_actor())
+    return service.update(connection_id, body, **_giver())
 
 
 @blp.post("/<connection_id>/rotate")
@@ -94,10 +99,11 @@ def update(body: dict[str, Any], connection_id: str) -> object:
 def rotate(body: dict[str, Any], connection_id: str) -> object:
     """Give the connection a new bearer token; the present one stays valid for a while.
 
-    At most two tokens are valid: one that an earlier rotation left ends at once.
+    At most two tokens are valid: one that an earlier rotation left ends at once. Needs the
+    permissions that a creation needs.
     """
     overlap = timedelta(hours=body["overlap_hours"])
-    return service.rotate(connection_id, overlap=overlap, actor=current_actor())
+    return service.rotate(connection_id, overlap=overlap, **_giver())
 
 
 @blp.delete("/<connection_id>")
@@ -109,7 +115,13 @@ def delete(connection_id: str) -> None:
 
     Its users and their memberships stay, and can be edited again.
     """
-    service.delete(connection_id, actor=current_actor())
+    service.delete(connection_id, **_giver())
+
+
+def _giver() -> dict[str, Any]:
+    """Who gives a connection its rights, as the service's functions take it."""
+    principal = current_principal()
+    return {"actor": principal.actor, "held": principal.permissions}
 
 
 add_history(blp, "/<connection_id>", "scim_connection", service.get_connection)

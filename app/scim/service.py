@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from sqlalchemy import delete as delete_from
 
 from app.audit.service import record, record_creation
 from app.auth.keys import digest_of
-from app.auth.permissions import Role
+from app.auth.permissions import ALL, Permission, Role
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
@@ -23,7 +24,7 @@ from app.core.db.queries import Change, check_precondition, visible_id
 from app.core.db.statements import Statement
 from app.core.db.tenancy import narrow
 from app.core.db.writes import insert_row
-from app.core.errors import Conflict, NotFound
+from app.core.errors import Conflict, NotFound, PermissionDenied
 from app.memberships import owners
 from app.scim.models import ScimAccessToken, ScimConnection, ScimGroup, ScimRequest, ScimUser
 from app.tenants.models import Tenant
@@ -36,6 +37,10 @@ HIDDEN = frozenset((
     "last_error_at",
 ))  # fmt: skip
 """Columns that the audit trail does not have: secrets, and what each request changes."""
+EXERCISED = (Permission.USERS_WRITE, Permission.MEMBERSHIPS_WRITE)
+"""What whoever holds a connection's token can do by it."""
+GIVING = {"default_role", "group_roles", "public_keys"}
+"""Fields that give a connection, or who signs for it, more than it had."""
 
 
 def _count(model: Any, *conditions: Any) -> Any:
@@ -97,13 +102,17 @@ def list_connections(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = No
     return paginate(ScimConnection, paging, tenant_id=narrow(tenant_id), further=COUNTS)
 
 
-def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> SimpleNamespace:
+def create(
+    tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor, held: Collection[Permission] = ALL
+) -> SimpleNamespace:
     """Create a connection; returned with its bearer ``token``, which is not stored.
 
-    The connection makes its changes with the role of the actor, or as an owner if the actor is the
-    platform. Raises NotFound for an unknown tenant, RoleAboveOwn and TooManyConnections.
+    ``held`` are the creator's permissions. The connection makes its changes with the creator's
+    role, which :func:`_giver` says. Raises NotFound for an unknown tenant, PermissionDenied,
+    RoleAboveOwn and TooManyConnections.
     """
-    _check_roles(values, actor)
+    giver = _giver(actor, held)
+    _check_gift(values, giver, held)
     queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a connection
     if COUNT_OF_TENANT.scalar(tenant_id=tenant_id) >= MAX_CONNECTIONS:
         raise TooManyConnections
@@ -113,7 +122,7 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Simpl
         {
             **_as_stored(values),
             "tenant_id": tenant_id,
-            "acts_as": str(actor.role or Role.OWNER),
+            "acts_as": str(giver.role),
             **_stored_token(token),
             "created_by_user_id": actor.id,
             "updated_by_user_id": actor.id,
@@ -124,16 +133,22 @@ def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> Simpl
 
 
 def update(
-    connection_id: UUID | str, values: Mapping[str, Any], *, actor: Actor
+    connection_id: UUID | str,
+    values: Mapping[str, Any],
+    *,
+    actor: Actor,
+    held: Collection[Permission] = ALL,
 ) -> SimpleNamespace:
     """Change a connection. Roles of members follow a new mapping when their groups next change.
 
     Other public keys end the access tokens.
 
-    Raises NotFound, OwnerOnly and RoleAboveOwn.
+    Raises NotFound, OwnerOnly, PermissionDenied and RoleAboveOwn.
     """
-    connection, counts = _lock(connection_id, actor)
-    _check_roles(values, actor)
+    giver = _giver(actor, held)
+    connection, counts = _lock(connection_id, giver)
+    if not GIVING.isdisjoint(values):
+        _check_gift(values, giver, held)
     connection, change = queries.update_row(
         ScimConnection, connection, _as_stored(values), actor_id=actor.id
     )
@@ -144,13 +159,21 @@ def update(
     return _as_answer(connection, counts)
 
 
-def rotate(connection_id: UUID | str, *, overlap: timedelta, actor: Actor) -> SimpleNamespace:
+def rotate(
+    connection_id: UUID | str,
+    *,
+    overlap: timedelta,
+    actor: Actor,
+    held: Collection[Permission] = ALL,
+) -> SimpleNamespace:
     """Give the connection a new bearer ``token``; the present one stays valid for ``overlap``.
 
     A token that an earlier rotation left valid ends at once, so at most two are valid. Without an
-    overlap the access tokens end as well. Raises NotFound and OwnerOnly.
+    overlap the access tokens end as well. Raises NotFound, OwnerOnly and PermissionDenied.
     """
-    connection, counts = _lock(connection_id, actor)
+    giver = _giver(actor, held)
+    connection, counts = _lock(connection_id, giver)
+    _check_gift({}, giver, held)
     token = new_token()
     expires_at = utcnow() + overlap
     values = {**_stored_token(token), "old_digest": connection.digest, "old_expires_at": expires_at}
@@ -164,12 +187,12 @@ def rotate(connection_id: UUID | str, *, overlap: timedelta, actor: Actor) -> Si
     return _as_answer(rotated, counts, token=token)
 
 
-def delete(connection_id: UUID | str, *, actor: Actor) -> None:
+def delete(connection_id: UUID | str, *, actor: Actor, held: Collection[Permission] = ALL) -> None:
     """Delete a connection. Its users and their memberships stay, and can be edited again.
 
     Raises NotFound and OwnerOnly.
     """
-    connection, _ = _lock(connection_id, actor)
+    connection, _ = _lock(connection_id, _giver(actor, held))
     queries.delete_row(ScimConnection, connection)
     before = {name: value for name, value in connection._asdict().items() if name not in HIDDEN}
     record("scim_connection.deleted", connection, Change(before, {}), actor=actor)
@@ -207,11 +230,27 @@ def _end_access_tokens(connection: ScimConnection) -> None:
     END_ACCESS_TOKENS.execute(tenant_id=connection.tenant_id, connection_id=connection.id)
 
 
-def _check_roles(values: Mapping[str, Any], actor: Actor) -> None:
-    """Raise RoleAboveOwn if the values grant a role above the actor's."""
+def _giver(actor: Actor, held: Collection[Permission]) -> Actor:
+    """The actor with the highest role that it can give.
+
+    Of platform credentials only a superadmin gives an owner's.
+    """
+    of_platform = Role.OWNER if Permission.SUPERADMIN in held else Role.ADMIN
+    return replace(actor, role=actor.role or of_platform)
+
+
+def _check_gift(values: Mapping[str, Any], giver: Actor, held: Collection[Permission]) -> None:
+    """Raise if the connection, with these values, could do more than whoever changes it.
+
+    PermissionDenied without the permissions that it exercises, RoleAboveOwn for a role above the
+    giver's.
+    """
+    for permission in EXERCISED:
+        if permission not in held:
+            raise PermissionDenied(f"This needs the permission {permission}.")
     roles: Collection[str] = values.get("group_roles", {}).values()
     for role in {values.get("default_role", Role.VIEWER), *roles}:
-        owners.check_may_grant(role, actor=actor)
+        owners.check_may_grant(role, actor=giver)
 
 
 def _as_stored(values: Mapping[str, Any]) -> dict[str, Any]:

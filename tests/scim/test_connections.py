@@ -1,6 +1,7 @@
 """/v1/scim-connections, and the tokens that it gives."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 
@@ -100,9 +101,71 @@ class TestCreate:
         assert sorted(answer.status_code for answer in answers) == [201, 409]
 
     def test_of_a_key_acts_as_an_admin(self, api, tenant):
-        secret = create_api_key(tenant, [Permission.SCIM_WRITE])
+        secret = create_api_key(tenant, NEEDED)
 
         assert made(api, secret)["acts_as"] == "admin"
+
+
+NEEDED = (Permission.SCIM_WRITE, Permission.USERS_WRITE, Permission.MEMBERSHIPS_WRITE)
+LACKING = [tuple(one for one in NEEDED if one != lacking) for lacking in NEEDED]
+SUPERADMIN = (*NEEDED, Permission.SUPERADMIN)
+GIFTS = {
+    "create": ("POST", "", {"name": "Okta"}),
+    "create admins": ("POST", "", {"name": "Okta", "default_role": "admin"}),
+    "create owners": ("POST", "", {"name": "Okta", "group_roles": {"Chiefs": "owner"}}),
+    "rename": ("PATCH", "/{id}", {"name": "New"}),
+    "change the default role": ("PATCH", "/{id}", {"default_role": "admin"}),
+    "make owners": ("PATCH", "/{id}", {"default_role": "owner"}),
+    "map groups": ("PATCH", "/{id}", {"group_roles": {"A": "viewer"}}),
+    "map owners": ("PATCH", "/{id}", {"group_roles": {"A": "owner"}}),
+    "add a key": ("PATCH", "/{id}", {"public_keys": []}),
+    "rotate": ("POST", "/{id}/rotate", {}),
+}
+
+
+class TestRightsOfConnections:
+    """A connection never gives more than its creator's own permissions."""
+
+    @pytest.mark.parametrize("acts_as", ["admin", "owner"])
+    @pytest.mark.parametrize("gift", GIFTS)
+    @pytest.mark.parametrize(
+        ("of_platform", "held"),
+        [*product([False, True], [NEEDED, *LACKING]), (True, SUPERADMIN)],
+        ids=str,
+    )
+    def test_of_a_key(self, api, tenant, of_platform, held, gift, acts_as):
+        secret = create_api_key(None if of_platform else tenant, held)
+        answer = self.give(api, tenant, secret, gift, acts_as, of_platform=of_platform)
+
+        is_superadmin = held == SUPERADMIN
+        is_enough = set(NEEDED) <= set(held) or (gift == "rename" and Permission.SCIM_WRITE in held)
+        touches_owner = acts_as == "owner" and not gift.startswith("create")
+        may = is_superadmin or (is_enough and "owners" not in gift and not touches_owner)
+        assert (answer.status_code < 300) == may, answer.text
+        assert may or answer.status_code == 403
+        if may and gift.startswith("create"):
+            expected = "owner" if is_superadmin else "admin"
+            assert answer.get_json()["data"]["acts_as"] == expected
+
+    @pytest.mark.parametrize("acts_as", ["admin", "owner"])
+    @pytest.mark.parametrize("gift", GIFTS)
+    @pytest.mark.parametrize("role", ["owner", "admin", "billing", "member", "viewer"])
+    def test_of_a_person(self, api, tenant, role, gift, acts_as):
+        person = create_member(tenant, role=role)[2]
+
+        answer = self.give(api, tenant, person, gift, acts_as)
+
+        touches_owner = acts_as == "owner" and not gift.startswith("create")
+        may = role == "owner" or (role == "admin" and "owners" not in gift and not touches_owner)
+        assert (answer.status_code < 300) == may, answer.text
+        assert may or answer.status_code == 403
+
+    def give(self, api, tenant, credential, gift, acts_as, *, of_platform=False):
+        method, path, body = GIFTS[gift]
+        connection, _ = create_connection(tenant, acts_as=acts_as)
+        query = f"?tenant_id={tenant.id}" if of_platform and not path else ""
+        url = f"{PATH}{path.format(id=connection.id)}{query}"
+        return api.request(method, url, token=credential, json=body)
 
 
 class TestChange:
