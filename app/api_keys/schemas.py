@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.auth.permissions import Permission
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Bool, Choice, ListOf, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Bool, Choice, ListOf, Name, Str, Uuid
 from app.core.validation.schemas import Schema
 
 
@@ -59,7 +59,7 @@ class ApiKeyCreatedSchema(ApiKeySchema):
 class ApiKeyCreateSchema(Documented):
     """A new key."""
 
-    name = Str(required=True, min_length=1, max_length=255)
+    name = Name(required=True, min_length=1)
     permissions = ListOf(Choice(Permission), required=True)
     expires_at = AwareDateTime(nullable=True, description="Null: the key does not expire.")
 

@@ -15,6 +15,7 @@ from app.core.validation.fields import (
     Choice,
     Int,
     ListOf,
+    Name,
     Nested,
     Str,
     Uuid,
@@ -142,9 +143,9 @@ class PlanPresetSchema(Documented):
 class PlanPresetCreateSchema(Documented):
     """A new preset."""
 
-    name = Str(required=True, min_length=1, max_length=255)
+    name = Name(required=True, min_length=1)
     flags = PresetFlags(Nested(PresetFlagSchema), load_default=list)
-    display_name = Str()
+    display_name = Name()
 
     def rules(self, values: dict[str, Json]) -> Iterator[Entry]:
         return flag_errors(values["flags"])
@@ -156,9 +157,9 @@ class PlanPresetUpdateSchema(Documented):
     id = Uuid(description="May be present if unchanged.")
     created_at = AwareDateTime(description="May be present if unchanged.")
     updated_at = AwareDateTime(description="May be present if unchanged.")
-    name = Str(min_length=1, max_length=255)
+    name = Name(min_length=1)
     flags = PresetFlags(Nested(PresetFlagSchema))
-    display_name = Str()
+    display_name = Name()
 
     def rules(self, values: dict[str, Json]) -> Iterator[Entry]:
         return flag_errors(values.get("flags", []))

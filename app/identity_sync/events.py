@@ -7,9 +7,15 @@ counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Any
+
+from app.core.validation.scalars import address_or_empty, bounded_name
+
+log = logging.getLogger(__name__)
 
 Position = tuple[int, int, int]
 """Version or event time, rank of the change, event time. Times are microseconds since 1970."""
@@ -96,6 +102,24 @@ class RoleGrantEvent(IdentityEvent):
     user_id: str
     role_id: str
     role: str
+
+
+def storable(event: IdentityEvent) -> IdentityEvent:
+    """The event with names as :func:`bounded_name` has them, and ``""`` for a bad address.
+
+    What that changes is logged.
+    """
+    values: dict[str, Any] = {}
+    for name in ("name", "first_name", "last_name"):
+        if value := getattr(event, name, None):
+            values[name] = bounded_name(value)
+    if address := getattr(event, "email", None):
+        values["email"] = address_or_empty(address)
+    changed = sorted(name for name, value in values.items() if value != getattr(event, name))
+    if changed:
+        facts = {"object_id": event.object_id, "fields": changed}
+        log.warning("identity_values_changed", extra=facts)
+    return replace(event, **values)
 
 
 def membership_key(organization_id: str, user_id: str) -> str:

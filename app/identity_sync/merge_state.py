@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from app.auth.permissions import Role
+from app.core.validation.scalars import bounded_name
 from app.identity_sync.events import (
     Change,
     IdentityEvent,
@@ -109,7 +110,7 @@ def organization_values(state: State, object_id: str) -> dict[str, Any] | None:
     """
     if "seen" not in state.attributes and "name" not in state.attributes:
         return None
-    name = state.get("name") or object_id
+    name = state.get("name") or bounded_name(object_id)
     return {
         "name": name,
         "slug": state.get("slug") or state.get("original_name") or object_id,

@@ -22,6 +22,7 @@ from app.identity_sync.events import (
     OrganizationEvent,
     RoleGrantEvent,
     UserEvent,
+    storable,
 )
 from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Key, Kind, Objects, Pair, pair_of
@@ -77,7 +78,7 @@ def apply(
     deleted = objects.take(map(key_of, events), pairs_named, named)
     if deleted and deleted == named:
         return Outcome(changed=False, waiting=False, deleted=True)
-    events = [event for event in events if _organization_of(event) not in deleted]
+    events = [storable(event) for event in events if _organization_of(event) not in deleted]
     changed = [event for event in events if objects.now[key_of(event)].merge(event, event_id)]
     if not changed and not force:
         return Outcome(changed=False, waiting=False)

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 
 from werkzeug.datastructures import Headers
 
+from app.core.validation.scalars import CONTROL
 from app.scim.errors import ScimError, invalid_value
 
 MAX_EXPRESSION = 4096  # characters of a filter or a path
@@ -89,11 +90,21 @@ def check_expression(text: str) -> None:
         raise ScimError(400, detail, scim_type="invalidFilter")
 
 
-def check_length(**texts: str) -> None:
-    """Raise ScimError for a text that is too long for an index."""
+def check_names(**texts: str) -> None:
+    """Raise ScimError for a text that is too long for an index, or has a control character."""
     for name, text in texts.items():
+        check_controls(name, text)
         if len(text) > MAX_NAME or len(text.encode()) > MAX_BYTES:
             raise invalid_value(f"{name} has at most {MAX_NAME} characters and {MAX_BYTES} bytes.")
+
+
+def check_controls(name: str, value: object) -> None:
+    """Raise ScimError for a control character in any text of an attribute's value."""
+    if isinstance(value, str) and CONTROL.search(value):
+        raise invalid_value(f"{name} must not have control characters.")
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            check_controls(name, part)
 
 
 def _check_text(name: str, text: str) -> None:

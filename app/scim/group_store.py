@@ -18,6 +18,7 @@ from app.core.db.queries import id_or_none
 from app.core.db.transactions import RowChanged
 from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict
+from app.core.validation.scalars import bounded_name
 from app.memberships import service as memberships
 from app.scim import bounds, groups
 from app.scim.errors import invalid_value
@@ -29,7 +30,6 @@ from app.users.emails import email_key
 
 MAX_MEMBERS = 10_000  # of a group
 MAX_MEMBERS_SHOWN = 20_000  # of all groups of a page
-MAX_DISPLAY = 255  # characters of a member's name; the rest is left out
 SEARCH = {
     True: Search("scim_groups", groups.WITH_MEMBERS, ScimGroup, GROUP_COLUMNS),
     False: Search("scim_groups", groups.WITHOUT_MEMBERS, ScimGroup, GROUP_COLUMNS),
@@ -271,11 +271,11 @@ def as_group(resource: GroupResource) -> Group:
     for member in resource.members or ():
         member_id = id_or_none(member.value or "")
         if member_id is not None:
-            members[member_id] = (member.display or "")[:MAX_DISPLAY]
+            members[member_id] = bounded_name(member.display or "")
     group = Group(resource.display_name or "", resource.external_id or "", members)
     if not group.display_name.strip():
         raise invalid_value("displayName must not be empty.")
-    bounds.check_length(displayName=group.display_name, externalId=group.external_id)
+    bounds.check_names(displayName=group.display_name, externalId=group.external_id)
     if len(members) > MAX_MEMBERS:
         raise invalid_value(f"A group has at most {MAX_MEMBERS} members.")
     return group

@@ -8,7 +8,16 @@ from app.auth.permissions import Role
 from app.auth.tokens import algorithm_of
 from app.core.errors import Invalid, value_error
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, ListOf, Str, Uuid
+from app.core.validation.fields import (
+    AwareDateTime,
+    Choice,
+    Int,
+    JsonObject,
+    ListOf,
+    Name,
+    Str,
+    Uuid,
+)
 from app.core.validation.messages import under
 from app.core.validation.schemas import Schema
 from app.scim.models import ConnectionStatus, Deactivate, DirectoryProvider
@@ -173,7 +182,7 @@ class ScimConnectionCreateSchema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    name = Str(required=True, min_length=1, max_length=MAX_NAME)
+    name = Name(required=True, min_length=1)
     provider = Choice(DirectoryProvider, load_default=DirectoryProvider.GENERIC)
     default_role = Choice(Role, load_default=Role.MEMBER)
     group_roles = GroupRoles(load_default=dict)
@@ -187,7 +196,7 @@ class ScimConnectionUpdateSchema(Schema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    name = Str(min_length=1, max_length=MAX_NAME)
+    name = Name(min_length=1)
     provider = Choice(DirectoryProvider)
     status = Choice(
         ConnectionStatus,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -17,10 +18,11 @@ from app.core.db.queries import id_or_none
 from app.core.db.transactions import RowChanged
 from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict
+from app.core.validation.scalars import MAX_NAME, address_or_empty, bounded_name
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.scim import changes
-from app.scim.bounds import check_length
+from app.scim.bounds import check_controls, check_names
 from app.scim.errors import invalid_value, not_unique
 from app.scim.filters import USER_COLUMNS
 from app.scim.models import Connection, Deactivate, ScimEmail, ScimUser
@@ -36,6 +38,9 @@ MAX_ATTRIBUTES = 32 * 1024  # bytes of JSON of a user, so that a page of users s
 EMAIL_TEXTS = ("value", "type", "display")
 OWN = ("id", "meta", "userName", "externalId", "roles", "groups", "password")
 """Attributes that are not stored as they are sent; a password is not stored at all."""
+
+CHECKED = ("name", "displayName", "nickName", "emails")  # have no control characters
+log = logging.getLogger(__name__)
 
 SEARCH = Search("scim_users", PEOPLE, ScimUser, USER_COLUMNS)
 
@@ -99,6 +104,8 @@ class UserStore:
         )
         membership = record = None
         if found is None:
+            if len(first_id) > MAX_NAME:
+                raise invalid_value(f"The id of a new user has at most {MAX_NAME} characters.")
             values = {
                 "idp_user_id": first_id,
                 "email": person.email,
@@ -123,7 +130,7 @@ class UserStore:
         """Make a person what the directory says now; RowChanged if the version is another."""
         resource_id = resource.id or ""
         found = self._find(resource_id, expected_version)
-        person = as_person(resource)
+        person = as_person(resource, found.ScimUser.attributes)
         record = _lock(found)
         stored, _ = queries.update_row(ScimUser, record, self._stored(person), conflicts=CONFLICTS)
         _store_emails(record, record.attributes, person.attributes)
@@ -273,27 +280,34 @@ def as_resource(found: PersonRow) -> UserResource:
     )
 
 
-def as_person(resource: UserResource) -> Person:
-    """What a resource says about a person.
+def as_person(resource: UserResource, known: Mapping[str, Any] | None = None) -> Person:
+    """What a resource says about a person; what is ``known`` was checked or is older than a check.
 
-    Raises ScimError for names that are empty or too long, too many emails, or too much in all.
+    A long first or last name is cut and logged. Raises ScimError for a user name or an id that is
+    empty or too long, a bad address, control characters, too many emails, or too much in all.
     """
+    known = known or {}
     attributes = resource.model_dump()
     for own in OWN:
         attributes.pop(own, None)
-    name = resource.name
+    name, sent = resource.name, _address(resource)
     person = Person(
         user_name=resource.user_name or "",
         external_id=resource.external_id or "",
-        email=_address(resource),
-        first_name=None if name is None else name.given_name or "",
-        last_name=None if name is None else name.family_name or "",
+        email=address_or_empty(sent or resource.user_name or ""),
+        first_name=None if name is None else _part("givenName", name.given_name),
+        last_name=None if name is None else _part("familyName", name.family_name),
         is_active=resource.active,
         attributes=attributes,
     )
     if not person.user_name.strip():
         raise invalid_value("userName must not be empty.")
-    check_length(userName=person.user_name, externalId=person.external_id)
+    check_names(userName=person.user_name, externalId=person.external_id)
+    for checked in CHECKED:
+        if attributes.get(checked) != known.get(checked):
+            check_controls(checked, attributes.get(checked))
+    if sent and not person.email and attributes.get("emails") != known.get("emails"):
+        raise invalid_value("emails: this is not a valid e-mail address.")
     if len(attributes.get("emails") or ()) > MAX_EMAILS:
         raise invalid_value(f"A user has at most {MAX_EMAILS} emails.")
     if json_text.size(attributes) > MAX_ATTRIBUTES:
@@ -301,11 +315,15 @@ def as_person(resource: UserResource) -> Person:
     return person
 
 
+def _part(name: str, value: str | None) -> str:
+    bounded = bounded_name(value or "")
+    if bounded != (value or ""):
+        log.warning("scim_name_cut", extra={"attribute": name})
+    return bounded
+
+
 def _address(resource: UserResource) -> str:
-    """The primary e-mail address, else that for work, else the first; else a userName like one."""
+    """The primary e-mail address, else that for work, else the first."""
     emails = [email for email in resource.emails or () if email.value]
     ranked = sorted(emails, key=lambda email: (not email.primary, email.type != "work"))
-    if ranked:
-        return str(ranked[0].value)
-    user_name = resource.user_name or ""
-    return user_name if "@" in user_name else ""
+    return str(ranked[0].value) if ranked else ""

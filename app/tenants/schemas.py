@@ -11,6 +11,7 @@ from app.core.validation.fields import (
     Email,
     Int,
     JsonObject,
+    Name,
     Str,
     Uuid,
 )
@@ -106,9 +107,9 @@ class TenantCreateSchema(Documented):
     """A new tenant. Without a slug, one is derived from the name."""
 
     idp_org_id = Str(required=True, min_length=1, max_length=MAX_KEY)
-    name = Str(required=True, min_length=1)
+    name = Name(required=True, min_length=1)
     slug = Str(min_length=1, max_length=MAX_KEY, pattern=slugs.PATTERN, description=SLUG)
-    primary_contact_name = Str()
+    primary_contact_name = Name()
     primary_contact_email = ContactEmail()
     primary_contact_phone = Str()
     mailing_address_line_1 = Str()
@@ -127,7 +128,7 @@ class TenantUpdateSchema(TenantCreateSchema):
         exclude = ("meta_data",)  # it has an endpoint of its own
 
     idp_org_id = Str(min_length=1, max_length=MAX_KEY)
-    name = Str(min_length=1)
+    name = Name(min_length=1)
     slug = Str(
         min_length=1, max_length=MAX_KEY, description=f"{SLUG} The current slug may have any form."
     )

@@ -19,6 +19,7 @@ from app.core.validation.fields import (
     Email,
     JsonObject,
     ListOf,
+    Name,
     Nested,
     Str,
     Uuid,
@@ -78,8 +79,8 @@ class UserCreateSchema(Documented):
 
     idp_user_id = Str(required=True, min_length=1, max_length=MAX_KEY)
     email = Email(required=True)
-    first_name = Str()
-    last_name = Str()
+    first_name = Name()
+    last_name = Name()
     meta_data = JsonObject()
 
 
@@ -88,8 +89,8 @@ class UserUpdateSchema(Documented):
 
     idp_user_id = Str(min_length=1, max_length=MAX_KEY)
     email = Email()
-    first_name = Str()
-    last_name = Str()
+    first_name = Name()
+    last_name = Name()
     is_active = Bool()
 
 

@@ -51,7 +51,6 @@ class TestAdapters:
             ("postmark", changed("postmark", "Delivery", Recipient=LONG), "longer than 320"),
             ("postmark", changed("postmark", "Delivery", Recipient=""), "recipient is missing"),
             ("postmark", changed("postmark", "Delivery", Recipient=7), "recipient is missing"),
-            ("workos", changed("workos", "user.updated", data__email=LONG), "longer than 320"),
         ],
     )
     def test_say_what_they_cannot_read(self, provider, body, fault):

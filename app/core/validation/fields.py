@@ -107,6 +107,18 @@ class Str(Scalar, ma.fields.String):
         return "" if value is None and not self.allow_none else value
 
 
+class Name(Str):
+    """The name of a person or a thing, without control characters."""
+
+    def __init__(self, *, min_length: int | None = None, **options: Unpack[Options]) -> None:
+        super().__init__(
+            min_length=min_length,
+            max_length=scalars.MAX_NAME,
+            pattern=scalars.NO_CONTROLS,
+            **options,
+        )
+
+
 class Email(Scalar, ma.fields.Email):
     """An e-mail address, loaded normalized; ``Name <a@b.co>`` loads as ``a@b.co``."""
 

@@ -24,6 +24,9 @@ _PLAIN = frozenset({bool, int})
 
 BIGINT = range(-(2**63), 2**63)
 MAX_ADDRESS = 2048  # characters, as pydantic
+MAX_NAME = 255  # characters of a name
+NO_CONTROLS = r"^[^\x01-\x1F\x7F-\x9F]*$"  # of a name; U+0000 is refused as not storable
+CONTROL = re.compile(r"[\x00-\x1F\x7F-\x9F]")
 NAMED_ADDRESS = re.compile(r"(?:[\w\s.!#$%&'*+\-/=?^`{|}~]*|\s*\".+\"\s*)<(.+)>\s*")
 
 
@@ -53,6 +56,20 @@ def aware_datetime() -> CoreSchema:
 def email() -> CoreSchema:
     """The normalized address of ``a@b.co`` or ``Name <a@b.co>``; there is no DNS look-up."""
     return core_schema.no_info_after_validator_function(_address, core_schema.str_schema())
+
+
+def address_or_empty(value: str) -> str:
+    """The normalized address; ``""`` for a text that :func:`email` refuses."""
+    try:
+        return _address(value)
+    except (PydanticCustomError, PydanticKnownError):
+        return ""
+
+
+def bounded_name(value: str) -> str:
+    """A name from outside, without control characters; a long one is cut and ends in ``…``."""
+    name = CONTROL.sub(" ", value)
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
 def is_storable(value: str) -> bool:

@@ -42,7 +42,7 @@ def adapt(body: bytes) -> list[IdentityEvent]:
 def _user(event: Document, change: Change) -> UserEvent:
     """Without given and family name the full name is split, unless it is the e-mail address."""
     user = event.at("data", "object")
-    name, mail = user.text("name"), user.email("email")
+    name, mail = user.text("name"), user.text("email")
     first, last = full_name("" if name == mail else name)
     given, family = user.text("given_name"), user.text("family_name")
     if given or family:

@@ -63,7 +63,7 @@ def _primary_email(data: Document) -> str | None:
     primary_id = data.value("primary_email_address_id")
     marked = [entry for entry in addresses if entry.value("id") == primary_id]
     chosen = marked or addresses
-    return (chosen[0].email("email_address") or "") if chosen else ""
+    return (chosen[0].text("email_address") or "") if chosen else ""
 
 
 PROVIDER = Provider(

@@ -44,7 +44,7 @@ def _user(data: Document, facts: Facts) -> UserEvent:
     return UserEvent(
         **facts,
         object_id=data.identifier("id"),
-        email=data.email("email"),
+        email=data.text("email"),
         first_name=first,
         last_name=last,
         active=data.flag("active"),

@@ -61,7 +61,7 @@ def _user(event: Document, change: Change, user: Document) -> UserEvent:
         change=change,
         occurred_at=event.moment("createdAt"),
         version=user.optional_epoch("updatedAt"),
-        email=user.email("primaryEmail"),
+        email=user.text("primaryEmail"),
         first_name=first,
         last_name=last,
         active=None if suspended is None else not suspended,

@@ -133,13 +133,6 @@ class Document:
             raise Unreadable(f"{self._name(path)} is longer than {MAX_ID} characters")
         return value
 
-    def email(self, *path: str) -> str | None:
-        """A person's e-mail address as the provider has it, at most 320 characters."""
-        value = self.text(*path)
-        if value is not None and len(value) > MAX_ADDRESS:
-            raise Unreadable(f"{self._name(path)} is longer than {MAX_ADDRESS} characters")
-        return value
-
     def moment(self, *path: str) -> datetime:
         """An ISO 8601 time with any number of fractional digits; UTC where it has no offset."""
         return self._required(self.optional_moment(*path), path)

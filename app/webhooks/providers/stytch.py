@@ -48,7 +48,7 @@ def _user(event: Document, change: Change) -> UserEvent:
         change=change,
         occurred_at=event.moment("timestamp"),
         version=member.optional_moment("updated_at"),
-        email=member.email("email_address"),
+        email=member.text("email_address"),
         first_name=first,
         last_name=last,
         active=None if status is None else status != "deleted",

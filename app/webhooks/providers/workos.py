@@ -16,7 +16,7 @@ def _user(data: Document, facts: Facts) -> UserEvent:
     return UserEvent(
         **facts,
         object_id=data.identifier("id"),
-        email=data.email("email"),
+        email=data.text("email"),
         first_name=data.text("first_name"),
         last_name=data.text("last_name"),
     )
