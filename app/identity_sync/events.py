@@ -7,7 +7,6 @@ counts.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -15,12 +14,18 @@ from typing import Any
 
 from app.core.validation.scalars import address_or_empty, bounded_name
 
-log = logging.getLogger(__name__)
-
 Position = tuple[int, int, int]
 """Version or event time, rank of the change, event time. Times are microseconds since 1970."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+STORED_AS = {
+    "name": bounded_name,
+    "first_name": bounded_name,
+    "last_name": bounded_name,
+    "email": address_or_empty,
+}
 
 
 class Change(StrEnum):
@@ -105,21 +110,12 @@ class RoleGrantEvent(IdentityEvent):
 
 
 def storable(event: IdentityEvent) -> IdentityEvent:
-    """The event with names as :func:`bounded_name` has them, and ``""`` for a bad address.
-
-    What that changes is logged.
-    """
-    values: dict[str, Any] = {}
-    for name in ("name", "first_name", "last_name"):
-        if value := getattr(event, name, None):
-            values[name] = bounded_name(value)
-    if address := getattr(event, "email", None):
-        values["email"] = address_or_empty(address)
-    changed = sorted(name for name, value in values.items() if value != getattr(event, name))
-    if changed:
-        facts = {"object_id": event.object_id, "fields": changed}
-        log.warning("identity_values_changed", extra=facts)
-    return replace(event, **values)
+    """The event with names and an address as this service stores them."""
+    values = {name: getattr(event, name, None) for name in STORED_AS}
+    changed: dict[str, Any] = {
+        name: STORED_AS[name](value) for name, value in values.items() if value is not None
+    }
+    return replace(event, **changed)
 
 
 def membership_key(organization_id: str, user_id: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from urllib.parse import parse_qsl
 
 import psycopg2
@@ -22,13 +21,13 @@ from app.core.db import tenancy
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
+from app.scim.bounds import QUOTED
 from app.scim.models import Connection
 
 log = logging.getLogger(__name__)
 
 KEPT = 100  # requests of a connection
 MAX_PATH = 500  # characters
-QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
 REQUESTS = Counter("scim_requests_total", "Requests of SCIM connections.", ["provider", "outcome"])
 OUTCOMES = {4: "refused", 5: "failed"}  # by the first digit of the status; others have succeeded
 SHOWN = {"startIndex", "count", "attributes", "excludedAttributes"}
@@ -68,13 +67,18 @@ def note(connection: Connection) -> bool:
     return is_new
 
 
+def note_ignored(name: str) -> None:
+    """Show in the log of the connection that this attribute of the request was ignored."""
+    g.setdefault("scim_ignored", set()).add(name[:100])
+
+
 def record(response: Response) -> Response:
     """Record the request that is answered, if it is a connection's; a fault is only logged."""
     found = g.pop("scim_connection", None)
     if found is None:
         return response
     tenant_id, connection_id = found
-    path, detail = redacted_path(request), _scim_type(response)
+    path, detail = redacted_path(request), _detail(response)
     is_error = response.status_code >= 400
     error = f"{request.method} {path}: {response.status_code} {detail}".strip() if is_error else ""
     try:
@@ -112,8 +116,9 @@ def redacted_path(request: Request) -> str:
     return path.encode(errors="replace").decode().replace("\0", "…")[:MAX_PATH]
 
 
-def _scim_type(response: Response) -> str:
+def _detail(response: Response) -> str:
+    ignored = sorted(g.pop("scim_ignored", ()))
     if response.status_code < 400:
-        return ""
+        return f"ignored {', '.join(ignored)}"[:MAX_PATH] if ignored else ""
     body = json.loads(response.get_data() or "{}")
     return str(body.get("scimType", ""))

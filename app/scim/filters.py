@@ -150,7 +150,11 @@ class Moments(Column):
     """A date and time."""
 
     def comparable(self, value: datetime) -> datetime:
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
+        try:
+            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+        except OverflowError:
+            detail = "The filter has a moment beyond the calendar."
+            raise InvalidFilterException(detail=detail) from None
 
 
 @dataclass(frozen=True, eq=False)

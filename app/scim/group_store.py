@@ -269,7 +269,9 @@ def as_group(resource: GroupResource) -> Group:
     """
     members = {}
     for member in resource.members or ():
-        member_id = id_or_none(member.value or "")
+        if not member.value:
+            raise invalid_value("members: each member needs a value.")
+        member_id = id_or_none(member.value)
         if member_id is not None:
             members[member_id] = bounded_name(member.display or "")
     group = Group(resource.display_name or "", resource.external_id or "", members)

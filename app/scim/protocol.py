@@ -23,7 +23,7 @@ from app.core import json_text
 from app.core.errors import AppError
 from app.core.http.parser import parse_json, query_values
 from app.core.validation.scalars import unstorable
-from app.scim import bounds, member_changes
+from app.scim import bounds, member_changes, person_changes
 from app.scim.access import check_not_suspended
 from app.scim.errors import ScimError, invalid_value, translate
 from app.scim.models import Connection
@@ -34,6 +34,8 @@ CURSOR_SECRET = "scim"  # noqa: S105
 """The library encrypts cursors. These need no secret: one is only the id after which to go on, and
 row-level security decides what its sender sees."""
 
+PYDANTIC = "errors.pydantic.dev"
+BULK = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 OLD_CORE = "urn:scim:schemas:core:1.0"
@@ -67,10 +69,12 @@ class Service(ScimService):
     ) -> Resource | None:
         """The new state, or None where it is the same."""
         member_changes.check_number(patch_op)
-        if not isinstance(current, Group):
-            return _checked(current, super().apply_patch(current, patch_op, conditions))
         self.check_preconditions(current, "PATCH", conditions)
-        return _checked(current, current if member_changes.apply(current, patch_op) else None)
+        if isinstance(current, Group):
+            is_changed = member_changes.apply(current, patch_op)
+        else:
+            is_changed = person_changes.apply(current, patch_op)
+        return _checked(current, current if is_changed else None)
 
     def patch_response(
         self, base_url: str, resource: Resource, response_parameters: ResponseParameters
@@ -92,7 +96,7 @@ class Service(ScimService):
         What is no error of the client is raised: it ends the whole request.
         """
         if isinstance(exception, SCIMException):
-            return exception.to_error()
+            exception = _as_error(exception)
         if not isinstance(exception, AppError):
             raise exception
         known = translate(exception)
@@ -159,6 +163,10 @@ def _body(request: Request, path: str) -> bytes:
         raise invalid_value("The body has text or a number that cannot be stored.")
     bounds.check_body(body)
     endpoint = path.strip("/").partition("/")[0].lower()
+    if endpoint == "bulk" and isinstance(body, dict) and BULK not in (body.get("schemas") or ()):
+        raise invalid_value(f"schemas must have {BULK}.")
+    if endpoint in ("users", "bulk"):
+        person_changes.leave_out_roles(body)
     if endpoint in WITH_RESOURCES:
         body = _with_new_schemas(body, WITH_RESOURCES[endpoint])
     return json_text.dumps(body)
@@ -194,8 +202,9 @@ def _checked(current: Resource, changed: Resource | None) -> Resource | None:
 
 
 def _as_error(fault: SCIMException) -> ScimError:
-    """The library's error; an unexpected one has been raised as it is."""
-    error = ScimError(fault.status, fault.detail, scim_type=fault.scim_type or None)
+    """The library's error, without a text of pydantic's; an unexpected one was raised as it is."""
+    detail = "A value is not of its attribute's type." if PYDANTIC in fault.detail else fault.detail
+    error = ScimError(fault.status, detail, scim_type=fault.scim_type or None)
     if isinstance(fault, MethodNotAllowedException):
         error.headers["Allow"] = ", ".join(fault.allowed)
     return error

@@ -101,10 +101,12 @@ CONFIG = ServiceProviderConfig(
 POLICY = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,
     remove_value_as_filter=ScimPolicy.RemoveValue.apply,
-    unmatched_path_filter=ScimPolicy.UnmatchedPathFilter.create,
 )
-"""What real directories send: attributes of their own, ``remove`` with a list of values (Entra),
-and addresses of a type that the user does not have yet (Entra)."""
+"""What real directories send: attributes of their own, ``remove`` with a list of values (Entra)."""
+CREATING = POLICY.model_copy(
+    update={"unmatched_path_filter": ScimPolicy.UnmatchedPathFilter.create}
+)
+"""For paths such as ``emails[type eq "work"].value`` of a type that the user lacks yet (Entra)."""
 
 UserResource = User[EnterpriseUser]
 PROVIDER = ScimProvider(

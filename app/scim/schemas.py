@@ -228,7 +228,10 @@ class ScimRequestSchema(Schema):
     method = Str(required=True)
     path = Str(required=True)
     status = Int(required=True, metadata={"description": "The HTTP status of the answer."})
-    detail = Str(required=True, metadata={"description": "The error's scimType."})
+    detail = Str(
+        required=True,
+        metadata={"description": "The error's scimType, or the attributes that were ignored."},
+    )
 
 
 class ScimConnectionQuerySchema(PageQuerySchema):

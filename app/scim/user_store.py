@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -40,7 +39,6 @@ OWN = ("id", "meta", "userName", "externalId", "roles", "groups", "password")
 """Attributes that are not stored as they are sent; a password is not stored at all."""
 
 CHECKED = ("name", "displayName", "nickName", "emails")  # have no control characters
-log = logging.getLogger(__name__)
 
 SEARCH = Search("scim_users", PEOPLE, ScimUser, USER_COLUMNS)
 
@@ -117,13 +115,16 @@ class UserStore:
             user, membership = found.User, _membership_of(found)
             record = found.ScimUser if found.ScimUser.id else None
         if record is not None and record.deleted_at is None:
-            raise not_unique(Managed.detail)
+            ids = {person.user_name: "userName", person.external_id: "externalId"}
+            collided = ids.get(user.idp_user_id, "emails")
+            raise not_unique(f"{Managed.detail[:-1]}, with the same {collided}.")
         person = person._replace(attributes={"active": True, **person.attributes})
+        # The membership comes first: what changes it later would be the resource's last change.
+        self._set_active(user, membership, person.is_active is not False)
         stored = self._store(user.id, person, record)
         if found is not None:
             user = self._change_profile(user, person)
             changes.record_change(user, {}, changes.values_of(stored), actor=self._actor)
-        self._set_active(user, membership, person.is_active is not False)
         return self.get(str(user.id))
 
     def update(self, resource: UserResource, expected_version: str | None) -> UserResource:
@@ -294,9 +295,9 @@ def as_person(resource: UserResource, known: Mapping[str, Any] | None = None) ->
     person = Person(
         user_name=resource.user_name or "",
         external_id=resource.external_id or "",
-        email=address_or_empty(sent or resource.user_name or ""),
-        first_name=None if name is None else _part("givenName", name.given_name),
-        last_name=None if name is None else _part("familyName", name.family_name),
+        email=address_or_empty(sent),
+        first_name=None if name is None else bounded_name(name.given_name or ""),
+        last_name=None if name is None else bounded_name(name.family_name or ""),
         is_active=resource.active,
         attributes=attributes,
     )
@@ -306,7 +307,12 @@ def as_person(resource: UserResource, known: Mapping[str, Any] | None = None) ->
     for checked in CHECKED:
         if attributes.get(checked) != known.get(checked):
             check_controls(checked, attributes.get(checked))
-    if sent and not person.email and attributes.get("emails") != known.get("emails"):
+    if (
+        resource.emails
+        and sent
+        and not person.email
+        and attributes["emails"] != known.get("emails")
+    ):
         raise invalid_value("emails: this is not a valid e-mail address.")
     if len(attributes.get("emails") or ()) > MAX_EMAILS:
         raise invalid_value(f"A user has at most {MAX_EMAILS} emails.")
@@ -315,15 +321,9 @@ def as_person(resource: UserResource, known: Mapping[str, Any] | None = None) ->
     return person
 
 
-def _part(name: str, value: str | None) -> str:
-    bounded = bounded_name(value or "")
-    if bounded != (value or ""):
-        log.warning("scim_name_cut", extra={"attribute": name})
-    return bounded
-
-
 def _address(resource: UserResource) -> str:
-    """The primary e-mail address, else that for work, else the first."""
+    """The primary e-mail address, else that for work, else the first; else a userName like one."""
     emails = [email for email in resource.emails or () if email.value]
     ranked = sorted(emails, key=lambda email: (not email.primary, email.type != "work"))
-    return str(ranked[0].value) if ranked else ""
+    user_name = resource.user_name or ""
+    return str(ranked[0].value) if ranked else user_name if "@" in user_name else ""

@@ -65,7 +65,9 @@ class Writes:
         row = dict(values)
         for table in tables:
             for column in table.columns:
-                if column.name not in row:
+                if column.name == "updated_at" and "created_at" in row:
+                    row.setdefault("updated_at", row["created_at"])
+                elif column.name not in row:
                     row[column.name] = _default(column)
         self._rows.append((tables, row))
         return row

@@ -6,6 +6,7 @@ After a field's own constraints, text with U+0000 or a lone surrogate is refused
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Iterable
@@ -21,6 +22,8 @@ from app.core.validation.messages import MAX_ENTRIES, refused
 
 _Fault = tuple[list[str | int], ErrorType, Any]  # its place, the innermost step first
 _PLAIN = frozenset({bool, int})
+
+log = logging.getLogger(__name__)
 
 BIGINT = range(-(2**63), 2**63)
 MAX_ADDRESS = 2048  # characters, as pydantic
@@ -59,17 +62,21 @@ def email() -> CoreSchema:
 
 
 def address_or_empty(value: str) -> str:
-    """The normalized address; ``""`` for a text that :func:`email` refuses."""
+    """A provider's address, normalized; ``""``, and logged, if :func:`email` refuses it."""
     try:
-        return _address(value)
+        return _address(value) if value else ""
     except (PydanticCustomError, PydanticKnownError):
+        log.warning("address_left_out")
         return ""
 
 
 def bounded_name(value: str) -> str:
-    """A name from outside, without control characters; a long one is cut and ends in ``…``."""
+    """A provider's name, without control characters; a long one is cut, ends in ``…``, and logged."""
     name = CONTROL.sub(" ", value)
-    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
+    name = name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
+    if name != value:
+        log.warning("name_changed", extra={"length": len(value)})
+    return name
 
 
 def is_storable(value: str) -> bool:
