@@ -115,7 +115,7 @@ def delete(connection_id: str) -> None:
 
     Its users and their memberships stay, and can be edited again.
     """
-    service.delete(connection_id, **_giver())
+    service.delete(connection_id, actor=current_principal().actor)
 
 
 def _giver() -> dict[str, Any]:

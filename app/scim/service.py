@@ -187,12 +187,12 @@ def rotate(
     return _as_answer(rotated, counts, token=token)
 
 
-def delete(connection_id: UUID | str, *, actor: Actor, held: Collection[Permission] = ALL) -> None:
+def delete(connection_id: UUID | str, *, actor: Actor) -> None:
     """Delete a connection. Its users and their memberships stay, and can be edited again.
 
     Raises NotFound and OwnerOnly.
     """
-    connection, _ = _lock(connection_id, _giver(actor, held))
+    connection, _ = _lock(connection_id, actor)
     queries.delete_row(ScimConnection, connection)
     before = {name: value for name, value in connection._asdict().items() if name not in HIDDEN}
     record("scim_connection.deleted", connection, Change(before, {}), actor=actor)
