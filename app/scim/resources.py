@@ -35,7 +35,7 @@ DEFAULT_RESULTS = 100
 
 
 class Email(ComplexAttribute):
-    """An e-mail address as the directory has it: it is not checked, so no person is left out."""
+    """An e-mail address as the directory has it; only the one that becomes the user's is checked."""
 
     value: str | None = None
     display: str | None = None
