@@ -148,7 +148,7 @@ class TestUsers:
 
         assert row.status == "succeeded"
         assert [user.email for user in all_rows(User)] == [
-            "ada@acme.example", "ADA@acme.example", "Ada@acme.example",
+            "ada@acme.example", "ADA@acme.example", "Ada@Acme.example",
         ]  # fmt: skip
         assert {user.email_key for user in all_rows(User)} == {"ada@acme.example"}
 

@@ -38,7 +38,7 @@ class TestCreate:
 
         user, membership = row(User, id=made["id"]), membership_of(made["id"])
         actor = f"scim:{connection[0].id}"
-        assert (user.idp_user_id, user.email) == ("okta-1", "Ada@example.com")
+        assert (user.idp_user_id, user.email) == ("okta-1", "Ada@Example.com")
         assert (user.first_name, user.last_name) == ("Ada", "Lovelace")
         assert (membership.role, membership.is_active) == ("member", True)
         assert (user.created_by_user_id, membership.created_by_user_id) == (actor, actor)
@@ -118,7 +118,7 @@ class TestCreate:
 
         changed = row(User, id=user.id)
         assert made["id"] == str(user.id)
-        assert (changed.first_name, changed.email) == ("Ada", "Ada@example.com")
+        assert (changed.first_name, changed.email) == ("Ada", "Ada@Example.com")
         assert changed.meta_data == {"color": "blue"}
         assert row(Membership, id=membership.id).role == "admin"
 

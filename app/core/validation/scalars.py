@@ -62,12 +62,13 @@ def email() -> CoreSchema:
 
 
 def address_or_empty(value: str) -> str:
-    """A provider's address, normalized; ``""``, and logged, if :func:`email` refuses it."""
+    """A provider's address, its case kept; ``""``, and logged, if :func:`email` refuses it."""
     try:
-        return _address(value) if value else ""
+        address = _address(value) if value else ""
     except (PydanticCustomError, PydanticKnownError):
         log.warning("address_left_out")
         return ""
+    return value if value.lower() == address.lower() else address
 
 
 def bounded_name(value: str) -> str:
