@@ -6,24 +6,23 @@ tokens, and its claims have the same names.
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import jwt
 
+from app.auth.published import Published
 from app.auth.tokens import LEEWAY, Claims, KeySet
 from app.config import Config
 from app.core.errors import Unauthenticated, Unavailable
-from app.core.outgoing import OPERATOR, FetchFailed
+from app.core.json_text import Json
 
 DISCOVERY = "/.well-known/openid-configuration"
-MAX_AGE = 3600.0  # seconds for which the provider's metadata is used
-MAX_SIZE = 1 << 18  # bytes of the metadata
-TIMEOUT = 5.0  # seconds for each answer of the provider
+TIMEOUT = 5.0  # seconds for the answer to a code
 REQUIRED = ["iss", "sub", "aud", "exp", "iat", "nonce"]
 
 
@@ -51,11 +50,13 @@ def begin() -> Attempt:
 
 
 class IdentityProvider:
+    """The provider of OIDC_ISSUER. One thread of a process at a time waits for it."""
+
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._lock = threading.Lock()
-        self._metadata: dict[str, str] = {}
-        self._read_at = float("-inf")
+        self._lock = threading.RLock()  # held by the thread that waits for the provider
+        url = config.oidc_issuer.rstrip("/") + DISCOVERY
+        self._metadata = Published(url, self._read, self._lock)
         self.keys: KeySet | None = None
 
     @property
@@ -71,6 +72,21 @@ class IdentityProvider:
             code_verifier=attempt.verifier,
         )
         return str(url)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Run the block, in which :meth:`redeem` is called; raises ProviderUnavailable.
+
+        While another thread waits for the provider, the browser asks again after a second.
+        """
+        if not self._lock.acquire(blocking=False):
+            busy = ProviderUnavailable()
+            busy.headers["Refresh"] = "1"
+            raise busy
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def redeem(self, code: str, attempt: Attempt, redirect_uri: str) -> Claims:
         """The claims of the person who has signed in.
@@ -134,19 +150,14 @@ class IdentityProvider:
 
     def _discover(self) -> dict[str, str]:
         """The provider's metadata (OpenID Connect Discovery); raises ProviderUnavailable."""
-        issuer = self._config.oidc_issuer
-        with self._lock:
-            if time.monotonic() - self._read_at < MAX_AGE:
-                return self._metadata
-            try:
-                url = issuer.rstrip("/") + DISCOVERY
-                metadata = json.loads(OPERATOR.fetch(url, timeout=TIMEOUT, max_bytes=MAX_SIZE))
-                if metadata["issuer"] != issuer:
-                    raise ValueError("the metadata is of another issuer")
-                names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-                self._metadata = {name: str(metadata[name]) for name in names}
-            except (FetchFailed, ValueError, LookupError, TypeError):
-                raise ProviderUnavailable from None
-            self.keys = KeySet(self._metadata["jwks_uri"], self._config.jwt_algorithms)
-            self._read_at = time.monotonic()
-            return self._metadata
+        if self._metadata.is_old:
+            self._metadata.refresh(wait=False)
+        if self._metadata.content is None:
+            raise ProviderUnavailable
+        return self._metadata.content
+
+    def _read(self, metadata: Json) -> dict[str, str]:
+        if metadata["issuer"] != self._config.oidc_issuer:
+            raise ValueError("the metadata is of another issuer")
+        self.keys = KeySet(str(metadata["jwks_uri"]), self._config.jwt_algorithms)
+        return {name: str(metadata[name]) for name in ("authorization_endpoint", "token_endpoint")}

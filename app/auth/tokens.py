@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import threading
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
@@ -18,12 +15,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from app.auth.published import Published
 from app.config import Config, ConfigError
 from app.core.errors import Unauthenticated, Unavailable
 from app.core.json_text import Json
-from app.core.outgoing import OPERATOR, FetchFailed
-
-log = logging.getLogger(__name__)
 
 LEEWAY = 30  # seconds of clock difference allowed for `exp`, `nbf` and `iat`
 REMEMBERED = 60.0  # seconds for which a verified token is not verified again
@@ -148,23 +143,13 @@ class PinnedKey:
 class KeySet:
     """The identity provider's published keys (RFC 7517).
 
-    They are fetched when a token names a new key id, and when they are older than :data:`MAX_AGE`.
-
-    There is at most one fetch in :data:`COOL_DOWN` seconds. Tokens of a known key do not wait for
-    it. While the provider does not answer, the known keys stay valid.
+    They are fetched when a token names a new key id, and when they are old. Tokens of a known key do
+    not wait for it.
     """
 
-    COOL_DOWN = 30.0  # seconds
-    MAX_AGE = 3600.0  # seconds after which the keys are fetched again
-    TIMEOUT = 2.0  # seconds
-    MAX_SIZE = 1 << 20  # bytes
-
     def __init__(self, url: str, allowed: tuple[str, ...]) -> None:
-        self._url = url
         self._allowed = allowed
-        self._keys: dict[str | None, Key] = {}
-        self._fetched = self._tried = float("-inf")
-        self._lock = threading.Lock()
+        self._published = Published(url, self._read)
 
     def find(self, token: str) -> Key:
         """The key that the header names as ``kid``. ``jku``, ``x5u`` and ``jwk`` are ignored."""
@@ -175,29 +160,12 @@ class KeySet:
 
         Raises KeysUnavailable if no fetch has succeeded yet.
         """
-        is_known = key_id in self._keys
-        is_old = time.monotonic() - self._fetched > self.MAX_AGE
-        if (is_old or not is_known) and self._lock.acquire(blocking=not is_known):
-            try:
-                self._refresh()
-            finally:
-                self._lock.release()
-        if not self._keys:
+        is_known = key_id in (self._published.content or ())
+        if self._published.is_old or not is_known:
+            self._published.refresh(wait=not is_known)
+        if self._published.content is None:
             raise KeysUnavailable
-        return self._keys[key_id]
-
-    def _refresh(self) -> None:
-        if time.monotonic() - self._tried < self.COOL_DOWN:
-            return
-        self._tried = time.monotonic()
-        try:
-            document = OPERATOR.fetch(
-                self._url, timeout=self.TIMEOUT, max_bytes=self.MAX_SIZE, follow_redirects=True
-            )
-            self._keys = self._read(json.loads(document))
-            self._fetched = time.monotonic()
-        except (FetchFailed, ValueError, LookupError, TypeError, RecursionError):
-            log.warning("jwks_fetch_failed", exc_info=True)
+        return self._published.content[key_id]
 
     def _read(self, document: Json) -> dict[str | None, Key]:
         """The usable keys by id; LookupError if there are none."""

@@ -85,15 +85,16 @@ def finish_oidc() -> Shown:
     provider = _provider()
     state = request.args.get("state", "")
     is_own = hmac.compare_digest(remembered_state().encode(), state.encode())
-    ticket = retries.run(lambda: sessions.use_ticket(OIDC, state)) if is_own else None
     code = request.args.get("code", "")
-    if ticket is None or not code:
-        return _refused("The identity provider did not sign you in. Try again.")
-    attempt = oidc.Attempt(nonce=ticket.data["nonce"], verifier=ticket.data["verifier"])
-    try:
-        claims = provider.redeem(code, attempt, _callback_url())
-    except Unauthenticated:
-        return _refused("The identity provider's answer is not valid. Try again.")
+    with provider.waiting():
+        ticket = retries.run(lambda: sessions.use_ticket(OIDC, state)) if is_own else None
+        if ticket is None or not code:
+            return _refused("The identity provider did not sign you in. Try again.")
+        attempt = oidc.Attempt(nonce=ticket.data["nonce"], verifier=ticket.data["verifier"])
+        try:
+            claims = provider.redeem(code, attempt, _callback_url())
+        except Unauthenticated:
+            return _refused("The identity provider's answer is not valid. Try again.")
     response = redirect(safe_target(ticket.data["next"]), 303)
     return begin_session(remember_state(response, ""), claims.subject, claims.org_id)
 

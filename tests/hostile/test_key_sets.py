@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from app.auth.tokens import KeySet, TokenVerifier
+from app.auth.published import Published
+from app.auth.tokens import TokenVerifier
 from app.core.errors import Unauthenticated, Unavailable
 from tests import factories
 from tests.concurrency import at_once
@@ -56,7 +57,7 @@ def verifier(app, keys) -> TokenVerifier:
 @pytest.fixture
 def cool_down(monkeypatch) -> Callable[[float], None]:
     """Set the seconds between two fetches."""
-    return lambda seconds: monkeypatch.setattr(KeySet, "COOL_DOWN", seconds)
+    return lambda seconds: monkeypatch.setattr(Published, "COOL_DOWN", seconds)
 
 
 def signed(key: Any = FIRST, kid: str | None = "first", **changed: Any) -> str:
@@ -145,7 +146,7 @@ class TestProviderAway:
         verifier.verify(signed())
         keys.server.shutdown()
         keys.server.server_close()
-        monkeypatch.setattr(KeySet, "MAX_AGE", 0.0)
+        monkeypatch.setattr(Published, "MAX_AGE", 0.0)
         cool_down(0)
 
         assert verifier.verify(signed(sub="later")).subject == "later"
@@ -157,7 +158,7 @@ class TestProviderAway:
         self, verifier, keys, monkeypatch, cool_down, name
     ):
         verifier.verify(signed())
-        monkeypatch.setattr(KeySet, "MAX_AGE", 0.0)
+        monkeypatch.setattr(Published, "MAX_AGE", 0.0)
         cool_down(0)
 
         keys.body = WITHOUT_PROVIDER[name]
@@ -167,7 +168,7 @@ class TestProviderAway:
 
     def test_nobody_who_is_known_waits_for_it(self, verifier, keys, monkeypatch, cool_down):
         verifier.verify(signed())
-        monkeypatch.setattr(KeySet, "MAX_AGE", 0.0)
+        monkeypatch.setattr(Published, "MAX_AGE", 0.0)
         cool_down(0)
         keys.delay = 1
 
