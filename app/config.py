@@ -195,7 +195,7 @@ class Config:
     public_url: str = _setting(
         parse_http_url,
         "",
-        "the service's address, for redirects; if unset, the X-Forwarded-Host of a trusted proxy,"
+        "the service's address; if unset, the X-Forwarded-Host of a trusted proxy,"
         " or the address that the client connected to",
     )
     trusted_proxies: int = _setting(

@@ -196,6 +196,20 @@ class TestLibraries:
         assert found == set(self.PRIVATE)
         assert len(self.PRIVATE) <= 5
 
+    def test_no_address_comes_from_the_host_header(self):
+        """``routing.own_address`` is the service's address; a client can send any ``Host``."""
+        compares_only = {"console/access.py"}  # the browser's own Origin, and whether it is local
+
+        found = {
+            str(path.relative_to(APP))
+            for path in APP.rglob("*.py")
+            if re.search(
+                r"\brequest\.(host|host_url|url_root|base_url|root_url|url)\b", path.read_text()
+            )
+        }
+
+        assert found == {"core/http/routing.py"} | compares_only
+
     def test_nothing_of_a_library_is_replaced(self):
         """No assignment to an attribute of an imported module or class."""
         wrong = []

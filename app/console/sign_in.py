@@ -11,7 +11,6 @@ from werkzeug.wrappers import Response
 
 from app.auth import oidc, sessions
 from app.auth.guard import public
-from app.config import current_config
 from app.console.access import (
     begin_session,
     check_origin,
@@ -27,6 +26,7 @@ from app.core.db import retries
 from app.core.errors import Unauthenticated
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import current_request
+from app.core.http.routing import own_address
 
 LINK = "link"  # the purpose of a sign-in link's ticket
 OIDC = "oidc"  # the purpose of the state of a sign-in by OpenID Connect
@@ -146,8 +146,7 @@ def _provider() -> oidc.IdentityProvider:
 
 
 def _callback_url() -> str:
-    base = current_config().public_url or request.host_url
-    return base.rstrip("/") + url_for("console.finish_oidc")
+    return own_address(request) + url_for("console.finish_oidc")
 
 
 def link_url(base_url: str, secret: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from urllib.parse import unquote_plus
 
-from flask import Blueprint, Response, current_app, request
+from flask import Blueprint, Response, request
 
 from app.auth.guard import public
 from app.core import json_text
@@ -13,6 +13,7 @@ from app.core.db import retries
 from app.core.errors import AppError
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import current_request
+from app.core.http.routing import own_address
 from app.core.validation.scalars import unstorable
 from app.scim import clients
 from app.scim.clients import InvalidClient, OAuthError
@@ -66,7 +67,7 @@ def _grant(form: dict[str, str]) -> str:
     if assertion is not None:
         if form.get("client_assertion_type") != ASSERTION_TYPE:
             raise OAuthError("invalid_request", f"client_assertion_type must be {ASSERTION_TYPE}.")
-        return clients.grant_to_assertion(assertion, _url())
+        return clients.grant_to_assertion(assertion, own_address(request) + PATH)
     if "Authorization" in request.headers:
         return clients.grant_to_secret(*_basic())
     if "client_id" not in form or "client_secret" not in form:
@@ -84,12 +85,6 @@ def _basic() -> tuple[str, str]:
     if scheme.lower() != "basic":
         raise InvalidClient
     return unquote_plus(client_id), unquote_plus(secret)
-
-
-def _url() -> str:
-    """The address of this endpoint, which an assertion has as its audience."""
-    root = current_app.config.get("PUBLIC_URL") or request.host_url
-    return f"{root.rstrip('/')}{PATH}"
 
 
 def write_error(error: AppError) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Request, Response, current_app
+from flask import Request, Response
 from scim2_models import Error, Group, Resource, ResourceType, ResponseParameters, SCIMException
 from scim2_server.conditions import Conditions
 from scim2_server.errors import MethodNotAllowedException
@@ -22,6 +22,7 @@ from app.auth.guard import current_principal
 from app.core import json_text
 from app.core.errors import AppError
 from app.core.http.parser import parse_json, query_values
+from app.core.http.routing import own_address
 from app.core.validation.scalars import unstorable
 from app.scim import bounds, member_changes, person_changes
 from app.scim.access import check_not_suspended
@@ -125,7 +126,7 @@ def _serve(request: Request, path: str, connection: Connection) -> Response:
     bounds.begin_visits()
     scim_request = ScimRequest(
         method="GET" if request.method == "HEAD" else request.method,
-        base_url=_base_url(request),
+        base_url=f"{own_address(request)}/scim/v2",
         path=path,
         query=_query(request),
         headers=list(request.headers.items()),
@@ -185,12 +186,6 @@ def _with_new_schemas(body: object, resource_name: str) -> object:
             renamed.get(one, one) if isinstance(one, str) else one for one in schemas
         ]
     return changed
-
-
-def _base_url(request: Request) -> str:
-    """The base as clients know it: below PUBLIC_URL, or without it the address of the request."""
-    root = current_app.config.get("PUBLIC_URL") or request.host_url
-    return f"{root.rstrip('/')}/scim/v2"
 
 
 def _checked(current: Resource, changed: Resource | None) -> Resource | None:

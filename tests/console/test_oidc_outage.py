@@ -1,10 +1,11 @@
-"""Signing in while the identity provider accepts connections and does not answer."""
+"""Signing in with a provider that does not answer, and what is sent to it."""
 
 from __future__ import annotations
 
 import json
 import socket
 import time
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -73,6 +74,14 @@ class TestMetadata:
         assert {answer.status_code for answer, _ in found} == {303}
         assert issuer.fetched == 2
         assert sum(seconds >= SLOW for _, seconds in found) == 1
+
+
+class TestCallback:
+    def test_does_not_follow_the_host_header(self, oidc_app):
+        answer = Browser(oidc_app).get(BEGIN, headers={"Host": "evil.example"})
+
+        query = parse_qs(urlsplit(answer.location).query)
+        assert query["redirect_uri"] == ["http://localhost/console/sign-in/callback"]
 
 
 class TestToken:

@@ -247,6 +247,20 @@ class TestPrivateKey:
         directory = Directory(app, answer.get_json()["access_token"])
         assert directory.get("/Users").status_code == 200
 
+    @pytest.mark.parametrize("host", ["localhost", "evil.example"])
+    def test_the_audience_does_not_follow_the_host_header(self, app, client, host):
+        claims = {"aud": f"http://{host}{PATH}"}
+        form = {"client_assertion_type": ASSERTION_TYPE}
+
+        answer = ask(
+            app,
+            {"Host": "evil.example"},
+            client_assertion=self.assertion(client, **claims),
+            **form,
+        )
+
+        assert answer.status_code == (200 if host == "localhost" else 401)
+
     def test_an_assertion_counts_once(self, app, client):
         assertion = self.assertion(client)
 

@@ -8,12 +8,12 @@ from uuid import UUID
 from flask import request, url_for
 
 from app.auth.permissions import Role
-from app.config import current_config
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
 from app.console.lists import list_rows
 from app.console.pages.common import recent_history, secret_page, slug_of
+from app.core.http.routing import own_address
 from app.core.json_text import Json
 
 PATH = "/v1/scim-connections"
@@ -111,12 +111,11 @@ def _token(tenant_id: UUID, answer: api.Answer) -> Shown:
 
 def _setup(connection: Json, token: str = "") -> dict[str, str]:
     """The connection's directory, and what to paste there."""
-    base = current_config().public_url or request.host_url
     provider = connection["provider"]
     return {
         "provider": provider,
         "directory": PROVIDERS[provider],
-        "base_url": f"{base.rstrip('/')}/scim/v2",
+        "base_url": f"{own_address(request)}/scim/v2",
         "token": token,
     }
 

@@ -68,7 +68,7 @@ def _log(
 def _answer(error: Exception) -> Response:
     if isinstance(error, NotFound) and request.routing_exception is error:  # not from a view
         urls = current_app.create_url_adapter(request)
-        redirect = redirect_to_slashless(request, urls, current_app.config.get("PUBLIC_URL", ""))
+        redirect = redirect_to_slashless(request, urls)
         if redirect is not None:
             return redirect
     known = _known_error(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from flask import Flask, Request, Response
+from flask import Flask, Request, Response, current_app
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import Map, MapAdapter
 from werkzeug.sansio.utils import get_host
@@ -20,35 +20,35 @@ def configure_routing(app: Flask) -> None:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
 
 
-def redirect_to_slashless(
-    request: Request, urls: MapAdapter | None, public_url: str
-) -> Response | None:
+def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response | None:
     """A 307 to the path without its trailing slashes; None if that path has no route either.
 
-    The address is absolute. It begins with ``public_url``, or without one with the trusted host.
-    The method is not checked: the new path answers 405 itself. The body is not read.
+    The address is absolute. The method is not checked: the new path answers 405 itself. The body is
+    not read.
     """
     path = request.path.rstrip("/")
     if path in ("", request.path) or urls is None or not urls.allowed_methods(path):
         return None
-    base = public_url.rstrip("/") or f"{request.scheme}://{_trusted_host(request)}"
-    location = base + quote(path, safe=_IN_PATH)
+    location = own_address(request) + quote(path, safe=_IN_PATH)
     if request.query_string:
         location += f"?{quote(request.query_string, safe=_IN_QUERY)}"
     return Response(status=307, headers={"Location": location})
 
 
-def _trusted_host(request: Request) -> str:
-    """The ``X-Forwarded-Host`` of a trusted proxy, else the address that the client connected to.
+def own_address(request: Request) -> str:
+    """The service's address, without a slash at its end: ``PUBLIC_URL``.
 
-    Never the ``Host`` header, because a client can send any. ProxyFix stores the host of a trusted
+    Without it the ``X-Forwarded-Host`` of a trusted proxy, else the address that the client connected
+    to. Never the ``Host`` header, because a client can send any. ProxyFix stores the host of a trusted
     proxy in SERVER_NAME too, and the original values under its own key.
     """
+    if public_url := current_app.config.get("PUBLIC_URL", ""):
+        return str(public_url).rstrip("/")
     environ = request.environ
     original = environ.get("werkzeug.proxy_fix.orig", environ)
     is_named = environ["SERVER_NAME"] != original["SERVER_NAME"]
     host = request.host if is_named else get_host(request.scheme, None, request.server)
-    return host or "localhost"  # on a Unix socket
+    return f"{request.scheme}://{host or 'localhost'}"  # on a Unix socket there is no host
 
 
 def allowed_methods(error: MethodNotAllowed, urls: Map, path: str) -> str:
