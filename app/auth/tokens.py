@@ -186,7 +186,7 @@ class KeySet:
 def algorithm_of(key: object) -> str:
     """The algorithm that belongs to a public key's type; LookupError for other types."""
     match key:
-        case RSAPublicKey():
+        case RSAPublicKey() if key.public_numbers().n % 2:  # an even modulus has no private key
             return "RS256"
         case Ed25519PublicKey():
             return "EdDSA"

@@ -29,7 +29,7 @@ from app.core.deadlines import POOLS, TooSlow, limited
 USER_AGENT = "controlplane"
 KEPT_HOSTS, KEPT_CONNECTIONS = 100, 5  # whose connections are used again, and how many of each
 PUBLIC_ONLY = "only public addresses are allowed"
-NOT_PUBLIC = (ip_network("::/96"), ip_network("fec0::/10"))
+NOT_PUBLIC = (ip_network("::/96"), ip_network("::ffff:0:0:0/96"), ip_network("fec0::/10"))
 """Networks that requests-hardened does not refuse."""
 
 

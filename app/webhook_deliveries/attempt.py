@@ -174,7 +174,7 @@ def retry_after(text: str) -> float:
         return float(text)
     try:
         moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0.0
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -35,6 +35,7 @@ REFUSED = (
     "https://[::]/",
     "https://[::ffff:127.0.0.1]/",
     "https://[::127.0.0.1]/",  # the old form of an IPv4 address
+    "https://[::ffff:0:127.0.0.1]/",  # an IPv4-translated address
     "https://[fe80::1]/",
     "https://[fec0::1]/",
     "https://[fd00:ec2::254]/",  # a cloud's metadata
@@ -49,7 +50,7 @@ REFUSED = (
 )
 ADDRESSES_OF_NAMES = (
     "127.0.0.1", "10.1.2.3", "169.254.169.254", "100.64.0.1", "::1", "::7f00:1", "fec0::1", "fe80::1",
-    "64:ff9b::7f00:1", "::ffff:10.0.0.1",
+    "64:ff9b::7f00:1", "::ffff:10.0.0.1", "::ffff:0:10.0.0.1",
 )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ def send(
         "SERVER_NAME": "localhost",
         "SERVER_PORT": "80",
         "SERVER_PROTOCOL": "HTTP/1.1",
+        "HTTP_HOST": "localhost",
         "REMOTE_ADDR": "127.0.0.1",
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",

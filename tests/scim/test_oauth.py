@@ -331,7 +331,10 @@ class TestPrivateKey:
         weak = json.loads(jwt.get_algorithm_by_name("RS256").to_jwk(small))
 
         path = f"/v1/scim-connections/{client.id}"
-        for key in (private, weak, {}, {"kty": "oct", "k": "eA"}, {"kty": "RSA", "n": 1}):
+        made = json.loads(jwt.get_algorithm_by_name("RS256").to_jwk(KEYS["RS256"].public_key()))
+        number = int.from_bytes(base64.urlsafe_b64decode(made["n"] + "==")) - 1
+        even = made | {"n": base64.urlsafe_b64encode(number.to_bytes(256)).decode().rstrip("=")}
+        for key in (private, weak, even, {}, {"kty": "oct", "k": "eA"}, {"kty": "RSA", "n": 1}):
             answer = api.patch(path, token=owner[2], json={"public_keys": [key]})
 
             assert answer.status_code == 422, answer.text

@@ -290,7 +290,19 @@ class TestRetry:
             assert attempt.wait_before(attempts, 100 * step) == 2 * step
 
     @pytest.mark.parametrize(
-        ("text", "seconds"), [("7", 7), ("", 0), ("-1", 0), ("soon", 0), ("9" * 30, 0), ("٣", 0)]
+        ("text", "seconds"),
+        [
+            ("7", 7),
+            ("", 0),
+            ("-1", 0),
+            ("soon", 0),
+            ("9" * 30, 0),
+            ("٣", 0),
+            ("Mon, 99999999999999999999 Jan 1 00:00:00 GMT", 0),
+            (f"Mon, 1 Jan {'9' * 5000} 00:00:00 GMT", 0),
+            ("Mon, 1 Jan 0001 00:00:00 +9999", 0),
+            ("Fri, 31 Dec 9999 23:59:59 -99999999999999", 0),
+        ],
     )
     def test_reads_retry_after(self, text, seconds):
         assert attempt.retry_after(text) == seconds

@@ -7,7 +7,7 @@ import time
 from flask import Flask, Response, current_app
 from werkzeug.exceptions import NotFound
 
-from app.core.errors import PermissionDenied
+from app.core.errors import BadRequest, PermissionDenied
 from app.core.http.body_limits import body_limit
 from app.core.http.endpoint import NOBODY, Guarded
 from app.core.http.rate_limit import RateLimits
@@ -26,8 +26,8 @@ def register_hooks(app: Flask) -> None:
 def begin() -> None:
     """Begin the request's log, and set the limit of its body.
 
-    Raises NotFound for a path that begins with ``//`` or has a NUL character, and PermissionDenied
-    for a view without ``access``.
+    Raises NotFound for a path that begins with ``//`` or has a NUL character, BadRequest without one
+    ``Host``, and PermissionDenied for a view without ``access``.
     """
     request = current_request()
     request.started = time.perf_counter()
@@ -36,6 +36,9 @@ def begin() -> None:
     sent = request.environ.get("REQUEST_URI") or path  # the server makes //v1/users /v1/users
     if sent.startswith("//") or path.startswith("//") or "\0" in path:
         raise NotFound
+    host = request.environ.get("HTTP_HOST", ",")  # the server joins repeated headers by commas
+    if "," in host and request.environ["SERVER_PROTOCOL"] == "HTTP/1.1":
+        raise BadRequest("A request of HTTP/1.1 has one Host header.")  # RFC 9112, section 3.2
     request.max_content_length = request.max_form_memory_size = body_limit(request.path)
     if request.endpoint is None:
         return
