@@ -5,6 +5,7 @@ gunicorn loads it. The server's limits are described in docs/operations/running.
 """
 
 import gc
+import logging
 import os
 import shutil
 import sys
@@ -82,10 +83,13 @@ def post_fork(server, worker):
 
 
 def child_exit(server, worker):
-    """Remove the gauges of a process that has ended. Its counters stay."""
-    from prometheus_client.multiprocess import mark_process_dead
+    """Merge the metrics of a process that has ended, so that reading them stays fast."""
+    from app.core.observability.process_files import merge_ended
 
-    mark_process_dead(worker.pid)
+    try:
+        merge_ended(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]), worker.pid)
+    except Exception:  # it would end gunicorn
+        logging.getLogger(__name__).exception("metrics_not_merged")
 
 
 def on_exit(server):

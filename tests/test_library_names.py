@@ -20,6 +20,7 @@ DOCUMENTED = {
         "Settings, logger_class": "gunicorn.glogging.Logger error_log",
         "Settings, server hooks": "pid",
         "Settings": "threads",
+        "Python, logging": "exception",
         "Python, os.environ": "get",
         # No page names these. All of gunicorn's own worker classes use them.
         "not documented": "alive max_requests wsgi "

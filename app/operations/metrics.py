@@ -6,11 +6,11 @@ docs/operations/observability.md lists them, with the alerts to set.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
-from prometheus_client import REGISTRY, CollectorRegistry, Gauge, generate_latest
+from prometheus_client import REGISTRY, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
@@ -18,6 +18,7 @@ from app.core.db import tenancy
 from app.core.db.replicas.watch import State
 from app.core.db.transactions import current_transaction
 from app.core.jobs.queues import Queue, connection, queue_named
+from app.core.observability.process_files import metrics_in
 from app.core.observability.shared_metrics import SharedMetric
 from app.operations import service
 from app.operations.queues import live_workers
@@ -32,9 +33,10 @@ def page() -> bytes:
     Without PostgreSQL the metrics that are read from it are absent. Without Redis the metrics of
     jobs and processes keep their last values; ``redis_up`` and ``workers_alive`` are 0.
     """
-    live = CollectorRegistry()
-    live.register(_Live(_read_redis()))
-    return generate_latest(_counted()) + generate_latest(live)
+    workers = _read_redis()
+    folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    counted = metrics_in(Path(folder)) if folder else REGISTRY.collect()
+    return generate_latest(_All(counted, workers))
 
 
 def _read_redis() -> int | None:
@@ -50,21 +52,15 @@ def _read_redis() -> int | None:
         return None
 
 
-def _counted() -> CollectorRegistry:
-    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
-        return REGISTRY
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    return registry
+class _All(Collector):
+    """What the processes have counted, and the metrics that are read for each answer."""
 
-
-class _Live(Collector):
-    """The metrics that are read for each answer."""
-
-    def __init__(self, workers: int | None) -> None:
+    def __init__(self, counted: Iterable[Metric], workers: int | None) -> None:
+        self._counted = counted
         self._workers = workers
 
     def collect(self) -> Iterator[Metric]:
+        yield from self._counted
         yield GaugeMetricFamily(
             "redis_up", "1 if Redis answers, else 0.", int(self._workers is not None)
         )

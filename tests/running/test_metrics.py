@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from app.core.jobs.queues import JOBS
 from tests.database import query
 from tests.operations.test_metrics import samples
-from tests.running.serving import HOST, PROJECT, wait_until, web_server
+from tests.running.serving import HOST, PROJECT, answers, wait_until, web_server
 
 OPEN = ("db_pool_connections", ("state", "open"))
 COUNTED = ("http_requests_total", ("method", "GET"), ("route", "/v1/users"), ("status", "401"))
@@ -62,3 +63,19 @@ class TestSharedFolder:
             httpx.get(f"http://{HOST}:{port}/v1/users")
 
             assert scrape(port)[COUNTED] == 4
+
+    def test_keeps_the_counters_of_processes_that_were_killed(self, app, shared, tmp_path):
+        with web_server(shared, tmp_path, workers=1) as (port, process):
+            for _ in range(2):
+                httpx.get(f"http://{HOST}:{port}/v1/users")
+                (worker,) = psutil.Process(process.pid).children()
+                worker.kill()
+                wait_until(
+                    lambda worker=worker: (
+                        not worker.is_running() and answers(port, "/healthz") == 200
+                    )
+                )
+
+            assert scrape(port)[COUNTED] == 2
+            (folder,) = (tmp_path / "metrics").iterdir()
+            assert len(list(folder.glob("counter_*.db"))) == 2  # of the ended ones, its own
