@@ -148,7 +148,8 @@ def authenticate(request: Request) -> Principal:
     is_key = credential.startswith(KEY_PREFIX)
     add_facts(credential="api_key" if is_key else "user_token")
     if is_key:
-        return key_principal(credential)
+        with rate_limits().looking_up(request):
+            return key_principal(credential)
     verifier: TokenVerifier = current_app.extensions["token_verifier"]
     return user_principal(verifier.verify(credential))
 

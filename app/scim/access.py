@@ -93,7 +93,10 @@ def _authenticate(request: Request) -> Any:
     if not token:
         raise Unauthenticated(reason="credential_missing")
     add_facts(credential="scim_token")
-    found = AUTHENTICATE.first(digest=digest_of(token)) if token.startswith(TOKEN_PREFIX) else None
-    if found is None:
+    if not token.startswith(TOKEN_PREFIX):
         raise Unauthenticated(reason="scim_token_invalid")
+    with rate_limits().looking_up(request):
+        found = AUTHENTICATE.first(digest=digest_of(token))
+        if found is None:
+            raise Unauthenticated(reason="scim_token_invalid")
     return found

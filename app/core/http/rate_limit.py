@@ -8,7 +8,8 @@ webhooks in bursts. Responses to counted requests have the headers ``RateLimit-L
 ``Retry-After``.
 
 A request is counted before its credential is looked up, so a request beyond the limit does not use
-the database. A SCIM connection has several tokens: its requests are also counted together, after the
+the database. Where an address has reached the limit of failed authentications, an API key or a SCIM
+token is looked up only if the process has found it before. A SCIM connection has several tokens: its requests are also counted together, after the
 look-up.
 Whether a credential is a platform credential is known after its first authentication in a process;
 until then RATELIMIT_DEFAULT applies to it.
@@ -19,6 +20,8 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
 from flask import Response, current_app
@@ -26,11 +29,13 @@ from flask import Response, current_app
 from app.config import Config
 from app.config_values import Rate, parse_rate
 from app.core.errors import AppError
-from app.core.http.rate_counts import RateCounts
+from app.core.http.rate_counts import MAX_BUCKETS, RateCounts
 from app.core.http.request import Request
 from app.core.redis_clients import request_client
 
 EXTENSION = "rate_limits"
+FAILURES_OF = "failed-authentication:"  # before an address, the name of its bucket
+TOO_MANY_FAILURES = "Too many failed authentications from this address."
 IS_COUNTED = "controlplane.is_counted"
 """The key of the WSGI environment that the console sets: its page's request was counted already."""
 
@@ -50,6 +55,7 @@ class RateLimits:
         self._default = parse_rate(config.ratelimit_default)
         self._scim = parse_rate(config.ratelimit_scim)
         self._platform = parse_rate(config.ratelimit_platform)
+        self._known: set[str] = set()  # names of credentials that were found in the database
         self._failed_authentication = parse_rate(config.ratelimit_failed_auth)
 
     def count_request(
@@ -63,25 +69,42 @@ class RateLimits:
         if credential is None:
             if IS_COUNTED in request.environ:
                 return
-            # White space and the spelling of ``Bearer`` make no difference.
-            credential = request.headers.get("Authorization", "").partition(" ")[2].strip()
-        if credential:
-            name = hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
-        else:
-            name = f"address:{request.remote_addr}"
+            credential = _credential_of(request)
+        name = _name_of(credential) if credential else f"address:{request.remote_addr}"
         self._count(request, name, self._scim if is_scim else self._default, "Too Many Requests")
 
     def count_scim_connection(self, request: Request, connection_id: UUID) -> None:
         """Count a request of a SCIM connection, whichever of its tokens it has."""
         self._count(request, f"scim:{connection_id}", self._scim, "Too Many Requests")
 
+    @contextmanager
+    def looking_up(self, request: Request) -> Iterator[None]:
+        """Run the block, which looks up the credential of the request's header in the database.
+
+        Raises TooManyRequests instead where the address has reached the limit of failures, unless
+        this process has found the credential before.
+        """
+        name = _name_of(_credential_of(request))
+        if name not in self._known:
+            # Counts nothing: the bucket has this rate already.
+            usage = self.counts.set_rate(
+                FAILURES_OF + str(request.remote_addr), self._failed_authentication
+            )
+            if usage is not None and not usage.remaining:
+                request.usage = usage
+                raise TooManyRequests(TOO_MANY_FAILURES)
+        yield
+        if len(self._known) >= MAX_BUCKETS:
+            self._known.clear()
+        self._known.add(name)
+
     def count_failed_authentication(self, request: Request) -> None:
         """Count one failure for the request's address; raises TooManyRequests beyond the limit."""
         self._count(
             request,
-            f"failed-authentication:{request.remote_addr}",
+            FAILURES_OF + str(request.remote_addr),
             self._failed_authentication,
-            "Too many failed authentications from this address.",
+            TOO_MANY_FAILURES,
         )
 
     def set_limit_of_credential(self, request: Request, *, is_platform: bool) -> None:
@@ -108,6 +131,15 @@ class RateLimits:
             request.usage = self.counts.count(name, rate)
             if not request.usage.is_allowed:
                 raise TooManyRequests(refusal)
+
+
+def _credential_of(request: Request) -> str:
+    # White space and the spelling of ``Bearer`` make no difference.
+    return request.headers.get("Authorization", "").partition(" ")[2].strip()
+
+
+def _name_of(credential: str) -> str:
+    return hashlib.sha256(credential.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def rate_limits() -> RateLimits:

@@ -9,7 +9,10 @@ import pytest
 from flask import Flask
 
 from app import create_app
+from app.auth import principals
 from app.core.http.rate_limit import EXTENSION
+from app.scim import access
+from app.scim.service import TOKEN_PREFIX
 from tests.conftest import Api
 from tests.factories import (
     create_api_key,
@@ -113,6 +116,56 @@ class TestBeyondTheLimit:
         assert answer.status_code == 429
         assert answer.headers["X-Request-Id"] == "mine"
         assert answer.get_json() == {"detail": "Too Many Requests"}
+
+
+class TestFailures:
+    """Beyond RATELIMIT_FAILED_AUTH of an address."""
+
+    @pytest.fixture
+    def limited(self, app: Flask, environment) -> Iterator[Flask]:
+        limits = LIMITS | {"RATELIMIT_DEFAULT": "100/month", "RATELIMIT_FAILED_AUTH": "2/month"}
+        limited = create_app({**environment, **limits})
+        yield limited
+        limited.extensions[EXTENSION].counts.exchange()
+
+    @pytest.fixture
+    def looked_up(self, monkeypatch) -> list[str]:
+        """The digests of API keys and SCIM tokens that were looked up."""
+        found = []
+        for statement in (principals.AUTHENTICATE_KEY, access.AUTHENTICATE):
+            first = statement.first
+
+            def look_up(first=first, **values):
+                found.append(values["digest"])
+                return first(**values)
+
+            monkeypatch.setattr(statement, "first", look_up)
+        return found
+
+    @pytest.mark.parametrize(
+        ("path", "prefix"), [("/v1/users", "sk_"), ("/scim/v2/Users", TOKEN_PREFIX)]
+    )
+    def test_unknown_credentials_are_not_looked_up(self, limited, looked_up, path, prefix):
+        client = limited.test_client()
+
+        answers = [
+            client.get(path, headers={"Authorization": f"Bearer {prefix}{number}"})
+            for number in range(5)
+        ]
+
+        assert [answer.status_code for answer in answers] == [401, 401, 429, 429, 429]
+        assert len(looked_up) == 2
+        assert int(answers[-1].headers["Retry-After"]) > 0
+
+    def test_good_credentials_of_the_address_are_accepted(self, limited, statuses):
+        key = create_api_key(create_tenant(), ["users:read"])
+        assert statuses(key, 1) == [200]
+        for number in range(3):
+            statuses(f"sk_{number}", 1)
+
+        assert statuses("sk_x", 1) == [429]
+        assert statuses(key, 2) == [200, 200]
+        assert statuses(create_member(create_tenant())[2], 1) == [200]
 
 
 class TestSpelling:
