@@ -38,6 +38,8 @@ from app.extensions import Model
 LIFETIME = timedelta(hours=24)
 WAIT_SECONDS = 10
 MAX_KEY_LENGTH = 255
+MAX_BODY = 64 * 1024  # bytes of an answer that are stored; a repeat of a larger one gets NOT_STORED
+NOT_STORED = b'{"detail":"The request was done before. Its answer was too large to be stored."}'
 METHODS = ("POST", "PATCH")
 LOCATION = ("header", "idempotency-key")
 DISTINGUISHING_HEADERS = ("If-Match", "X-Source-Timestamp", "Content-Type")
@@ -145,6 +147,8 @@ def store(request: Request, response: Response) -> None:
         return
     headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
     body = response.get_data() if request.repeatable_body is None else request.repeatable_body
+    if len(body) > MAX_BODY:
+        body = NOT_STORED
     STORE.execute(**place, status=response.status_code, headers=headers, body=body)
 
 

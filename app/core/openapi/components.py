@@ -126,7 +126,8 @@ IDEMPOTENCY_KEY = _header(
     "Idempotency-Key",
     "8c1f6e0a-invoice-42",
     "The same request sent again with the same key within 24 hours has no second effect and gets "
-    "the first answer, with `Idempotent-Replayed: true`.",
+    "the first answer, with `Idempotent-Replayed: true`. After an answer above 64 KiB it gets the "
+    "status and the headers of the first answer, and a body with a `detail` that says so.",
     minLength=1,
     maxLength=255,
 )

@@ -55,6 +55,18 @@ class TestKey:
         assert again.headers["Idempotent-Replayed"] == "true"
         assert users_named("ada@example.com") == 1
 
+    def test_repeats_the_status_and_not_the_body_of_a_large_answer(self, post, monkeypatch):
+        monkeypatch.setattr(idempotency, "MAX_BODY", 100)
+
+        first, again = post(), post()
+
+        assert (first.status_code, again.status_code) == (201, 201)
+        assert again.headers["Location"] == first.headers["Location"]
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert "too large" in again.get_json()["detail"]
+        (stored,) = database.query("SELECT length(body) AS size FROM idempotency_keys")
+        assert stored.size < 100
+
     def test_has_one_effect_for_requests_at_the_same_moment(self, post):
         answers = at_once([post] * 4)
 
