@@ -14,7 +14,6 @@ from typing import Any
 from uuid import UUID
 
 from app.core import json_text
-from app.core.clock import utcnow
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.observability import logs, telemetry
 from app.core.outgoing import FetchFailed, guarded
@@ -23,6 +22,7 @@ from app.events.service import PREFIX, as_seen_by
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhook_endpoints import encryption
 from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
+from app.webhook_endpoints.service import old_secrets
 from app.webhooks.signatures.sending import sign
 
 log = logging.getLogger(__name__)
@@ -149,14 +149,11 @@ def _body(work: Work) -> bytes:
 
 def _headers(work: Work, body: bytes) -> Mapping[str, str]:
     """Those of Standard Webhooks, signed now, with the owner's own headers and the trace's id."""
-    state, until = work.state, work.endpoint.old_secret_until
-    secrets = [state.secret]
-    if state.old_secret is not None and until is not None and utcnow() < until:
-        secrets.append(state.old_secret)
+    state = work.state
+    secrets = [encryption.decrypt(state.secret), *old_secrets(work.endpoint, state)]
     message_id, now = PREFIX + work.delivery.event_id.hex, time.time()
     signed = [
-        sign("standard_webhooks", encryption.decrypt(one), body, now, message_id=message_id).headers
-        for one in secrets
+        sign("standard_webhooks", one, body, now, message_id=message_id).headers for one in secrets
     ]
     own = json.loads(encryption.decrypt(state.headers)) if state.headers else {}
     return {

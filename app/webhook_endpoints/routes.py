@@ -98,7 +98,7 @@ def delete(endpoint_id: str) -> None:
 def rotate(endpoint_id: str) -> SimpleNamespace:
     """Replace the secret; the old one also signs for 24 hours.
 
-    Until then each delivery has two signatures. Only this answer shows the new secret.
+    Until then each delivery has a signature of each. Of several old ones, the last four sign. Only this answer shows the new secret.
     """
     return service.with_secret(*service.rotate(endpoint_id, actor=current_actor()))
 

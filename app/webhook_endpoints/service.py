@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import SimpleNamespace
@@ -35,6 +36,7 @@ from app.webhook_endpoints.signing_keys import new_key
 
 MAX_ENDPOINTS = 20  # of a tenant, and of the platform
 OLD_SECRET_HOURS = 24
+MAX_OLD_SECRETS = 4
 
 LOCK_PLATFORM = Statement(
     "webhook_endpoints.lock_platform", select(func.pg_advisory_xact_lock(7_021_118))
@@ -55,7 +57,10 @@ SET_SECRET = Statement(
     "webhook_endpoint_states.set_secret",
     update(WebhookEndpointState)
     .where(*_OF_ENDPOINT)
-    .values(secret=bindparam("new_secret"), old_secret=WebhookEndpointState.secret),
+    .values(secret=bindparam("new_secret"), old_secret=bindparam("new_old_secret")),
+)
+GET_STATE = Statement(
+    "webhook_endpoint_states.get", select(WebhookEndpointState).where(*_OF_ENDPOINT)
 )
 FORGET_FAILURES = Statement(
     "webhook_endpoint_states.forget_failures",
@@ -192,13 +197,36 @@ def rotate(endpoint_id: UUID | str, *, actor: Actor) -> tuple[WebhookEndpoint, s
     """
     endpoint = lock_endpoint(endpoint_id)
     key = new_key(Signing(endpoint.signing))
-    SET_SECRET.execute(**_key(endpoint), new_secret=encryption.encrypt(key.secret))
     until = utcnow() + timedelta(hours=OLD_SECRET_HOURS)
+    state = GET_STATE.one(**_key(endpoint))
+    try:
+        old = {encryption.decrypt(state.secret): until.timestamp(), **old_secrets(endpoint, state)}
+    except encryption.Undecryptable:
+        old = {}  # the sender cannot sign with them either
+    kept = dict(list(old.items())[:MAX_OLD_SECRETS])
+    SET_SECRET.execute(
+        **_key(endpoint),
+        new_secret=encryption.encrypt(key.secret),
+        new_old_secret=encryption.encrypt(json.dumps(kept)),
+    )
     values = {"public_key": key.public_key, "old_secret_until": until}
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, values, actor_id=actor.id)
     if change is not None:
         record("webhook_endpoint.secret_rotated", endpoint, change, actor=actor)
     return endpoint, _shown(endpoint, key.secret)
+
+
+def old_secrets(endpoint: WebhookEndpoint, state: WebhookEndpointState) -> dict[str, float]:
+    """The replaced secrets that still sign, newest first, each with its end in epoch seconds.
+
+    Raises Undecryptable.
+    """
+    if state.old_secret is None or endpoint.old_secret_until is None:
+        return {}
+    text, last = encryption.decrypt(state.old_secret), endpoint.old_secret_until.timestamp()
+    # Release 2.0 stored one secret, not a JSON object.
+    found: dict[str, float] = json.loads(text) if text.startswith("{") else {text: last}
+    return {secret: until for secret, until in found.items() if time.time() < min(until, last)}
 
 
 def disable(endpoint_id: UUID, reason: DisabledReason, *, actor: Actor) -> bool:

@@ -197,6 +197,36 @@ class TestSignature:
             for secret in secrets:
                 library(secret).verify(received.body, received.headers)
 
+    def test_is_verified_with_the_last_five_secrets_of_24_hours(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        secrets = [endpoint["secret"]]
+        for _ in range(5):
+            answer = api.post(f"{PATH}/{endpoint['id']}/rotate", token=platform_token())
+            secrets.append(answer.get_json()["data"]["secret"])
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        (received,) = hook.received
+
+        for secret in secrets[1:]:
+            standardwebhooks.Webhook(secret).verify(received.body, received.headers)
+        with pytest.raises(standardwebhooks.WebhookVerificationError):
+            standardwebhooks.Webhook(secrets[0]).verify(received.body, received.headers)
+
+    def test_is_verified_with_an_old_secret_that_a_release_before_has_stored(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
+        (state,) = database.rows(WebhookEndpointState)
+        api.post(f"{PATH}/{endpoint['id']}/rotate", token=platform_token())
+        database.execute(
+            "UPDATE webhook_endpoint_states SET old_secret = :secret", secret=state.secret
+        )
+        change(api, create_tenant())
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        (received,) = hook.received
+
+        standardwebhooks.Webhook(endpoint["secret"]).verify(received.body, received.headers)
+
     def test_is_not_verified_with_the_old_secret_after_24_hours(self, app, api, hook):
         endpoint = create_endpoint(api, url=hook.url, types=["user.*"])
         rotated = api.post(f"{PATH}/{endpoint['id']}/rotate", token=platform_token())
