@@ -48,7 +48,7 @@ JITTER = 0.2  # of a wait, in both directions
 EVENT = EventSchema()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Work:
     """A delivery that this process has claimed; ``event`` is None for a test and a lost event."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
+from uuid import UUID
 
 import psycopg2
 from flask import Flask
@@ -26,7 +27,10 @@ from app.webhook_deliveries.service import ATTEMPTS
 
 log = logging.getLogger(__name__)
 
-TOGETHER = 100  # deliveries at a time
+SLOW = 1.0  # seconds after which an attempt is slow, and so is its endpoint until a fast attempt
+TOGETHER = 100  # attempts at a time that are not slow
+SLOW_TOGETHER = 50  # slow attempts at a time, above which none of a slow endpoint begins
+THREADS = 200  # attempts at a time
 INTERVAL = 0.1  # seconds between two looks at the database; a message through Redis ends the wait
 PAUSE = 1.0  # seconds, after a fault of PostgreSQL
 FAULTS = (psycopg2.Error, PoolTimeout, RowChanged)
@@ -37,7 +41,7 @@ def run_sender(app: Flask, *, stop: Callable[[], bool]) -> None:
     sender = Sender(app)
     with (
         listening(app, DELIVERIES, sender.wake),
-        ThreadPoolExecutor(TOGETHER, thread_name_prefix="delivery") as threads,
+        ThreadPoolExecutor(THREADS, thread_name_prefix="delivery") as threads,
     ):
         while not stop():
             with _in_context(app):
@@ -64,7 +68,8 @@ class Sender:
 
     def __init__(self, app: Flask) -> None:
         self._service = app
-        self._running = 0
+        self._running: dict[Work, float] = {}  # when each attempt began
+        self._slow: set[UUID] = set()  # endpoints
         self._inbox: SimpleQueue[Result | None] = SimpleQueue()
         self._results: list[Result] = []
         self._is_prepared = False
@@ -88,7 +93,7 @@ class Sender:
             self._is_woken = work.add_deliveries() == work.BATCH
             self._next_look = time.monotonic() + INTERVAL
         has_keys = bool(self._service.extensions["config"].secrets_key)
-        return self._exchange(TOGETHER - self._running + len(self._results) if has_keys else 0)
+        return self._claim() if has_keys else self._exchange(0)
 
     def deliver(self, one: Work) -> None:
         """Attempt a delivery, in a thread of its own."""
@@ -101,9 +106,18 @@ class Sender:
         if self._results:
             self._exchange(0)
 
-    def _exchange(self, most: int) -> list[Work]:
-        claimed, disabled = work.exchange(self._results, most)
-        self._running += len(claimed) - len(self._results)
+    def _claim(self) -> list[Work]:
+        """Claim as many as may begin. Slow attempts leave their places to others."""
+        began = time.monotonic() - SLOW
+        self._slow |= {one.endpoint.id for one, at in self._running.items() if at < began}
+        slow = sum(one.endpoint.id in self._slow for one in self._running)
+        free = min(TOGETHER + slow, THREADS) - len(self._running)
+        return self._exchange(free, most_slow=max(SLOW_TOGETHER - slow, 0))
+
+    def _exchange(self, most: int, most_slow: int = 0) -> list[Work]:
+        slow = list(self._slow)
+        claimed, disabled = work.exchange(self._results, most, slow=slow, most_slow=most_slow)
+        self._running |= dict.fromkeys(claimed, time.monotonic())
         if self._results:
             counts = Counter(
                 "succeeded" if one.has_succeeded else "failed" for one in self._results
@@ -125,6 +139,9 @@ class Sender:
                     self._is_woken = True
                 else:
                     self._results.append(taken)
+                    del self._running[taken.work]
+                    if taken.milliseconds < SLOW * 1000:
+                        self._slow.discard(taken.work.endpoint.id)
                 taken = self._inbox.get_nowait()
         except Empty:
             return

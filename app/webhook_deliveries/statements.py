@@ -63,8 +63,8 @@ TRY_LOCK = Statement(
 )
 
 # An endpoint may have `:together` deliveries at a time, one if it is failing, and `rate_limit` attempts
-# in a second; all endpoints of a tenant, or of the platform, `:of_owner` at a time. The deliveries of a
-# suspended tenant wait.
+# in a second; all endpoints of a tenant, or of the platform, `:of_owner` at a time. At most `:most_slow`
+# are claimed of the endpoints in `:slow`. The deliveries of a suspended tenant wait.
 CLAIM = Statement(
     "webhook_deliveries.claim",
     text(
@@ -75,7 +75,7 @@ CLAIM = Statement(
         "      AND d.status = 'sending' AND d.next_attempt_at > now()) AS sending"
         "  FROM queued_webhook_endpoints() q"
         "), able AS ("
-        "  SELECT p.tenant_id, p.id,"
+        "  SELECT p.tenant_id, p.id, p.id = ANY (CAST(:slow AS uuid[])) AS is_slow,"
         "    sum(queued.sending) OVER (PARTITION BY p.tenant_id) AS of_owner, least("
         "    CASE WHEN s.failing_since IS NULL THEN :together ELSE 1 END - queued.sending,"
         "    p.rate_limit - CASE WHEN s.window_start > now() - interval '1 second'"
@@ -86,7 +86,7 @@ CLAIM = Statement(
         "  LEFT JOIN tenants t ON t.id = p.tenant_id"
         "  WHERE p.is_active AND coalesce(t.is_active, true)"
         "), ranked AS ("
-        "  SELECT d.*, able.of_owner"
+        "  SELECT d.*, able.is_slow, able.of_owner"
         "    + row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.next_attempt_at) AS place"
         "  FROM able CROSS JOIN LATERAL ("
         "    SELECT d.tenant_id, d.id, d.next_attempt_at FROM webhook_deliveries d"
@@ -94,7 +94,10 @@ CLAIM = Statement(
         "      AND d.next_attempt_at <= now()"
         "    ORDER BY d.next_attempt_at LIMIT greatest(able.free, 0)) d"
         "), due AS ("
-        "  SELECT tenant_id, id FROM ranked WHERE place <= :of_owner"
+        "  SELECT tenant_id, id FROM ("
+        "    SELECT *, row_number() OVER (PARTITION BY is_slow ORDER BY next_attempt_at) AS slow_place"
+        "    FROM ranked WHERE place <= :of_owner) r"
+        "  WHERE NOT is_slow OR slow_place <= :most_slow"
         "  ORDER BY next_attempt_at LIMIT :most"
         "), locked AS ("
         "  SELECT d.tenant_id, d.id FROM webhook_deliveries d JOIN due USING (tenant_id, id)"
@@ -117,7 +120,7 @@ CLAIM = Statement(
         "    AND p.rate_limit IS NOT NULL"
         ") "
         "SELECT id::text FROM claimed"
-    ),
+    ).bindparams(bindparam("slow", type_=ARRAY(Uuid))),
     prepare=False,
 )
 

@@ -50,8 +50,12 @@ def add_deliveries() -> int:
         return ADD_DELIVERIES.scalar(batch=BATCH) or 0
 
 
-def exchange(results: Sequence[Result], most: int) -> tuple[list[Work], int]:
+def exchange(
+    results: Sequence[Result], most: int, *, slow: Sequence[UUID] = (), most_slow: int = 0
+) -> tuple[list[Work], int]:
     """Store what came of attempts, and claim deliveries that are due, at most ``most``.
+
+    At most ``most_slow`` of these are claimed of the endpoints in ``slow``.
 
     None is claimed while another sender claims. Endpoints that answered 410 or fail for too long are
     disabled; also returns how many. It is one transaction, because its round trips and its commit
@@ -61,16 +65,16 @@ def exchange(results: Sequence[Result], most: int) -> tuple[list[Work], int]:
     def both() -> tuple[list[Work], int]:
         tenancy.enter(tenancy.PLATFORM)
         disabled = _record(results) if results else 0
-        return _claim(most) if most else [], disabled
+        return _claim(most, slow, most_slow) if most > 0 else [], disabled
 
     return retries.run(both)
 
 
-def _claim(most: int) -> list[Work]:
+def _claim(most: int, slow: Sequence[UUID], most_slow: int) -> list[Work]:
     if not TRY_LOCK.one().is_mine:
         return []
-    limits = {"most": most, "together": TOGETHER, "of_owner": OF_OWNER}
-    ids = [UUID(found) for found in CLAIM.scalars(**limits, lease=LEASE)]
+    limits = {"most": most, "together": TOGETHER, "of_owner": OF_OWNER, "most_slow": most_slow}
+    ids = [UUID(found) for found in CLAIM.scalars(**limits, slow=list(slow), lease=LEASE)]
     if not ids:
         return []
     rows = LOAD.all(ids=ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections import Counter
 from datetime import timedelta
 
@@ -399,6 +400,24 @@ class TestIsolation:
             with sender(app):
                 wait_until(lambda: len(hook.received) == 30, seconds=2.5)
                 assert dead.received == []
+
+    def test_slow_receivers_of_two_tenants_delay_no_third_tenant(self, app, api, hook):
+        with receiver(delay=5) as slow:
+            for tenant in (create_tenant(), create_tenant()):
+                for _ in range(20):
+                    create_endpoint(api, url=slow.url, types=["user.*"], tenant_id=str(tenant.id))
+                for number in range(12):
+                    change(api, tenant, name=f"Name {number}")
+            third = create_tenant()
+            create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(third.id))
+
+            with sender(app):
+                wait_until(lambda: slow.at_once >= 50)
+                for count in range(1, 9):
+                    change(api, third)
+                    wait_until(lambda count=count: len(hook.received) >= count, seconds=2)
+                    time.sleep(0.7)
+                assert slow.at_once >= 45  # they go on
 
     def test_one_tenants_endpoints_get_at_most_half_of_what_a_sender_makes(self, app, api, hook):
         tenant = create_tenant()
