@@ -97,7 +97,7 @@ class TestWrongConfiguration:
         ("command", "settings", "message"),
         [
             ("db upgrade", {"MIGRATION_DATABASE_URL": "postgresql:///x?host=/nowhere"}, "Postgre"),
-            ("tenants list", {"DATABASE_URL": "postgresql:///x?host=/nowhere"}, "PostgreSQL"),
+            ("tenants list", {"DATABASE_URL": "postgresql:///x?host=/nowhere"}, "The database"),
             ("jobs stats", {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis"),
             ("jobs worker", {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis"),
         ],
