@@ -24,6 +24,7 @@ from app.auth.principals import (
 )
 from app.auth.tokens import Claims, KeysUnavailable, TokenVerifier
 from app.core.actors import Actor
+from app.core.db import tenancy
 from app.core.errors import AppError, Forbidden, PermissionDenied, ProviderField, Unauthenticated
 from app.core.http.endpoint import Access, Guarded, View, guarded
 from app.core.http.rate_limit import rate_limits
@@ -35,6 +36,11 @@ CLAIMS = "controlplane.claims"
 
 Its value is the session's :class:`Claims`, which need no token. A client cannot send it: headers
 are under ``HTTP_`` keys.
+"""
+PAGE_TENANT = "controlplane.page_tenant"
+"""The key under which the console names the tenant whose page calls the API.
+
+Other tenants' rows do not exist for such a call, also where the session is a superadmin's.
 """
 
 OPERATOR = "controlplane.operator"
@@ -141,7 +147,11 @@ def authenticate(request: Request) -> Principal:
     claims: Claims | None = request.environ.get(CLAIMS)
     if claims is not None:
         add_facts(credential="console_session")
-        return user_principal(claims)
+        principal = user_principal(claims)
+        page_tenant = request.environ.get(PAGE_TENANT)
+        if principal.is_platform and page_tenant is not None:
+            tenancy.enter(tenancy.Scope(page_tenant))
+        return principal
     credential = bearer_of(request)
     if not credential:
         raise Unauthenticated(reason="credential_missing")

@@ -11,7 +11,7 @@ from uuid import UUID
 from flask import current_app, g, request
 from werkzeug.test import Client
 
-from app.auth.guard import CLAIMS
+from app.auth.guard import CLAIMS, PAGE_TENANT
 from app.console.access import last_change, note_change
 from app.core.db.replicas import reading
 from app.core.http import idempotency
@@ -79,8 +79,9 @@ def call(
     """Send one request; values of the query that are None are left out.
 
     The key of the form that is posted makes the same form have one effect, sent once or twice.
-    What this browser has changed is in the answers of later reads. The request runs in an empty
-    context: it has its own log facts, transaction and ``flask.g``.
+    What this browser has changed is in the answers of later reads. A page below a tenant's address
+    reaches rows of this tenant only. The request runs in an empty context: it has its own log
+    facts, transaction and ``flask.g``.
     """
     headers = {"X-Request-Id": current_request_id()}
     if token := last_change():
@@ -98,7 +99,11 @@ def call(
         query_string=given,
         headers=headers,
         environ_base={"REMOTE_ADDR": request.remote_addr or ""},
-        environ_overrides={CLAIMS: g.session.claims, IS_COUNTED: True},
+        environ_overrides={
+            CLAIMS: g.session.claims,
+            PAGE_TENANT: (request.view_args or {}).get("tenant_id"),
+            IS_COUNTED: True,
+        },
         **({} if body is None else {"json": body}),
     )
     note_change(response.headers.get(reading.HEADER, ""))

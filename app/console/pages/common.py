@@ -4,26 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from werkzeug.exceptions import NotFound
-
 from app.console import api
-from app.console.access import current_session
 from app.console.blueprint import Shown, render
 from app.core.json_text import Json
 
 RECENT = 10
-
-
-def own(tenant_id: UUID, path: str) -> str:
-    """The path of a row of the tenant whose page this is.
-
-    Raises NotFound for a row of another tenant, which platform superadmins can read, and Refused.
-    """
-    if current_session().is_platform:
-        owner = api.get(path, include="tenant").data["tenant"]
-        if owner is None or owner["id"] != str(tenant_id):
-            raise NotFound
-    return path
 
 
 def slug_of(tenant_id: UUID) -> str:

@@ -12,7 +12,7 @@ from app.console.access import set_notice
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, Lines, choices
 from app.console.lists import Filter, filter_values, list_rows
-from app.console.pages.common import own, recent_history
+from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
 TYPES = choices(
@@ -71,7 +71,7 @@ def create_field(tenant_id: UUID) -> Shown:
 
 @page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>")
 def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    path = own(tenant_id, f"{PATH}/{field_id}")
+    path = f"{PATH}/{field_id}"
     field = api.get(path).data
     return render(
         "custom_field",
@@ -84,7 +84,7 @@ def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/edit")
 def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    form = Form("Edit the custom field", CHANGEABLE, row=own(tenant_id, f"{PATH}/{field_id}"))
+    form = Form("Edit the custom field", CHANGEABLE, row=f"{PATH}/{field_id}")
     return form.send("PATCH", done="The custom field was changed.", changed_only=True)
 
 
@@ -92,7 +92,7 @@ def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
 def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
     form = Form(
         "Archive the custom field",
-        row=own(tenant_id, f"{PATH}/{field_id}"),
+        row=f"{PATH}/{field_id}",
         intro="Its values are not checked or searched any more. They remain stored.",
         submit="Archive",
         is_dangerous=True,
@@ -104,7 +104,7 @@ def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
 def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
     form = Form(
         "Restore the custom field",
-        row=own(tenant_id, f"{PATH}/{field_id}"),
+        row=f"{PATH}/{field_id}",
         intro="New values are checked again. Where the field is searchable, its index is built.",
         submit="Restore",
     )
@@ -114,7 +114,7 @@ def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/delete")
 def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    path = own(tenant_id, f"{PATH}/{field_id}")
+    path = f"{PATH}/{field_id}"
     form = Form(
         "Delete the custom field",
         row=path,
@@ -138,7 +138,7 @@ def order_fields(tenant_id: UUID) -> Shown:
         path = f"{PATH}/{UUID(moved)}"
     except ValueError:
         raise BadRequest from None
-    field = api.get(own(tenant_id, path)).data
+    field = api.get(path).data
     entity_type, field_id = field["entity_type"], field["id"]
     rows = api.get_all(PATH, tenant_id=tenant_id, entity_type=entity_type)
     ids = [row["id"] for row in sorted(rows, key=_place) if row["id"] != field_id]

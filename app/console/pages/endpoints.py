@@ -77,20 +77,23 @@ def send_test_event(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     form = Form(
         "Send a test",
         (EVENT,),
+        row=f"{PATH}/{endpoint_id}",
         values={"type": "user.created"},
         intro="One attempt is made to deliver an example of this event.",
         submit="Send",
     )
-    return form.send("POST", f"{PATH}/{endpoint_id}/test", done="The test will be sent.")
+    return form.send("POST", "/test", done="The test will be sent.")
 
 
 @form_page("/endpoints/<uuid:endpoint_id>/rotate", also_of_tenant=True)
 def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     form = Form(
-        "Replace the secret", intro="The old secret also signs for 24 hours.", submit="Replace"
+        "Replace the secret",
+        row=f"{PATH}/{endpoint_id}",
+        intro="The old secret also signs for 24 hours.",
+        submit="Replace",
     )
-    path = f"{PATH}/{endpoint_id}/rotate"
-    return form.send("POST", path, body={}, show=partial(_secret, tenant_id))
+    return form.send("POST", "/rotate", body={}, show=partial(_secret, tenant_id))
 
 
 @form_page("/endpoints/<uuid:endpoint_id>/delete", also_of_tenant=True)
@@ -108,6 +111,7 @@ def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 
 @form_page("/endpoints/<uuid:endpoint_id>/resend/<uuid:delivery_id>", also_of_tenant=True)
 def resend_delivery(endpoint_id: UUID, delivery_id: UUID, tenant_id: UUID | None = None) -> Shown:
+    api.get(f"{PATH}/{endpoint_id}")
     form = Form(
         "Deliver again",
         intro="The event is delivered again with the same webhook-id.",

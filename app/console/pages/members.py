@@ -11,7 +11,7 @@ from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
 from app.console.lists import Filter, list_rows
-from app.console.pages.common import own, recent_history
+from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
 ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
@@ -32,7 +32,7 @@ def list_members(tenant_id: UUID) -> Shown:
 def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     """Show a membership, its history, and with ``permission`` why the person has it or not."""
     path = f"{PATH}/{membership_id}"
-    member = api.get(own(tenant_id, path), include="user").data
+    member = api.get(path, include="user").data
     permission = request.args.get("permission", "")
     explanation = None
     if permission:
@@ -58,7 +58,7 @@ def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
     form = Form(
         "Change the role",
         (ROLE,),
-        row=own(tenant_id, f"{PATH}/{membership_id}"),
+        row=f"{PATH}/{membership_id}",
         submit="Change the role",
     )
     return form.send("PATCH", "/role", in_query=True, done="The role was changed.")
@@ -68,7 +68,7 @@ def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
 def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     form = Form(
         "End the membership",
-        row=own(tenant_id, f"{PATH}/{membership_id}"),
+        row=f"{PATH}/{membership_id}",
         intro="The person cannot use this tenant until the membership is activated again.",
         submit="End the membership",
         is_dangerous=True,
@@ -81,7 +81,7 @@ def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     form = Form(
         "Activate the membership",
-        row=own(tenant_id, f"{PATH}/{membership_id}"),
+        row=f"{PATH}/{membership_id}",
         intro="The person can use this tenant again, with the role that the membership has.",
         submit="Activate",
     )
@@ -91,7 +91,7 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/member")
 def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
-    api.get(own(tenant_id, f"/v1/users/{user_id}"))
+    api.get(f"/v1/users/{user_id}")
     form = Form(
         "Make the user a member", (ROLE,), values={"role": Role.MEMBER}, submit="Add the member"
     )

@@ -84,10 +84,12 @@ def edit_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/rotate")
 def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     form = Form(
-        "Replace the token", intro="The old token stays valid for 24 hours.", submit="Replace"
+        "Replace the token",
+        row=f"{PATH}/{connection_id}",
+        intro="The old token stays valid for 24 hours.",
+        submit="Replace",
     )
-    path = f"{PATH}/{connection_id}/rotate"
-    return form.send("POST", path, body={}, show=partial(_token, tenant_id))
+    return form.send("POST", "/rotate", body={}, show=partial(_token, tenant_id))
 
 
 @form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/delete")

@@ -15,7 +15,7 @@ from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form
 from app.console.lists import STATE, Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
-from app.console.pages.common import own, recent_history, slug_of
+from app.console.pages.common import recent_history, slug_of
 from app.core.json_text import Json
 
 FILTERS = (Filter("email", "E-mail address"), STATE)
@@ -48,7 +48,7 @@ def create_user(tenant_id: UUID) -> Shown:
 
 @page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>")
 def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    path = own(tenant_id, f"{PATH}/{user_id}")
+    path = f"{PATH}/{user_id}"
     user = api.get(path).data
     memberships = api.find("/v1/memberships/tenant", user_id=user_id, tenant_id=tenant_id)
     return render(
@@ -64,14 +64,14 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/edit")
 def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    form = Form("Edit the profile", PROFILE, row=own(tenant_id, f"{PATH}/{user_id}"))
+    form = Form("Edit the profile", PROFILE, row=f"{PATH}/{user_id}")
     return form.send("PATCH", done="The profile was changed.", changed_only=True)
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/metadata")
 def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
-    found = api.get_once(own(tenant_id, path))
+    found = api.get_once(path)
     form = metadata_form(tenant_id, "user", found)
     return form.send(
         "PATCH",
@@ -86,7 +86,7 @@ def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
 def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Deactivate the user",
-        row=own(tenant_id, f"{PATH}/{user_id}"),
+        row=f"{PATH}/{user_id}",
         intro="All requests of this person are refused in this tenant, and the sessions end.",
         submit="Deactivate",
         is_dangerous=True,
@@ -98,7 +98,7 @@ def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
 def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Activate the user",
-        row=own(tenant_id, f"{PATH}/{user_id}"),
+        row=f"{PATH}/{user_id}",
         intro="The person can use this tenant again, where the membership is active.",
         submit="Activate",
     )
@@ -109,7 +109,7 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
 def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Export the user",
-        row=own(tenant_id, f"{PATH}/{user_id}"),
+        row=f"{PATH}/{user_id}",
         intro="A file with what this tenant has about the person, table by table. The audit trail"
         " records the export.",
         submit="Download",
@@ -119,7 +119,7 @@ def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/erase")
 def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    path = own(tenant_id, f"{PATH}/{user_id}")
+    path = f"{PATH}/{user_id}"
     email = api.get_once(path).data["email"]
     form = Form(
         "Erase the user",
