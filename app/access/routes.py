@@ -7,6 +7,7 @@ from app.access.schemas import AccessQuerySchema, ExplanationSchema
 from app.access.service import Explanation
 from app.auth.guard import requires
 from app.auth.permissions import Permission
+from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
 
@@ -19,6 +20,7 @@ blp = Blueprint(
 @requires(Permission.AUDIT_READ)
 @blp.arguments(AccessQuerySchema, location="query")
 @blp.response(200, ExplanationSchema)
+@blp.raises(NotFound.of("user"), NotFound.of("tenant"), NotFound.of("api_key"))
 def explain(query: dict[str, Json]) -> Explanation:
     """Explain whether a person or an API key has a permission, step by step.
 

@@ -161,10 +161,10 @@ def _find_person(
     else:
         found = FIND_SUBJECT.first(subject=subject, **place)
     if found is None:
-        raise NotFound
+        raise NotFound.of("user")
     tenant = _existing(found.Tenant)
     if not _is_named(tenant, org_id if own else None, tenant_id):
-        raise NotFound
+        raise NotFound.of("tenant")
     return Member(
         Claims(found.subject, tenant.idp_org_id if tenant else org_id),
         tenant,
@@ -178,10 +178,10 @@ def _find_key(key_id: UUID, org_id: str | None, tenant_id: UUID | None) -> Key:
     own = current_scope().tenant_id
     found = FIND_KEY.first(key_id=key_id, org_id=org_id, tenant_id=tenant_id)
     if found is None or own not in (None, found.ApiKey.tenant_id):
-        raise NotFound
+        raise NotFound.of(ApiKey)
     is_named = org_id is not None or tenant_id is not None
     if is_named and (found.named is None or found.ApiKey.tenant_id not in (None, found.named)):
-        raise NotFound
+        raise NotFound.of(ApiKey)
     return Key(found.ApiKey, _existing(found.Tenant), is_expired=bool(found.is_expired))
 
 

@@ -139,7 +139,7 @@ def _visible(key: ApiKey) -> ApiKey:
     """The key; raises NotFound if it is another tenant's. The table has no row-level security."""
     own = current_scope().tenant_id
     if own is not None and key.tenant_id != own:
-        raise NotFound
+        raise NotFound.of(ApiKey)
     return key
 
 

@@ -65,5 +65,5 @@ def list_history(target_type: str, row_id: str, paging: Paging) -> Page:
     equal: dict[str, object] = {"target_type": target_type}
     if (own := narrow(None)) is not None:
         equal["tenant_id"] = own
-    of_row = Condition(OF_ROW, {"row_id": str(parse_id(row_id))}, finds_ids=True)
+    of_row = Condition(OF_ROW, {"row_id": str(parse_id(row_id, target_type))}, finds_ids=True)
     return paginate(AuditEvent, paging, of_row, equal=equal, further=(ACTOR_NAME,))

@@ -8,7 +8,9 @@ Each code is a class, which the routes that can raise it name in ``@blp.raises``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 Location = Sequence[str | int]
@@ -81,10 +83,21 @@ class ProviderField(Forbidden):
 
 
 class NotFound(AppError):
-    """404: no such row, or none that the credential can see."""
+    """404: no such row, or none that the credential can see.
+
+    The answers of the contract's nine operations have no ``code``.
+    """
 
     status = 404
     detail = "Not Found"
+
+    @staticmethod
+    @cache
+    def of(what: type | str) -> type[NotFound]:
+        """The error whose code says what was not found: a model, or its name in snake_case."""
+        name = what if isinstance(what, str) else getattr(what, "resource_name", what.__name__)
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        return type("RowNotFound", (NotFound,), {"code": f"{words}_not_found"})
 
 
 class Conflict(AppError):

@@ -9,7 +9,7 @@ from app.auth.permissions import Permission
 from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import ignores_unknown_query
+from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
 from app.custom_fields import service
 from app.custom_fields.json_schema import schema_of
@@ -161,7 +161,7 @@ def archive(field_id: str) -> CustomField:
 @requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.arguments(CustomFieldRestoreSchema)
 @blp.response(200, CustomFieldSchema)
-@ignores_unknown_query
+@of_contract
 def restore(body: dict[str, Json], field_id: str) -> CustomField:
     """Restore an archived custom field; where it is searchable, its index's build is queued."""
     return service.restore(field_id, actor=current_actor())

@@ -144,7 +144,7 @@ def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:
     """The fields in use, in the order of a form; raises NotFound for an unknown tenant."""
     found = LIST_ACTIVE.all(tenant_id=tenant_id, entity_type=entity_type)
     if not found:
-        raise NotFound
+        raise NotFound.of("tenant")
     return [field for _, field in found if field.id is not None]  # else the outer join found none
 
 

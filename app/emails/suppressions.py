@@ -74,7 +74,7 @@ def lift(address: str, *, actor: Actor) -> None:
     """
     rows = LOCK_SUPPRESSIONS.all(address=normalized(address))
     if not rows:
-        raise NotFound
+        raise NotFound.of(Suppression)
     now = utcnow()
     for row in rows:
         row, change = update_row(Suppression, row, {"lifted_at": now, "is_active": False})

@@ -6,6 +6,7 @@ from typing import Any
 
 from app.auth.guard import requires
 from app.auth.permissions import Permission
+from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
 from app.events import service
@@ -21,7 +22,7 @@ blp = Blueprint(
 @blp.arguments(FeedQuerySchema, location="query")
 @blp.columns("position", "timestamp", "type", "tenant_id", "actor", "id")
 @blp.response(200, EventSchema(many=True))
-@blp.raises(service.PositionGone)
+@blp.raises(service.PositionGone, NotFound.of("tenant"))
 def list_events(
     query: dict[str, Json],
 ) -> service.FeedPage | tuple[service.FeedPage, dict[str, str]]:

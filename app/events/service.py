@@ -123,7 +123,7 @@ def get_event(event_id: str) -> Any:
         values["tenant_id"] = own
     found = _find(of_tenant=own is not None).first(**values)
     if found is None:
-        raise NotFound
+        raise NotFound.of("event")
     return as_seen_by(own, found)
 
 
@@ -170,9 +170,9 @@ def _parse_id(event_id: str) -> UUID:
     try:
         parsed = UUID(digits)
     except ValueError:
-        raise NotFound from None
+        raise NotFound.of("event") from None
     if event_id != f"{PREFIX}{parsed.hex}":
-        raise NotFound
+        raise NotFound.of("event")
     return parsed
 
 

@@ -45,6 +45,7 @@ class FeatureOverride(TenantRow):
     """
 
     __tablename__ = "feature_overrides"
+    resource_name = "override"  # in error codes
 
     plan_preset_id: Mapped[UUID] = mapped_column(ForeignKey("plan_presets.id"))
     flag_key: Mapped[str] = mapped_column(Text)

@@ -109,7 +109,7 @@ def create_override(
     check_future(expires_at, EXPIRY)
     plan_name = LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)
     if plan_name is None:
-        raise NotFound
+        raise NotFound.of("tenant")
     preset = _lock_preset(plan_preset_id, plan_name)
     _check_value(preset.name, preset.flags, flag_key, flag_value, field="flag_key")
     # The tenant's row is locked, so no other transaction adds one.

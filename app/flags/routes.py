@@ -9,7 +9,7 @@ from app.auth.permissions import Permission
 from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import ignores_unknown_query
+from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
 from app.flags import evaluation, ofrep, overrides, presets, preview
 from app.flags.explanation import explain
@@ -146,8 +146,8 @@ def list_flags(query: dict[str, Json]) -> Page:
 def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
     """Explain a tenant's flag: preset, override, expiry, lock and suspension, and what decided.
 
-    404 is also for a flag that the tenant's plan does not have; `GET /v1/billing/flags` lists those
-    that it has.
+    A flag that the tenant's plan does not have is `not_in_plan`; `because` names the plans that
+    have it, and the plan that the tenant had before.
     """
     tenant_id = target_id(query["tenant_id"])
     return explain(tenant_id, key)
@@ -188,7 +188,7 @@ def get_override(override_id: str) -> FeatureOverride:
 @flags.arguments(OverrideUpdateSchema)
 @flags.response(200, OverrideSchema)
 @flags.raises(FlagLocked)
-@ignores_unknown_query
+@of_contract
 def update_override(body: dict[str, Json], override_id: str) -> FeatureOverride:
     """Update a feature flag override.
 

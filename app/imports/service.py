@@ -98,9 +98,9 @@ def create_import(file: IO[bytes], *, is_queued: bool, actor: Actor) -> Import:
 
 def get_import(import_id: UUID | str) -> Any:
     """The import's columns and its ``faults``; raises NotFound."""
-    found = GET_WITH_FAULTS.first(import_id=parse_id(import_id))
+    found = GET_WITH_FAULTS.first(import_id=parse_id(import_id, Import))
     if found is None:
-        raise NotFound
+        raise NotFound.of(Import)
     return SimpleNamespace(**found[0]._asdict(), faults=found.faults or [])
 
 

@@ -8,8 +8,9 @@ from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
+from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import ignores_unknown_query
+from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
 from app.memberships import service
 from app.memberships.directories import ManagedByDirectory
@@ -51,7 +52,7 @@ def list_memberships(query: dict[str, Json]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(MembershipCreateSchema)
 @blp.response(201, TenantMembershipSchema)
-@blp.raises(RoleAboveOwn, MembershipExists, IdpMembershipIdTaken, SeatLimit)
+@blp.raises(RoleAboveOwn, MembershipExists, IdpMembershipIdTaken, SeatLimit, NotFound.of("user"))
 def create(query: dict[str, Json], body: dict[str, Json]) -> Membership:
     """Create a membership: make a user a member of the tenant."""
     tenant_id = target_id(query.get("tenant_id"))
@@ -71,7 +72,7 @@ def get(membership_id: str) -> Membership:
 @blp.arguments(RoleQuerySchema, location="query")
 @blp.response(200, TenantMembershipSchema)
 @blp.raises(OwnerOnly, RoleAboveOwn, LastOwner, ManagedByDirectory)
-@ignores_unknown_query
+@of_contract
 def set_role(query: dict[str, Json], membership_id: str) -> Membership:
     """Give a member another role."""
     return service.set_role(membership_id, query["role"], actor=current_actor())

@@ -78,7 +78,7 @@ def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> Me
     """
     found = GET_USER_WITH_SEATS.first(tenant_id=tenant_id, id=values["user_id"])
     if found is None:
-        raise NotFound
+        raise NotFound.of("user")
     membership = create_for(found.User, values, actor=actor)
     seats.take(found.seat_limit, tenant_id, actor=actor)
     return membership

@@ -39,7 +39,7 @@ def get_admin(subject: str) -> PlatformAdmin:
     """The superadmin; raises NotFound."""
     found: PlatformAdmin | None = FIND.first(subject=subject)
     if found is None:
-        raise NotFound
+        raise NotFound.of(PlatformAdmin)
     return found
 
 
@@ -62,7 +62,7 @@ def add(subject: str, *, actor: Actor) -> PlatformAdmin:
 def remove(subject: str, *, actor: Actor) -> None:
     """Remove a superadmin; it has effect on the next request. Raises NotFound."""
     if DELETE.execute(of_subject=subject) == 0:
-        raise NotFound
+        raise NotFound.of(PlatformAdmin)
     _record("platform_admin.removed", subject, Change({"subject": subject}, {}), actor)
 
 

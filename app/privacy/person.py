@@ -85,7 +85,7 @@ def find_subject(connection: Connection, named: str, tenant_id: UUID | None = No
     """
     matches = [USERS.c.email_key == email_key(named), USERS.c.idp_user_id == named]
     with suppress(NotFound):
-        matches.append(USERS.c.id == parse_id(named))
+        matches.append(USERS.c.id == parse_id(named, "user"))
     users = select(USERS.c.idp_user_id).where(or_(*matches)).distinct()
     if tenant_id is not None:
         users = users.where(USERS.c.tenant_id == tenant_id)

@@ -51,7 +51,7 @@ def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
     What a directory has sent about the user is deleted at once, and its connection no longer has
     the user. Raises NotFound, OwnerOnly and LastOwner.
     """
-    leave_directory(queries.parse_id(user_id))
+    leave_directory(queries.parse_id(user_id, "user"))
     user = users.update(user_id, {"is_active": False}, actor=actor)
     key = {"tenant_id": user.tenant_id, "user_id": user.id}
     erasure = queries.find_row(UserErasure, **key)

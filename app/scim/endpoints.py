@@ -29,7 +29,7 @@ def answer(path: str, request: Request) -> Response:
     version, _, rest = path.partition("/")
     connection = access.enter(request)
     if version != VERSION:
-        raise NotFound(f"The base of SCIM is {PREFIX}/{VERSION}.")
+        raise NotFound(detail=f"The base of SCIM is {PREFIX}/{VERSION}.")
     from app.scim import protocol
 
     if request.method != "GET" and not rest.endswith(".search"):

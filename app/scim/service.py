@@ -90,10 +90,10 @@ class TooManyConnections(Conflict):
 
 def get_connection(connection_id: UUID | str) -> Any:
     """The connection with the numbers of its users and groups; raises NotFound."""
-    row_id = queries.parse_id(connection_id)
+    row_id = queries.parse_id(connection_id, ScimConnection)
     found = GET.first(id=row_id)
     if found is None:
-        raise NotFound
+        raise NotFound.of(ScimConnection)
     return found
 
 

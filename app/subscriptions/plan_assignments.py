@@ -129,7 +129,7 @@ def withdraw(tenant_id: UUID | str, *, actor: Actor) -> None:
     tenant, _ = queries.lock_with(Tenant, queries.visible_id(tenant_id))
     assignment = queries.find_row(PlanAssignment, tenant_id=tenant.id)
     if assignment is None:
-        raise NotFound
+        raise NotFound.of(PlanAssignment)
     queries.check_precondition(tenant)
     END_NOW.execute(of_tenant_id=tenant.id)
     with writes() as w:

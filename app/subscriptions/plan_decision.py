@@ -96,7 +96,7 @@ def explain(tenant_id: UUID | str) -> dict[str, object]:
     """
     rows = FIND_CANDIDATES.all(tenant_id=visible_id(tenant_id), default_plan=default_plan())
     if not rows:
-        raise NotFound
+        raise NotFound.of("tenant")
     plan_name = rows[0].plan_name
     candidates = list(_candidates(rows))
     decisive = next(candidate for candidate in candidates if candidate.decides)

@@ -10,12 +10,12 @@ from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
-from app.core.errors import ProviderField
+from app.core.errors import NotFound, ProviderField
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import ignores_unknown_query
+from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
 from app.subscriptions import plan_assignments, plan_decision, service
-from app.subscriptions.models import Subscription
+from app.subscriptions.models import PlanAssignment, Subscription
 from app.subscriptions.schemas import (
     CANCELLATION,
     SOURCE_TIMESTAMP,
@@ -108,7 +108,7 @@ def get_subscription(subscription_id: str) -> Subscription:
 @blp.arguments(SubscriptionUpdateSchema)
 @blp.response(200, SubscriptionSchema, headers={**IGNORED, **UNKNOWN_PLAN})
 @blp.raises(ProviderField)
-@ignores_unknown_query
+@of_contract
 def update_subscription(
     headers: dict[str, Json], body: dict[str, Json], subscription_id: str
 ) -> Answered:
@@ -127,7 +127,7 @@ def update_subscription(
 @requires(Permission.BILLING_WRITE)
 @blp.arguments(SubscriptionCancelSchema)
 @blp.response(200, SubscriptionSchema)
-@ignores_unknown_query
+@of_contract
 def cancel_subscription(body: dict[str, Json], subscription_id: str) -> Subscription:
     """Record a cancellation; the provider is not called.
 
@@ -170,6 +170,7 @@ def assign_plan(body: dict[str, Json], tenant_id: str) -> dict[str, object]:
 @tenant_plans.delete("/<tenant_id>/plan")
 @requires(Permission.SUPERADMIN)
 @tenant_plans.response(204)
+@tenant_plans.raises(NotFound.of(PlanAssignment))
 def withdraw_plan(tenant_id: str) -> None:
     """Delete a tenant's assigned plan; its subscription, or the default plan, decides again.
 

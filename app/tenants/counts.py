@@ -62,6 +62,6 @@ def get_counts(tenant_id: UUID | str) -> Any:
     """The row of numbers of :data:`COUNT`; raises NotFound."""
     found = COUNT.first(tenant_id=visible_id(tenant_id), most=MOST)
     if found is None:
-        raise NotFound
+        raise NotFound.of("tenant")
     members = found.members_by_role or {}
     return found._replace(members_by_role={role.value: members.get(role, 0) for role in Role})

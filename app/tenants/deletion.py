@@ -77,7 +77,7 @@ def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: A
     A second request changes nothing, except that one ``at_once`` ends the waiting. Returns the
     deletion. Raises NotFound, Invalid if ``slug`` is not the tenant's, and TenantActive.
     """
-    tenant, _ = queries.lock_with(Tenant, queries.parse_id(tenant_id))
+    tenant, _ = queries.lock_with(Tenant, queries.parse_id(tenant_id, Tenant))
     if slug != tenant.slug:
         raise Invalid(value_error(["body", "slug"], "this is not the slug of the tenant", slug))
     queries.check_precondition(tenant)
@@ -95,9 +95,9 @@ def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: A
 
 def get_deletion(tenant_id: UUID | str) -> Deletion:
     """The requested deletion of a tenant; raises NotFound where none is requested."""
-    found: Deletion | None = FIND.first(tenant_id=queries.parse_id(tenant_id))
+    found: Deletion | None = FIND.first(tenant_id=queries.parse_id(tenant_id, Tenant))
     if found is None:
-        raise NotFound
+        raise NotFound.of(TenantDeletion)
     return found
 
 
@@ -128,7 +128,7 @@ def free_idp_org_id(idp_org_id: str, *, actor: Actor) -> None:
     Raises NotFound for an id that is not of a deleted tenant.
     """
     if FREE.execute(idp_org_id=idp_org_id) == 0:
-        raise NotFound("No deleted tenant had this idp_org_id.")
+        raise NotFound(detail="No deleted tenant had this idp_org_id.")
     add_event(
         "tenant.idp_org_id_freed",
         target_id=idp_org_id,

@@ -44,5 +44,5 @@ def tenant_id_of(name: str) -> UUID:
     """
     found = id_or_none(name) or visible_tenant_id(name)
     if found is None:
-        raise NotFound
+        raise NotFound.of(Tenant)
     return found

@@ -9,15 +9,16 @@ from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
-from app.core.errors import ProviderField
+from app.core.errors import NotFound, ProviderField
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import ignores_unknown_query
+from app.core.http.endpoint import PATH_NAMES, of_contract
 from app.core.json_text import Json
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.tenants import counts, deletion, service
 from app.tenants.deletion import Deletion, DeletionStarted, TenantActive
 from app.tenants.includes import LIMITS, META_DATA, PLAN_SOURCE, SUSPENSION_REASON
-from app.tenants.models import Tenant
+from app.tenants.lookup import tenant_id_of
+from app.tenants.models import Tenant, TenantDeletion
 from app.tenants.schemas import (
     ActiveQuerySchema,
     SuspensionSchema,
@@ -36,6 +37,7 @@ from app.tenants.service import IdpOrgIdDeleted, IdpOrgIdTaken, SlugTaken, Tenan
 blp = Blueprint(
     "tenants", __name__, url_prefix="/v1/tenants", description="Customer organizations."
 )
+PATH_NAMES["tenant_id"] = tenant_id_of
 INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, SUSPENSION_REASON, HISTORY)
 
 
@@ -101,7 +103,7 @@ def patch_meta_data(body: dict[str, Json], tenant_id: str) -> Tenant:
 @blp.arguments(ActiveQuerySchema, location="query")
 @blp.response(200, TenantSchema)
 @blp.raises(TenantDeleting)
-@ignores_unknown_query
+@of_contract
 def set_active(query: dict[str, Json], tenant_id: str) -> Tenant:
     """Activate or suspend a tenant."""
     return service.set_active(tenant_id, query["is_active"], actor=current_actor())
@@ -150,6 +152,7 @@ def request_deletion(body: dict[str, Json], tenant_id: str) -> Deletion:
 @blp.get("/<tenant_id>/deletion")
 @requires(Permission.SUPERADMIN)
 @blp.response(200, TenantDeletionSchema)
+@blp.raises(NotFound.of(TenantDeletion))
 def get_deletion(tenant_id: str) -> Deletion:
     """Tell when a tenant will be deleted; 404 if nobody has requested it."""
     return deletion.get_deletion(tenant_id)

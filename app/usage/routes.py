@@ -15,7 +15,7 @@ from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
-from app.core.openapi.components import CONSISTENCY_ANSWER, refusal
+from app.core.openapi.components import CONSISTENCY_ANSWER
 from app.tenants.lookup import tenant_id_of
 from app.usage import service
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
@@ -45,7 +45,6 @@ ANSWERS = {
         "headers": CONSISTENCY_ANSWER,
         "content": {"application/json": {"schema": DECIDED}},
     },
-    "404": refusal("No such tenant, or none that this credential can see.", NotFound.detail),
 }
 
 
@@ -53,7 +52,7 @@ ANSWERS = {
 @requires(Permission.USAGE_WRITE)
 @blp.arguments(ConsumeSchema, example=ONE)
 @blp.doc(responses=ANSWERS)
-@blp.raises(LimitReached, BelowZero)
+@blp.raises(LimitReached, BelowZero, NotFound.of("tenant"))
 def consume(body: dict[str, Json]) -> Response:
     """Count what a tenant uses of a limit; more than a hard limit is refused and not counted.
 
@@ -70,6 +69,7 @@ def consume(body: dict[str, Json]) -> Response:
 @requires(Permission.USAGE_READ)
 @blp.arguments(ConsumeSchema, example=ONE)
 @blp.doc(responses=ANSWERS)
+@blp.raises(NotFound.of("tenant"))
 def check(body: dict[str, Json]) -> Response:
     """Ask whether an amount would fit, without counting it.
 

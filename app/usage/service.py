@@ -141,7 +141,7 @@ def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Act
         raise Invalid(value_error(["path", "feature"], FAULTS["seats"][1], feature))
     row = LOCK.first(tenant_id=tenant_id, feature=feature)
     if row is None:
-        raise NotFound
+        raise NotFound.of("limit")
     if row.used != used:
         SET.execute(of_tenant_id=tenant_id, of_feature=feature, of_start=row.starts, new_used=used)
         audit.add_event(
@@ -174,7 +174,7 @@ def _decide(tenant_id: UUID, requests: Sequence[Request], *, is_counted: bool) -
         is_counted=is_counted,
     )
     if not found:
-        raise NotFound
+        raise NotFound.of("tenant")
     errors = [
         _fault(row.fault, request)
         for row, request in zip(found, requests, strict=True)

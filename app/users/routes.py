@@ -10,7 +10,7 @@ from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import ignores_unknown_query
+from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.memberships.directories import ManagedByDirectory
@@ -90,7 +90,7 @@ def update(body: dict[str, Json], user_id: str) -> User:
 @requires(Permission.USERS_WRITE)
 @blp.arguments(UserMetaDataPatchSchema)
 @blp.response(200, UserSchema)
-@ignores_unknown_query
+@of_contract
 def patch_meta_data(body: dict[str, Json], user_id: str) -> User:
     """Merge-patch a user's metadata (RFC 7396)."""
     return service.patch_meta_data(user_id, body["patches"], actor=current_actor())

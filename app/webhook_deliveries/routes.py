@@ -7,6 +7,7 @@ from flask import current_app
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
+from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
 from app.webhook_deliveries import service
@@ -86,7 +87,7 @@ def recover(body: dict[str, Json], endpoint_id: str) -> Recovery:
 @blp.post("/<delivery>/resend")
 @requires(Permission.EVENTS_WRITE)
 @blp.response(200, WebhookDeliverySchema)
-@blp.raises(EndpointInactive)
+@blp.raises(EndpointInactive, NotFound.of("webhook_endpoint"))
 def resend(delivery: str) -> WebhookDelivery:
     """Deliver an event again, whatever came of it before; its `webhook-id` stays the same."""
     return service.resend(delivery, actor=current_actor())

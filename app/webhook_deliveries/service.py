@@ -16,7 +16,7 @@ from app.core.db import queries
 from app.core.db.list_conditions import Condition
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
-from app.core.db.tenancy import narrow
+from app.core.db.tenancy import current_scope, narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
@@ -61,7 +61,7 @@ def list_deliveries(
     endpoint_id: UUID | str, paging: Paging = FIRST_PAGE, *, status: DeliveryStatus | None = None
 ) -> Page:
     """One page of an endpoint's deliveries; raises NotFound."""
-    equal: dict[str, object] = {"endpoint_id": queries.parse_id(endpoint_id)}
+    equal: dict[str, object] = {"endpoint_id": queries.parse_id(endpoint_id, WebhookEndpoint)}
     if status is not None:
         equal["status"] = status.value
     owned = Condition(OF_OWNER, {"owner_of": equal["endpoint_id"]})
@@ -75,10 +75,9 @@ def list_deliveries(
 
 def get_delivery(delivery_id: UUID | str) -> WebhookDelivery:
     """The delivery; raises NotFound, also where its endpoint was deleted."""
-    delivery = queries.find_row(WebhookDelivery, id=queries.parse_id(delivery_id))
-    if delivery is None:
-        raise NotFound
-    queries.visible_id(delivery.tenant_id)
+    delivery = queries.find_row(WebhookDelivery, id=queries.parse_id(delivery_id, WebhookDelivery))
+    if delivery is None or current_scope().tenant_id not in (None, delivery.tenant_id):
+        raise NotFound.of(WebhookDelivery)
     get_endpoint(delivery.endpoint_id)
     return delivery
 

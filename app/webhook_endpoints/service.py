@@ -20,7 +20,7 @@ from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
-from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
+from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope, narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.json_text import Json
@@ -278,7 +278,8 @@ def lock_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
 
 def _visible(endpoint: WebhookEndpoint) -> WebhookEndpoint:
     """The endpoint; raises NotFound if it is another tenant's."""
-    queries.visible_id(endpoint.tenant_id)
+    if current_scope().tenant_id not in (None, endpoint.tenant_id):
+        raise NotFound.of(WebhookEndpoint)
     return endpoint
 
 

@@ -13,7 +13,7 @@ from app.core import json_text
 from app.core.db.pages import Page
 from app.core.errors import DatabaseUnavailable
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import ignores_unknown_query
+from app.core.http.endpoint import of_contract
 from app.webhooks import inbox, service, verification
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import PATHS, Receiver
@@ -71,7 +71,7 @@ def receive_identity_event() -> Response:
 @receivers.alt_response(401, description="No configured secret matches the signature.")
 @receivers.alt_response(413, description=TOO_LARGE)
 @receivers.raises(DatabaseUnavailable, WebhookSecretMissing, SignatureUncheckable)
-@ignores_unknown_query
+@of_contract
 def receive_email_event() -> Response:
     """Receive an e-mail provider's delivery event, signed by its sender.
 

@@ -289,20 +289,6 @@ class TestExamplesOfRefusals:
             assert (answer.status_code, answer.get_json()) == (401, example), one.name
         assert len(shown) > 100
 
-    def test_of_a_row_that_does_not_exist(self, app, api):
-        token, row_id = platform_token(), "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
-        shown = [
-            (one, example)
-            for one, example in examples_of(app, "404")
-            if one.method == "get" and "_id}" in one.path
-        ]
-
-        for one, example in shown:
-            answer = api.get(one.path_of(row_id), token=token, query_string=one.query)
-
-            assert (answer.status_code, answer.get_json()) == (404, example), one.name
-        assert len(shown) > 20
-
     @pytest.mark.parametrize(
         ("status", "body"), [(413, b" " * (MAX_BODY + 1)), (400, b"[" * 200 + b"]" * 200)]
     )

@@ -378,7 +378,7 @@ class TestWhoMay:
         ]
 
         assert [answer.status_code for answer in answers] == [200, 200, 404, 404]
-        assert all(answer.json == {"detail": "Not Found"} for answer in answers[2:])
+        assert all(answer.json["code"] == "tenant_not_found" for answer in answers[2:])
 
     def test_an_id_is_not_looked_up(self, api, tenant):
         token = platform_token()

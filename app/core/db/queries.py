@@ -140,12 +140,12 @@ def delete_row(model: type[R], row: R) -> None:
         raise RowChanged(table.name)
 
 
-def parse_id(row_id: UUID | str) -> UUID:
+def parse_id(row_id: UUID | str, of: type[Model] | str) -> UUID:
     """The id in a path; NotFound if it is not a UUID."""
     if isinstance(row_id, UUID):
         return row_id
     if not CANONICAL.fullmatch(row_id):
-        raise NotFound
+        raise NotFound.of(of)
     return UUID(row_id)
 
 
@@ -156,21 +156,21 @@ def id_or_none(text: str) -> UUID | None:
 
 def visible_id(tenant_id: UUID | str) -> UUID:
     """The id of a tenant; raises NotFound for another tenant than the scope's."""
-    wanted = parse_id(tenant_id)
+    wanted = parse_id(tenant_id, "tenant")
     own = current_scope().tenant_id
     if own is not None and wanted != own:
-        raise NotFound
+        raise NotFound.of("tenant")
     return wanted
 
 
 def _found(model: type[Row], row_id: UUID | str, verb: str, *columns: ColumnElement[Any]) -> Any:
-    values = {"id": parse_id(row_id)}
+    values = {"id": parse_id(row_id, model)}
     tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None
     if tenant_id is not None:
         values["tenant_id"] = tenant_id
     found = _select(model, verb, tuple(values), *columns).first(**values)
     if found is None:
-        raise NotFound
+        raise NotFound.of(model)
     return found
 
 

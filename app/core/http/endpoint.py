@@ -38,6 +38,9 @@ class Access:
         raise PermissionDenied(f"This needs the permission {permission}.")
 
 
+PATH_NAMES: dict[str, Callable[[str], object]] = {}
+"""A parameter of paths that may be a name -> finds the id in the transaction, or raises NotFound."""
+
 NOBODY = Access()
 """Of a view that does not say who may call it: an application hook refuses requests to it."""
 
@@ -67,7 +70,7 @@ class Endpoint(Guarded):
     errors: tuple[type[AppError], ...] = ()  # of the view's own, with a code
     only_reads: bool = False  # a POST that changes nothing
     reads_primary: bool = False  # a GET that must not read from a replica
-    ignores_unknown_query: bool = False
+    is_of_contract: bool = False  # see of_contract()
     rule: str = ""
     operation_id: str = ""
     documented: Callable[..., Any] | None = None  # carries what flask-smorest documents
@@ -134,9 +137,12 @@ def reads_primary(view: View) -> Endpoint:
     return replace(endpoint_of(view), reads_primary=True)
 
 
-def ignores_unknown_query(view: View) -> Endpoint:
-    """Let an operation below /v1 ignore query parameters that it does not have, as FastAPI does."""
-    return replace(endpoint_of(view), ignores_unknown_query=True)
+def of_contract(view: View) -> Endpoint:
+    """Answer as FastAPI does, as the nine operations of the interface document have to.
+
+    Query parameters that the operation does not have are ignored, and a 404 has no ``code``.
+    """
+    return replace(endpoint_of(view), is_of_contract=True)
 
 
 def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Response:
@@ -161,7 +167,11 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
                 response = replayed
             else:
                 arguments = parser.read(endpoint, request)
-                result = endpoint.view(*arguments, **path)
+                ids = {
+                    name: PATH_NAMES[name](text) if name in PATH_NAMES else text
+                    for name, text in path.items()
+                }
+                result = endpoint.view(*arguments, **ids)
                 response = answers.write(endpoint.answer, result, request)
                 idempotency.store(request, response)
     route.finish(transaction, response)

@@ -15,6 +15,7 @@ from flask import Flask, Response, current_app, request
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
+from app.core import errors
 from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, DatabaseUnavailable, Forbidden, Invalid, Unauthenticated
 from app.core.http.body_limits import TOO_LARGE, body_limit
@@ -99,6 +100,9 @@ def _known_error(error: Exception) -> AppError:
     if not isinstance(error, AppError):
         current_app.logger.warning("database_unavailable", extra={"reason": str(error)})
         return DatabaseUnavailable()
+    view = current_app.view_functions.get(request.endpoint or "")
+    if isinstance(error, errors.NotFound) and getattr(view, "is_of_contract", False):
+        return errors.NotFound()
     if isinstance(error, Unauthenticated | Forbidden):
         reason = error.reason if isinstance(error, Unauthenticated) else error.code
         kind = current_facts().get("credential", "none")

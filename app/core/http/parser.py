@@ -2,7 +2,7 @@
 
 A 422 lists the errors of all sources: the query's first, then the headers', then the body's. If a
 query parameter is repeated, the last value counts. Below /v1 unknown query parameters are refused,
-except by an endpoint that ``ignores_unknown_query``. A body is parsed as JSON only if its
+except by an endpoint that ``is_of_contract``. A body is parsed as JSON only if its
 Content-Type is JSON.
 """
 
@@ -54,7 +54,7 @@ def read(endpoint: Endpoint, request: Request) -> list[Any]:
     Raises Invalid with the errors of all sources or, if there are none, those of ``Schema.rules``.
     Errors of ``?include=``, and parameters that the endpoint does not take, are reported alone.
     """
-    is_strict = request.path.startswith("/v1/") and not endpoint.ignores_unknown_query
+    is_strict = request.path.startswith("/v1/") and not endpoint.is_of_contract
     unknown = ma.RAISE if is_strict else ma.EXCLUDE
     query = _query(endpoint, request, unknown) if request.query_string else {}
     body = _body(request) if "json" in endpoint.locations else None  # its faults are reported alone

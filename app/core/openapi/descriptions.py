@@ -51,7 +51,7 @@ PATH_PARAMETERS: Mapping[str, str] = {
     "override_id": "The id of the override.",
     "preset_id": "The id of the plan preset.",
     "subscription_id": "The id of the subscription.",
-    "tenant_id": "The id of the tenant.",
+    "tenant_id": "The id of the tenant, its `idp_org_id` or its slug.",
     "user_id": "The id of the user.",
 }
 """Descriptions of path parameters."""

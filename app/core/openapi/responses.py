@@ -11,6 +11,7 @@ from flask_smorest.utils import resolve_schema_instance
 from app.core.errors import (
     AppError,
     DatabaseUnavailable,
+    NotFound,
     PreconditionFailed,
 )
 from app.core.http import idempotency
@@ -28,6 +29,21 @@ from app.core.openapi.components import (
     coded_answer,
     refusal,
 )
+
+RESOURCES = {
+    "address": "suppression",
+    "connection_id": "scim_connection",
+    "delivery": "webhook_delivery",
+    "endpoint_id": "webhook_endpoint",
+    "event_id": "webhook_event",
+    "evt_id": "event",
+    "feature": "limit",
+    "field_id": "custom_field",
+    "key": "tenant",  # flags that do not exist are explained too
+    "key_id": "api_key",
+    "preset_id": "plan_preset",
+}
+"""What a path parameter names, where that is not the beginning of the parameter's name."""
 
 
 def complete(
@@ -53,7 +69,10 @@ def complete(
     for status in _error_statuses(doc, rule, method) if guarded else ():
         responses.setdefault(str(status), refusal(DESCRIPTIONS[status], DETAILS[status]))
     common = _common_errors(has_tag, method, access) if guarded else ()
-    errors = sorted({*common, *endpoint.errors}, key=lambda error: (error.status, error.code or ""))
+    missing = _missing_rows(doc, rule) if guarded and not endpoint.is_of_contract else ()
+    errors = sorted(
+        {*common, *missing, *endpoint.errors}, key=lambda error: (error.status, error.code or "")
+    )
     for status, of_status in groupby(errors, key=lambda error: error.status):
         responses[str(status)] = coded_answer(DESCRIPTIONS[status], list(of_status))
     if guarded and method == "get" and has_tag:
@@ -100,6 +119,15 @@ def _common_errors(has_tag: bool, method: str, access: Access) -> Iterator[type[
         yield idempotency.IdempotencyInProgress
     if method != "get" and has_tag:
         yield PreconditionFailed
+
+
+def _missing_rows(doc: dict[str, Any], rule: str) -> Iterator[type[AppError]]:
+    """The errors of what the path and the query name; a path has one parameter."""
+    name = rule.partition("<")[2].partition(">")[0].rpartition(":")[2]
+    if name:
+        yield NotFound.of(RESOURCES.get(name, name.removesuffix("_id")))
+    if _chooses_tenant(doc):
+        yield NotFound.of("tenant")
 
 
 def _error_statuses(doc: dict[str, Any], rule: str, method: str) -> Iterator[int]:

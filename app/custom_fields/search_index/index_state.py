@@ -72,9 +72,9 @@ def is_indexed(field: CustomField) -> bool:
 
 def get_index(field_id: UUID | str) -> FieldIndex:
     """The state of a field's index, ``none`` where it never had one; raises NotFound."""
-    found = get_indexes([parse_id(field_id)])
+    found = get_indexes([parse_id(field_id, CustomField)])
     if not found:
-        raise NotFound
+        raise NotFound.of(CustomField)
     return found[0]
 
 

@@ -143,7 +143,7 @@ def _month_before(moment: datetime) -> datetime:
 def _read_tenant(idp_org_id: str) -> dict[str, Json]:
     tenant = find_row(Tenant, idp_org_id=idp_org_id)
     if tenant is None:
-        raise NotFound
+        raise NotFound.of(Tenant)
     field_key, flag_key = DATA["archived_field"]["field_key"], DATA["overrides"][-1]["flag_key"]
     return {
         "tenant_id": str(tenant.id),
