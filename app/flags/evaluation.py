@@ -30,13 +30,17 @@ FORMAT = 1
 
 
 class Layer(StrEnum):
-    """What decided a flag's value. Except with ``override``, it is the preset's value."""
+    """What decided a flag's value, which is the preset's but for ``override``.
+
+    A flag that the plan does not have (``not_in_plan``) has none.
+    """
 
     PRESET = "preset"
     OVERRIDE = "override"
     OVERRIDE_EXPIRED = "override_expired"
     OVERRIDE_OF_WRONG_TYPE = "override_of_wrong_type"
     TENANT_SUSPENDED = "tenant_suspended"
+    NOT_IN_PLAN = "not_in_plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class FlagSet:
     """A tenant's flags at one moment; equal fingerprints mean the same tenant and equal flags."""
 
     fingerprint: str
+    is_active: bool
     plan_name: str
     flags: dict[str, EffectiveFlag]
 
@@ -137,7 +142,7 @@ def fingerprint(tenant_id: UUID) -> str:
     """The fingerprint of a tenant's flags, without reading the flags; raises NotFound."""
     found: str | None = FINGERPRINT.scalar(tenant_id=tenant_id)
     if found is None:
-        raise NotFound
+        raise NotFound.of("tenant")
     return found
 
 
@@ -153,7 +158,7 @@ def evaluate(tenant_id: UUID, flag_key: str) -> FlagSet:
 
 def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
     if state is None:
-        raise NotFound
+        raise NotFound.of("tenant")
     # The preset's own overrides are last, so they replace one that goes along.
     overrides = {override["flag_key"]: override for override in state.overrides or ()}
     flags = {
@@ -161,7 +166,7 @@ def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
         for flag in state.flags or ()
         if flag_key is None or flag["flag_key"] == flag_key
     }
-    return FlagSet(state.fingerprint, state.plan_name, flags)
+    return FlagSet(state.fingerprint, state.is_active, state.plan_name, flags)
 
 
 def _effective(flag: Flag, override: Mapping[str, Json] | None, is_active: bool) -> EffectiveFlag:

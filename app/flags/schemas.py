@@ -128,7 +128,7 @@ class FlagExplanationSchema(Documented):
     is_suspended = Bool(required=True)
     plan_name = Str(required=True)
     flag_key = Str(required=True)
-    flag_type = Choice(FlagType, required=True)
+    flag_type = Choice(FlagType, required=True, nullable=True)
     value = AnyJson(required=True, description="The value that applies now.")
     decided_by = Choice(Layer, required=True)
     because = Str(required=True)

@@ -341,6 +341,13 @@ class TestHints:
         assert found["ok"]
         assert found["found"] == "without a preset (tenants): gone (2), typo (1)"
 
+    def test_a_default_plan_without_a_preset(self, app, environment):
+        found = examine(environment)[0]["plans"]
+
+        assert found["ok"]
+        assert found["found"] == "no preset is named free (DEFAULT_PLAN)"
+        assert "Create the preset" in found["fix"]
+
     def test_search_terms_that_are_being_built(self, app, environment):
         with app.app_context(), transaction():
             builder.restart(EntityType.USER)

@@ -82,9 +82,32 @@ class TestExplain:
         assert told["value"] == flag["value"]
         assert told["is_suspended"] is not tenant.is_active
 
-    def test_of_a_flag_that_the_plan_lacks_is_404(self, api, preset):
-        _, _, token = create_member(create_tenant())
+    @pytest.mark.parametrize("is_active", [True, False])
+    def test_of_a_flag_that_the_plan_lacks_names_the_plans_that_have_it(
+        self, explain, preset, is_active
+    ):
+        create_preset("pro", beta=True)
+        create_preset("scale", beta=True)
 
-        answer = api.get("/v1/billing/flags/gamma/explain", token=token)
+        told = explain(create_tenant(plan_name="tiny", is_active=is_active))
 
-        assert (answer.status_code, answer.get_json()) == (404, {"detail": "Not Found"})
+        assert told["decided_by"] == "not_in_plan"
+        assert (told["flag_type"], told["value"], told["override_id"]) == (None, None, None)
+        assert told["is_suspended"] is not is_active
+        assert told["because"] == (
+            "No preset is named tiny, the tenant's plan. Plans that have it: free, pro, scale."
+        )
+
+    def test_of_a_flag_that_a_trial_had_says_what_ended(self, api, explain):
+        create_preset("free")
+        create_preset("pro", beta=True)
+        tenant = create_tenant()
+        path, token = f"/v1/tenants/{tenant.id}/plan", platform_token()
+        api.put(path, token=token, json={"plan_name": "pro", "until": None})
+        api.delete(path, token=token)
+
+        because = explain(tenant)["because"]
+
+        assert because.startswith(
+            "The plan free does not have this flag. Plans that have it: pro. The plan pro ended at "
+        )

@@ -10,12 +10,13 @@ from psycopg2.errors import QueryCanceled
 from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.config import Config
+from app.config import Config, current_config
 from app.core.db import tenancy
 from app.core.db.engine import limit_connecting
 from app.core.db.statements import Statement
 from app.core.db.transactions import savepoint, transaction
 from app.core.errors import first_line
+from app.flags.presets import find_preset
 from app.operations.checks import limits
 from app.operations.checks.finding import SHOWN, Finding, shortened
 from app.operations.service import (
@@ -229,7 +230,10 @@ def _clock() -> Finding:
 
 def _plans() -> Finding:
     """Hint at the plans without a preset that tenants have or subscriptions name."""
-    plans = unknown_plans()
+    plans, default = unknown_plans(), current_config().default_plan
+    if not plans and find_preset(default) is None:
+        fix = "Tenants whose trial or subscription ends have no flags. Create the preset."
+        return Finding("plans", True, f"no preset is named {default} (DEFAULT_PLAN)", fix)
     if not plans:
         return Finding("plans", True, "each has a preset")
     listed = shortened([f"{plan.plan_name} ({plan.tenants})" for plan in plans], ", ")
