@@ -51,6 +51,7 @@ def types_of(pattern: str) -> list[str]:
 
 INTERNAL = {
     "audit_events.dropped": "The trail became shorter; no resource has changed.",
+    "console.link_created": "It is a way to sign in; what the person changes has events of its own.",
     "import.completed": "What an import changes has events of its own.",
     "import.created": "The same.",
     "import.failed": "The same.",

@@ -11,7 +11,9 @@ from app import create_app
 from app.auth import sessions
 from app.auth.keys import digest_of
 from app.console.access import HEADERS
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.platform_admins import service as platform_admins
 from tests import database
 from tests.console.conftest import SAME_ORIGIN, Browser
 from tests.database import platform_transaction
@@ -107,6 +109,25 @@ class TestLink:
 
         assert use(anonymous, secret).status_code == 303
         assert tenant.name in anonymous.get(f"/console/tenants/{tenant.id}").text
+
+    def test_the_command_names_one_of_several_superadmins_and_is_recorded(self, app):
+        run = app.test_cli_runner().invoke
+        with platform_transaction():
+            for subject in ("admin_1", "zed_2"):
+                platform_admins.add(subject, actor=SYSTEM_CLI)
+
+        refused = run(args=["console", "link", "--superadmin"])
+        named = run(args=["console", "link", "--superadmin", "--subject", "zed_2", "--json"])
+        unknown = run(args=["console", "link", "--superadmin", "--subject", "nobody"])
+
+        assert (refused.exit_code, unknown.exit_code) == (1, 1)
+        assert "--subject: one of admin_1, zed_2" in refused.stderr
+        assert named.exit_code == 0, named.stderr
+        recorded = database.query(
+            "SELECT target_id, after->>'idp_user_id' FROM audit_events"
+            " WHERE action = 'console.link_created'"
+        )
+        assert recorded == [("zed_2", "zed_2")]
 
     @pytest.mark.parametrize("arguments", [[], ["--superadmin", "--user", "x"]])
     def test_the_command_needs_one_person(self, app, arguments):
