@@ -167,7 +167,7 @@ def list_overrides(query: dict[str, Json]) -> Page:
 @requires(Permission.SUPERADMIN)
 @flags.arguments(FlagTenantQuerySchema, location="query")
 @flags.arguments(OverrideCreateSchema)
-@flags.response(201, OverrideSchema)
+@flags.response(201, OverrideSchema, includes=INCLUDES)
 @flags.raises(FlagKeyTaken, TooManyOverrides)
 def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOverride:
     """Create a feature flag override: another value of a flag for one tenant."""

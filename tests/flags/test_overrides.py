@@ -64,6 +64,19 @@ class TestCreateOverride:
         assert answer.headers["Location"] == f"{URL}/{data['id']}"
         assert audit_actions(tenant) == ["override.created"]
 
+    def test_shows_the_end_where_the_request_asks_for_it(self, api):
+        create_preset(beta=False)
+        tenant = create_tenant()
+        query = {"tenant_id": str(tenant.id), "include": "expires_at,preset"}
+        body = {"flag_key": "beta", "flag_value": True, "expires_at": "2999-01-01T00:00:00Z"}
+
+        answer = api.post(URL, token=platform_token(), query_string=query, json=body)
+
+        assert answer.status_code == 201
+        assert answer.json["data"]["expires_at"] == "2999-01-01T00:00:00Z"
+        assert answer.json["data"]["preset"]["name"] == "free"
+        assert answer.headers["ETag"]
+
     def test_refuses_an_expiry_in_the_past(self, api):
         create_preset(beta=False)
 

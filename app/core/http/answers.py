@@ -62,7 +62,7 @@ def write(answer: Answer | None, returned: Any, request: Request) -> Response:
     for include in request.includes:
         include.add_to([data], [result])
     response.data = json_text.dumps({"data": data})
-    if request.method == "GET" and not has_version:
+    if not has_version and (request.method == "GET" or request.includes):
         response.add_etag()
         if _is_known(request, response):
             response.data = b""
