@@ -24,9 +24,8 @@ from app.core.db.list_conditions import Condition
 from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import parse_id
 from app.core.db.tenancy import narrow
+from app.scim.models import ScimConnection
 from app.users.models import User
-
-KEY = "key:"
 
 
 def _as_id(text: ColumnExpressionArgument[str]) -> ColumnElement[UUID]:
@@ -38,19 +37,25 @@ _full_name = func.trim(func.concat_ws(" ", User.first_name, User.last_name))
 _user_name = select(func.coalesce(func.nullif(_full_name, ""), User.email)).where(
     User.tenant_id == AuditEvent.tenant_id, User.id == _as_id(AuditEvent.actor)
 )
-_actor_key_id = case(
-    (
-        AuditEvent.actor.startswith(KEY),
-        _as_id(func.substr(AuditEvent.actor, len(KEY) + 1, type_=Text)),
-    )
-)
+
+
+def _id_after(prefix: str) -> ColumnElement[UUID]:
+    """The id in an actor with this prefix; NULL for any other actor."""
+    rest = func.substr(AuditEvent.actor, len(prefix) + 1, type_=Text)
+    return case((AuditEvent.actor.startswith(prefix), _as_id(rest)))
+
+
 # The table of API keys has no row-level security: only the platform sees the names of its own.
 _is_platform = func.current_setting("app.platform", True) == "on"
 _key_name = select(ApiKey.name).where(
-    ApiKey.id == _actor_key_id, or_(ApiKey.tenant_id == AuditEvent.tenant_id, _is_platform)
+    ApiKey.id == _id_after("key:"), or_(ApiKey.tenant_id == AuditEvent.tenant_id, _is_platform)
+)
+_connection_name = select(ScimConnection.name).where(
+    ScimConnection.tenant_id == AuditEvent.tenant_id, ScimConnection.id == _id_after("scim:")
 )
 ACTOR_NAME = func.coalesce(
-    _user_name.scalar_subquery(), _key_name.scalar_subquery(), literal("", Text)
+    *(names.scalar_subquery() for names in (_user_name, _key_name, _connection_name)),
+    literal("", Text),
 ).label("actor_name")
 
 

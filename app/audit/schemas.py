@@ -33,8 +33,8 @@ class Documented(Schema):
 
 
 ACTOR_NAME = {
-    "description": "The name or e-mail address of the tenant's user, or the name of the API key;"
-    " empty for every other actor."
+    "description": "The name or e-mail address of the tenant's user, or the name of the API key or"
+    " the SCIM connection; empty for every other actor."
 }
 
 

@@ -22,6 +22,7 @@ from tests.factories import (
     create_user,
     platform_token,
 )
+from tests.scim.directory import create_connection
 
 
 def add_row(tenant: Any, target_id: Any, *, actor: str = "system:idp", action="user.updated"):
@@ -145,6 +146,14 @@ class TestActorName:
         found = self.names(api, tenant, token, named.id, half.id, unnamed.id)
 
         assert found == ["Ada Lovelace", "Noether", "emmy@a.example"]
+
+    def test_is_the_scim_connections_name(self, api, tenant, token):
+        own, _ = create_connection(tenant, name="Okta")
+        foreign, _ = create_connection(create_tenant(), name="Entra")
+
+        found = self.names(api, tenant, token, f"scim:{own.id}", f"scim:{foreign.id}", "scim:x")
+
+        assert found == ["Okta", "", ""]
 
     def test_is_empty_for_others(self, api, tenant, token):
         stranger = create_user(create_tenant(), first_name="Ada")
