@@ -4,39 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import Text, bindparam, cast, func, select
-from sqlalchemy.dialects.postgresql import JSONB
-
-from app.audit.models import AuditEvent
-from app.core.db.statements import Statement
+from app.audit.service import list_events
+from app.core.db.pages import MAX_LIMIT, ListOrder, Paging
 from app.core.json_text import Json
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate
-from app.flags.models import PlanPreset
-from app.flags.presets import FIND_BY_NAME
+from app.flags.presets import find_preset, list_presets
 
-PLANS_WITH = Statement(
-    "plan_presets.find_with_flag",
-    select(PlanPreset.name)
-    .where(
-        cast(PlanPreset.flags, JSONB).contains(
-            func.jsonb_build_array(
-                func.jsonb_build_object("flag_key", cast(bindparam("flag_key"), Text))
-            )
-        )
-    )
-    .order_by(PlanPreset.name)
-    .limit(20),
-)
-LAST_PLAN = Statement(
-    "audit_events.find_last_plan",
-    select(AuditEvent.before, AuditEvent.created_at)
-    .where(
-        AuditEvent.tenant_id == bindparam("tenant_id"),
-        AuditEvent.action == "tenant.plan_changed",
-    )
-    .order_by(AuditEvent.created_at.desc(), AuditEvent.id.desc())
-    .limit(1),
-)
+NEWEST = Paging(limit=1, order=ListOrder.NEWEST_FIRST)
 
 
 def explain(tenant_id: UUID, flag_key: str) -> dict[str, Json]:
@@ -67,13 +41,14 @@ def explain(tenant_id: UUID, flag_key: str) -> dict[str, Json]:
 
 def _absent(tenant_id: UUID, flag_key: str, plan_name: str) -> str:
     """Why the plan does not have a flag: which plans have it, and what the tenant had before."""
-    plans = PLANS_WITH.scalars(flag_key=flag_key)
+    presets = list_presets(Paging(limit=MAX_LIMIT)).items
+    plans = [p.name for p in presets if any(each["flag_key"] == flag_key for each in p.flags)]
     reasons = [f"The plan {plan_name} does not have this flag."]
-    if FIND_BY_NAME.first(name=plan_name) is None:
+    if find_preset(plan_name) is None:
         reasons = [f"No preset is named {plan_name}, the tenant's plan."]
     reasons.append(f"Plans that have it: {', '.join(plans)}." if plans else "No plan has it.")
-    last = LAST_PLAN.first(tenant_id=tenant_id)
-    if last is not None:
+    filters = {"action": "tenant.plan_changed"}
+    for last in list_events(NEWEST, tenant_id=tenant_id, filters=filters).items:
         ended = last.created_at.strftime("%Y-%m-%d %H:%M UTC")
         reasons.append(f"The plan {last.before['plan_name']} ended at {ended}.")
     return " ".join(reasons)

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import orjson
 from flask import Response, request
+from flask.blueprints import BlueprintSetupState
 
 from app.auth.guard import home_tenant_id, requires
 from app.auth.permissions import Permission
@@ -156,3 +157,9 @@ def _write_failure(error: AppError) -> bytes:
 
 
 answer_errors(blp.name, _write_failure)
+
+
+@blp.record_once
+def _describe(state: BlueprintSetupState) -> None:
+    for name, schema in ofrep_document.SCHEMAS.items():
+        state.app.extensions["api"].spec.components.schema(name, schema)

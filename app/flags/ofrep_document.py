@@ -8,6 +8,7 @@ from app.core.http.idempotency import IdempotencyInProgress, reused
 from app.core.json_text import Json
 from app.core.openapi.components import CONSISTENCY, DESCRIPTIONS, IDEMPOTENCY_KEY
 
+COMPONENTS = "#/components/schemas/"
 CONTEXT = {
     "type": "object",
     "properties": {
@@ -36,6 +37,7 @@ REQUEST = {
 KEY = {"type": "string", "examples": ["single-sign-on"], "description": "The flag's key."}
 EVALUATION = {
     "type": "object",
+    "description": "A flag's value, and why it has it.",
     "required": ["key", "reason", "variant"],
     "properties": {
         "key": KEY,
@@ -64,13 +66,19 @@ EVALUATION = {
 }
 EVALUATIONS = {
     "type": "object",
+    "description": "The values of all flags.",
     "required": ["flags"],
     "properties": {
-        "flags": {"type": "array", "items": EVALUATION, "description": "The evaluations."}
+        "flags": {
+            "type": "array",
+            "items": {"$ref": f"{COMPONENTS}OfrepEvaluation"},
+            "description": "The evaluations.",
+        }
     },
 }
 FAILURE = {
     "type": "object",
+    "description": "Why a flag could not be evaluated.",
     "required": ["errorCode", "errorDetails"],
     "properties": {
         "key": KEY,
@@ -82,6 +90,11 @@ FAILURE = {
         "errorDetails": {"type": "string", "description": "One sentence for people."},
     },
 }
+SCHEMAS = {
+    "OfrepEvaluation": EVALUATION,
+    "OfrepEvaluations": EVALUATIONS,
+    "OfrepFailure": FAILURE,
+}
 ETAG = {
     "ETag": {
         "schema": {"type": "string"},
@@ -90,15 +103,18 @@ ETAG = {
 }
 
 
-def answer(description: str, schema: Json, **options: Json) -> dict[str, Json]:
+def answer(description: str, schema: str, **options: Json) -> dict[str, Json]:
+    reference = {"$ref": f"{COMPONENTS}{schema}"}
     return {
         "description": description,
-        "content": {"application/json": {"schema": schema, **options}},
+        "content": {"application/json": {"schema": reference, **options}},
     }
 
 
 def failure(description: str, details: str, error_code: str = "GENERAL") -> dict[str, Json]:
-    return answer(description, FAILURE, example={"errorCode": error_code, "errorDetails": details})
+    return answer(
+        description, "OfrepFailure", example={"errorCode": error_code, "errorDetails": details}
+    )
 
 
 FAILURES = {
@@ -123,7 +139,7 @@ FAILURES = {
 ONE = {
     "requestBody": REQUEST,
     "responses": {
-        "200": answer("The flag's value.", EVALUATION),
+        "200": answer("The flag's value.", "OfrepEvaluation"),
         "404": failure(
             "The tenant's plan has no such flag.",
             "The plan 'growth' has no flag 'single-sign-on'.",
@@ -136,7 +152,7 @@ ALL = {
     "requestBody": REQUEST,
     "responses": {
         "200": {
-            **answer("Every flag's value, in the preset's order.", EVALUATIONS),
+            **answer("Every flag's value, in the preset's order.", "OfrepEvaluations"),
             "headers": ETAG,
         },
         "304": {

@@ -85,7 +85,9 @@ class NotCounted(Conflict):
     The OpenAPI document shows the body of an instance without arguments.
     """
 
-    keys = {"data": {"$ref": "#/components/schemas/Decision", "description": "The limit's state."}}
+    keys = {
+        "data": {"$ref": "#/components/schemas/UsageDecision", "description": "The limit's state."}
+    }
 
     def __init__(self, decision: Decision = EXAMPLE) -> None:
         super().__init__()

@@ -63,7 +63,9 @@ class TestCreate:
         answer = post(api, b"{}", headers={"Content-Type": media_type})
 
         assert answer.status_code == 415
-        assert answer.get_json() == {"detail": "The Content-Type must be application/x-ndjson."}
+        assert answer.get_json() == {
+            "detail": "The Content-Type must be application/x-ndjson or text/plain."
+        }
 
     def test_refuses_a_compressed_file(self, api):
         file = compress(as_file(tenant_line()))

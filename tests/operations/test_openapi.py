@@ -205,6 +205,51 @@ class TestDocument:
         assert "example" not in json.dumps(schemas["ValidationError"])
 
 
+class TestNamesInClients:
+    """Generated clients name a class after each component, and after each schema that is inline."""
+
+    def test_say_what_they_are_of(self, document):
+        general = (
+            "Cause Change Consume Correction Deactivate Decision Entry Kind Layer Level Order"
+            " Outcome Period Policy Queues Signing Status Step Valid Values Waiting"
+        )
+
+        assert document["components"]["schemas"].keys() & {*general.split()} == set()
+
+    def test_are_not_those_of_a_field(self, document):
+        """A generated class has a variable of its own name beside its fields."""
+        wrong = [
+            name
+            for name, schema in document["components"]["schemas"].items()
+            if re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() in schema.get("properties", {})
+        ]
+
+        assert wrong == []
+
+    def test_of_includes_are_one_for_each_resource(self, operations):
+        items = {
+            (method, path): parameter["schema"]["items"]
+            for method, path, operation in operations
+            for parameter in operation.get("parameters", ())
+            if parameter["name"] == "include"
+        }
+
+        assert all(item["$ref"].endswith("Include") for item in items.values())
+        assert len({item["$ref"] for item in items.values()}) < len(items) > 20
+
+    def test_of_evaluations_are_components(self, operations):
+        inline = [
+            (path, status)
+            for _, path, operation in operations
+            if path.startswith("/ofrep/")
+            for status, answer in operation["responses"].items()
+            for media in answer.get("content", {}).values()
+            if "$ref" not in media["schema"]
+        ]
+
+        assert inline == []
+
+
 class TestDescriptions:
     def test_every_component_is_described_but_the_envelopes(self, document):
         silent = [

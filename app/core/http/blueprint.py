@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import flask_smorest
 import marshmallow as ma
+from apispec import APISpec
 from flask_smorest.utils import resolve_schema_instance
 
 from app.core.errors import AppError
@@ -61,12 +62,14 @@ class Blueprint(flask_smorest.Blueprint):
 
     @staticmethod
     def _prepare_contract_doc(
-        doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, **_: Any
+        doc: dict[str, Any], doc_info: dict[str, Any], *, method: str, spec: APISpec, **_: Any
     ) -> dict[str, Any]:
         endpoint: Endpoint = doc_info["endpoint"]
         doc["operationId"] = endpoint.operation_id
         if endpoint.includes:
-            doc.setdefault("parameters", []).append(includes.parameter(endpoint.includes))
+            names = _include_names(endpoint.answer, spec)
+            parameter = includes.parameter(endpoint.includes, names)
+            doc.setdefault("parameters", []).append(parameter)
         described = doc_info.get("manual_doc", {}).get("responses", ())
         return responses.complete(doc, described, endpoint, method)
 
@@ -150,6 +153,19 @@ def _documented(schema: Schema | None, offered: tuple[Include, ...]) -> Schema |
     if schema is None or not offered:
         return schema
     return includes.documented(type(schema), offered)(many=schema.many)
+
+
+def _include_names(answer: Answer | None, spec: APISpec) -> dict[str, str]:
+    """The enumeration of what ``include`` may name: one for all operations of a resource."""
+    if answer is None or answer.schema is None:
+        raise TypeError("only rows have includes")
+    name = f"{type(answer.schema).__name__.removesuffix('Schema')}Include"
+    described = {"title": name, "description": "A key that `include` can add to each item."}
+    enum = {"type": "string", **described, "enum": [one.name for one in answer.includes]}
+    components = spec.components
+    if components.schemas.setdefault(name, enum)["enum"] != enum["enum"]:
+        raise TypeError(f"{name} differs between operations")
+    return components.get_ref("schema", name)
 
 
 @cache

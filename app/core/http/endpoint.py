@@ -167,10 +167,7 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
                 response = replayed
             else:
                 arguments = parser.read(endpoint, request)
-                ids = {
-                    name: PATH_NAMES[name](text) if name in PATH_NAMES else text
-                    for name, text in path.items()
-                }
+                ids = {name: PATH_NAMES.get(name, str)(text) for name, text in path.items()}
                 result = endpoint.view(*arguments, **ids)
                 response = answers.write(endpoint.answer, result, request)
                 idempotency.store(request, response)

@@ -16,6 +16,7 @@ from sqlalchemy import ARRAY, Uuid, any_, bindparam, select
 
 from app.core.db.statements import Statement
 from app.core.errors import Invalid
+from app.core.json_text import Json
 from app.core.validation.fields import Field
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
@@ -87,9 +88,8 @@ def documented(schema: type[Schema], includes: tuple[Include, ...]) -> type[Sche
     return type(f"{name}WithIncludesSchema", (schema,), {**described, **fields})
 
 
-def parameter(includes: Sequence[Include]) -> dict[str, object]:
-    """The query parameter, for the OpenAPI document."""
-    names = [include.name for include in includes]
+def parameter(includes: Sequence[Include], names: Json) -> dict[str, object]:
+    """The query parameter, for the OpenAPI document; ``names`` is the schema of one name."""
     needed = [f"`{one.name}` needs `{one.permission}`" for one in includes if one.permission]
     return {
         "name": PARAMETER,
@@ -97,8 +97,8 @@ def parameter(includes: Sequence[Include]) -> dict[str, object]:
         "required": False,
         "style": "form",
         "explode": False,
-        "schema": {"type": "array", "minItems": 1, "items": {"type": "string", "enum": names}},
-        "example": names[:2],
+        "schema": {"type": "array", "minItems": 1, "items": names},
+        "example": [include.name for include in includes[:2]],
         "description": "Keys to add to each item, separated by commas. "
         f"{'; '.join(needed)}{'. ' if needed else ''}"
         "With it, the ETag is a digest of the answer.",

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import flask_smorest
+from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Flask, Response, request
 
 from app.core import json_text
@@ -14,6 +15,7 @@ from app.core.http.error_handlers import register_error_handlers
 from app.core.openapi.components import HEADERS, RESPONSES, SCHEMAS
 from app.core.openapi.descriptions import (
     SchemaDescriptions,
+    component_name,
     describe_paths,
     summary,
     with_description,
@@ -71,7 +73,7 @@ def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[st
     """Document an enumeration as a component with the name of its class."""
     if not isinstance(field, Choice):
         return {}
-    name = field.enumeration.__name__
+    name = component_name(field.enumeration)
     values = [member.value for member in field.enumeration]
     if name not in converter.spec.components.schemas:
         component = {"type": "string", "enum": values, "title": name}
@@ -121,7 +123,14 @@ class Api(flask_smorest.Api):
     def init_app(self, app: Flask, **options: Any) -> None:
         """Bind to ``app`` and describe how to authenticate."""
         app.config.from_mapping(OPENAPI_SETTINGS)
-        super().init_app(app, spec_kwargs={"extra_plugins": [SchemaDescriptions()]}, **options)
+        super().init_app(
+            app,
+            spec_kwargs={
+                "extra_plugins": [SchemaDescriptions()],
+                "marshmallow_plugin": MarshmallowPlugin(schema_name_resolver=component_name),
+            },
+            **options,
+        )
         for describe in (
             with_example,
             choice2component,

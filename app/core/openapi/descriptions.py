@@ -7,6 +7,7 @@ A schema and an enumeration have the first paragraph of their docstring. A field
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,6 +56,28 @@ PATH_PARAMETERS: Mapping[str, str] = {
     "user_id": "The id of the user.",
 }
 """Descriptions of path parameters."""
+
+
+COMPONENT_NAMES: Mapping[str, str] = {
+    "Cause": "SuppressionCause", "Change": "HistoryChange", "Consume": "UsageConsumption",
+    "Correction": "UsageCorrection", "Deactivate": "ScimDeactivation",
+    "Decision": "UsageDecision", "Entry": "UsageEntry", "Kind": "IdentityKind",
+    "Layer": "FlagLayer", "Level": "FindingLevel", "Order": "CustomFieldOrder",
+    "Outcome": "AccessStepOutcome", "Period": "LimitPeriod", "Policy": "LimitPolicy",
+    "Queues": "QueueState", "Signing": "WebhookSigning", "Status": "WebhookEventStatus",
+    "Step": "AccessStep", "Valid": "CustomFieldCheck", "Values": "CustomFieldValues",
+    "Waiting": "WaitingIdentity",
+}  # fmt: skip
+"""The name in the document of a class whose own name says too little beside all other ones."""
+WRAPPERS = re.compile(r"(WithIncludes)?(Answer|List)?$")
+
+
+def component_name(schema: Any) -> str:
+    """The name of a schema or an enumeration in the document, and so in generated clients."""
+    described = schema if inspect.isclass(schema) else type(resolve_schema_instance(schema))
+    name = described.__name__.removesuffix("Schema")
+    base = WRAPPERS.sub("", name)
+    return COMPONENT_NAMES.get(base, base) + name[len(base) :]
 
 
 class SchemaDescriptions(BasePlugin):

@@ -31,18 +31,12 @@ from app.core.openapi.components import (
 )
 
 RESOURCES = {
-    "address": "suppression",
-    "connection_id": "scim_connection",
-    "delivery": "webhook_delivery",
-    "endpoint_id": "webhook_endpoint",
-    "event_id": "webhook_event",
-    "evt_id": "event",
-    "feature": "limit",
-    "field_id": "custom_field",
-    "key": "tenant",  # flags that do not exist are explained too
-    "key_id": "api_key",
+    "address": "suppression", "connection_id": "scim_connection", "delivery": "webhook_delivery",
+    "endpoint_id": "webhook_endpoint", "event_id": "webhook_event", "evt_id": "event",
+    "feature": "limit", "field_id": "custom_field", "key_id": "api_key",
     "preset_id": "plan_preset",
-}
+    "key": "tenant",  # flags that do not exist are explained too
+}  # fmt: skip
 """What a path parameter names, where that is not the beginning of the parameter's name."""
 
 
