@@ -36,7 +36,9 @@ class GeneratedCommand(click.Command):
         }
         tabled = {column.partition(".")[0] for column in operation.columns}
         self.included = [
-            name for name in operation.includes if operation.is_list and name in tabled
+            name
+            for name in operation.includes
+            if name in tabled and (operation.is_list or "x-columns" in operation.about)
         ]
         super().__init__(
             spelling.words[-1],

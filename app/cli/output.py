@@ -18,6 +18,7 @@ from app.cli.times import relative
 from app.core.json_text import dumps_text, plain
 
 MAX_CELL = 500  # characters of a value in a table of rows
+FEW_FIELDS = 4
 CHANGES = "changes"  # a column of audit rows
 
 
@@ -72,12 +73,14 @@ def _part(row: Mapping[str, Any], column: str) -> Any:
 
 
 def changes_of(event: Mapping[str, Any]) -> str:
-    """The changed fields with both values; empty for a new or a deleted row, which has many."""
+    """The changed fields with both values; empty for a new or a deleted row with many fields."""
     before, after = event["before"] or {}, event["after"] or {}
     both = [name for name in after if name in before]
-    return "; ".join(
-        f"{name}: {dumps_text(before[name])} → {dumps_text(after[name])}" for name in both
-    )
+    shown = [f"{name}: {dumps_text(before[name])} → {dumps_text(after[name])}" for name in both]
+    one = before or after
+    if not shown and len(one) <= FEW_FIELDS:  # such as plan, end and reason of an assigned plan
+        shown = [f"{name}: {dumps_text(value)}" for name, value in one.items()]
+    return "; ".join(shown)
 
 
 def _print_fitting(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -167,6 +167,7 @@ def list_overrides(query: dict[str, Json]) -> Page:
 @requires(Permission.SUPERADMIN)
 @flags.arguments(FlagTenantQuerySchema, location="query")
 @flags.arguments(OverrideCreateSchema)
+@flags.columns("id", "flag_key", "flag_value", "expires_at")
 @flags.response(201, OverrideSchema, includes=INCLUDES)
 @flags.raises(FlagKeyTaken, TooManyOverrides)
 def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOverride:

@@ -13,9 +13,12 @@ import pytest
 from app.audit.models import AuditEvent
 from app.cli.audit import follow
 from app.cli.calls import in_process
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.subscriptions import plan_assignments
 from tests.audit.test_history import add_row
-from tests.factories import save
+from tests.database import platform_transaction
+from tests.factories import create_preset, create_tenant, save
 
 
 @pytest.fixture
@@ -26,6 +29,20 @@ def run(app):
         return json.loads(ended.stdout) if ok and "--json" in words else ended
 
     return invoke
+
+
+class TestList:
+    def test_shows_what_an_assigned_plan_is(self, app, run):
+        create_preset("pro")
+        tenant = create_tenant()
+        with platform_transaction():
+            plan_assignments.assign(
+                tenant.id, plan_name="pro", until=None, reason="Pilot", actor=SYSTEM_CLI
+            )
+
+        table = run("list", "--tenant", tenant.slug).stdout
+
+        assert 'plan_name: "pro"; until: null; reason: "Pilot"' in table
 
 
 class TestTail:

@@ -67,6 +67,16 @@ def test_a_plan_a_subscription_and_an_override(app, shown):
     assert shown("flags", "show-override", "beta", "--tenant", "acme") == str(override.id)
 
 
+def test_granting_shows_the_end(app, run):
+    create_preset("free", beta=False)
+    create_tenant(slug="acme")
+    end = "2999-01-01T00:00:00Z"
+
+    granted = run("flags", "override", "acme", "beta", "true", "--expires-at", end, "--json")
+
+    assert json.loads(granted.stdout)["expires_at"] == end
+
+
 def test_the_row_of_a_history_by_its_kind(app, run):
     user = create_user(create_tenant(), email="ada@acme.example")
     run("users", "update", user.email, "--first-name", "Ada")
