@@ -22,7 +22,6 @@ from app.imports.schemas import ImportDetailSchema, ImportQuerySchema, ImportSch
 
 PATH = "/v1/imports"
 MEDIA_TYPE = "application/x-ndjson"
-MEDIA_TYPES = (MEDIA_TYPE, "text/plain")  # generated clients know the second one
 MAX_BODY = 50 * 1024 * 1024
 EXAMPLE = (
     '{"type": "tenant", "idp_org_id": "org_01JZ4K", "name": "Acme Ltd"}\n'
@@ -38,15 +37,16 @@ BODY = {
         MEDIA_TYPE: {
             "schema": {"type": "string", "format": "binary", "minLength": 1},
             "example": EXAMPLE,
-        },
-        "text/plain": {"schema": {"type": "string", "minLength": 1}, "example": EXAMPLE},
+        }
     },
 }
 
-OTHER_TYPE = f"The Content-Type must be {' or '.join(MEDIA_TYPES)}."
+OTHER_TYPE = f"The Content-Type must be {MEDIA_TYPE}."
 REFUSALS = {
     "413": refusal(DESCRIPTIONS[413], TOO_LARGE.format(limit=MAX_BODY)),
-    "415": refusal("The Content-Type is another one, or there is a Content-Encoding.", OTHER_TYPE),
+    "415": refusal(
+        f"The Content-Type is not `{MEDIA_TYPE}`, or there is a Content-Encoding.", OTHER_TYPE
+    ),
 }
 
 blp = Blueprint(
@@ -96,7 +96,7 @@ def _file(request: Request) -> IO[bytes]:
 
     Raises UnsupportedMediaType, also for a compressed body, and Invalid for an empty one.
     """
-    if request.mimetype not in MEDIA_TYPES:
+    if request.mimetype != MEDIA_TYPE:
         raise UnsupportedMediaType(OTHER_TYPE)
     if request.content_encoding not in (None, "", "identity"):
         raise UnsupportedMediaType("The body must have no Content-Encoding.")

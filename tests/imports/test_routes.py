@@ -63,9 +63,7 @@ class TestCreate:
         answer = post(api, b"{}", headers={"Content-Type": media_type})
 
         assert answer.status_code == 415
-        assert answer.get_json() == {
-            "detail": "The Content-Type must be application/x-ndjson or text/plain."
-        }
+        assert answer.get_json() == {"detail": "The Content-Type must be application/x-ndjson."}
 
     def test_refuses_a_compressed_file(self, api):
         file = compress(as_file(tenant_line()))
