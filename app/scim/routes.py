@@ -95,7 +95,7 @@ def update(body: dict[str, Any], connection_id: str) -> object:
 @requires(Permission.SCIM_WRITE)
 @blp.arguments(ScimRotationSchema, required=False)
 @blp.response(200, ScimConnectionCreatedSchema, shown_once=("token",))
-@blp.raises(OwnerOnly)
+@blp.raises(OwnerOnly, RoleAboveOwn)
 def rotate(body: dict[str, Any], connection_id: str) -> object:
     """Give the connection a new bearer token; the present one stays valid for a while.
 
