@@ -171,7 +171,8 @@ class TestUsers:
 
     def test_that_were_made_by_hand_follow_their_events(self, generic):
         tenant = factories.create_tenant(idp_org_id="o1")
-        factories.create_user(tenant, idp_user_id="u1", email="old@acme.example")
+        user = factories.create_user(tenant, idp_user_id="u1", email="old@acme.example")
+        factories.create_membership(tenant, user, "member")
 
         generic("user.updated", "10:00", id="u1", email="new@acme.example")
 
@@ -183,6 +184,41 @@ class TestUsers:
         generic("user.updated", "10:00", id="u1", first_name="Augusta")
 
         assert (one(User).first_name, one(User).is_active) == ("Augusta", False)
+
+    def test_of_a_former_member_no_later_profile_reaches_the_tenant(self, owner, generic):
+        generic("membership.created", "09:05", organization_id="o1", user_id="u2", role="owner")
+        generic("user.created", "09:05", id="u2", email="eva@acme.example", name="Eva")
+        generic("membership.deleted", "09:10", organization_id="o1", user_id="u1")
+
+        generic("user.updated", "09:20", id="u1", email="ada@new.example", name="Ada Byron")
+
+        (former,) = all_rows(User, idp_user_id="u1")
+        assert (former.email, former.last_name) == ("ada@acme.example", "Lovelace")
+
+    def test_who_are_members_again_get_what_they_missed(self, owner, generic):
+        generic("membership.created", "09:05", organization_id="o1", user_id="u2", role="owner")
+        generic("user.created", "09:05", id="u2", email="eva@acme.example", name="Eva")
+        generic("membership.deleted", "09:10", organization_id="o1", user_id="u1")
+        generic("user.updated", "09:20", id="u1", email="ada@new.example", name="Ada Byron")
+
+        generic("membership.created", "09:30", organization_id="o1", user_id="u1", role="member")
+
+        (member,) = all_rows(User, idp_user_id="u1")
+        assert (member.email, member.last_name) == ("ada@new.example", "Byron")
+
+    def test_that_a_directory_made_up_get_no_profile(self, generic):
+        """The directory's connection was deleted since, so it does not manage the user."""
+        tenant = factories.create_tenant(idp_org_id="o2")
+        generic("user.created", "09:00", id="victim", email="vera@secret.example", name="Vera")
+        user = factories.create_user(
+            tenant, idp_user_id="victim", email="", created_by_user_id="scim:1"
+        )
+        factories.create_membership(tenant, user, "member")
+
+        generic("user.updated", "09:10", id="victim", email="vera@x.example", name="Vera Private")
+
+        (row,) = all_rows(User, idp_user_id="victim")
+        assert (row.email, row.last_name) == ("", "")
 
 
 class TestMemberships:
