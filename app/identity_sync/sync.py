@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 
 from app.core.db import tenancy
 from app.core.db.statements import Statement
@@ -34,7 +34,7 @@ FIND_WAITING = Statement(
     select(IdentityObject.source, IdentityObject.object_id)
     .join(Tenant, Tenant.idp_org_id == IdentityObject.organization_id)
     .where(IdentityObject.is_waiting)
-    .order_by(IdentityObject.updated_at)
+    .order_by(func.random())  # one that fails does not keep others from their turn
     .limit(bindparam("limit")),
 )
 KINDS: dict[type[IdentityEvent], Kind] = {
@@ -99,7 +99,7 @@ def apply(
 
 
 def waiting_memberships() -> Sequence[tuple[str, str]]:
-    """The source and id of waiting memberships whose tenant exists; those updated first, first."""
+    """The source and id of waiting memberships whose tenant exists, in any order."""
     return FIND_WAITING.all(limit=MAX_WAITING)
 
 
@@ -113,7 +113,6 @@ def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> N
         return
     objects.take([], [pair])
     write(objects, [pair], roles=roles)
-    objects.mark_changed(key)  # so that one that still waits comes after the others
     objects.save()
 
 

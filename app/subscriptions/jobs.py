@@ -5,7 +5,6 @@ It also announces the coming end of assigned plans.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
@@ -13,10 +12,8 @@ from uuid import UUID
 from app.core.actors import SYSTEM_JOB
 from app.core.db import retries, tenancy
 from app.core.db.transactions import transaction
-from app.core.jobs.queues import Queue, job
+from app.core.jobs.queues import Queue, apart, job
 from app.subscriptions import plan_assignments, plans
-
-log = logging.getLogger(__name__)
 
 BATCH = 500  # tenants
 
@@ -29,10 +26,11 @@ def follow_plans() -> None:
     harmless to run it twice. The coming ends are announced in batches.
     """
     has_more = True
-    while has_more:
-        with transaction():
-            tenancy.enter(tenancy.PLATFORM)
-            has_more = plan_assignments.announce_endings(limit=BATCH, actor=SYSTEM_JOB)
+    with apart("endings_not_announced"):
+        while has_more:
+            with transaction():
+                tenancy.enter(tenancy.PLATFORM)
+                has_more = plan_assignments.announce_endings(limit=BATCH, actor=SYSTEM_JOB)
     _each(plan_assignments.find_ended, plan_assignments.end)
     _each(plans.find_behind, plans.follow_plan)
 
@@ -48,11 +46,10 @@ def _each(find: Callable[..., Sequence[UUID]], bring: Callable[..., object]) -> 
         if not found:
             return
         for tenant_id in found:
-            try:
+            failed += 1
+            with apart("plan_not_followed", tenant_id=str(tenant_id)):
                 retries.run(partial(_bring, bring, tenant_id))
-            except Exception:
-                log.exception("plan_not_followed", extra={"tenant_id": str(tenant_id)})
-                failed += 1
+                failed -= 1
         done |= found
 
 

@@ -8,8 +8,8 @@ does not import jobs: it pushes ``JOBS[NAME]``, where ``NAME`` is a constant bes
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -108,6 +108,17 @@ class Job:
             log.warning("job_push_failed", extra={"job": self.name, "reason": str(fault)})
         except Exception:
             log.exception("job_push_failed", extra={"job": self.name})
+
+
+@contextmanager
+def apart(event: str, **fields: str) -> Iterator[None]:
+    """For one item of many: an error is logged as ``event`` and does not stop the others."""
+    try:
+        yield
+    except rq.timeouts.JobTimeoutException:
+        raise
+    except Exception:
+        log.exception(event, extra=fields)
 
 
 JOBS: dict[str, Job] = {}
