@@ -21,7 +21,8 @@ from app.core.actors import SYSTEM_CLI
 from app.core.json_text import dumps_text
 from app.privacy import erase, export, user_erasure
 from app.privacy.database import owner, snapshot
-from app.privacy.person import Person, find_subject, get_person
+from app.privacy.mentions import Reader
+from app.privacy.person import Person, find_subject, get_person, people_to_erase
 from app.users import service
 
 COUNTS = ("table", "rows")
@@ -96,12 +97,15 @@ def erase_user(
     """
     tenant_id = _tenant_id(tenant)
     with owner() as connection:
-        person = get_person(connection, find_subject(connection, user, tenant_id))
+        subject = find_subject(connection, user, tenant_id)
+        person = get_person(connection, subject)
     where = f"{len(person.users)} tenant(s)" if person.users else "no tenant yet"
     ask(f"Erase {user}, known in {where}, for good?", yes=yes)
     _deactivate(person, allow_ownerless)
+    done: Counter[str] = Counter()
     with owner() as connection, _bar() as progress:
-        done = erase.erase(connection, person, progress, actor=SYSTEM_CLI)
+        for one in people_to_erase(connection, subject):
+            done += erase.erase(Reader(connection, progress), one, actor=SYSTEM_CLI)
     print_rows(_rows(done), COUNTS, as_json=as_json)
 
 

@@ -32,7 +32,7 @@ from app.emails.suppressions import normalized
 from app.extensions import db
 from app.identity_sync.events import UserEvent
 from app.privacy import deletion_statements as statements
-from app.privacy.identifiers import Identifiers
+from app.privacy.identifiers import ANY_ID, Identifiers
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.tenants.models import DeletionStage, Tenant, TenantDeletion
@@ -163,7 +163,7 @@ def _about_tenant(events: Sequence[tuple[UUID, str, bytes]], deletion: Deletion)
     People that another tenant has too are not its own.
     """
     idp_org_id = deletion.idp_org_id
-    organization = Identifiers(frozenset({idp_org_id}), frozenset())
+    organization = Identifiers(frozenset({idp_org_id}), frozenset(), fields=ANY_ID)
     people = {event_id: _people_of(source, body) for event_id, source, body in events}
     named = [name for names in people.values() for name in names]
     own: set[str] = set()

@@ -8,7 +8,7 @@ them as a new one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -36,14 +36,14 @@ from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
 from app.emails.models import EmailMessage, Suppression
 from app.events.models import EventFeed, OutboxEvent
-from app.privacy.identifiers import ERASED
+from app.privacy.identifiers import ERASED, ERASED_ACTOR, joined
 from app.privacy.mentions import (
     ANSWERS,
     EVENTS,
     FAULTS,
     IMPORTS,
     PIECES,
-    Progress,
+    Found,
     Reader,
     has_own_key,
 )
@@ -89,26 +89,35 @@ MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when t
 STOP_INBOX = text("LOCK TABLE webhook_events, imports IN EXCLUSIVE MODE")
 
 
-def erase(
-    connection: Connection, person: Person, progress: Progress, *, actor: Actor
-) -> Counter[str]:
+def find_mentions(connection: Connection, people: Sequence[Person]) -> Found:
+    """Search the inbox and the stored answers once, for several people."""
+    reader, since = Reader(connection, lambda *_: None), utcnow() - MARGIN
+    anybody = joined([person.identifiers for person in people])
+    or_unreadable = any(person.only_in is None for person in people)
+    events = [row.id for row in reader.inbox_rows(anybody, or_unreadable=or_unreadable)]
+    answers = reader.answer_rows(joined([person.in_answers for person in people]))
+    return Found(since, events, [(row.scope, row.key) for row in answers])
+
+
+def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
     """Erase the person; the number of rows changed or deleted in each table.
 
-    ``connection`` is that of the tables' owner, or that of the application's role if an erasure of
+    Its connection is that of the tables' owner, or that of the application's role if an erasure of
     the person is recorded (:mod:`app.privacy.user_erasure`). The large tables are searched first,
     without a lock; then the inbox, the imports and the event feed are locked, and the rows added
     since are searched. So nothing written meanwhile is missed. Raises Conflict where the person has
-    changed meanwhile, or events about them or any import are still to be applied.
+    changed meanwhile, or events or an import about them are still to be applied.
     """
-    work = Erasure(person, Reader(connection, progress), Counter())
-    since = utcnow() - MARGIN
+    connection, found = reader.connection, reader.found
+    since = utcnow() - MARGIN if found is None else found.since
+    work = Erasure(person, reader, Counter())
     position = connection.scalar(select(EventFeed.last_position)) or 0
     _clear_mentions(work)
     redact_feed(work)
     connection.execute(STOP_INBOX)
     connection.execute(select(USERS.c.id).where(USERS.c.id.in_(person.user_ids)).with_for_update())
     _check_unchanged(work)
-    _clear_mentions(replace(work, reader=Reader(connection, progress, since)))
+    _clear_mentions(replace(work, reader=replace(reader, since=since, found=None)))
     redact_feed(work, after=position)
     _clear_imports(work)
     _clear_contacts(work)
@@ -121,9 +130,11 @@ def erase(
 
 def _check_unchanged(work: Erasure) -> None:
     """Raise Conflict where the person has further rows, ids or addresses now."""
-    chosen = select(USERS.c.idp_user_id).where(USERS.c.id.in_(work.person.user_ids)).distinct()
+    person = work.person
+    chosen = select(USERS.c.idp_user_id).where(USERS.c.id.in_(person.user_ids)).distinct()
     for subject in work.connection.scalars(chosen).all():
-        if not work.person.covers(get_person(work.connection, subject, work.person.only_in)):
+        now = get_person(work.connection, subject, person.only_in, is_trusted=person.is_trusted)
+        if not person.covers(now):
             raise Conflict("The person has changed meanwhile; try again.")
 
 
@@ -164,19 +175,22 @@ def _clear_imports(work: Erasure) -> None:
 
     In one tenant only its faults are redacted; the files go within a week.
     """
-    unfinished = select(func.count()).where(IMPORTS.c.finished_at.is_(None))
-    if work.connection.scalar(unfinished):
-        raise Conflict("An import is still to be applied: wait until it has ended, and try again.")
+    if work.reader.has_open_import(work.person.identifiers):
+        raise Conflict(
+            "An import with lines about this person is still to be applied: wait until it has"
+            " ended, and try again."
+        )
     person, who = work.person, work.person.identifiers
     for row in list(work.reader.fault_rows(who)):
         if person.only_in is not None and row.idp_org_id != person.organization:
             continue
         errors = [{**who.redact(entry), "input": None} for entry in row.errors]
-        values = {"name": who.redact(row.name), "errors": errors}
+        values = {"name": who.redact(row.name, "id"), "errors": errors}
         of_line = (FAULTS.c.import_id == row.import_id) & (FAULTS.c.line == row.line)
         work.run("import_faults", update(FAULTS).where(of_line).values(values))
     if person.only_in is None:
-        work.run("import_pieces", delete(PIECES))
+        ended = select(IMPORTS.c.id).where(IMPORTS.c.finished_at.is_not(None))
+        work.run("import_pieces", delete(PIECES).where(PIECES.c.import_id.in_(ended)))
 
 
 def _clear_contacts(work: Erasure) -> None:
@@ -233,11 +247,11 @@ def _clear_platform(work: Erasure) -> None:
     found = func.delete_email_events(None, cast(addresses, ARRAY(Text)), ALL_ROWS)
     if count := work.connection.scalar(select(found)):
         work.done["email_events"] += count
-    actors = [f"platform:{subject}" for subject in subjects]
+    actors = sorted(work.person.identifiers.actors)
     for table, columns in ACTORS.items():
         for name in columns:
             changed = update(table).where(table.c[name].in_(actors))
-            work.run(table.name, changed.values({name: f"platform:{ERASED}"}))
+            work.run(table.name, changed.values({name: ERASED_ACTOR}))
 
 
 def _change(table: Table, values: Mapping[str, object]) -> Update:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -30,7 +31,7 @@ from app.custom_fields.models import IndexRow
 from app.extensions import db
 from app.identity_sync.store import Kind
 from app.privacy import mentions
-from app.privacy.identifiers import Identifiers
+from app.privacy.identifiers import ANY_ID, Identifiers
 from app.privacy.mentions import AUDIT, IMPORTS, Progress, Reader, Targets
 from app.privacy.person import (
     CONTACTS,
@@ -113,7 +114,7 @@ def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Ta
         for name, table in sorted(db.metadata.tables.items())
         if "tenant_id" in table.c and table is not ENDPOINT_STATES
     }
-    answers = Identifiers(who.ids | {str(tenant_id)}, who.addresses)
+    answers = replace(who, ids=who.ids | {str(tenant_id)})
     return {
         "tenants": partial(reader.rows, select(TENANTS).where(TENANTS.c.id == tenant_id)),
         **owned,
@@ -152,7 +153,9 @@ def _naming(row: Row, sides: Sequence[str], who: Identifiers, *, is_own: bool) -
         return dict(row._mapping)
     named = {
         side: {
-            name: value for name, value in (getattr(row, side) or {}).items() if who.are_in(value)
+            name: value
+            for name, value in (getattr(row, side) or {}).items()
+            if who.are_in({name: value})
         }
         for side in sides
     }
@@ -166,7 +169,8 @@ def _organization(connection: Connection, tenant_id: UUID, org_id: str) -> Ident
         select(OBJECTS.c.user_id).where(OBJECTS.c.organization_id == org_id)
     )
     ids = {org_id, *subjects, *(one for one in members if one)}
-    return Identifiers(frozenset(ids), frozenset(connection.scalars(_addresses(tenant_id))))
+    addresses = frozenset(connection.scalars(_addresses(tenant_id)))
+    return Identifiers(frozenset(ids), addresses, fields=ANY_ID)
 
 
 def _addresses(tenant_id: UUID) -> Select[tuple[str]]:

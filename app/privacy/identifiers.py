@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,9 +13,17 @@ from app.core.json_text import dumps_text
 from app.webhooks.providers.payloads import Unreadable, parse
 
 ERASED = "[erased]"
+ERASED_ACTOR = f"platform:{ERASED}"
 FEW = 50  # up to so many addresses are searched for one by one, anywhere in a text
 NESTED = 4  # encodings inside one another, such as JSON in a text of JSON
 JSON_ESCAPES = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
+ANY_ID = re.compile(
+    r"(?!(?i:role|event|message|request))((?i:u?ids?)|.*(_id|Id|ID)s?|sub|subject|user)"
+)
+PERSONS_ID = re.compile(r"(?!(?i:(idp_)?(org|organization|tenant)s?_?ids?)$)" + ANY_ID.pattern)
+PROVIDERS_ID = re.compile(r"idp_(user|membership)_id|subject|platform_admin")
+"""Names of fields that hold an id: any; one that may be a person's; one of the provider in our rows."""
+ACTOR = re.compile(r"actor|(created|updated)_by_user_id|(created|requested)_by")
 WORD = re.compile(r"[^\s<>()\[\],;:\"'=&?/]+")
 # What continues an address, so that it is another one: joann@…, mary-ann@…, …@example.com.au
 BEFORE, AFTER = r"(?<![a-z0-9])(?<![a-z][.-])", r"(?![a-z0-9]|\.[a-z])"
@@ -25,36 +33,46 @@ BEFORE, AFTER = r"(?<![a-z0-9])(?<![a-z][.-])", r"(?![a-z0-9]|\.[a-z])"
 class Identifiers:
     """What names one person, or one organization with its people.
 
-    An id may be short, so it is found only where it is a complete text. An address is found
-    inside a longer text too, but not as a part of another address, and its case does not matter.
+    An id may be any short text, such as ``1`` or ``admin``. So it is found only where it is the
+    complete text of a field whose name matches ``fields``. An address is found inside a longer text
+    of any field, but not as a part of another address, and its case does not matter. In the field
+    of an actor only ``actors`` are found.
     """
 
     ids: frozenset[str]
     addresses: frozenset[str]
+    actors: frozenset[str] = frozenset()
+    fields: re.Pattern[str] = PERSONS_ID
 
-    def is_in(self, text: str) -> bool:
-        """Whether ``text`` is one of the ids, or contains one of the addresses."""
-        return self._is_name(text) or self._has_address(text)
+    @property
+    def in_rows(self) -> Identifiers:
+        """What names the person in our own rows, where ``id`` and ``user_id`` are not a provider's."""
+        return replace(self, fields=PROVIDERS_ID)
+
+    def is_in(self, text: str, field: str = "") -> bool:
+        """Whether the field's ``text`` is one of the ids, or contains one of the addresses."""
+        return self._is_name(text, field) or self._has_address(text)
 
     def are_in(self, document: object) -> bool:
         """The same for any text in a JSON document, keys included."""
-        return any(map(self._is_name, _texts(document))) or self._has_address(dumps_text(document))
+        is_named = any(self._is_name(*found) for found in _texts(document))
+        return is_named or self._has_address(dumps_text(document))
 
     def are_in_body(self, body: bytes) -> bool:
         """The same for a body of JSON; in one that is no JSON, ids are found anywhere too."""
         text = body.decode("utf-8", "replace")
         try:
-            return self._has_address(text) or any(map(self._is_name, _texts(parse(body))))
+            found = _texts(parse(body))
+            return self._has_address(text) or any(self._is_name(*each) for each in found)
         except Unreadable:
             names = [name.lower() for name in self.ids | self.addresses]
             return any(name in form.lower() for form in forms(text) for name in names)
 
-    def _is_name(self, text: str) -> bool:
-        return (
-            text in self.ids
-            or text.removeprefix("platform:") in self.ids
-            or text.lower() in self.addresses
-        )
+    def _is_name(self, text: str, field: str) -> bool:
+        if ACTOR.fullmatch(field):
+            return text in self.actors
+        is_id = text in self.ids and self.fields.fullmatch(field) is not None
+        return is_id or text.lower() in self.addresses
 
     def _has_address(self, text: str) -> bool:
         return any("@" in form and self._contains_address(form.lower()) for form in forms(text))
@@ -69,30 +87,50 @@ class Identifiers:
             )
         return any("@" in word and word in self.addresses for word in WORD.findall(lowered))
 
-    def redact(self, document: object) -> Any:
+    def redact(self, document: object, field: str = "") -> Any:
         """The document, with each text that contains one of them replaced by :data:`ERASED`."""
         match document:
+            case str() if ACTOR.fullmatch(field):
+                return ERASED_ACTOR if document in self.actors else document
             case str():
-                return ERASED if self.is_in(document) else document
+                return ERASED if self.is_in(document, field) else document
             case list():
-                return [self.redact(item) for item in document]
+                return [self.redact(item, field) for item in document]
             case dict():
-                return {self.redact(name): self.redact(item) for name, item in document.items()}
+                return {
+                    self.redact(name): self.redact(item, _within(field, name))
+                    for name, item in document.items()
+                }
             case _:
                 return document
 
 
-def _texts(document: object) -> Iterator[str]:
+def joined(names: Sequence[Identifiers]) -> Identifiers:
+    """What names any of several people."""
+    return Identifiers(
+        frozenset[str]().union(*(one.ids for one in names)),
+        frozenset[str]().union(*(one.addresses for one in names)),
+        frozenset[str]().union(*(one.actors for one in names)),
+    )
+
+
+def _texts(document: object, field: str = "") -> Iterator[tuple[str, str]]:
+    """Each text of the document with the name of its field; keys are in no field."""
     match document:
         case str():
-            yield document
+            yield document, field
         case list():
             for item in document:
-                yield from _texts(item)
+                yield from _texts(item, field)
         case dict():
             for name, item in document.items():
-                yield name
-                yield from _texts(item)
+                yield name, ""
+                yield from _texts(item, _within(field, name))
+
+
+def _within(outer: str, name: str) -> str:
+    """The name of a field; of an ``id`` with the name of the object whose id it is."""
+    return f"{outer}_id" if name == "id" and outer else name
 
 
 def forms(text: str) -> set[str]:

@@ -41,17 +41,16 @@ def delete_due_tenants() -> None:
             delete_tenant.push(str(row.tenant_id))
 
 
-@job(queue=Queue.MAINTENANCE, timeout=3600)
-def erase_user(tenant_id: str, user_id: str) -> None:
-    """Erase a user whose erasure was requested; an erasure that was killed begins again."""
-    user_erasure.erase_requested(UUID(tenant_id), UUID(user_id))
+@job(queue=Queue.MAINTENANCE, timeout=3600, every=60)
+def erase_users() -> None:
+    """Erase the users whose erasure was requested and not tried for a minute, up to 100 together.
 
-
-@job(queue=Queue.MAINTENANCE, every=60)
-def resume_erasures() -> None:
-    """Queue the requested erasures that no worker has tried for a minute."""
+    An erasure that was killed begins again.
+    """
     now = utcnow()
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        for row in user_erasure.TAKE_STALLED.all(stalled_before=now - STALLED, now=now):
-            erase_user.push(str(row.tenant_id), str(row.user_id))
+        due = user_erasure.TAKE_STALLED.all(stalled_before=now - STALLED, now=now)
+    if due:
+        user_erasure.erase_requested([(row.tenant_id, row.user_id) for row in due])
+        erase_users.push()

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, select
+from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, select, tuple_
 
 from app.audit.models import AuditEvent
 from app.core.http.idempotency import IdempotencyKey
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.events.models import Event, OutboxEvent
 from app.imports.models import Import, ImportFault, ImportPiece
-from app.privacy.identifiers import Identifiers
+from app.privacy.identifiers import ANY_ID, Identifiers
 from app.webhooks.models import WebhookEvent
 from app.webhooks.providers.payloads import Unreadable, parse
 
@@ -40,18 +41,29 @@ MAILS: tuple[Table, ...] = tuple(
 )
 MAIL_TEXTS = ("message_id", "scope", "reason", "response", "url", "tags", "metadata")
 BATCH = 200
+LONGEST = 2048  # bytes of an id or an address in a file, encoded
+
+
+class Found(NamedTuple):
+    """The webhook events and answers older than ``since`` that mention people, by their keys."""
+
+    since: datetime
+    events: Sequence[UUID]
+    answers: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Reader:
     """Reads tables from one end to the other.
 
-    With ``since`` only newer rows of the audit trail, the inbox, the answers and e-mail are read.
+    With ``since`` only newer rows of the audit trail, the inbox, the answers and e-mail are read;
+    with ``found`` only these rows of the inbox and of the answers.
     """
 
     connection: Connection
     progress: Progress
     since: datetime | None = None
+    found: Found | None = None
 
     def rows(self, statement: Executable) -> Iterator[Row]:
         """The rows, :data:`BATCH` at a time, because tables may be larger than memory."""
@@ -64,8 +76,9 @@ class Reader:
         """The audit rows that mention ``who``, and all rows of ``targets``; of one tenant if given."""
         conditions = [] if tenant_id is None else [AUDIT.c.tenant_id == tenant_id]
         for row in self._new(AUDIT, "Audit rows", *conditions):
+            named = {row.target_type: row.target_id, "actor": row.actor}
             if row.target_id in targets.get(row.target_type, ()) or who.are_in(
-                [row.before, row.after, row.target_id, row.actor, row.request_id]
+                [row.before, row.after, named, row.request_id]
             ):
                 yield row
 
@@ -75,7 +88,7 @@ class Reader:
         """The events of a table of :data:`FEED` that mention ``who``, and all of ``targets``."""
         for row in self._all(table, "Events", *conditions):
             if is_about(row, targets) or who.are_in(
-                [row.before, row.after, row.data, row.actor, row.request_id]
+                [row.before, row.after, row.data, {"actor": row.actor}, row.request_id]
             ):
                 yield row
 
@@ -87,16 +100,21 @@ class Reader:
         With ``or_unreadable`` also those whose body is no JSON: it may mention anybody. With an
         ``organization`` only those that mention it too.
         """
-        place = Identifiers(frozenset({organization or ""}), frozenset())
-        for row in self._new(EVENTS, "Webhook events"):
+        place = Identifiers(frozenset({organization or ""}), frozenset(), fields=ANY_ID)
+        chosen = [] if self.found is None else [EVENTS.c.id.in_(self.found.events)]
+        for row in self._new(EVENTS, "Webhook events", *chosen):
             is_meant = (or_unreadable and _is_unreadable(row.body)) or _mentions(row, who)
             if is_meant and (organization is None or _mentions(row, place)):
                 yield row
 
     def answer_rows(self, who: Identifiers) -> Iterator[Row]:
         """The stored answers of idempotency keys that mention ``who``."""
-        for row in self._new(ANSWERS, "Stored answers"):
-            if who.are_in([row.key, row.headers]) or (row.body and who.are_in_body(row.body)):
+        key = tuple_(ANSWERS.c.scope, ANSWERS.c.key)
+        chosen = [] if self.found is None else [key.in_(self.found.answers)]
+        for row in self._new(ANSWERS, "Stored answers", *chosen):
+            if who.are_in([{"id": row.key}, row.headers]) or (
+                row.body and who.are_in_body(row.body)
+            ):
                 yield row
 
     def mail_rows(self, table: Table, who: Identifiers) -> Iterator[tuple[UUID, dict[str, object]]]:
@@ -114,8 +132,20 @@ class Reader:
     def fault_rows(self, who: Identifiers) -> Iterator[Row]:
         """The faults of imports that mention ``who``."""
         for row in self._all(FAULTS, "Faults of imports"):
-            if who.are_in([row.idp_org_id, row.name, row.errors]):
+            names = [row.name, *(entry.get("input") for entry in row.errors)]
+            if who.are_in([{"id": names}, row.errors]):
                 yield row
+
+    def has_open_import(self, who: Identifiers) -> bool:
+        """Whether a file that is still to be applied mentions ``who``, perhaps."""
+        unfinished = select(IMPORTS.c.id).where(IMPORTS.c.finished_at.is_(None))
+        pieces = select(PIECES).where(PIECES.c.import_id.in_(unfinished))
+        end = b""  # an id may begin in one piece and end in the next
+        for row in self.rows(pieces.order_by(PIECES.c.import_id, PIECES.c.number)):
+            if who.are_in_body(end + row.body):
+                return True
+            end = row.body[-LONGEST:]
+        return False
 
     def piece_rows(self, who: Identifiers) -> Iterator[Row]:
         """The parts of imported files that mention ``who``."""
@@ -141,7 +171,8 @@ def is_about(event: Row, targets: Targets) -> bool:
 
 def has_own_key(row: Row, who: Identifiers) -> bool:
     """Whether the key of an event contains the person's data."""
-    return any(who.is_in(part) for part in [row.external_id, *row.external_id.split(":")])
+    parts = [row.external_id, *row.external_id.split(":")]
+    return any(who.is_in(part, "id") for part in parts)
 
 
 def _mentions(row: Row, who: Identifiers) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, func, or_, select, true
 
 from app.audit.models import AuditEvent
+from app.auth.models import PlatformAdmin
+from app.auth.tenant_actors import is_of_tenant
 from app.core.db.queries import parse_id
 from app.core.errors import AppError, Conflict, NotFound
 from app.identity_sync.models import IdentityObject
@@ -42,7 +45,8 @@ class Person:
     """A person with their ``idp_user_id`` (``subjects``; several if it was changed).
 
     ``users`` and ``memberships`` are pairs of a tenant's id and a row's id. ``only_in``: only what
-    this tenant has is meant, and ``organization`` is its ``idp_org_id``.
+    this tenant has is meant, and ``organization`` is its ``idp_org_id``. ``is_trusted``: without
+    what tenants have said, such as the ids and addresses in ``distrusted``.
     """
 
     subjects: frozenset[str]
@@ -51,6 +55,8 @@ class Person:
     identifiers: Identifiers
     only_in: UUID | None = None
     organization: str | None = None
+    is_trusted: bool = False
+    distrusted: frozenset[str] = frozenset()
 
     @property
     def user_ids(self) -> list[UUID]:
@@ -61,8 +67,8 @@ class Person:
         return (
             set(other.users) <= set(self.users)
             and set(other.memberships) <= set(self.memberships)
-            and other.identifiers.ids <= self.identifiers.ids
-            and other.identifiers.addresses <= self.identifiers.addresses
+            and other.identifiers.ids <= self.identifiers.ids | self.distrusted
+            and other.identifiers.addresses <= self.identifiers.addresses | self.distrusted
         )
 
     @property
@@ -74,7 +80,7 @@ class Person:
         own = {str(row_id) for _, row_id in (*self.users, *self.memberships)}
         if self.only_in is not None:
             return Identifiers(frozenset(own), frozenset())
-        return Identifiers(self.identifiers.ids | own, self.identifiers.addresses)
+        return replace(self.identifiers, ids=self.identifiers.ids | own)
 
 
 def find_subject(connection: Connection, named: str, tenant_id: UUID | None = None) -> str:
@@ -101,37 +107,66 @@ def find_subject(connection: Connection, named: str, tenant_id: UUID | None = No
     return str(found.pop())
 
 
-def get_person(connection: Connection, subject: str, only_in: UUID | None = None) -> Person:
-    """The person with everything that names them, now or earlier; only in one tenant if given."""
+def people_to_erase(connection: Connection, subject: str) -> list[Person]:
+    """The person in each tenant that has made its user itself, and then everywhere else.
+
+    The last one is absent where nothing but these tenants knows the person.
+    """
+    made = is_of_tenant(USERS.c.created_by_user_id) & (USERS.c.idp_user_id == subject)
+    tenants = connection.scalars(select(USERS.c.tenant_id).where(made)).all()
+    own = [get_person(connection, subject, only_in) for only_in in tenants]
+    whole, everywhere = (get_person(connection, subject, is_trusted=one) for one in (False, True))
+    distrusted = whole.identifiers.ids | whole.identifiers.addresses
+    everywhere = replace(everywhere, distrusted=distrusted)
+    admin = select(PlatformAdmin.subject).where(PlatformAdmin.subject == subject)
+    known = select(OBJECTS.c.object_id).where(of_subjects([subject]))
+    is_known = everywhere.users or any(map(connection.scalar, (admin, known)))
+    return [*own, everywhere] if is_known or not own else own
+
+
+def get_person(
+    connection: Connection, subject: str, only_in: UUID | None = None, *, is_trusted: bool = False
+) -> Person:
+    """The person with everything that names them, now or earlier; only in one tenant if given.
+
+    With ``is_trusted`` without the users that tenants and their directories have made, and without
+    the ids and addresses that these have given to others: they may be somebody else's.
+    """
     named = select(USERS).where(USERS.c.idp_user_id == subject, _in_tenant(only_in))
+    if is_trusted:
+        named = named.where(~is_of_tenant(USERS.c.created_by_user_id))
     users = connection.execute(named.order_by(USERS.c.tenant_id)).all()
     organization = users[0].idp_org_id if users and only_in is not None else None
     keys = tuple((row.tenant_id, row.id) for row in users)
     memberships = connection.execute(
         select(MEMBERSHIPS).where(MEMBERSHIPS.c.user_id.in_([row.id for row in users]))
     ).all()
-    changes = _history(connection, "user", [row.id for row in users])
-    subjects = frozenset({subject, *_values(users, changes, "idp_user_id")})
+    values = partial(_values, connection, is_trusted=is_trusted)
+    subjects = frozenset({subject, *values("user", users, "idp_user_id")})
     objects = connection.execute(
         select(OBJECTS.c.kind, OBJECTS.c.object_id, _attribute("email").label("email")).where(
             of_subjects(subjects, organization)
         )
     ).all()
     reported = {row.email for row in objects if row.kind == Kind.USER.value}
-    addresses = {one.lower() for one in reported | _values(users, changes, "email") if one}
-    of_memberships = _history(connection, "membership", [row.id for row in memberships])
-    ids = _values(memberships, of_memberships, "idp_membership_id")
-    ids |= {row.object_id for row in objects}
+    addresses = {one.lower() for one in reported | values("user", users, "email") if one}
+    ids = values("membership", memberships, "idp_membership_id")
+    ids |= subjects | {row.object_id for row in objects}
+    if only_in is not None:  # a tenant may choose any text, such as its organization's id
+        ids -= {organization}
+    actors = {f"platform:{one}" for one in subjects} if only_in is None else set()
     return Person(
         subjects=subjects,
         users=keys,
         memberships=tuple((row.tenant_id, row.id) for row in memberships),
         identifiers=Identifiers(
-            frozenset(subjects | {one for one in ids if one}),
+            frozenset(ids),
             frozenset(addresses - _of_others(connection, addresses, subjects, only_in)),
+            frozenset(actors),
         ),
         only_in=only_in,
         organization=organization,
+        is_trusted=is_trusted,
     )
 
 
@@ -172,19 +207,24 @@ def of_subjects(subjects: Iterable[str], organization: str | None = None) -> Col
     return or_(own, memberships)
 
 
-def _history(
-    connection: Connection, kind: str, row_ids: Iterable[UUID]
-) -> list[Mapping[str, object]]:
-    """The values of these rows, as the audit trail recorded them."""
-    chosen = select(AUDIT.c.before, AUDIT.c.after).where(
-        AUDIT.c.target_type == kind, AUDIT.c.target_id.in_([str(one) for one in row_ids])
-    )
-    return [side for row in connection.execute(chosen) for side in row]
+def _values(
+    connection: Connection, kind: str, rows: Iterable[Row], name: str, *, is_trusted: bool
+) -> set[str]:
+    """The values of a column of these rows, now and as the audit trail recorded them.
 
-
-def _values(rows: Iterable[Row], changes: Iterable[Mapping[str, object]], name: str) -> set[str]:
-    recorded = {value for side in changes if isinstance(value := side.get(name), str)}
-    return (recorded | {getattr(row, name) for row in rows}) - {ERASED}
+    With ``is_trusted`` without those that only tenants have written.
+    """
+    trail = select(
+        AUDIT.c.before, AUDIT.c.after, is_of_tenant(AUDIT.c.actor).label("is_of_tenant")
+    ).where(AUDIT.c.target_type == kind, AUDIT.c.target_id.in_([str(row.id) for row in rows]))
+    changes = connection.execute(trail).all()
+    found = {getattr(row, name) for row in rows} | {row.before.get(name) for row in changes}
+    by_tenants = {row.after.get(name) for row in changes if row.is_of_tenant}
+    by_others = {row.after.get(name) for row in changes if not row.is_of_tenant}
+    if is_trusted:
+        found -= by_tenants - by_others
+        by_tenants = set()
+    return {one for one in found | by_tenants | by_others if isinstance(one, str)} - {"", ERASED}
 
 
 def _of_others(

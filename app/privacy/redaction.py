@@ -60,11 +60,11 @@ class Erasure:
 def redact_trail(work: Erasure) -> None:
     """Replace the values that name the person in the audit trail."""
     person = work.person
-    who, targets = person.identifiers, targets_of(work.connection, person)
+    who, targets = person.identifiers.in_rows, targets_of(work.connection, person)
     for row in list(work.reader.audit_rows(who, targets, person.only_in)):
         is_target = row.target_id in targets.get(row.target_type, ())
         values = _redacted(row, person, row.target_type, ("before", "after"), is_target=is_target)
-        values["target_id"] = who.redact(row.target_id)
+        values["target_id"] = who.redact(row.target_id, row.target_type)
         if _write(work.connection, REDACT_AUDIT_EVENT, row, values):
             work.done["audit_events"] += 1
 
@@ -86,7 +86,7 @@ def redact_feed(work: Erasure, *, after: int | None = None) -> None:
         chosen = [] if person.only_in is None else [table.c.tenant_id == person.only_in]
         if after is not None and table is PLACED:
             chosen.append(table.c.position > after)
-        rows = list(work.reader.feed_rows(table, person.identifiers, targets, *chosen))
+        rows = list(work.reader.feed_rows(table, person.identifiers.in_rows, targets, *chosen))
         for row in rows:
             kind, is_target = row.type.partition(".")[0], is_about(row, targets)
             documents = ("before", "after", "data")
@@ -109,7 +109,7 @@ def redact_mails(work: Erasure) -> None:
             values = {
                 name: digest(str(value).encode())
                 if name in ("message_id", "scope")
-                else who.redact(value)
+                else who.redact(value, name)
                 for name, value in found.items()
             }
             if table is EmailEventRecord.__table__:
@@ -128,7 +128,7 @@ def _redacted(
 
     ``kind`` is what the row is about; ``is_target``: it is about a row of the person.
     """
-    who = person.identifiers
+    who = person.identifiers.in_rows
     documents = {name: getattr(row, name) for name in names if getattr(row, name) is not None}
     hidden = frozenset[str]()  # fields whose values are replaced whatever they are
     if is_target and kind == "user":
@@ -137,14 +137,13 @@ def _redacted(
         hidden = MAIL_FIELDS if kind == "email" else CONTACT_FIELDS
     redacted: dict[str, object] = {
         document: {
-            name: ERASED if name in hidden and value else who.redact(value)
+            name: ERASED if name in hidden and value else who.redact(value, name)
             for name, value in values.items()
         }
         for document, values in documents.items()
     }
-    is_superadmin = row.actor.removeprefix("platform:") in person.subjects
-    actor = f"platform:{ERASED}" if is_superadmin else row.actor
-    return {**redacted, "actor": actor, "request_id": who.redact(row.request_id)}
+    common = {name: who.redact(getattr(row, name), name) for name in ("actor", "request_id")}
+    return {**redacted, **common}
 
 
 def _write(

@@ -12,24 +12,29 @@ erase`` does, if a platform credential asked for it and the person is in no othe
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, bindparam, delete, select, tuple_
 
 from app.audit.service import record
 from app.auth.models import PlatformAdmin
+from app.auth.tenant_actors import is_of_tenant
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.list_cursors import EPOCH
 from app.core.db.queries import Change
 from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict
-from app.core.jobs.queues import JOBS
+from app.core.jobs.queues import JOBS, apart
 from app.privacy.database import application
-from app.privacy.erase import erase
-from app.privacy.person import MEMBERSHIPS, OBJECTS, USERS, Person, get_person
+from app.privacy.erase import erase, find_mentions
+from app.privacy.mentions import Found, Reader
+from app.privacy.person import MEMBERSHIPS, OBJECTS, USERS, Person, get_person, people_to_erase
 from app.privacy.terms import TERMS
 from app.scim.models import ScimUser
 from app.users import service as users
@@ -37,8 +42,9 @@ from app.users.models import UserErasure
 
 log = logging.getLogger(__name__)
 
-ERASE_JOB = "app.privacy.jobs.erase_user"
+ERASE_JOB = "app.privacy.jobs.erase_users"
 ERASURES = UserErasure.__table__
+_KEY = tuple_(ERASURES.c.tenant_id, ERASURES.c.user_id)
 TAKE_STALLED = take_stalled(UserErasure, "worked_at")
 LEAVE_DIRECTORY = Statement(
     "scim_users.leave_directory", delete(ScimUser).where(ScimUser.id == bindparam("id"))
@@ -46,7 +52,7 @@ LEAVE_DIRECTORY = Statement(
 
 
 def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
-    """Deactivate the user and queue the erasure; a second request queues it again.
+    """Deactivate the user and queue the erasure; a second request changes nothing.
 
     What a directory has sent about the user is deleted at once, and its connection no longer has
     the user. Raises NotFound, OwnerOnly and LastOwner.
@@ -57,10 +63,11 @@ def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
     erasure = queries.find_row(UserErasure, **key)
     if erasure is None:
         values = {**key, "requested_by": actor.id, "is_everywhere": actor.is_platform}
+        values["worked_at"] = EPOCH  # it is due at once
         erasure = insert_row(UserErasure, values)
         change = Change({}, {"is_everywhere": actor.is_platform})
         record("user.erasure_requested", user, change, actor=actor)
-    JOBS[ERASE_JOB].push(str(user.tenant_id), str(user.id))
+    JOBS[ERASE_JOB].push()
     return erasure
 
 
@@ -69,49 +76,60 @@ def leave_directory(user_id: UUID) -> None:
     LEAVE_DIRECTORY.execute(id=user_id)
 
 
-def erase_requested(tenant_id: UUID, user_id: UUID) -> None:
-    """Erase the user, in one transaction; does nothing where no erasure is requested.
+def erase_requested(keys: Sequence[tuple[UUID, UUID]]) -> None:
+    """Erase these users, each a tenant's id and a user's id, in a transaction each.
 
-    The request stays where the person changes meanwhile or events about them are to be applied, so
-    that a later job tries again.
+    The inbox is searched once for all of them. The request of one stays where the person changes
+    meanwhile, events about them are to be applied or an error occurs, so that a later job tries
+    again.
     """
-    try:
-        with application() as connection:
-            is_it = (ERASURES.c.tenant_id == tenant_id) & (ERASURES.c.user_id == user_id)
-            locked = select(ERASURES).where(is_it).with_for_update(skip_locked=True)
-            erasure: Any = connection.execute(locked).first()
-            if erasure is not None:
-                _erase(connection, erasure)
-    except Conflict as fault:
-        log.info("erasure_postponed", extra={"user_id": str(user_id), "reason": fault.detail})
+    with application() as connection:
+        erasures = connection.execute(select(ERASURES).where(_KEY.in_(keys))).all()
+        people = [_people_of(connection, erasure) for erasure in erasures]
+        found = find_mentions(connection, list(chain(*people)))
+    for erasure, person in zip(erasures, people, strict=True):
+        user = {"user_id": str(erasure.user_id)}
+        with apart("erasure_failed", **user):
+            try:
+                with application() as connection:
+                    _erase(connection, erasure, person, found)
+            except Conflict as fault:
+                log.info("erasure_postponed", extra={**user, "reason": fault.detail})
 
 
-def _erase(connection: Connection, erasure: UserErasure) -> None:
-    person = _person_of(connection, erasure)
-    erase(connection, person, lambda *_: None, actor=Actor(erasure.requested_by))
+def _erase(connection: Connection, erasure: Any, people: Sequence[Person], found: Found) -> None:
+    """Erase a user unless another worker does, or has done so."""
+    key = (erasure.tenant_id, erasure.user_id)
+    locked = select(ERASURES).where(_KEY.in_([key])).with_for_update(skip_locked=True)
+    if connection.execute(locked).first() is None:
+        return
+    for person in people:
+        reader = Reader(connection, lambda *_: None, found=found)
+        erase(reader, person, actor=Actor(erasure.requested_by))
     for column in (TERMS.c.entity_id, MEMBERSHIPS.c.user_id, USERS.c.id):
         table = column.table
         own = (table.c.tenant_id == erasure.tenant_id) & (column == erasure.user_id)
         connection.execute(delete(table).where(own))  # the erasure's row goes with the user
 
 
-def _person_of(connection: Connection, erasure: UserErasure) -> Person:
+def _people_of(connection: Connection, erasure: Any) -> list[Person]:
     """The person; only in the tenant, unless they are in no other and the platform asked."""
     is_user = (USERS.c.tenant_id == erasure.tenant_id) & (USERS.c.id == erasure.user_id)
-    user = connection.execute(select(USERS).where(is_user)).one()
-    if erasure.is_everywhere:
-        person = get_person(connection, user.idp_user_id)
-        if not _is_elsewhere(connection, person, user.idp_org_id):
-            return person
-    return get_person(connection, user.idp_user_id, only_in=erasure.tenant_id)
+    columns = USERS.c.idp_user_id, USERS.c.idp_org_id, is_of_tenant(USERS.c.created_by_user_id)
+    subject, organization, is_own = connection.execute(select(*columns).where(is_user)).one()
+    if erasure.is_everywhere and not is_own:
+        people = people_to_erase(connection, subject)
+        if not _is_elsewhere(connection, people, organization):
+            return people
+    return [get_person(connection, subject, only_in=erasure.tenant_id)]
 
 
-def _is_elsewhere(connection: Connection, person: Person, idp_org_id: str) -> bool:
+def _is_elsewhere(connection: Connection, people: Sequence[Person], idp_org_id: str) -> bool:
     """Whether the person is a user or a member of something else, or a superadmin."""
-    subjects = list(person.subjects)
+    subjects = list(people[-1].subjects)
     other = (OBJECTS.c.organization_id != idp_org_id) & OBJECTS.c.is_deleted.is_(False)
     membership = select(OBJECTS.c.object_id).where(OBJECTS.c.user_id.in_(subjects), other)
     admin = select(PlatformAdmin.subject).where(PlatformAdmin.subject.in_(subjects))
-    return len(person.users) > 1 or any(
+    return sum(len(person.users) for person in people) > 1 or any(
         connection.execute(found.limit(1)).first() for found in (membership, admin)
     )

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from app.core.clock import utcnow
-from app.privacy.jobs import delete_tenant, erase_user
+from app.privacy.jobs import delete_tenant, erase_users
 from app.tenants.models import Tenant, TenantDeletion
 from app.users.models import User
 from app.webhooks.providers import Receiver
@@ -159,7 +159,7 @@ class TestEnds:
         user = create_member(tenant)[0]
         assert api.delete(f"/v1/users/{user.id}", token=platform_token()).status_code == 202
         with app.app_context():
-            erase_user(str(tenant.id), str(user.id))
+            erase_users()
 
         events = found()
 

@@ -232,7 +232,7 @@ class TestErasure:
         erased = run("users", "erase", "ada", "--yes")
 
         assert (refused.exit_code, erased.exit_code) == (1, 0)
-        assert "An import is still to be applied" in refused.stderr
+        assert "An import with lines about this person is still" in refused.stderr
 
 
 def snapshot():

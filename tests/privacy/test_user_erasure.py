@@ -6,7 +6,8 @@ import json
 
 import psycopg2
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Engine, func, select
+from sqlalchemy import event as sqlalchemy_event
 
 from app.audit.models import AuditEvent
 from app.core.clock import utcnow
@@ -14,10 +15,11 @@ from app.core.db.statements import Statement
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
 from app.memberships.models import Membership
-from app.privacy.jobs import erase_user, resume_erasures
+from app.privacy.jobs import erase_users
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User, UserErasure
+from app.webhooks.models import WebhookEvent
 from app.webhooks.providers import Receiver
 from tests import database
 from tests.custom_fields.fields import build_index, create_field
@@ -40,8 +42,9 @@ def work(app):
 
 
 def run_job(app, user):
+    """Erase all users whose erasure is requested."""
     with app.app_context():
-        erase_user(str(user.tenant_id), str(user.id))
+        erase_users()
 
 
 def ask(api, user, token, **options):
@@ -226,10 +229,46 @@ class TestErasure:
         )  # fmt: skip
 
         with app.app_context():
-            resume_erasures()
+            erase_users()
         work(app)
 
         assert database.rows(User, id=user.id) == []
+
+
+class TestManyErasures:
+    def test_search_the_inbox_once(self, app, api, tenant, owner, sender):
+        users = [create_user(tenant) for _ in range(5)]
+        for user in users:
+            data = {"id": user.idp_user_id, "organization_id": "org_here"}
+            event = {"type": "user.created", "timestamp": AT, "data": data}
+            sender.deliver("standard_webhooks", event, message_id=user.idp_user_id)
+            assert ask(api, user, owner).status_code == 202
+        searches = []
+
+        def note(connection, cursor, statement, *_):
+            if "FROM webhook_events" in statement and "WHERE" not in statement:
+                searches.append(statement)
+
+        sqlalchemy_event.listen(Engine, "before_cursor_execute", note)
+        try:
+            run_job(app, users[0])
+        finally:
+            sqlalchemy_event.remove(Engine, "before_cursor_execute", note)
+
+        assert len(searches) == 1
+        assert [database.rows(User, id=user.id) for user in users] == [[]] * 5
+        assert {row.body for row in database.rows(WebhookEvent)} == {None}
+
+    def test_go_on_where_one_has_to_wait(self, app, api, tenant, owner, sender):
+        users = [create_user(tenant) for _ in range(3)]
+        for user in users:
+            assert ask(api, user, owner).status_code == 202
+        data = {"id": users[0].idp_user_id, "organization_id": "org_here"}
+        sender.post("standard_webhooks", {"type": "user.updated", "timestamp": AT, "data": data})
+
+        run_job(app, users[0])
+
+        assert [len(database.rows(User, id=user.id)) for user in users] == [1, 0, 0]
 
 
 class TestRights:
