@@ -16,12 +16,12 @@ from app.core.actors import SYSTEM_CLI
 from app.core.db.queries import get_row
 from app.core.errors import Entry
 from app.core.json_text import dumps_text
-from app.imports import dry_run, files, service
+from app.imports import files, service
 from app.imports.export import lines_of
 from app.imports.models import Import, ImportState
 from app.imports.outcomes import Outcome
 from app.imports.schemas import ImportDetailSchema
-from app.imports.work import MAX_FAULTS, Counts, add_counts, as_fault, work
+from app.imports.work import MAX_FAULTS, Counts, add_counts, as_fault, dry_run, work
 from app.tenants.models import Tenant
 
 COUNTS = ("type", *map(str, Outcome))
@@ -34,8 +34,7 @@ FAULTS = ("line", "type", "idp_org_id", "name", "errors")
     "--dry-run",
     "is_dry",
     is_flag=True,
-    help="Change nothing: each set of up to 500 lines is applied in a transaction that is rolled"
-    " back. Lines about what earlier lines would add are checked by their fields alone.",
+    help="Change nothing: all lines are applied in one transaction that is rolled back.",
 )
 @click.option("--resume", metavar="ID", help="Continue an import that was interrupted.")
 @json_option
@@ -113,7 +112,7 @@ def _check(file: IO[bytes]) -> dict[str, Any]:
     faults: list[dict[str, Any]] = []
     with progress_bar() as bar:
         task = bar.add_task("Lines", total=None)
-        for last, results in dry_run.check(files.blocks_of(file), actor=SYSTEM_CLI):
+        for last, results in dry_run(files.blocks_of(file), actor=SYSTEM_CLI):
             bar.update(task, completed=last)
             counts = add_counts(counts, results)
             failed = [one for one in results if one.outcome is Outcome.FAILED]

@@ -78,7 +78,7 @@ class _Set:
         self._new_users: list[User] = []
         self._claimants: list[User] = []  # of an e-mail address that no other user may have
         self._changed_users: list[tuple[User, dict[str, Any]]] = []
-        self._changed_memberships: list[tuple[Membership, dict[str, Any]]] = []
+        self._changed_memberships: dict[UUID, tuple[Membership, dict[str, Any]]] = {}
         self._joined: set[UUID] = set()  # tenants that may have more active members
         self._replanned: dict[UUID, list[Subscription]] = {}  # new subscriptions
 
@@ -102,7 +102,8 @@ class _Set:
             self._run(first, results)
         with writes() as w:
             users.update_many(self._changed_users, actor=self._actor, into=w)
-            memberships.update_many(self._changed_memberships, actor=self._actor, into=w)
+            changed = list(self._changed_memberships.values())
+            memberships.update_many(changed, actor=self._actor, into=w)
             for tenant_id, created in self._replanned.items():
                 follow_plan(tenant_id, created, actor=self._actor, into=w)
         users.index_meta_data((user, {}) for user in self._new_users)
@@ -204,7 +205,9 @@ class _Set:
             rows.lose_owner(tenant.id, known.user_id, actor=self._actor)
         if changes.get("is_active"):
             self._joined.add(tenant.id)
-        self._changed_memberships.append((known, changes))
+        # An earlier line may have changed it too, by its other id.
+        first, earlier = self._changed_memberships.get(known.id, (known, {}))
+        self._changed_memberships[known.id] = first, {**earlier, **changes}
         rows.add_membership(membership)
         rows.note_owner(membership, rows.users_by_id[known.user_id])
         return Outcome.UPDATED
@@ -212,7 +215,8 @@ class _Set:
     def _create_membership(self, user: User, values: dict[str, Any], *, into: Writes) -> Outcome:
         del values["idp_user_id"]
         membership = memberships.create_for(user, values, actor=self._actor, into=into)
-        self._joined.add(user.tenant_id)
+        if membership.is_active and user.is_active:
+            self._joined.add(user.tenant_id)
         self._rows.add_membership(membership)
         self._rows.note_owner(membership, user)
         return Outcome.CREATED

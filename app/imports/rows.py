@@ -144,6 +144,8 @@ class Rows:
 
     def _add_memberships(self, found: Iterable[Membership]) -> None:
         for one in found:
+            before = self.memberships.get((one.tenant_id, one.user_id), one)
+            self.memberships_by_id.pop((before.tenant_id, before.idp_membership_id), None)
             self.memberships[one.tenant_id, one.user_id] = one
             if one.idp_membership_id:
                 self.memberships_by_id[one.tenant_id, one.idp_membership_id] = one

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries, retries, tenancy
-from app.core.db.transactions import RowChanged
+from app.core.db.transactions import RowChanged, transaction
 from app.core.db.writes import writes
 from app.core.errors import Entry, error
 from app.core.validation import messages
@@ -52,6 +53,22 @@ def work(import_id: UUID) -> Iterator[Import]:
         yield current
         if current.finished_at is not None:
             return
+
+
+class RolledBack(Exception):
+    """Ends the transaction of a dry run."""
+
+
+def dry_run(blocks: Iterable[bytes], *, actor: Actor) -> Iterator[tuple[int, list[Result]]]:
+    """For each set of lines the number of its last line, and the results that it would have.
+
+    All are applied in one transaction, which is rolled back; until then it holds its locks.
+    """
+    with suppress(RolledBack), transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        for one in lines.sets(lines.split(blocks)):
+            yield one.last, apply_set(one.lines, actor=actor)
+        raise RolledBack
 
 
 def _apply_next(import_id: UUID) -> Import:

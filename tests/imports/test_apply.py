@@ -184,6 +184,30 @@ class TestChanges:
         assert faults == []
         assert row(Membership, user_id=ada.id).role == "viewer"
 
+    def test_of_one_membership_by_either_id_follow_their_order(self, app, api):
+        user = [tenant_line(), user_line("p"), member_line("p", idp_membership_id="om")]
+        bring_in(app, api, *user)
+        by_id = {"type": "membership", "idp_org_id": "org", "idp_membership_id": "om"}
+
+        counts, faults = bring_in(
+            app, api, {**by_id, "role": "billing", "is_active": False}, member_line("p", "viewer")
+        )
+
+        (membership,) = rows(Membership)
+        assert (counts["membership"]["updated"], faults) == (2, [])
+        assert (membership.role, membership.is_active) == ("viewer", False)
+
+    def test_of_a_memberships_id_count_for_the_next_line(self, app, api):
+        user = [tenant_line(), user_line("p"), member_line("p", idp_membership_id="om")]
+        bring_in(app, api, *user)
+        by_id = {"type": "membership", "idp_org_id": "org", "idp_membership_id": "om"}
+
+        _, faults = bring_in(
+            app, api, member_line("p", idp_membership_id="new"), {**by_id, "role": "billing"}
+        )
+
+        assert [fault.line for fault in faults] == [2]
+
     def test_older_than_the_last_update_of_a_subscription_are_ignored(self, app, api):
         stamps = ["2026-02-02T00:00:00Z", "2026-02-01T00:00:00Z"]
         bring_in(app, api, tenant_line(), subscription_line(source_timestamp=stamps[0]))
@@ -415,6 +439,23 @@ class TestSeats:
             (9, "seat_limit"),
         ]
         assert len(rows(Membership)) == 2
+
+    def test_are_not_taken_by_who_is_not_active(self, app, api):
+        """Also where more seats are taken than the limit allows."""
+        people = [user_line("a"), user_line("d"), member_line("a", "owner"), member_line("d")]
+        bring_in(app, api, tenant_line(), *people)
+        save(PlanPreset, name="free", flags=[limit_flag("seats", 1)])
+
+        _, faults = bring_in(
+            app,
+            api,
+            user_line("b", is_active=False),
+            user_line("c"),
+            member_line("b", is_active=False),
+            member_line("c", is_active=False),
+        )
+
+        assert faults == []
 
     def test_that_are_taken_cross_thresholds(self, app, api):
         save(PlanPreset, name="free", flags=[limit_flag("seats", 4, warn_at=[25, 50, 100])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import stat
 from uuid import UUID
 
@@ -12,7 +13,8 @@ from app.audit.models import AuditEvent
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.flags.models import FeatureOverride
-from app.imports.models import Import
+from app.imports.files import PIECE
+from app.imports.models import Import, ImportPiece
 from app.imports.work import work
 from app.memberships.models import Membership
 from app.subscriptions.models import Subscription
@@ -75,6 +77,45 @@ def file(tmp_path):
 @pytest.fixture
 def presets(app):
     return create_preset("growth", seats=5, theme=[]), create_preset("other", seats=1)
+
+
+def random_lines(chance):
+    """Lines about few tenants, people and subscriptions, some of them faulty."""
+
+    def one():
+        org_id, name = chance.choice(["org", "org", "two", "none"]), f"u{chance.randrange(250)}"
+        match chance.randrange(12):
+            case 0:
+                return tenant_line(chance.choice(["org", "two"]), name=f"N{chance.randrange(3)}")
+            case 1 | 2 | 3 | 4:
+                email = chance.choice(
+                    [f"{name}@example.com", f"u{chance.randrange(250)}@x.example"]
+                )
+                is_active = chance.random() < 0.8
+                return user_line(name, org_id, email=email, is_active=is_active)
+            case 5 | 6 | 7:
+                role = chance.choice(["owner", "admin", "member"])
+                return member_line(name, role, org_id, is_active=chance.random() < 0.8)
+            case 8:
+                return member_line(name, "member", org_id, idp_membership_id=f"m{name}")
+            case 9:
+                line = member_line(name, "viewer", org_id, idp_membership_id=f"m{name}")
+                del line["idp_user_id"]
+                return line
+            case 10:
+                plan = chance.choice(["growth", "free", "unknown"])
+                return subscription_line(f"s{chance.randrange(5)}", org_id, plan_name=plan)
+            case _:
+                return chance.choice([b"x", {"type": "user"}, override_line("seats", 3)])
+
+    return [tenant_line(), *(one() for _ in range(1_200))]
+
+
+def without_ids(faults):
+    return [
+        {**fault, "errors": [{**entry, "ctx": None} for entry in fault["errors"]]}
+        for fault in faults
+    ]
 
 
 class TestImport:
@@ -160,6 +201,28 @@ class TestDryRun:
         assert shown["counts"]["membership"]["created"] == 600
         assert [fault["line"] for fault in shown["faults"]] == [len(lines) + 1]
 
+    @pytest.mark.parametrize("seed", range(4))
+    def test_says_what_the_import_then_does(self, run, file, presets, seed):
+        """Of lines about few rows, in any order, over more than one set of 500."""
+        lines = random_lines(random.Random(seed))
+
+        dry = json.loads(run("import", file(*lines), "--dry-run", "--json").stdout)
+        real = json.loads(run("import", file(*lines), "--json").stdout)
+
+        assert real["lines_done"] == len(lines) > 500
+        for name in ("lines_failed", "counts"):
+            assert dry[name] == real[name], name
+        assert without_ids(dry["faults"]) == without_ids(real["faults"])
+        assert {kind for kind, found in real["counts"].items() if found["failed"]}
+
+    def test_interleaved_lines_are_without_a_fault(self, run, file):
+        names = [f"u{number}" for number in range(300)]
+        lines = [line for name in names for line in (user_line(name), member_line(name))]
+
+        ended = run("import", file(tenant_line(), *lines), "--dry-run", "--json")
+
+        assert (ended.exit_code, json.loads(ended.stdout)["faults"]) == (0, [])
+
 
 class TestImports:
     def test_lists_and_shows(self, run, file):
@@ -223,6 +286,26 @@ class TestExport:
 
 
 class TestErasure:
+    def test_does_not_wait_for_imports_about_others(self, run, app, api):
+        bring_in(app, api, tenant_line(), user_line("ada"), user_line("eve"))
+        post(api, as_file(user_line("eve"), {"type": "user"}))
+
+        erased = run("users", "erase", "ada", "--yes")
+
+        assert erased.exit_code == 0, erased.stderr
+        assert len(rows(ImportPiece)) == 1
+
+    def test_finds_a_person_at_the_border_of_two_pieces(self, run, app, api):
+        bring_in(app, api, tenant_line(), user_line("ada-of-long-name"))
+        line = as_file(user_line("ada-of-long-name", email="new@example.com"))
+        padding = b" " * (PIECE - line.index(b"of-long-name")) + b"\n"
+        post(api, padding[:-1] + line)
+
+        refused = run("users", "erase", "ada-of-long-name", "--yes")
+
+        assert len(rows(ImportPiece)) == 2
+        assert refused.exit_code == 1
+
     def test_waits_for_imports(self, run, app, api):
         bring_in(app, api, tenant_line(), user_line("ada"))
         post(api, as_file(user_line("ada")))
