@@ -78,8 +78,9 @@ def send_test(body: dict[str, Json], endpoint_id: str) -> WebhookDelivery:
 def recover(body: dict[str, Json], endpoint_id: str) -> Recovery:
     """Deliver again what a webhook endpoint has missed since a time.
 
-    These are its failed deliveries, and the events of its types that it has no delivery of: they
-    came while it was not active, before it had the type, or before it was created.
+    These are its deliveries that failed or wait for another attempt, and the events of its types
+    that it has no delivery of: they came while it was not active, or before it had the type. No
+    event is older than the endpoint.
     """
     return service.recover(endpoint_id, body["since"], actor=current_actor())
 

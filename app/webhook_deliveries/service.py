@@ -34,7 +34,7 @@ OF_OWNER = WebhookDelivery.tenant_id == (
     .where(WebhookEndpoint.id == bindparam("owner_of"))
     .scalar_subquery()
 )
-MAX_RECOVERED = 1_000  # of failed deliveries, and of missed events, by one request
+MAX_RECOVERED = 1_000  # of deliveries, and of missed events, by one request
 ATTEMPTS = SharedMetric(
     "webhook_attempts_total",
     "Attempts of deliveries, and endpoints that the sender has disabled.",
@@ -97,9 +97,10 @@ def resend(delivery_id: UUID | str, *, actor: Actor) -> WebhookDelivery:
 
 
 def recover(endpoint_id: UUID | str, since: datetime, *, actor: Actor) -> Recovery:
-    """Make due what an endpoint has missed since a time: failed deliveries, and events without one.
+    """Make due now what an endpoint has missed since a time.
 
-    At most :data:`MAX_RECOVERED` of each. Raises NotFound and EndpointInactive.
+    That are failed deliveries, those that wait for another attempt, and events without a delivery,
+    none older than the endpoint. At most :data:`MAX_RECOVERED` of each. Raises NotFound and EndpointInactive.
     """
     endpoint = _active(lock_endpoint(endpoint_id))
     since = max(since, utcnow() - timedelta(days=DAYS))

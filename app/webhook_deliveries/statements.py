@@ -23,7 +23,8 @@ ENSURE_FEED = Statement(
 # so each event gets its deliveries exactly once. The lock on the feed's row lets one sender at a
 # time do it. Of the events up to `last_position` none is missing, because positions have no gaps.
 # The index finds the endpoints of the event's tenant and of the platform; the function alone would
-# look at every endpoint for every event.
+# look at every endpoint for every event. An endpoint gets no event of before it existed; the seconds
+# are for transactions that were open then, and for clocks that differ.
 ADD_DELIVERIES = Statement(
     "webhook_deliveries.add",
     text(
@@ -39,9 +40,10 @@ ADD_DELIVERIES = Statement(
         "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
         "  FROM span"
         # The LIMIT lets PostgreSQL see that these are few of all events.
-        "  CROSS JOIN LATERAL (SELECT tenant_id, id, type FROM events"
+        "  CROSS JOIN LATERAL (SELECT tenant_id, id, type, created_at FROM events"
         "    WHERE position > span.first AND position <= span.last ORDER BY position LIMIT :batch) e"
         "  JOIN webhook_endpoints p ON p.is_active"
+        "    AND p.created_at < e.created_at + interval '10 seconds'"
         "    AND p.tenant_id IN (e.tenant_id, '00000000-0000-0000-0000-000000000000')"
         "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
         "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING"
@@ -212,15 +214,17 @@ RESEND = Statement(
         " AND status <> 'sending'"
     ),
 )
-# Failed deliveries are due again. Events that have no delivery get one, up to the position whose
-# events have theirs. A tenant's are found by the index of its events.
+# Failed deliveries and those that wait for another attempt are due now. Events since the endpoint's
+# creation that have no delivery get one, up to the position whose events have theirs. A tenant's are
+# found by the index of its events.
 RECOVER = Statement(
     "webhook_deliveries.recover",
     text(
         "WITH failed AS ("
         "  SELECT d.tenant_id, d.id FROM webhook_deliveries d"
         "  WHERE d.tenant_id = CAST(:tenant_id AS uuid) AND d.endpoint_id = CAST(:id AS uuid)"
-        "    AND d.created_at >= :since AND d.status = 'failed' AND d.body IS NULL LIMIT :most"
+        "    AND d.created_at >= :since AND d.body IS NULL AND (d.status = 'failed'"
+        "      OR d.status = 'pending' AND d.next_attempt_at > now()) LIMIT :most"
         "), resent AS ("
         "  UPDATE webhook_deliveries d SET status = 'pending', attempts = 0,"
         "    next_attempt_at = now()"
@@ -229,7 +233,8 @@ RECOVER = Statement(
         "  INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type,"
         "    status, attempts, next_attempt_at)"
         "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
-        "  FROM webhook_endpoints p JOIN events e ON e.created_at >= :since"
+        "  FROM webhook_endpoints p JOIN events e"
+        "    ON e.created_at >= greatest(:since, p.created_at)"
         "    AND e.id >= CAST(:first_id AS uuid)"
         "    AND e.position <= (SELECT position FROM webhook_feed)"
         "    AND (e.tenant_id = CAST(:tenant_id AS uuid)"

@@ -26,6 +26,7 @@ from tests.webhook_deliveries.receiving import receiver, sender, wait_until
 from tests.webhook_endpoints.support import create_endpoint, token_of
 
 PATH = "/v1/webhook-endpoints"
+WAITING = [("pending", 500)]
 
 
 @pytest.fixture
@@ -620,7 +621,42 @@ class TestRequests:
         )
         assert again.get_json()["data"] == {"resent": 0, "missed": 0, "is_complete": True}
 
-    def test_recovers_events_from_before_the_endpoint_was_created(self, app, api, hook):
+    def test_makes_due_now_what_waits_for_another_attempt(self, app, api, hook):
+        """The receiver is repaired before the next attempt, which would be in minutes."""
+        started = utcnow()
+        tenant = create_tenant()
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
+        hook.status = 500
+        change(api, tenant)
+        deliver(app, lambda: [(row.status, row.response_code) for row in deliveries()] == WAITING)
+        hook.status = 200
+
+        answer = api.post(
+            f"{PATH}/{endpoint['id']}/recover",
+            token=platform_token(),
+            json={"since": started.isoformat()},
+        )
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        assert answer.get_json()["data"] == {"resent": 1, "missed": 0, "is_complete": True}
+
+    def test_sends_a_new_endpoint_no_older_events(self, app, api, hook):
+        """Such as after the sender was stopped."""
+        tenant = create_tenant()
+        for _ in range(2):
+            create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
+        change(api, tenant)
+        old, new = database.rows(WebhookEndpoint)
+        later = utcnow() + timedelta(minutes=1)
+        database.execute(
+            "UPDATE webhook_endpoints SET created_at = :at WHERE id = :id", at=later, id=str(new.id)
+        )
+
+        deliver(app, lambda: statuses() == ["succeeded"])
+
+        assert [row.endpoint_id for row in deliveries()] == [old.id]
+
+    def test_recovers_no_events_from_before_the_endpoint_was_created(self, app, api, hook):
         started = utcnow()
         tenant = create_tenant()
         change(api, tenant)
@@ -637,7 +673,7 @@ class TestRequests:
             for since in (utcnow(), started)
         ]
 
-        assert found == [0, 1]
+        assert found == [0, 0]
 
 
 def _fed() -> int:
