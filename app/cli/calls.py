@@ -80,7 +80,7 @@ def missing_row(operation: Operation, values: Mapping[str, Any]) -> str:
     """The sentence for a 404: which row is missing, such as ``There is no webhook event 17.``"""
     for one in reversed(operation.parameters):
         if one["in"] == "path":
-            found = re.match(r"The (?:id|key) of the ([^.:]+)", one.get("description", ""))
+            found = re.match(r"The (?:id|key) of the ([^.:,]+)", one.get("description", ""))
             kind = found[1] if found else one["name"].removesuffix("_id")
             return f"There is no {kind} {printable(str(values[one['name']]))}."
     return ""
