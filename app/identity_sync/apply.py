@@ -30,6 +30,8 @@ from app.tenants.models import Tenant
 from app.users import service as users
 from app.users.models import User
 
+USER_FIELDS = frozenset({"email", "first_name", "last_name", "is_active"})
+END = frozenset({"is_active"})
 REPEATED = ("is_active", True)
 _user_ids = any_(bindparam("user_ids", type_=ARRAY(Text)))
 _inactive_user_ids = any_(bindparam("inactive_user_ids", type_=ARRAY(Text)))
@@ -206,9 +208,9 @@ class _Rows:
             values = {**known, "idp_user_id": pair.user_id}
             user = users.insert_in(place.tenant, values, actor=SYSTEM_IDP, into=self._writes)
             person = Person(user, None)
-            self._written.add(user.id)
+        else:
+            self._change_user(person, is_new=before is None)
         if person.membership is None:
-            self._change_user(person, is_member=now["is_active"], is_new=True)
             memberships.create_for(person.user, now, actor=SYSTEM_IDP, into=self._writes)
             if now["is_active"]:
                 self._new_members.append(person.user)
@@ -216,8 +218,6 @@ class _Rows:
         changes = self._changes(before, now, person.membership)
         if person.has_mapped_role is not None:  # the directory says it, by SCIM
             changes.pop("is_active", None)
-        is_new, has_joined = before is None, before is not None and not before["is_active"]
-        self._change_user(person, is_member=now["is_active"], is_new=is_new, has_joined=has_joined)
         if person.has_mapped_role:
             changes.pop("role", None)
         if changes.get("is_active") is False or "role" in changes:
@@ -229,13 +229,12 @@ class _Rows:
     def write_user(self, user_id: str) -> None:
         """Change the user's rows in tenants where the provider knows no membership.
 
-        A tenant or its directory may create a user with any ``idp_user_id``. Such a row only
-        follows the end of the user, so that the tenant learns nothing about people of other tenants.
+        A tenant may create a user with any ``idp_user_id``. Such a row only follows the end of the
+        user, so that the tenant learns nothing about people of other tenants.
         """
         for (_, idp_user_id), person in self._people.items():
             if idp_user_id == user_id:
-                member = person.membership is not None and person.membership.is_active
-                self._change_user(person, is_member=member and not person.is_made_by_tenant)
+                self._change_user(person, fields=END if person.is_made_by_tenant else USER_FIELDS)
 
     def write_changes(self) -> None:
         """Write the changes that the other methods found in users and memberships.
@@ -252,22 +251,16 @@ class _Rows:
         memberships.update_many(self._changed_memberships, actor=SYSTEM_IDP, into=self._writes)
 
     def _change_user(
-        self, person: Person, *, is_member: bool, is_new: bool = False, has_joined: bool = False
+        self, person: Person, *, is_new: bool = False, fields: Collection[str] = USER_FIELDS
     ) -> None:
-        """Change one row of the user, once; ``is_new``: the row was not certainly theirs before.
-
-        The profile is written only where the person is an active member, so that no former tenant
-        learns what changes. Who ``has_joined`` gets what was not written before.
-        """
+        """Change one row of the user, once; ``is_new``: the row was not certainly theirs before."""
         user, key = person.user, Key(Kind.USER, person.user.idp_user_id)
         now = user_values(self._objects.now[key])
         if now is None or user.id in self._written or person.has_mapped_role is not None:
             return
         self._written.add(user.id)
         before = None if is_new else user_values(self._objects.before[key])
-        changes = self._changes(before, {"is_active": now.pop("is_active")}, user)
-        if is_member:
-            changes |= self._changes(None if has_joined else before, now, user)
+        changes = self._changes(before, {name: now[name] for name in fields}, user)
         if changes.get("is_active") is False:
             self._end_owner(user)
         if changes:

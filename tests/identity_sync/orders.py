@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import case, exists, select
+from sqlalchemy import select
 
 from app.core.db import tenancy
 from app.core.db.statements import Statement
@@ -28,21 +28,16 @@ class RolledBack(Exception):
 
 
 def snapshot() -> Snapshot:
-    """All that the rows say, but for their ids, times and versions.
-
-    A profile is shown of active members only: that of others is as it was when they left.
-    """
+    """All that the rows say, but for their ids, times and versions."""
     tenants = select(Tenant.idp_org_id, Tenant.name, Tenant.slug, Tenant.is_active)
-    is_member = exists().where(
-        Membership.tenant_id == User.tenant_id,
-        Membership.user_id == User.id,
-        Membership.is_active,
+    users = select(
+        User.idp_org_id,
+        User.idp_user_id,
+        User.email,
+        User.first_name,
+        User.last_name,
+        User.is_active,
     )
-    profile = (
-        case((is_member, column), else_="")
-        for column in (User.email, User.first_name, User.last_name)
-    )
-    users = select(User.idp_org_id, User.idp_user_id, *profile, User.is_active)
     memberships = select(
         Membership.idp_org_id,
         User.idp_user_id,

@@ -185,16 +185,6 @@ class TestUsers:
 
         assert (one(User).first_name, one(User).is_active) == ("Augusta", False)
 
-    def test_of_a_former_member_no_later_profile_reaches_the_tenant(self, owner, generic):
-        generic("membership.created", "09:05", organization_id="o1", user_id="u2", role="owner")
-        generic("user.created", "09:05", id="u2", email="eva@acme.example", name="Eva")
-        generic("membership.deleted", "09:10", organization_id="o1", user_id="u1")
-
-        generic("user.updated", "09:20", id="u1", email="ada@new.example", name="Ada Byron")
-
-        (former,) = all_rows(User, idp_user_id="u1")
-        assert (former.email, former.last_name) == ("ada@acme.example", "Lovelace")
-
     def test_who_are_members_again_get_what_they_missed(self, owner, generic):
         generic("membership.created", "09:05", organization_id="o1", user_id="u2", role="owner")
         generic("user.created", "09:05", id="u2", email="eva@acme.example", name="Eva")
