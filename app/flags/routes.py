@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
+from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
@@ -16,6 +19,7 @@ from app.flags.explanation import explain
 from app.flags.models import FeatureOverride, PlanPreset
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
 from app.flags.preset_schemas import (
+    FLAG_KEY_PATTERN,
     PlanPresetCreateSchema,
     PlanPresetForceSchema,
     PlanPresetQuerySchema,
@@ -143,12 +147,15 @@ def list_flags(query: dict[str, Json]) -> Page:
 @requires(Permission.AUDIT_READ)
 @flags.arguments(FlagTenantQuerySchema, location="query")
 @flags.response(200, FlagExplanationSchema)
+@flags.raises(NotFound.of("flag"))
 def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
     """Explain a tenant's flag: preset, override, expiry, lock and suspension, and what decided.
 
     A flag that the tenant's plan does not have is `not_in_plan`; `because` names the plans that
     have it, and the plan that the tenant had before.
     """
+    if not re.fullmatch(FLAG_KEY_PATTERN, key):
+        raise NotFound.of("flag")
     tenant_id = target_id(query["tenant_id"])
     return explain(tenant_id, key)
 
