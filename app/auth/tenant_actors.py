@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_
+from sqlalchemy import ColumnElement, Uuid, case, cast, exists, func, or_
 
 from app.auth.models import ApiKey
+
+KEY = "^key:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
 def is_of_tenant(actor: Any) -> ColumnElement[bool]:
     """The condition that the actor in a column is a tenant's: a user, a key or a directory."""
-    key = exists().where(func.concat("key:", ApiKey.id) == actor, ApiKey.tenant_id.is_not(None))
-    return or_(actor.not_like("%:%"), actor.like("scim:%"), actor.like("key:%") & key)
+    key_id = cast(func.substr(actor, len("key:") + 1), Uuid)
+    is_tenants_key = exists().where(ApiKey.id == key_id, ApiKey.tenant_id.is_not(None))
+    # CASE, because the cast fails for other texts.
+    return case(
+        (actor.regexp_match(KEY), is_tenants_key),
+        else_=or_(actor.not_like("%:%"), actor.like("scim:%")),
+    )

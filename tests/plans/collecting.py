@@ -233,8 +233,9 @@ def use_everything(app: Flask, world: World) -> None:
             signed = sign(provider, SECRETS[provider], file.read_bytes(), time.time())
             app.test_client().post(PATHS[receiver], data=signed.body, headers=signed.headers)
     with app.app_context():
-        for job in JOBS.values():
-            if job.every:
+        for name, job in JOBS.items():
+            # An erasure searches whole tables, once for all who wait.
+            if job.every and name != "app.privacy.jobs.erase_users":
                 job()
         positions.sequence()
         work.prepare()
