@@ -20,7 +20,9 @@ from tests.imports.files import as_file, finish, post, tenant_line, user_line
 @pytest.fixture
 def large(app):
     """A file of several pieces, whose lines are cut by their borders."""
-    return as_file(tenant_line(), *(tenant_line(f"o{n}", name="x" * 1000) for n in range(800)))
+    spaces = b" " * 1000  # in each line
+    lines = [tenant_line(f"o{n}") for n in range(800)]
+    return as_file(tenant_line(), *lines).replace(b"}\n", spaces + b"}\n")
 
 
 class TestCreate:

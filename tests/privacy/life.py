@@ -206,7 +206,7 @@ def _by_directory(app: Any, tenant: Any) -> None:
     made_by = f"platform:{SUBJECT}"
     actors = {"created_by_user_id": made_by, "updated_by_user_id": made_by}
     directory = Directory(app, create_connection(tenant, **actors)[1])
-    email = {"value": word("email"), "type": word("type"), "display": word("name")}
+    email = {"value": mail("scim"), "type": word("type"), "display": word("name")}
     user = directory.add_user(word("User-Name"), externalId=SUBJECT, emails=[email])
     for title in ("title", "next-title"):
         directory.patch(f"/Users/{user['id']}", replace("title", word(title)))

@@ -27,7 +27,8 @@ def offers(document):
     for one in operations(document):
         for parameter in one.about.get("parameters", ()):
             if parameter["name"] == "include":
-                yield one, parameter["schema"]["items"]["enum"]
+                name = parameter["schema"]["items"]["$ref"].rpartition("/")[2]
+                yield one, document["components"]["schemas"][name]["enum"]
 
 
 @pytest.fixture
