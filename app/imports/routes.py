@@ -21,7 +21,7 @@ from app.imports.models import Import
 from app.imports.schemas import ImportDetailSchema, ImportQuerySchema, ImportSchema
 
 PATH = "/v1/imports"
-MEDIA_TYPE = "application/x-ndjson"
+MEDIA_TYPES = ("application/x-ndjson", "text/plain", "application/octet-stream")
 MAX_BODY = 50 * 1024 * 1024
 EXAMPLE = (
     '{"type": "tenant", "idp_org_id": "org_01JZ4K", "name": "Acme Ltd"}\n'
@@ -34,18 +34,19 @@ BODY = {
     "required": True,
     "description": "JSON Lines, at most 50 MiB; docs/guides/importing.md describes the lines.",
     "content": {
-        MEDIA_TYPE: {
+        media_type: {
             "schema": {"type": "string", "format": "binary", "minLength": 1},
             "example": EXAMPLE,
         }
+        for media_type in MEDIA_TYPES
     },
 }
 
-OTHER_TYPE = f"The Content-Type must be {MEDIA_TYPE}."
+OTHER_TYPE = f"The Content-Type must be {' or '.join(MEDIA_TYPES)}."
 REFUSALS = {
     "413": refusal(DESCRIPTIONS[413], TOO_LARGE.format(limit=MAX_BODY)),
     "415": refusal(
-        f"The Content-Type is not `{MEDIA_TYPE}`, or there is a Content-Encoding.", OTHER_TYPE
+        "The Content-Type is none of the operation, or there is a Content-Encoding.", OTHER_TYPE
     ),
 }
 
@@ -96,7 +97,7 @@ def _file(request: Request) -> IO[bytes]:
 
     Raises UnsupportedMediaType, also for a compressed body, and Invalid for an empty one.
     """
-    if request.mimetype != MEDIA_TYPE:
+    if request.mimetype not in MEDIA_TYPES:
         raise UnsupportedMediaType(OTHER_TYPE)
     if request.content_encoding not in (None, "", "identity"):
         raise UnsupportedMediaType("The body must have no Content-Encoding.")

@@ -189,6 +189,7 @@ USER_COLUMNS: Columns = {
     "external_id": Exact(ScimUser.external_id.expression),
     "active": Flag(IS_ACTIVE),
     "display_name": Folded(_lower_attribute("displayName")),
+    "meta.created": Moments(ScimUser.created_at.expression),
     "meta.last_modified": Moments(CHANGED_AT),
     "emails": Entries(
         {
@@ -204,6 +205,7 @@ GROUP_COLUMNS: Columns = {
     "id": Id(ScimGroup.id.expression),
     "display_name": KeyText(ScimGroup.display_name_key.expression),
     "external_id": Exact(ScimGroup.external_id.expression),
+    "meta.created": Moments(ScimGroup.created_at.expression),
     "meta.last_modified": Moments(ScimGroup.updated_at.expression),
     "members": Entries({"value": Id(ScimMember.member_id.expression)}, _has_member),
 }
@@ -217,7 +219,7 @@ def as_condition(scim_filter: ScimFilter, columns: Columns) -> ColumnElement[boo
 def path_of(scim_filter: ScimFilter, node: Comparison) -> str:
     """The name in :data:`Columns` of what a comparison compares."""
     binding = scim_filter.resolve_comparison(node.attr_path)
-    return "" if binding is None else _name(binding)
+    return "" if binding is None else name_of(binding)
 
 
 class _Joiner(FilterVisitor[ColumnElement[bool]]):
@@ -240,7 +242,7 @@ class _Translator(_Joiner):
 
     def visit_comparison(self, node: Comparison) -> ColumnElement[bool]:
         binding = _known(self._filter.resolve_comparison(node.attr_path), node.attr_path)
-        column = self._columns.get(_name(binding))
+        column = self._columns.get(name_of(binding))
         if isinstance(column, Column):
             return _compare(column, node, binding)
         entries = self._entries(binding, node.attr_path)
@@ -252,7 +254,7 @@ class _Translator(_Joiner):
 
     def visit_present(self, node: Present) -> ColumnElement[bool]:
         binding = _known(self._filter.resolve(node.attr_path), node.attr_path)
-        column = self._columns.get(_name(binding))
+        column = self._columns.get(name_of(binding))
         if isinstance(column, Column):
             return column.present()
         entries = self._entries(binding, node.attr_path)
@@ -301,7 +303,8 @@ def _known(binding: AttributeBinding | None, path: AttrPath) -> AttributeBinding
     return binding
 
 
-def _name(binding: AttributeBinding) -> str:
+def name_of(binding: AttributeBinding) -> str:
+    """The attribute's name in :data:`Columns`."""
     sub = binding.sub_field_name
     return f"{binding.field_name}.{sub}" if sub else binding.field_name
 

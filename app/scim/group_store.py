@@ -25,7 +25,7 @@ from app.scim.errors import invalid_value
 from app.scim.filters import GROUP_COLUMNS
 from app.scim.groups import GroupRow
 from app.scim.models import Connection, ScimGroup, ScimMember
-from app.scim.search import Search
+from app.scim.search import Position, Search
 from app.users.emails import email_key
 
 MAX_MEMBERS = 10_000  # of a group
@@ -69,7 +69,7 @@ class GroupStore:
     def get(self, resource_id: str, parameters: ResponseParameters | None = None) -> GroupResource:
         return as_resource(self._find(resource_id, with_members=_shows_members(parameters)))
 
-    def search(self, request: SearchRequest, after: UUID | None) -> SearchPage:
+    def search(self, request: SearchRequest, after: Position | None) -> SearchPage:
         page = SEARCH[_shows_members(request)].run(self._connection, request, after)
         shown = page.up_to(MAX_MEMBERS_SHOWN, lambda row: len(row.members or ()))
         return SearchPage(shown.total, [as_resource(row) for row in shown.rows], shown.next)

@@ -23,13 +23,14 @@ from sqlalchemy import (
     select,
 )
 
+from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.memberships.models import Membership
 from app.scim.models import ScimEmail, ScimGroup, ScimMember, ScimUser
 from app.users.models import User
 
 IS_ACTIVE: ColumnElement[bool] = func.coalesce(and_(User.is_active, Membership.is_active), False)
-CHANGED_AT = func.greatest(ScimUser.updated_at, Membership.updated_at)
+CHANGED_AT = func.greatest(ScimUser.updated_at, Membership.updated_at, type_=Moment)
 _in_groups = (
     select(func.json_agg(func.json_build_array(ScimGroup.id, ScimGroup.display_name)))
     .select_from(ScimMember)

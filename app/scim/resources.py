@@ -38,33 +38,43 @@ class Email(ComplexAttribute):
     """An e-mail address as the directory has it; only the one that becomes the user's is checked."""
 
     value: str | None = None
+    """The address, as text."""
     display: str | None = None
+    """The name that the directory shows for the address."""
     type: str | None = None
+    """What the address is for, such as "work" or "home"."""
     primary: bool | None = None
+    """Whether it is the preferred address. It becomes the user's."""
 
 
 class User(scim2_models.User[AnyExtension]):
     """The User of RFC 7643, with addresses as they are sent. Its roles come from the groups."""
 
     emails: list[Email] | None = None  # type: ignore[assignment]  # any text, not only addresses
+    """The e-mail addresses of the user."""
     Emails: ClassVar[type[ComplexAttribute]] = Email
     roles: Annotated[list[Role] | None, Mutability.read_only] = None
+    """The role in the tenant, which comes from the user's groups."""
 
 
 class Manager(ComplexAttribute):
     """The manager as the directory has it. Its id may be unknown here, and needs no ``$ref``."""
 
     value: Annotated[str | None, CaseExact.true] = None
+    """The id of the manager."""
     ref: Annotated[Reference[User] | None, CaseExact.true] = Field(
         None, serialization_alias="$ref", validation_alias="$ref"
     )
+    """The URI of the manager's resource."""
     display_name: str | None = None
+    """The manager's name."""
 
 
 class EnterpriseUser(scim2_models.EnterpriseUser):
     """The enterprise extension of RFC 7643, kept as it is sent."""
 
     manager: Manager | None = None  # type: ignore[assignment]  # its `$ref` is optional
+    """The user's manager."""
 
     @field_validator("manager", mode="before")
     @classmethod
@@ -80,7 +90,7 @@ CONFIG = ServiceProviderConfig(
     bulk=Bulk(supported=True, max_operations=MAX_OPERATIONS, max_payload_size=MAX_PAYLOAD),
     filter=Filter(supported=True, max_results=MAX_RESULTS),
     change_password=ChangePassword(supported=False),
-    sort=Sort(supported=False),
+    sort=Sort(supported=True),
     etag=ETag(supported=True),
     pagination=Pagination(
         cursor=True,

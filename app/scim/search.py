@@ -1,20 +1,25 @@
-"""Searching the resources of one type: the filter in SQL, and one page in the order of the ids."""
+"""Searching the resources of one type: the filter and the order in SQL, one page at a time.
+
+A page begins after a :data:`Position`: the value that sorts its predecessor's last resource, as
+text, and that resource's id. Without ``sortBy`` resources are in the order of their ids.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Any, NamedTuple
-from uuid import UUID
 
-from scim2_models import SearchRequest
+from scim2_models import InvalidPathException, SearchRequest
 from scim2_models.path import CompareOperator, Comparison
-from sqlalchemy import Select, bindparam, func, literal
+from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, func, literal, tuple_
 
 from app.core.db.statements import Statement
 from app.core.validation.scalars import is_storable
-from app.scim.filters import Columns, KeyText, as_condition, path_of
+from app.scim.filters import Columns, KeyText, Moments, as_condition, name_of, path_of
 from app.scim.models import Connection
+
+Position = tuple[str, str]
 
 
 class Rows(NamedTuple):
@@ -22,7 +27,7 @@ class Rows(NamedTuple):
 
     total: int
     rows: list[Any]
-    next: str | None
+    next: Position | None
 
     def up_to(self, most: int, size_of: Callable[[Any], int]) -> Rows:
         """The first rows of which the sizes add up to no more than ``most``; at least one."""
@@ -30,7 +35,7 @@ class Rows(NamedTuple):
         count = max(1, sum(size <= most for size in sizes))
         if count >= len(self.rows):
             return self
-        return Rows(self.total, self.rows[:count], str(self.rows[count - 1][0].id))
+        return Rows(self.total, self.rows[:count], _position(self.rows[count - 1]))
 
 
 class Search:
@@ -50,9 +55,10 @@ class Search:
             if isinstance(column, KeyText)
         }
 
-    def run(self, connection: Connection, request: SearchRequest, after: UUID | None) -> Rows:
-        """The page that is asked for; raises InvalidFilterException."""
+    def run(self, connection: Connection, request: SearchRequest, after: Position | None) -> Rows:
+        """The page that is asked for; raises InvalidFilterException and InvalidPathException."""
         values = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
+        key = self._sort_key(request)
         unique = self._find_unique(request, values)
         if unique is not None:
             return unique
@@ -63,20 +69,39 @@ class Search:
         count = min(request.count or 0, total)
         if count == 0:
             return Rows(total, [], None)
-        paged = ids.order_by(self._model.id).limit(literal(count + 1))
+        is_descending = request.sort_order == SearchRequest.SortOrder.descending
+        order = [part.desc() if is_descending else part for part in (key, self._model.id)]
+        paged = ids.order_by(*order).limit(literal(count + 1))
         if after is not None:
-            paged = paged.where(self._model.id > literal(after))
+            place = tuple_(key, self._model.id)
+            value, row_id = after
+            last = tuple_(
+                cast(literal(value), key.type), cast(literal(row_id), self._model.id.type)
+            )
+            paged = paged.where(place < last if is_descending else place > last)
         elif request.start_index is not None:
             paged = paged.offset(literal(min(request.start_index - 1, total)))
         of_page = self._clause.where(self._model.id.in_(paged.correlate(None)))
-        clause = of_page.order_by(
-            self._model.id
-        )  # of the rows that OFFSET skips only the ids are read
+        # Of the rows that OFFSET skips only the ids are read.
+        clause = of_page.add_columns(cast(key, Text).label("sorted_by")).order_by(*order)
         rows = Statement(f"{self._name}.search", clause, prepare=False).all(**values)
         has_more = len(rows) > count
         rows = rows[:count]
         is_cursor = request.cursor is not None
-        return Rows(total, rows, str(rows[-1][0].id) if has_more and is_cursor else None)
+        return Rows(total, rows, _position(rows[-1]) if has_more and is_cursor else None)
+
+    def _sort_key(self, request: SearchRequest) -> ColumnElement[Any]:
+        """What orders the resources."""
+        if request.sort_by is None:
+            key: ColumnElement[Any] = self._model.id.expression
+            return key
+        binding = request.sort_by.resolve()
+        column = self._columns.get(name_of(binding)) if binding else None
+        if not isinstance(column, KeyText | Moments):
+            raise InvalidPathException(
+                detail=f"Resources cannot be sorted by {str(request.sort_by)[:100]!r}."
+            )
+        return column.expression
 
     def _find_unique(self, request: SearchRequest, values: Mapping[str, object]) -> Rows | None:
         """The answer to ``userName eq "…"`` and the like, by index; None for other searches."""
@@ -103,3 +128,7 @@ class Search:
     def _count(self, clause: Select[Any]) -> Statement:
         counted = clause.with_only_columns(func.count(), maintain_column_froms=True)
         return Statement(f"{self._name}.count", counted, prepare=False)
+
+
+def _position(row: Any) -> Position:
+    return row.sorted_by, str(row[0].id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
-from uuid import UUID
 
 from scim2_models import (
     InvalidCursorException,
@@ -19,10 +18,10 @@ from scim2_server.storage import ScimStorage, SearchPage
 
 from app.core.actors import Actor
 from app.core.db import transactions
-from app.core.db.queries import id_or_none
 from app.scim.group_store import GroupStore
 from app.scim.models import Connection
 from app.scim.resources import PROVIDER
+from app.scim.search import Position
 from app.scim.user_store import UserStore
 
 
@@ -30,7 +29,7 @@ class Store(Protocol):
     """What a storage does for one resource type."""
 
     def get(self, resource_id: str, parameters: ResponseParameters | None) -> Resource: ...
-    def search(self, request: SearchRequest, after: UUID | None) -> SearchPage: ...
+    def search(self, request: SearchRequest, after: Position | None) -> SearchPage: ...
     def create(self, resource: Any) -> Resource: ...
     def update(self, resource: Any, expected_version: str | None) -> Resource: ...
     def delete(self, resource_id: str, expected_version: str | None) -> None: ...
@@ -68,21 +67,21 @@ class Storage(ScimStorage):
         *,
         position: Any = None,
     ) -> SearchPage:
-        """One page, in the order of the ids; ``position`` is the last id of the page before.
+        """One page, sorted; ``position`` is the end of the page before.
 
         A search of several types has the resources of one type after those of another. Raises
-        InvalidCursorException for a position that is no id.
+        InvalidCursorException for a position of an earlier version.
         """
         if len(resource_types) != 1:
             return self._search_all(resource_types, search_request)
-        after = None if position is None else id_or_none(str(position))
-        if position is not None and after is None:
+        if position is not None and not isinstance(position, list):
             raise InvalidCursorException
+        after = None if position is None else (position[0], position[1])
         return self._of(resource_types[0]).search(search_request, after)
 
     def _search_all(self, resource_types: list[ResourceType], request: SearchRequest) -> SearchPage:
-        if request.cursor is not None:
-            raise NotImplementedException(detail="A cursor pages /Users or /Groups.")
+        if request.cursor is not None or request.sort_by is not None:
+            raise NotImplementedException(detail="A cursor or sortBy is for /Users or /Groups.")
         total, resources = 0, list[Resource]()
         skipped = (request.start_index or 1) - 1
         for resource_type in resource_types:

@@ -26,7 +26,7 @@ from app.scim.models import Connection, Deactivate, ScimEmail, ScimUser
 from app.scim.people import DELETE_EMAILS, FIND, GET, LEAVE_GROUPS, PEOPLE, PersonRow
 from app.scim.person import Person, as_person, as_resource, version_of
 from app.scim.resources import UserResource
-from app.scim.search import Search
+from app.scim.search import Position, Search
 from app.users import service as users
 from app.users.emails import email_key
 from app.users.models import User
@@ -62,7 +62,7 @@ class UserStore:
     def get(self, resource_id: str, parameters: ResponseParameters | None = None) -> UserResource:
         return as_resource(self._find(resource_id))
 
-    def search(self, request: SearchRequest, after: UUID | None) -> SearchPage:
+    def search(self, request: SearchRequest, after: Position | None) -> SearchPage:
         page = SEARCH.run(self._connection, request, after)
         return SearchPage(page.total, [as_resource(row) for row in page.rows], page.next)
 
