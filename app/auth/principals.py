@@ -1,8 +1,8 @@
 """The principal of a credential: who sends a request, with which permissions, in which tenant.
 
 The database functions ``authenticate_user`` and ``authenticate_key`` (``migrations/functions``) find
-the credential's rows and set the tenant scope, in one statement. They read role and state at each request. So a new role, a
-deactivation or a suspension has effect on the next request.
+the credential's rows and set the tenant scope, in one statement. They read role and state at each
+request, so a new role, a deactivation or a suspension has effect on the next request.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from app.auth.permissions import Permission
 from app.core import json_text
 from app.core.errors import AppError, Invalid
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import reads_only
 from app.core.http.error_handlers import answer_errors
 from app.core.json_text import Json
 from app.flags import ofrep_document
@@ -53,7 +52,6 @@ class EvaluationFailure(AppError):
 @blp.post("/flags/<key>")
 @requires(Permission.FLAGS_READ, while_suspended=True)
 @blp.doc(**ofrep_document.ONE)
-@reads_only
 def evaluate_flag(key: str) -> Response:
     """Evaluate one flag (OFREP)."""
     found = evaluate(_tenant_id(_context()), key)
@@ -67,7 +65,6 @@ def evaluate_flag(key: str) -> Response:
 @blp.post("/flags")
 @requires(Permission.FLAGS_READ, while_suspended=True)
 @blp.doc(**ofrep_document.ALL)
-@reads_only
 def evaluate_flags() -> Response:
     """Evaluate all flags (OFREP).
 

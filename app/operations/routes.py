@@ -20,6 +20,8 @@ from app.operations.checks.everything import check_all
 from app.operations.queues import Queues, QueuesUnavailable, read_queues
 from app.operations.schemas import FindingSchema, QueuesSchema
 
+NO_HOST = "A request of HTTP/1.1 does not have exactly one `Host`."
+
 blp = Blueprint("operations", __name__, description="Health and documentation.")
 state = Blueprint(
     "operations_state",
@@ -32,6 +34,7 @@ state = Blueprint(
 @blp.get("/healthz")
 @public
 @blp.response(200, description="The process answers.")
+@blp.alt_response(400, description=NO_HOST)
 def get_health() -> Response:
     """Report that the process answers; checks nothing else."""
     return _answer({"status": "ok"}, 200)
@@ -40,6 +43,7 @@ def get_health() -> Response:
 @blp.get("/readyz")
 @public
 @blp.response(200, description="The database and the migrations are ready.")
+@blp.alt_response(400, description=NO_HOST)
 @blp.alt_response(503, description="Requests cannot be answered; the body says why.")
 def get_readiness() -> Response:
     """Report whether requests can be answered: database and migrations.

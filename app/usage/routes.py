@@ -14,6 +14,7 @@ from app.core import json_text
 from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
+from app.core.http.endpoint import reads_primary
 from app.core.json_text import Json
 from app.core.openapi.components import CONSISTENCY_ANSWER
 from app.tenants.lookup import tenant_id_of
@@ -39,19 +40,16 @@ DECISION = {
     "description": "What is decided, for one amount or for each of `entries`.",
 }
 DECIDED = {"type": "object", "required": ["data"], "properties": {"data": DECISION}}
-ANSWERS = {
-    "200": {
-        "description": "One object, or a list of them in the order of `entries`.",
-        "headers": CONSISTENCY_ANSWER,
-        "content": {"application/json": {"schema": DECIDED}},
-    },
+ANSWER = {
+    "description": "One object, or a list of them in the order of `entries`.",
+    "content": {"application/json": {"schema": DECIDED}},
 }
 
 
 @blp.post("/consume")
 @requires(Permission.USAGE_WRITE)
 @blp.arguments(ConsumeSchema, example=ONE)
-@blp.doc(responses=ANSWERS)
+@blp.doc(responses={"200": {**ANSWER, "headers": CONSISTENCY_ANSWER}})
 @blp.raises(LimitReached, BelowZero, NotFound.of("tenant"))
 def consume(body: dict[str, Json]) -> Response:
     """Count what a tenant uses of a limit; more than a hard limit is refused and not counted.
@@ -68,8 +66,9 @@ def consume(body: dict[str, Json]) -> Response:
 @blp.post("/check")
 @requires(Permission.USAGE_READ)
 @blp.arguments(ConsumeSchema, example=ONE)
-@blp.doc(responses=ANSWERS)
+@blp.doc(responses={"200": ANSWER})
 @blp.raises(NotFound.of("tenant"))
+@reads_primary
 def check(body: dict[str, Json]) -> Response:
     """Ask whether an amount would fit, without counting it.
 

@@ -65,9 +65,13 @@ class TestCreate:
         answer = post(api, b"{}", headers={"Content-Type": media_type})
 
         assert answer.status_code == 415
-        assert answer.get_json() == {"detail": "The Content-Type must be application/x-ndjson or text/plain or application/octet-stream."}
+        assert answer.get_json() == {
+            "detail": "The Content-Type must be application/x-ndjson or text/plain or application/octet-stream."
+        }
 
-    @pytest.mark.parametrize("media_type", ["text/plain; charset=utf-8", "application/octet-stream"])
+    @pytest.mark.parametrize(
+        "media_type", ["text/plain; charset=utf-8", "application/octet-stream"]
+    )
     def test_takes_the_media_types_that_generated_clients_send(self, api, media_type):
         answer = post(api, as_file(tenant_line()), headers={"Content-Type": media_type})
 

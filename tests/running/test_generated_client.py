@@ -22,6 +22,7 @@ SETTINGS = """
 post_hooks: []
 content_type_overrides:
   application/x-ndjson: application/octet-stream
+  text/plain: application/octet-stream
 """
 
 

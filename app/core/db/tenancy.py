@@ -79,7 +79,9 @@ def current_scope() -> Scope:
 
 
 def narrow(tenant_id: UUID | None) -> UUID | None:
-    """The tenant whose rows a list shows: its ``?tenant_id=``, else the scope's; None means every.
+    """The tenant whose rows a list shows: that of ``?tenant_id=``, else the scope's.
+
+    The result None means all tenants.
 
     If a tenant's credential names another tenant, the list is empty, because row-level security
     hides that tenant's rows.

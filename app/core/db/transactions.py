@@ -58,8 +58,8 @@ class RowChanged(Exception):
 class Transaction:
     """One transaction. It takes a connection from the pool at its first statement.
 
-    With an empty ``begin``, each statement is a transaction of its own, which takes no further
-    round trip. With ``tells_position``, ``position`` is the primary's WAL position after the commit.
+    With an empty ``begin``, neither BEGIN nor COMMIT is sent: each statement is a transaction of
+    its own. With ``tells_position``, ``position`` is the primary's WAL position after the commit.
     """
 
     bind: str | None = None  # the replica that it reads from; None is the primary

@@ -39,7 +39,10 @@ def insert_row(model: type[M], values: Values, *, conflicts: Conflicts | None = 
 
 
 class Writes:
-    """What the block of :func:`writes` adds. No statement of the block sees these rows."""
+    """The rows that a block of :func:`writes` inserts, and the keys it deletes, at its end.
+
+    Statements in the block do not see them.
+    """
 
     def __init__(self) -> None:
         self._rows: list[tuple[tuple[Table, ...], Values]] = []

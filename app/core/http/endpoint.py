@@ -68,8 +68,7 @@ class Endpoint(Guarded):
     arguments: tuple[Argument, ...] = ()
     answer: Answer | None = None  # None: the view returns a Response
     errors: tuple[type[AppError], ...] = ()  # of the view's own, with a code
-    only_reads: bool = False  # a POST that changes nothing
-    reads_primary: bool = False  # a GET that must not read from a replica
+    reads_primary: bool = False  # it must not read from a replica
     is_of_contract: bool = False  # see of_contract()
     rule: str = ""
     operation_id: str = ""
@@ -95,16 +94,16 @@ class Endpoint(Guarded):
         """What ``?include=`` may name."""
         return self.answer.includes if self.answer else ()
 
+    @cached_property
+    def only_reads(self) -> bool:
+        """Whether the permission to read is enough: a POST then changes nothing either."""
+        return (self.access.permission or "").endswith(":read")
+
     def reads(self, request: flask.Request) -> bool:
         """Whether the request changes nothing; an ``Idempotency-Key`` of a POST is stored."""
         if request.method in SAFE_METHODS:
             return True
         return self.only_reads and "Idempotency-Key" not in request.headers
-
-    def may_change(self, request: Request) -> bool:
-        """Whether the request asks for a change; a POST with a permission to read does not."""
-        permission = self.access.permission or ""
-        return request.method not in SAFE_METHODS and not permission.endswith(":read")
 
     def __call__(self, **path: str) -> Response:
         return serve(self, current_request(), path)
@@ -127,13 +126,8 @@ def endpoint_of(view: View) -> Endpoint:
     return Endpoint(view, documented=view)
 
 
-def reads_only(view: View) -> Endpoint:
-    """Let a POST read from replicas."""
-    return replace(endpoint_of(view), only_reads=True)
-
-
 def reads_primary(view: View) -> Endpoint:
-    """Let a GET read from the primary, because that is what it is about."""
+    """Never read from a replica: the answer has to be exact, or is about the primary."""
     return replace(endpoint_of(view), reads_primary=True)
 
 
@@ -158,7 +152,7 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
         with attempt as transaction:
             endpoint.access.enter(request)  # authenticate and authorise
             route.enter(transaction)  # from here on a read may use a replica
-            if endpoint.may_change(request):
+            if not endpoint.reads(request):
                 transactions.confirm()
             if "If-Match" in request.headers:
                 transaction.precondition = request.if_match

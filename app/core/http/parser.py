@@ -1,4 +1,4 @@
-"""The arguments of a view: reads a request and refuses it as FastAPI does.
+"""Reads the arguments of a view from a request, and refuses wrong ones as FastAPI does.
 
 A 422 lists the errors of all sources: the query's first, then the headers', then the body's. If a
 query parameter is repeated, the last value counts. Below /v1 unknown query parameters are refused,
@@ -36,7 +36,8 @@ MAX_CONTAINERS = 20_000
 UNREADABLE = "There was an error parsing the body"
 
 NO_PARAMETERS = Schema()
-_PREFIXES = {"query": "query", "headers": "header", "json": "body"}  # in the order of the answer
+_PREFIXES = {"query": "query", "headers": "header", "json": "body"}
+_SOURCES = ("query", "header", "body")  # in the order of the answer
 _CONTAINERS = frozenset({dict, list})
 _NO_BODY = object()
 
@@ -59,7 +60,7 @@ def read(endpoint: Endpoint, request: Request) -> list[Any]:
     query = _query(endpoint, request, unknown) if request.query_string else {}
     body = _body(request) if "json" in endpoint.locations else None  # its faults are reported alone
     values: list[Any] = []
-    refusals: dict[str, list[Entry]] = {}
+    found: list[Entry] = []
     for argument in endpoint.arguments:
         location, schema = argument
         try:
@@ -71,13 +72,9 @@ def read(endpoint: Endpoint, request: Request) -> list[Any]:
             else:
                 values.append(schema.load({} if body is _NO_BODY else body))
         except Invalid as fault:
-            prefix = _PREFIXES[location]
-            refusals[prefix] = under(prefix, fault.errors)
-    found: list[Entry] = []
-    if refusals:
-        for prefix in _PREFIXES.values():
-            found += refusals.get(prefix, ())
-    else:
+            found += under(_PREFIXES[location], fault.errors)
+    found.sort(key=lambda entry: _SOURCES.index(entry["loc"][0]))
+    if not found:
         for argument, loaded in zip(endpoint.arguments, values, strict=True):
             found += argument.schema.rules(loaded)
     if found:

@@ -9,10 +9,10 @@ webhooks in bursts. Responses to counted requests have the headers ``RateLimit-L
 
 A request is counted before its credential is looked up, so a request beyond the limit does not use
 the database. Where an address has reached the limit of failed authentications, an API key or a SCIM
-token is looked up only if the process has found it before. A SCIM connection has several tokens: its requests are also counted together, after the
-look-up.
-Whether a credential is a platform credential is known after its first authentication in a process;
-until then RATELIMIT_DEFAULT applies to it.
+token is looked up only if the process has found it before. A SCIM connection has several tokens:
+its requests are also counted together, after the look-up. Whether a credential is a platform
+credential is known after its first authentication in a process; until then RATELIMIT_DEFAULT
+applies to it.
 """
 
 from __future__ import annotations

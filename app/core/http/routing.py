@@ -21,7 +21,9 @@ def configure_routing(app: Flask) -> None:
 
 
 def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response | None:
-    """A 307 to the path without its trailing slashes; None if that path has no route either.
+    """A 307 to the path without its trailing slashes.
+
+    None if the path has none, or if the path without them has no route.
 
     The address is absolute. The method is not checked: the new path answers 405 itself. The body is
     not read.

@@ -116,7 +116,10 @@ def _listener(fileno: int) -> socket.socket:
 
 
 def _shorten(record: logging.LogRecord) -> bool:
-    """Log without a traceback what fails below the application, mostly because a client closes."""
+    """A log filter: removes the traceback of waitress' own errors.
+
+    They mostly mean that a client has closed its connection.
+    """
     if record.exc_info:
         vars(record).update(reason=repr(record.exc_info[1]), exc_info=None)
     return True

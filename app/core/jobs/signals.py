@@ -2,7 +2,7 @@
 
 They are best effort, because a process that waits for a signal also looks by itself. A process
 sends each signal at most once in :data:`PAUSE` seconds, and none for what happens meanwhile.
-Therefore a process that has received a signal looks again :data:`PAUSE` seconds later.
+Therefore a process that has received a signal looks again after :data:`PAUSE` seconds or more.
 """
 
 from __future__ import annotations

@@ -61,6 +61,8 @@ OPENAPI_SETTINGS = {
         "info": {
             "summary": "Tenants, users, subscriptions, plans, feature flags, usage and events.",
             "description": DESCRIPTION,
+            "contact": {"name": "The operator of this installation"},
+            "license": {"name": "None has been chosen", "identifier": "NONE"},
         }
     },
     "OPENAPI_VERSION": "3.1.0",

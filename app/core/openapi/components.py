@@ -25,6 +25,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "description": CODE,
             },
         },
+        "additionalProperties": True,  # some codes have further keys
     },
     # Exactly FastAPI's two schemas.
     "ValidationError": {

@@ -51,7 +51,10 @@ def integer(*, ge: int | None = None, le: int | None = None) -> CoreSchema:
 
 
 def aware_datetime() -> CoreSchema:
-    """A datetime in UTC, from RFC 3339 with an offset or Unix time (milliseconds beyond ±2e10)."""
+    """A datetime in UTC, from RFC 3339 with an offset, or from Unix time.
+
+    Unix time is in seconds; numbers beyond ±2e10 are milliseconds.
+    """
     moment = core_schema.datetime_schema(tz_constraint="aware")
     return core_schema.no_info_after_validator_function(_in_utc, moment)
 

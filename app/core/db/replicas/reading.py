@@ -141,7 +141,7 @@ def position_of(token: str | None) -> int | None:
 
 
 def open_databases(app: Flask, config: Config) -> None:
-    """Create the engines of the primary and of the replicas, and the :class:`Replicas`, if any."""
+    """Create the primary's engine and, if replicas are configured, theirs and :class:`Replicas`."""
     primary, replicas = Limits.of_primary(config), Limits.of_replicas(config)
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config, primary)
