@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from flask import Flask, Response, current_app
@@ -13,8 +14,10 @@ from app.core.http.endpoint import NOBODY, Guarded
 from app.core.http.rate_limit import RateLimits
 from app.core.http.request import current_request
 from app.core.observability import logs
-from app.core.observability.metrics import observe_request
+from app.core.observability.metrics import METHODS, count_request
 from app.core.version import HEADER, VERSION
+
+log = logging.getLogger(__name__)
 
 
 def register_hooks(app: Flask) -> None:
@@ -53,5 +56,10 @@ def finish(response: Response) -> Response:
     response.headers["X-Request-Id"] = logs.current_request_id()
     response.headers[HEADER] = VERSION
     RateLimits.add_headers(request, response)
-    observe_request(request, response.status_code, time.perf_counter() - request.started)
+    method = request.method if request.method in METHODS else "other"
+    route = request.url_rule.rule if request.url_rule else "unrouted"
+    seconds = time.perf_counter() - request.started
+    count_request(method, route, response.status_code, seconds)
+    fields = {"method": method, "route": route, "status": response.status_code}
+    log.info("request", extra={**fields, "duration_ms": round(seconds * 1000, 2)})
     return response
