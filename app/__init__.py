@@ -38,7 +38,7 @@ DOMAINS = (
     "usage",
     "custom_fields",
     "emails",
-    "webhooks",
+    "inbox",
     "imports",
     "api_keys",
     "scim",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.webhooks.signatures.sending import sign
+from app.inbox.signatures.sending import sign
 from benchmarks import tokens
 from benchmarks.dataset import (
     DEPARTMENTS,

@@ -24,9 +24,9 @@ from app import create_app
 from app.core.db import transactions
 from app.events import positions
 from app.events.jobs import remove_old_events
+from app.inbox.jobs import remove_old_webhook_events
+from app.inbox.signatures.sending import sign
 from app.operations.jobs import keep_partitions
-from app.webhooks.jobs import remove_old_webhook_events
-from app.webhooks.signatures.sending import sign
 from benchmarks import tokens
 from benchmarks.calls import PLATFORM_SUBJECT, add_platform_admin
 from benchmarks.dataset import USER, org_id, row_id, subject

@@ -42,7 +42,7 @@ LAYERS = (
     ("users", "subscriptions", "flags", "emails", "api_keys", "webhook_endpoints"),
     ("usage",),
     ("identity_sync", "scim"),
-    ("webhooks", "imports", "events"),
+    ("inbox", "imports", "events"),
     ("webhook_deliveries",),
     ("privacy", "operations"),
     ("surfaces",),

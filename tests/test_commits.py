@@ -14,8 +14,8 @@ from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.dev.engines.postgres import SUPERUSER
 from app.extensions import db
 from tests.factories import create_member, create_tenant, create_user
+from tests.inbox.sending import Sender
 from tests.messages import sent_messages
-from tests.webhooks.sending import Sender
 
 LOGGED = re.compile(r"LOG:  statement: (.*(?:\n\t.*)*)")  # further lines begin with a tab
 

@@ -12,8 +12,8 @@ from app.users.models import User
 from tests.database import execute
 from tests.factories import create_member, create_tenant, create_user, platform_token
 from tests.imports.files import bring_in, tenant_line, user_line
+from tests.inbox.sending import Sender, all_rows
 from tests.scim.directory import USER, Directory, create_connection, replace
-from tests.webhooks.sending import Sender, all_rows
 
 BAD_ADDRESSES = [
     "not an email",

@@ -13,7 +13,7 @@ import pytest
 from app.api_keys import service as api_keys
 from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Role
 from app.core.actors import SYSTEM_CLI
-from app.webhooks.providers import Receiver
+from app.inbox.providers import Receiver
 from tests.changes import changes, make_world, prepare
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
@@ -26,8 +26,8 @@ from tests.factories import (
     create_user,
     platform_token,
 )
+from tests.inbox.sending import Sender
 from tests.messages import sent_messages
-from tests.webhooks.sending import Sender
 
 READ = 3
 CHANGE = 6

@@ -11,10 +11,10 @@ from app.cli.base import Refused, json_option, local_address, operator
 from app.cli.generated import OperationGroup
 from app.cli.output import print_json, print_rows
 from app.core.actors import SYSTEM_CLI
+from app.inbox import processing, service, trial
+from app.inbox.providers import Receiver
+from app.inbox.signatures.presets import PRESETS
 from app.privacy.samples import delete_samples
-from app.webhooks import processing, service, trial
-from app.webhooks.providers import Receiver
-from app.webhooks.signatures.presets import PRESETS
 
 webhooks = OperationGroup("webhooks")
 

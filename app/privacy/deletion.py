@@ -31,15 +31,15 @@ from app.emails.events import EmailEvent
 from app.emails.suppressions import normalized
 from app.extensions import db
 from app.identity_sync.events import UserEvent
+from app.inbox.providers import PROVIDERS, Receiver, get_provider
+from app.inbox.providers.payloads import Unreadable, Unwanted
+from app.inbox.signatures.samples import is_sample
 from app.privacy import deletion_statements as statements
 from app.privacy.identifiers import ANY_ID, Identifiers
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.tenants.models import DeletionStage, Tenant, TenantDeletion
 from app.users.emails import email_key
-from app.webhooks.providers import PROVIDERS, Receiver, get_provider
-from app.webhooks.providers.payloads import Unreadable, Unwanted
-from app.webhooks.signatures.samples import is_sample
 
 BATCH = 1000  # rows
 PEOPLE = 200

@@ -9,8 +9,8 @@ from app.core.db.models import Moment
 from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
 from app.core.db.tenancy import PLATFORM_TENANT_ID
+from app.inbox.models import WebhookEvent
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
-from app.webhooks.models import WebhookEvent
 
 SAVED = ("stage", "last_moment", "last_id", "deleted_rows", "worked_at")
 _deletions = TenantDeletion.__table__

@@ -36,6 +36,8 @@ from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
 from app.emails.models import EmailMessage, Suppression
 from app.events.models import EventFeed, OutboxEvent
+from app.inbox.models import Status
+from app.inbox.providers.payloads import digest
 from app.privacy.identifiers import ERASED, ERASED_ACTOR, joined
 from app.privacy.mentions import (
     ANSWERS,
@@ -66,8 +68,6 @@ from app.subscriptions.models import PlanAssignment
 from app.tenants.models import TenantDeletion
 from app.users.models import UserErasure
 from app.webhook_endpoints.models import WebhookEndpoint
-from app.webhooks.models import Status
-from app.webhooks.providers.payloads import digest
 
 ALL_ROWS = 2**31 - 1
 _CREATED_AND_UPDATED = ("created_by_user_id", "updated_by_user_id")

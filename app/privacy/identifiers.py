@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from app.core.json_text import dumps_text
-from app.webhooks.providers.payloads import Unreadable, parse
+from app.inbox.providers.payloads import Unreadable, parse
 
 ERASED = "[erased]"
 ERASED_ACTOR = f"platform:{ERASED}"

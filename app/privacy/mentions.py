@@ -20,9 +20,9 @@ from app.core.http.idempotency import IdempotencyKey
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.events.models import Event, OutboxEvent
 from app.imports.models import Import, ImportFault, ImportPiece
+from app.inbox.models import WebhookEvent
+from app.inbox.providers.payloads import Unreadable, parse
 from app.privacy.identifiers import ANY_ID, Identifiers
-from app.webhooks.models import WebhookEvent
-from app.webhooks.providers.payloads import Unreadable, parse
 
 Progress = Callable[[str, int], None]
 """Called with the name of what is read, and the number of its rows read so far."""

@@ -14,13 +14,13 @@ from sqlalchemy import JSON, Connection, Executable, Row, Select, bindparam, fun
 
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.events.positions import LOCK_KEY
+from app.inbox.providers.payloads import digest
 from app.privacy.identifiers import ERASED
 from app.privacy.mentions import MAIL_TEXTS, MAILS, OUTBOX, PLACED, Reader, is_about
 from app.privacy.person import CONTACT_FIELDS, Person, targets_of
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
 from app.webhook_deliveries.models import WebhookDelivery
-from app.webhooks.providers.payloads import digest
 
 PERSONAL = frozenset({"directory", "email", "first_name", "idp_user_id", "last_name", "meta_data"})
 MAIL_FIELDS = frozenset({"recipient", "address", *MAIL_TEXTS})

@@ -11,10 +11,10 @@ from app.core.actors import Actor
 from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
+from app.inbox.signatures.samples import is_sample
 from app.privacy.deletion import delete_batch
 from app.tenants import deletion, service
 from app.tenants.models import Tenant
-from app.webhooks.signatures.samples import is_sample
 
 FIND = Statement(
     "tenants.find_samples",

@@ -19,11 +19,11 @@ from app.core.observability import logs, telemetry
 from app.core.outgoing import FetchFailed, guarded
 from app.events.schemas import EventSchema
 from app.events.service import PREFIX, as_seen_by
+from app.inbox.signatures.sending import sign
 from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhook_endpoints import encryption
 from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
 from app.webhook_endpoints.service import old_secrets
-from app.webhooks.signatures.sending import sign
 
 log = logging.getLogger(__name__)
 

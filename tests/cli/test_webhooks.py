@@ -15,16 +15,16 @@ from werkzeug.serving import make_server
 from app.core.clock import utcnow
 from app.core.jobs.queues import connection
 from app.identity_sync.models import IdentityObject
+from app.inbox.providers import PROVIDERS, Receiver
+from app.inbox.providers.payloads import Posted
+from app.inbox.signatures.presets import PRESETS
+from app.inbox.signatures.samples import sample
+from app.inbox.verification import SCHEMES
 from app.tenants.models import DeletedOrganization, Tenant
-from app.webhooks.providers import PROVIDERS, Receiver
-from app.webhooks.providers.payloads import Posted
-from app.webhooks.signatures.presets import PRESETS
-from app.webhooks.signatures.samples import sample
-from app.webhooks.verification import SCHEMES
 from tests.database import rows
 from tests.factories import create_tenant
-from tests.webhooks.sending import SECRETS, Sender, all_events, all_rows, work_off
-from tests.webhooks.test_processing import change_event, queued
+from tests.inbox.sending import SECRETS, Sender, all_events, all_rows, work_off
+from tests.inbox.test_processing import change_event, queued
 
 
 @pytest.fixture

@@ -15,16 +15,16 @@ from werkzeug.test import TestResponse
 from app.emails.events import STATES
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.identity_sync.events import Change, IdentityEvent
+from app.inbox.providers import Receiver, get_provider
+from app.inbox.providers.payloads import Unwanted
+from app.inbox.signatures.proof import SignatureInvalid
+from app.inbox.signatures.sns import Certificates
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhooks.providers import Receiver, get_provider
-from app.webhooks.providers.payloads import Unwanted
-from app.webhooks.signatures.proof import SignatureInvalid
-from app.webhooks.signatures.sns import Certificates
 from tests.conformance.webhook_samples import EMAIL, IDENTITY, expected_events, sample, sample_files
 from tests.conformance.webhook_vectors import Vector, body, load_vectors, scheme_text, verdict
-from tests.webhooks.sending import Sender, all_events, all_rows, event_row, work_off
+from tests.inbox.sending import Sender, all_events, all_rows, event_row, work_off
 
 VECTORS = {vector["name"]: vector for vector in load_vectors()}
 

@@ -9,8 +9,8 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from app.auth.permissions import Permission
+from app.inbox.models import WebhookEvent
 from app.webhook_deliveries.models import WebhookDelivery
-from app.webhooks.models import WebhookEvent
 from tests import database
 from tests.custom_fields.fields import create_field
 from tests.factories import (

@@ -13,7 +13,7 @@ from standardwebhooks import Webhook
 
 from app.auth.permissions import Permission
 from app.core.clock import utcnow
-from app.webhooks.signatures.sending import sign
+from app.inbox.signatures.sending import sign
 from tests.docs.pages import PROJECT, blocks
 from tests.factories import create_api_key, create_preset, create_tenant, platform_token
 

@@ -17,7 +17,7 @@ from app.emails.events import STATES, Cause, EmailEvent, EmailKind, Suppression,
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.emails.models import Suppression as SuppressionRow
 from tests.factories import platform_transaction
-from tests.webhooks.sending import all_rows
+from tests.inbox.sending import all_rows
 
 NINE = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from app.core.clock import utcnow
+from app.inbox.providers import Receiver
 from app.privacy.jobs import delete_tenant, erase_users
 from app.tenants.models import Tenant, TenantDeletion
 from app.users.models import User
-from app.webhooks.providers import Receiver
 from tests import database
 from tests.events.support import faults, read
 from tests.factories import (
@@ -22,7 +22,7 @@ from tests.factories import (
     platform_token,
     save,
 )
-from tests.webhooks.sending import Sender
+from tests.inbox.sending import Sender
 
 ORGANIZATION = {"id": "org_1", "name": "Acme"}
 PAIR = {"organization_id": "org_1", "user_id": "u1"}

@@ -17,8 +17,8 @@ from uuid import UUID
 
 import httpx
 
-from app.webhooks.providers import PATHS, Receiver
-from app.webhooks.signatures.sending import sign
+from app.inbox.providers import PATHS, Receiver
+from app.inbox.signatures.sending import sign
 from tests.database import query
 from tests.running.serving import wait_until
 from tests.webhook_deliveries.receiving import Receiver as Endpoint

@@ -24,8 +24,8 @@ from app.core.actors import SYSTEM_CLI
 from app.core.jobs.queues import Queue
 from app.dev.engines.instance import OWNER_ROLE
 from app.extensions import db
+from app.inbox.jobs import process_events
 from app.webhook_endpoints import service as webhook_endpoints
-from app.webhooks.jobs import process_events
 from tests import factories
 from tests.cluster import Cluster, cluster
 from tests.database import platform_transaction

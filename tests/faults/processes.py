@@ -28,9 +28,9 @@ from app.core.actors import SYSTEM_CLI
 from app.core.http.rate_counts import INTERVAL
 from app.core.jobs.queues import Queue
 from app.dev.engines.instance import Instance
+from app.inbox.jobs import process_events
 from app.usage.models import UsageCounter
 from app.webhook_endpoints import service as webhook_endpoints
-from app.webhooks.jobs import process_events
 from tests import factories
 from tests.database import platform_transaction, row
 from tests.faults import _worker

@@ -30,9 +30,9 @@ from flask import Flask
 
 from app import create_app
 from app.core.jobs.queues import Queue
-from app.webhooks.jobs import process_events
-from app.webhooks.providers import PATHS, Receiver
-from app.webhooks.signatures.sending import sign
+from app.inbox.jobs import process_events
+from app.inbox.providers import PATHS, Receiver
+from app.inbox.signatures.sending import sign
 from tests.database import query
 from tests.faults import _worker
 from tests.faults._engines import PrivateEngines, private_engines

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from app.inbox.signatures.sending import sign
 from app.tenants.models import Tenant
-from app.webhooks.signatures.sending import sign
 from tests import factories
 from tests.hostile.installation import SECRET
 

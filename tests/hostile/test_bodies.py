@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.core.http.body_limits import MAX_BODY
-from app.webhooks.signatures.presets import MAX_BODY as MAX_WEBHOOK_BODY
+from app.inbox.signatures.presets import MAX_BODY as MAX_WEBHOOK_BODY
 from tests.document import IGNORE_UNKNOWN_QUERY
 from tests.hostile.document import Document, Operation
 from tests.hostile.tally import Tally, judged

@@ -276,7 +276,7 @@ class TestMetrics:
 
     def test_tell_the_inbox_the_queues_and_the_jobs(self, app, deployed, shown, http):
         request = post_webhook(shown)
-        name = 'jobs_total{job="app.webhooks.jobs.process_events",result="succeeded"}'
+        name = 'jobs_total{job="app.inbox.jobs.process_events",result="succeeded"}'
         before = metric(http, name)
 
         http.post("/webhooks/idp", content=request.body, headers=dict(request.headers))

@@ -23,10 +23,10 @@ from app.events import positions
 from app.events.models import Event
 from app.flags.models import PlanPreset
 from app.imports.models import Import
+from app.inbox.models import WebhookEvent
 from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhook_deliveries.models import WebhookDelivery
-from app.webhooks.models import WebhookEvent
 from tests import database, factories
 from tests.hostile.document import Document, Operation, Place
 from tests.hostile.wire import Answer, send

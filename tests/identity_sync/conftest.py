@@ -1,5 +1,5 @@
 """Identity events arrive as webhooks, so these tests send them as the webhook tests do."""
 
-from tests.webhooks.conftest import sender
+from tests.inbox.conftest import sender
 
 __all__ = ["sender"]

@@ -13,11 +13,11 @@ from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.identity_sync import sync
+from app.inbox.providers import get_provider
+from app.inbox.providers.payloads import Posted
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhooks.providers import get_provider
-from app.webhooks.providers.payloads import Posted
 from tests.identity_sync.histories import Body, World
 
 Snapshot = dict[str, list[tuple[Any, ...]]]

@@ -13,7 +13,7 @@ from app.core.db import tenancy
 from app.core.db.transactions import transaction
 from tests.identity_sync.histories import SIMULATED, history
 from tests.identity_sync.orders import check_truth, deliver, shuffled, snapshot
-from tests.webhooks.sending import Sender, all_events, work_off
+from tests.inbox.sending import Sender, all_events, work_off
 
 NAMES = sorted(SIMULATED)
 

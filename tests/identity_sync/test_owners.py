@@ -19,8 +19,8 @@ from app.tenants.models import Tenant
 from app.users.models import User
 from tests import database
 from tests.factories import platform_token
+from tests.inbox.sending import Sender, work_off
 from tests.memberships.test_last_owner import WAITING, active_owners
-from tests.webhooks.sending import Sender, work_off
 
 ENDS: dict[str, dict[str, Any]] = {
     "membership.updated": {"organization_id": "o1", "user_id": "u1", "role": "viewer"},

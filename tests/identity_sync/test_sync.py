@@ -9,13 +9,13 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.identity_sync.models import IdentityObject
+from app.inbox import jobs
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhooks import jobs
 from tests import database, factories
 from tests.conformance.webhook_samples import document
-from tests.webhooks.sending import Sender, all_rows
+from tests.inbox.sending import Sender, all_rows
 
 ORG = "org_01WRJD8T6V88KDXQNAK5K37PSQ"
 USER = "user_01MRQQ0FPEVZ3TQ2MYXYRHSQ0X"

@@ -22,8 +22,8 @@ from tests.factories import (
     limit_flag,
     platform_token,
 )
+from tests.inbox.sending import Sender
 from tests.messages import sent_messages
-from tests.webhooks.sending import Sender
 
 SEATS = 3
 

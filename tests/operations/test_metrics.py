@@ -24,8 +24,8 @@ from app.core.observability.metrics import JOB_RESULTS
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.events.sequencer import run_sequencer
 from app.extensions import db
+from app.inbox.models import WebhookEvent
 from app.webhook_deliveries.sender import run_sender
-from app.webhooks.models import WebhookEvent
 from tests.database import query
 from tests.factories import (
     create_api_key,

@@ -18,7 +18,7 @@ from tests.factories import create_tenant, create_webhook_endpoint, platform_tok
 from tests.messages import sent_messages
 
 QUEUES, FINDINGS = "/v1/operations/queues", "/v1/operations/findings"
-JOB = "app.webhooks.jobs.sweep"
+JOB = "app.inbox.jobs.sweep"
 
 
 @pytest.fixture

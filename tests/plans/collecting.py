@@ -29,10 +29,10 @@ from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
 from app.events import positions
 from app.extensions import db
+from app.inbox.providers import PATHS, Receiver
+from app.inbox.signatures.sending import sign
 from app.webhook_deliveries import work
 from app.webhook_deliveries.attempt import Result
-from app.webhooks.providers import PATHS, Receiver
-from app.webhooks.signatures.sending import sign
 from benchmarks.dataset import fill
 from benchmarks.stage import connect
 from tests import factories
@@ -40,8 +40,8 @@ from tests.conformance.webhook_samples import sample_files
 from tests.conftest import TEST_SETTINGS
 from tests.hostile.document import Document, as_text
 from tests.hostile.world import World, create_world
+from tests.inbox.sending import SECRETS
 from tests.scim.directory import Directory, create_connection, replace
-from tests.webhooks.sending import SECRETS
 
 USERS_PER_TENANT = 10
 CALLERS = ("superadmin", "owner", "tenant key", "platform key")

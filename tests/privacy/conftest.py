@@ -12,7 +12,7 @@ from psycopg2.extensions import cursor
 
 from app.dev.engines.instance import Instance
 from app.dev.engines.postgres import connect
-from tests.webhooks.sending import Sender
+from tests.inbox.sending import Sender
 
 TEXTLESS = (
     "uuid", "boolean", "smallint", "integer", "bigint", "numeric", "double precision",

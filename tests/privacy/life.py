@@ -8,9 +8,9 @@ from app.auth import sessions
 from app.core.clock import utcnow
 from app.events.models import Event
 from app.imports.models import Import, ImportPiece
+from app.inbox.providers import Receiver
 from app.webhook_deliveries.models import WebhookDelivery
 from app.webhook_endpoints.models import WebhookEndpoint
-from app.webhooks.providers import Receiver
 from tests.database import platform_transaction, rows
 from tests.factories import (
     create_api_key,
@@ -23,8 +23,8 @@ from tests.factories import (
     save,
 )
 from tests.imports.files import as_file, finish, post
+from tests.inbox.sending import Sender
 from tests.scim.directory import Directory, create_connection, replace
-from tests.webhooks.sending import Sender
 
 CANARY = "canarybird"
 AT = "2026-01-05T09:45:05.123Z"

@@ -13,14 +13,14 @@ from app.core.http.idempotency import IdempotencyKey
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.identity_sync.models import IdentityObject
 from app.imports.models import Import, ImportFault
+from app.inbox.models import WebhookEvent
+from app.inbox.providers import Receiver
 from app.privacy import deletion
 from app.privacy.jobs import delete_due_tenants, delete_tenant
 from app.subscriptions.models import PlanAssignment
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
 from app.usage.models import UsageCounter, UsageKey
 from app.users.models import User
-from app.webhooks.models import WebhookEvent
-from app.webhooks.providers import Receiver
 from tests import database
 from tests.custom_fields.fields import build_index, create_field, create_users
 from tests.database import platform_transaction

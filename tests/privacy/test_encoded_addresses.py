@@ -7,12 +7,12 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from app.webhooks.models import WebhookEvent
-from app.webhooks.providers import Receiver
+from app.inbox.models import WebhookEvent
+from app.inbox.providers import Receiver
 from tests.factories import create_tenant, create_user, platform_token
+from tests.inbox.sending import all_rows
 from tests.privacy.life import AT
 from tests.privacy.test_erasure import erase
-from tests.webhooks.sending import all_rows
 
 ADDRESS = "ada.o'brien+x=41@example.com"
 MARK = "markedtext"

@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 
 from app.audit.models import AuditEvent
+from app.inbox.models import WebhookEvent
 from app.users.models import User
-from app.webhooks.models import WebhookEvent
 from tests.factories import create_member, create_tenant, create_user
+from tests.inbox.sending import all_rows, work_off
 from tests.privacy.life import AT, CANARY, SUBJECT, live, mail, word
-from tests.webhooks.sending import all_rows, work_off
 
 # The columns that can hold a text, but nothing about a person: names of things, states, digests,
 # ids of other rows, and what is known of a company.

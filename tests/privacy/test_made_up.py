@@ -6,11 +6,11 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.events.models import Event
+from app.inbox.models import WebhookEvent
 from app.privacy.identifiers import Identifiers
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhooks.models import WebhookEvent
 from tests import database
 from tests.factories import (
     create_member,

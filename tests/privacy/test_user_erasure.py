@@ -14,13 +14,13 @@ from app.core.clock import utcnow
 from app.core.db.statements import Statement
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
+from app.inbox.models import WebhookEvent
+from app.inbox.providers import Receiver
 from app.memberships.models import Membership
 from app.privacy.jobs import erase_users
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User, UserErasure
-from app.webhooks.models import WebhookEvent
-from app.webhooks.providers import Receiver
 from tests import database
 from tests.custom_fields.fields import build_index, create_field
 from tests.database import platform_transaction

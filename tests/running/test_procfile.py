@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from app.webhooks.signatures.sending import sign
+from app.inbox.signatures.sending import sign
 from tests.factories import create_member, create_tenant, platform_token
 from tests.ports import free_port
 from tests.running.serving import HOST, PROJECT, answers, running, wait_until

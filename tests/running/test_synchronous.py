@@ -14,9 +14,9 @@ from app.extensions import db
 from tests.conftest import Api
 from tests.database import query
 from tests.factories import create_member, create_preset, create_tenant, create_user
+from tests.inbox.sending import Sender
 from tests.running import documented
 from tests.running.serving import wait_until
-from tests.webhooks.sending import Sender
 
 WAITING = (
     "SELECT pid FROM pg_stat_activity"

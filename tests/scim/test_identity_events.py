@@ -5,8 +5,8 @@ import pytest
 from app.memberships.models import Membership
 from app.users.models import User
 from tests.database import row
+from tests.inbox.sending import Sender
 from tests.scim.directory import create_connection
-from tests.webhooks.sending import Sender
 
 AT = "2026-01-05T09:45:05.123Z"
 

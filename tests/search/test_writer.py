@@ -16,8 +16,8 @@ from app.users.models import User
 from tests import database, factories
 from tests.database import platform_transaction
 from tests.factories import platform_token
+from tests.inbox.sending import Sender
 from tests.search.finding import expected_terms, terms_of
-from tests.webhooks.sending import Sender
 
 MODELS = {EntityType.TENANT: Tenant, EntityType.USER: User, EntityType.SUBSCRIPTION: Subscription}
 

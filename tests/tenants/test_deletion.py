@@ -13,7 +13,7 @@ from app.core.clock import utcnow
 from app.tenants.models import DeletedOrganization, DeletionStage, Tenant, TenantDeletion
 from tests import database
 from tests.factories import create_api_key, create_tenant, platform_token, save
-from tests.webhooks.sending import Sender
+from tests.inbox.sending import Sender
 
 GRACE = timedelta(days=30)
 

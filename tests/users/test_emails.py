@@ -14,8 +14,8 @@ from app.users.models import User
 from tests import database
 from tests.concurrency import at_once
 from tests.factories import create_member, create_tenant, create_user, platform_token
+from tests.inbox.sending import all_rows
 from tests.messages import sent_messages
-from tests.webhooks.sending import all_rows
 
 
 @pytest.fixture

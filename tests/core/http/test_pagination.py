@@ -13,6 +13,7 @@ from app.custom_fields.schemas import CustomFieldCreateSchema
 from app.flags.models import FeatureOverride, PlanPreset
 from app.flags.preset_schemas import PlanPresetCreateSchema
 from app.flags.schemas import OverrideCreateSchema
+from app.inbox.models import WebhookEvent
 from app.memberships.models import Membership
 from app.memberships.schemas import MembershipCreateSchema
 from app.scim.models import ScimConnection
@@ -25,7 +26,6 @@ from app.users.models import User
 from app.users.schemas import UserCreateSchema
 from app.webhook_endpoints.models import WebhookEndpoint
 from app.webhook_endpoints.schemas import WebhookEndpointCreateSchema
-from app.webhooks.models import WebhookEvent
 from tests.document import operations
 from tests.factories import (
     create_member,

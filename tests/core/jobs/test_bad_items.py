@@ -16,6 +16,9 @@ from app.core.jobs.queues import JOBS
 from app.imports import jobs as imports
 from app.imports import service as import_service
 from app.imports.models import Import, ImportPiece
+from app.inbox import jobs as webhooks
+from app.inbox import processing
+from app.inbox.models import WebhookEvent
 from app.memberships.models import Membership
 from app.privacy import jobs as privacy
 from app.privacy import user_erasure
@@ -24,9 +27,6 @@ from app.subscriptions import plan_assignments
 from app.subscriptions.models import PlanAssignment
 from app.users.models import User, UserErasure
 from app.webhook_deliveries.models import WebhookDelivery
-from app.webhooks import jobs as webhooks
-from app.webhooks import processing
-from app.webhooks.models import WebhookEvent
 from tests import database
 from tests.factories import (
     create_member,
@@ -38,9 +38,9 @@ from tests.factories import (
     save,
 )
 from tests.imports.files import as_file, post, tenant_line, user_line
+from tests.inbox.sending import Sender
 from tests.webhook_deliveries.receiving import receiver, sender, wait_until
 from tests.webhook_endpoints.support import create_endpoint
-from tests.webhooks.sending import Sender
 
 AT = "2026-01-05T09:45:05.123Z"
 STATEMENTS = "a statement changes the rows, and depends on no row's content"
@@ -63,9 +63,9 @@ WITHOUT_ITEMS = {
     "app.search.jobs.resume_search_builds": PUSHES,
     "app.usage.jobs.forget_old_usage": STATEMENTS,
     "app.webhook_deliveries.jobs.remove_old_deliveries": STATEMENTS,
-    "app.webhooks.jobs.remove_old_webhook_events": STATEMENTS,
-    "app.webhooks.jobs.remove_payloads": STATEMENTS,
-    "app.webhooks.jobs.sweep": "it counts events, and queues one job",
+    "app.inbox.jobs.remove_old_webhook_events": STATEMENTS,
+    "app.inbox.jobs.remove_payloads": STATEMENTS,
+    "app.inbox.jobs.sweep": "it counts events, and queues one job",
     "sequencer": STATEMENTS,
 }
 
@@ -223,8 +223,8 @@ CASES = {
     "app.imports.jobs.remove_old_imports": remove_old_imports,
     "app.privacy.jobs.erase_users": erase_users,
     "app.subscriptions.jobs.follow_plans": follow_plans,
-    "app.webhooks.jobs.apply_waiting_memberships": apply_waiting_memberships,
-    "app.webhooks.jobs.process_events": process_events,
+    "app.inbox.jobs.apply_waiting_memberships": apply_waiting_memberships,
+    "app.inbox.jobs.process_events": process_events,
     "scheduler": schedule,
     "sender": deliveries,
 }

@@ -1,0 +1,306 @@
+"""Applying events: the effect of an event and its new status are one transaction.
+
+The worker claims an event by marking it ``succeeded`` and holds its row until the commit, so that
+other workers skip it. A transaction that rolls back undoes the claim as well. So an event is
+applied exactly once, however often jobs run and whichever process ends.
+
+An event with many parts (recipients, members) is applied in slices. Each slice is one transaction,
+which also stores how many parts are applied, and makes the event pending again behind the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from uuid import UUID
+
+import psycopg2
+from psycopg2.errors import UniqueViolation
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, not_, select, update
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.config import current_config
+from app.core.clock import utcnow
+from app.core.db import retries, tenancy
+from app.core.db.queries import update_row
+from app.core.db.statements import Statement
+from app.core.db.transactions import RowChanged
+from app.core.errors import Conflict
+from app.core.observability.logs import resume_request
+from app.emails import service as emails
+from app.emails.events import EmailEvent
+from app.identity_sync import sync
+from app.identity_sync.events import IdentityEvent
+from app.inbox.models import Status, WebhookEvent
+from app.inbox.providers import get_provider
+from app.inbox.providers.payloads import Unreadable, Unwanted
+from app.inbox.providers.provider import Event, SubscriptionConfirmation
+from app.inbox.receiving import INBOX
+from app.inbox.signatures.sns import confirm_subscription
+
+log = logging.getLogger(__name__)
+
+RETRY_DELAYS = (10, 60, 300, 1800)  # seconds after the first, second … failed attempt
+OVERDUE = timedelta(seconds=60)
+"""An event that has been due for so long has lost its job."""
+SLICE = 500
+"""Parts of one event that are applied in one transaction; it should take less than a second."""
+MAX_COPIED = 64 * 1024 * 1024
+"""Characters of all parts of one event. Each has its own copy of the text that they share."""
+EARLY = timedelta(seconds=1)  # a delayed job may start so much before the event is due
+MAX_DETAIL = 500
+
+EVENTS = WebhookEvent.__table__
+IS_PENDING = EVENTS.c.status == Status.PENDING.value
+CLAIM_NEXT = Statement(
+    "webhook_events.claim_next",
+    update(EVENTS)
+    .where(
+        EVENTS.c.id
+        == select(EVENTS.c.id)
+        .where(IS_PENDING, EVENTS.c.next_attempt_at <= bindparam("latest"))
+        .order_by(EVENTS.c.next_attempt_at)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+        .scalar_subquery()
+    )
+    .values(
+        status=Status.SUCCEEDED.value,
+        detail="",
+        attempts=EVENTS.c.attempts + 1,
+        next_attempt_at=None,
+        processed_at=bindparam("now"),
+        updated_at=bindparam("now"),
+        version=EVENTS.c.version + 1,
+    )
+    .returning(*EVENTS.c, *tenancy.ENTER_PLATFORM),
+)
+SET_STATUS = Statement(
+    "webhook_events.set_status",
+    update(EVENTS)
+    .where(EVENTS.c.id == bindparam("event_id"))
+    .values(status=bindparam("status"), detail=bindparam("detail")),
+)
+PUT_BACK = Statement(
+    "webhook_events.put_back",
+    update(EVENTS)
+    .where(EVENTS.c.id == bindparam("event_id"))
+    .values(
+        status=Status.PENDING.value,
+        detail=bindparam("detail"),
+        applied_parts=bindparam("applied_parts"),
+        attempts=EVENTS.c.attempts - 1,
+        next_attempt_at=bindparam("now"),
+        processed_at=None,
+    ),
+)
+LOCK_PENDING = Statement(
+    "webhook_events.lock_pending",
+    select(WebhookEvent).where(IS_PENDING, EVENTS.c.id == bindparam("id")).with_for_update(),
+)
+COUNT_OVERDUE = Statement(
+    "webhook_events.count_overdue",
+    select(func.count())
+    .select_from(EVENTS)
+    .where(IS_PENDING, EVENTS.c.next_attempt_at < bindparam("before")),
+)
+
+
+def _oldest(
+    moment: ColumnElement[datetime], *conditions: ColumnElement[bool]
+) -> ColumnElement[bool]:
+    """The first events that were there ``before``, and for which the conditions hold.
+
+    They have to hold outside the sub-select too, because an operator may replay an event meanwhile.
+    """
+    old = (moment < bindparam("before"), *conditions)
+    found = select(EVENTS.c.id).where(*old).order_by(moment).limit(bindparam("limit"))
+    return and_(*old, EVENTS.c.id.in_(found))
+
+
+REMOVE_PAYLOADS = Statement(
+    "webhook_events.remove_payloads",
+    update(EVENTS)
+    .where(_oldest(EVENTS.c.processed_at, EVENTS.c.body.is_not(None)))
+    .values(body=None, headers={}),
+    prepare=False,
+)
+DELETE_OLD = Statement(
+    "webhook_events.delete_old",
+    delete(EVENTS).where(_oldest(EVENTS.c.created_at, not_(IS_PENDING))),
+    prepare=False,
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One attempt at one event; ``retry_in``: seconds until the next attempt, where one follows."""
+
+    event_id: UUID
+    retry_in: float | None = None
+
+
+def process_next() -> Result | None:
+    """Apply the event that has been due for longest; None where no event is due.
+
+    Raises where the database cannot be reached; the event then stays pending.
+    """
+    claimed: list[UUID] = []
+
+    def work() -> None:
+        claimed.clear()
+        now = utcnow()
+        event = CLAIM_NEXT.first(now=now, latest=now + EARLY)
+        if event is None:
+            return
+        claimed.append(event.id)
+        tenancy.note(tenancy.PLATFORM, event.server_process_id)
+        resume_request(event.request_id)
+        _apply(event)
+
+    try:
+        retries.run(work)
+    except Exception as fault:
+        if not claimed:
+            raise
+        log.warning("webhook_attempt_failed", extra={"event_id": str(claimed[0])}, exc_info=True)
+        return Result(claimed[0], retries.run(partial(_note_failure, claimed[0], fault)))
+    return Result(claimed[0]) if claimed else None
+
+
+def sweep() -> int:
+    """Notify the worker of pending events whose job was lost; the number of those events."""
+    overdue = int(COUNT_OVERDUE.scalar(before=utcnow() - OVERDUE))
+    if overdue:
+        INBOX.notify()
+    return overdue
+
+
+def remove_payloads(limit: int) -> int:
+    """Remove payloads of events processed ``WEBHOOK_PAYLOAD_DAYS`` ago; at most ``limit``.
+
+    Returns their number. An event that has failed, or could never be read, counts as processed.
+    """
+    days = current_config().webhook_payload_days
+    return REMOVE_PAYLOADS.execute(before=utcnow() - timedelta(days=days), limit=limit)
+
+
+def delete_old(limit: int) -> int:
+    """Delete events received ``WEBHOOK_EVENT_DAYS`` ago, at most ``limit``; returns their number.
+
+    Those that are still to be applied stay.
+    """
+    days = current_config().webhook_event_days
+    return DELETE_OLD.execute(before=utcnow() - timedelta(days=days), limit=limit)
+
+
+def _apply(event: WebhookEvent) -> None:
+    """Apply a claimed event and store its status.
+
+    Raises RowChanged where another transaction created the same row first; the next attempt finds
+    that row.
+    """
+    try:
+        status, detail = _handle(event)
+    except Unwanted as reason:
+        status, detail = Status.IGNORED, str(reason)
+    except Unreadable as fault:
+        status, detail = Status.FAILED, str(fault)
+    except (UniqueViolation, Conflict) as raced:
+        raise RowChanged("webhook_events") from raced
+    if status is not Status.PENDING and (detail or status is not Status.SUCCEEDED):
+        SET_STATUS.execute(event_id=event.id, status=status.value, detail=detail)
+    log.info("webhook_processed", extra={"event_id": str(event.id), "status": status.value})
+
+
+def _handle(event: WebhookEvent) -> tuple[Status, str]:
+    """The status and the detail of an event after applying its next slice.
+
+    Raises Unwanted and Unreadable, before anything is written.
+    """
+    if event.body is None:
+        raise Unreadable("only the digest is kept")
+    parts = get_provider(event.source).adapt(event.body)
+    if len(parts) > 1 and len(parts) * len(repr(parts[0])) > MAX_COPIED:
+        raise Unreadable(f"its {len(parts)} parts share too much text")
+    end = event.applied_parts + SLICE
+    status, detail = _apply_slice(event, parts[event.applied_parts : end])
+    if end < len(parts):
+        status, detail = Status.PENDING, f"{end} of {len(parts)} parts are applied"
+        PUT_BACK.execute(event_id=event.id, detail=detail, applied_parts=end, now=utcnow())
+    return status, detail
+
+
+def _apply_slice(event: WebhookEvent, parts: Sequence[Event]) -> tuple[Status, str]:
+    identity = [part for part in parts if isinstance(part, IdentityEvent)]
+    if identity:
+        return _apply_identity(event, identity)
+    emails.record(
+        [part for part in parts if isinstance(part, EmailEvent)],
+        source=event.source,
+        webhook_event_id=event.id,
+        first_ordinal=event.applied_parts,
+    )
+    for part in parts:
+        if isinstance(part, SubscriptionConfirmation):
+            confirm_subscription(part.url)
+    return Status.SUCCEEDED, ""
+
+
+def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tuple[Status, str]:
+    """Apply the events; one that changes nothing is ignored, unless it is the end of a large one."""
+    outcome = sync.apply(
+        events,
+        source=event.source,
+        event_id=event.external_id,
+        roles=current_config().idp_role_map,
+        force=event.replays > 0,
+    )
+    if outcome.deleted and not event.applied_parts:
+        return Status.IGNORED, "the tenant of this organization was deleted"
+    if not outcome.changed and not event.applied_parts:
+        return Status.IGNORED, "stale: something newer is known"
+    if outcome.waiting:
+        return Status.SUCCEEDED, "kept until the organization and the user are known"
+    return Status.SUCCEEDED, ""
+
+
+def _note_failure(event_id: UUID, fault: Exception) -> float | None:
+    """Count the attempt; the seconds until the next one, or None where the event has failed.
+
+    An attempt that an outage of the database ended is not counted.
+    """
+    event = LOCK_PENDING.first(id=event_id)
+    if event is None:
+        return None
+    attempts = event.attempts + (0 if _is_outage(fault) else 1)
+    delay = RETRY_DELAYS[max(attempts, 1) - 1] if attempts <= len(RETRY_DELAYS) else None
+    now = utcnow()
+    values = {
+        "attempts": attempts,
+        "detail": _describe(fault),
+        "status": (Status.FAILED if delay is None else Status.PENDING).value,
+        "next_attempt_at": None if delay is None else now + timedelta(seconds=delay),
+        "processed_at": now if delay is None else None,
+    }
+    update_row(WebhookEvent, event, values)
+    return delay
+
+
+def _is_outage(fault: Exception) -> bool:
+    """Whether the connection to PostgreSQL broke, or none could be had."""
+    if isinstance(fault, psycopg2.OperationalError):
+        return fault.pgcode is None or fault.pgcode.startswith(("08", "57P"))
+    return isinstance(fault, PoolTimeout | psycopg2.InterfaceError)
+
+
+def _describe(fault: Exception) -> str:
+    """The error's class and first line, without the statement and its values."""
+    if isinstance(fault, RowChanged) and isinstance(fault.__cause__, Exception):
+        fault = fault.__cause__
+    first_line = str(fault).partition("\n")[0]
+    text = f"{type(fault).__name__}: {first_line}"[:MAX_DETAIL]
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

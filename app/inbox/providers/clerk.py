@@ -1,0 +1,78 @@
+"""Clerk: users, organizations and organization memberships, signed by Svix.
+
+``timestamp`` is in milliseconds or in seconds: a number below 10^11 is seconds. A deleted user or
+organization has only its id, a deleted membership is the whole object. The copies of the
+organization and the user in a membership are ignored, because they have their own events.
+https://clerk.com/docs/webhooks/overview lists the events.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from app.identity_sync.events import Change, MembershipEvent, OrganizationEvent, UserEvent
+from app.inbox.providers.payloads import Document, in_seconds
+from app.inbox.providers.provider import Facts, Provider, lifecycle
+
+
+def _user(data: Document, facts: Facts) -> UserEvent:
+    banned = data.flag("banned")
+    return UserEvent(
+        **facts,
+        object_id=data.identifier("id"),
+        email=_primary_email(data),
+        first_name=data.text("first_name"),
+        last_name=data.text("last_name"),
+        active=None if banned is None else not banned,
+    )
+
+
+def _organization(data: Document, facts: Facts) -> OrganizationEvent:
+    return OrganizationEvent(
+        **facts, object_id=data.identifier("id"), name=data.text("name"), slug=data.text("slug")
+    )
+
+
+def _membership(data: Document, facts: Facts) -> MembershipEvent:
+    membership_id = data.identifier("id")
+    role = data.text("role")
+    return MembershipEvent(
+        **facts,
+        object_id=membership_id,
+        membership_id=membership_id,
+        organization_id=data.identifier("organization", "id"),
+        user_id=data.identifier("public_user_data", "user_id"),
+        roles=(role,) if role else None,
+    )
+
+
+def _occurred_at(event: Document, change: Change) -> datetime:
+    """A deletion whose time is in whole seconds comes after every change in that second."""
+    occurred_at = event.epoch("timestamp")
+    timestamp = event.value("timestamp")
+    if change is Change.DELETED and isinstance(timestamp, int | float) and in_seconds(timestamp):
+        return occurred_at + timedelta(seconds=1, microseconds=-1)
+    return occurred_at
+
+
+def _primary_email(data: Document) -> str | None:
+    """The primary address, else the first one; None in a deletion."""
+    if not isinstance(data.value("email_addresses"), list):
+        return None
+    addresses = data.objects("email_addresses")
+    primary_id = data.value("primary_email_address_id")
+    marked = [entry for entry in addresses if entry.value("id") == primary_id]
+    chosen = marked or addresses
+    return (chosen[0].text("email_address") or "") if chosen else ""
+
+
+PROVIDER = Provider(
+    name="clerk",
+    event_type=lambda event: event.value("type"),
+    adapt=lifecycle(
+        "type",
+        {"user": _user, "organization": _organization, "organizationMembership": _membership},
+        occurred_at=_occurred_at,
+        version=lambda data: data.optional_epoch("updated_at"),
+    ),
+)

@@ -1,0 +1,94 @@
+"""The generic form of identity events, for providers without a module here.
+
+The payload is the one that Standard Webhooks recommends::
+
+    {"type": "user.updated", "timestamp": "2026-01-05T09:45:05.123Z", "data": {"id": "u1", …}}
+
+``type`` is ``organization``, ``user`` or ``membership`` (``organization_membership`` too), a
+dot, and ``created``, ``updated`` or ``deleted``; any other type is ignored. ``timestamp`` (ISO
+8601) is when it happened and ``data.updated_at``, where given, when the object last changed: of
+two events of one object the later one counts, in whatever order they arrive. ``data`` holds
+what is known; a member that is missing is left as it was, null empties it:
+
+===============  ==================================================================
+``organization`` ``id``; ``name``, ``slug``
+``user``         ``id``; ``email``, ``first_name``, ``last_name`` (or ``name``),
+                 ``active`` (false: suspended)
+``membership``   ``organization_id`` and ``user_id``, or ``id`` where memberships have
+                 ids (the two others once, in any event); ``role`` or ``roles``,
+                 ``active`` (false: invited or paused)
+===============  ==================================================================
+
+A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` header, else by
+``id`` beside ``type``, else by the body's digest.
+"""
+
+from __future__ import annotations
+
+from app.identity_sync.events import MembershipEvent, OrganizationEvent, UserEvent, membership_key
+from app.inbox.providers.payloads import Document, full_name
+from app.inbox.providers.provider import Facts, Provider, lifecycle
+
+
+def _organization(data: Document, facts: Facts) -> OrganizationEvent:
+    return OrganizationEvent(
+        **facts, object_id=data.identifier("id"), name=data.text("name"), slug=data.text("slug")
+    )
+
+
+def _user(data: Document, facts: Facts) -> UserEvent:
+    first, last = full_name(data.text("name"))
+    given, family = data.text("first_name"), data.text("last_name")
+    if given is not None or family is not None:
+        first, last = given, family
+    return UserEvent(
+        **facts,
+        object_id=data.identifier("id"),
+        email=data.text("email"),
+        first_name=first,
+        last_name=last,
+        active=data.flag("active"),
+    )
+
+
+def _membership(data: Document, facts: Facts) -> MembershipEvent:
+    membership_id = _optional_id(data, "id")
+    if membership_id:
+        object_id = membership_id
+        organization_id = _optional_id(data, "organization_id")
+        user_id = _optional_id(data, "user_id")
+    else:
+        organization_id = data.identifier("organization_id")
+        user_id = data.identifier("user_id")
+        object_id = membership_key(organization_id, user_id)
+    return MembershipEvent(
+        **facts,
+        object_id=object_id,
+        membership_id=membership_id or "",
+        organization_id=organization_id,
+        user_id=user_id,
+        roles=(*data.texts("role"), *data.texts("roles")) or None,
+        active=data.flag("active"),
+    )
+
+
+def _optional_id(data: Document, name: str) -> str | None:
+    return data.identifier(name) if data.has(name) else None
+
+
+PROVIDER = Provider(
+    name="generic",
+    event_type=lambda event: event.value("type"),
+    own_id=lambda event: event.value("id"),
+    adapt=lifecycle(
+        "type",
+        {
+            "organization": _organization,
+            "user": _user,
+            "membership": _membership,
+            "organization_membership": _membership,
+        },
+        occurred_at=lambda event, _: event.moment("timestamp"),
+        version=lambda data: data.optional_moment("updated_at"),
+    ),
+)

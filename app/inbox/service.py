@@ -1,0 +1,141 @@
+"""What operators do with the inbox: list events, show them, and replay them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from sqlalchemy import Text, bindparam, func, or_, select
+
+from app.audit import service as audit
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.bulk import update_rows
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.db.writes import Writes, writes
+from app.core.errors import Conflict
+from app.inbox.models import Status, WebhookEvent
+from app.inbox.providers.payloads import Unreadable, parse
+from app.inbox.receiving import INBOX, REDACTED
+
+SECRETS = {"signature", "Signature", "Token", "SubscribeURL", "UnsubscribeURL"}
+LARGE = ("body", "headers")
+REPLAYED_AT_ONCE = 1_000
+LOCK_FAILED = Statement(
+    "webhook_events.lock_failed",
+    select(*(each for each in WebhookEvent.__table__.columns if each.name not in LARGE))
+    .where(
+        WebhookEvent.status == Status.FAILED.value,
+        WebhookEvent.body.is_not(None),
+        or_(
+            bindparam("source", type_=Text).is_(None),
+            WebhookEvent.source == bindparam("source", type_=Text),
+        ),
+    )
+    .order_by(WebhookEvent.created_at, WebhookEvent.id)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True),
+    prepare=False,
+)
+COUNT = Statement(
+    "webhook_events.count_by_status",
+    select(
+        WebhookEvent.source,
+        WebhookEvent.status,
+        func.count().label("events"),
+        func.min(WebhookEvent.created_at).label("oldest"),
+    )
+    .group_by(WebhookEvent.source, WebhookEvent.status)
+    .order_by(WebhookEvent.source, WebhookEvent.status),
+    prepare=False,
+)
+
+
+class PayloadForgotten(Conflict):
+    """The event's payload was deleted after its time."""
+
+    code = "payload_forgotten"
+    detail = "Only the digest of this event is kept, so it cannot be replayed; let the provider send it again."
+
+
+def list_events(
+    paging: Paging = FIRST_PAGE, *, filters: Mapping[str, object] | None = None
+) -> Page:
+    """One page of events, without body and headers; ``filters`` are values of columns."""
+    return paginate(WebhookEvent, paging, equal=filters, without=LARGE)
+
+
+def get_event(event_id: str) -> WebhookEvent:
+    """One event; NotFound where there is none."""
+    return queries.get_row(WebhookEvent, event_id)
+
+
+def shown(body: bytes | None) -> object:
+    """An event's JSON without secrets; text where it is no JSON; None once it was removed."""
+    if body is None:
+        return None
+    try:
+        document = parse(body)
+    except Unreadable:
+        return body.decode("utf-8", "replace")
+    if isinstance(document, dict):
+        return {name: REDACTED if name in SECRETS else v for name, v in document.items()}
+    return document
+
+
+def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
+    """Make an event pending again and notify the worker.
+
+    All that the event says is then written, even where a newer event is known. Raises
+    PayloadForgotten where its payload was removed.
+    """
+    event = queries.lock_row(WebhookEvent, event_id)
+    if event.body is None:
+        raise PayloadForgotten
+    event, change = queries.update_row(WebhookEvent, event, _pending_again(event))
+    INBOX.notify()
+    _record_replay(event, change, actor)
+    return event
+
+
+def replay_failed(source: str | None = None, *, actor: Actor) -> int:
+    """:func:`replay` the oldest failed events that can be, of one source or of all; their number.
+
+    There are at most :data:`REPLAYED_AT_ONCE`. Those that another transaction changes are left.
+    """
+    events = LOCK_FAILED.all(source=source, most=REPLAYED_AT_ONCE)
+    changed = update_rows(WebhookEvent, [(event, _pending_again(event)) for event in events])
+    with writes() as w:
+        for event, change in changed:
+            _record_replay(event, change, actor, into=w)
+    if events:
+        INBOX.notify()
+    return len(events)
+
+
+def _pending_again(event: WebhookEvent) -> dict[str, object]:
+    return {
+        "status": Status.PENDING.value,
+        "detail": "",
+        "attempts": 0,
+        "replays": event.replays + 1,
+        "applied_parts": 0,
+        "next_attempt_at": utcnow(),
+        "processed_at": None,
+    }
+
+
+def _record_replay(
+    event: WebhookEvent, change: Change | None, actor: Actor, *, into: Writes | None = None
+) -> None:
+    if change is not None:
+        audited = change.part(("status", "replays"))
+        audit.record("webhook_event.replayed", event, audited, actor=actor, into=into)
+
+
+def statistics() -> list[dict[str, object]]:
+    """The number of events of each source and status, and when the first of them was received."""
+    return [row._asdict() for row in COUNT.all()]

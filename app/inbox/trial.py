@@ -1,0 +1,74 @@
+"""A trial of a receiver: an event, signed as a provider would, is posted to the running service."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+from app.config import current_config
+from app.inbox import verification
+from app.inbox.providers import PATHS, PROVIDERS, Receiver
+from app.inbox.signatures.presets import PRESETS
+from app.inbox.signatures.samples import sample
+from app.inbox.signatures.sending import Signed, sign
+
+TIMEOUT = 10  # seconds to wait for the service's answer
+
+
+def send(
+    preset: str, receiver: Receiver, url: str, *, body: bytes | None, secret: str | None
+) -> tuple[int, Any]:
+    """Post ``body``, or a harmless event; the status and the answer.
+
+    ``secret`` is the receiver's first one for the preset where it is None. Raises ValueError, with
+    a sentence, if the event cannot be signed or nobody answers.
+    """
+    secret = secret or _configured_secret(receiver, preset)
+    provider = PRESETS[preset].provider or PROVIDERS[receiver][-1].name
+    now = time.time()
+    try:
+        signed = sign(preset, secret, sample(provider, now) if body is None else body, now)
+    except (KeyError, ValueError) as fault:
+        raise ValueError(f"This cannot be signed here: {fault}.") from None
+    return _post(f"{url}{PATHS[receiver]}", signed)
+
+
+def receiver_of(preset: str) -> Receiver:
+    """The receiver of the preset's provider."""
+    provider = PRESETS[preset].provider
+    emails = {known.name for known in PROVIDERS[Receiver.EMAIL]}
+    return Receiver.EMAIL if provider in emails else Receiver.IDENTITY
+
+
+def _configured_secret(receiver: Receiver, preset: str) -> str:
+    """The receiver's first secret for the preset, without its tolerance."""
+    setting = verification.SETTINGS[receiver]
+    for pair in getattr(current_config(), setting).split():
+        name, _, value = pair.partition(":")
+        if name == preset:
+            return re.sub(r"\?tolerance=[0-9]+$", "", value)
+    raise ValueError(f"{setting.upper()} has no {preset} secret; give --secret.")
+
+
+def _post(url: str, signed: Signed) -> tuple[int, Any]:
+    headers = {"Content-Type": "application/json", **signed.headers}
+    request = urllib.request.Request(url, signed.body, headers)  # noqa: S310 - the operator's own URL
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+            return answer.status, _read(answer.read())
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, _read(refusal.read())
+    except (OSError, ValueError) as fault:
+        reason = getattr(fault, "reason", fault)
+        raise ValueError(f"{url} does not answer: {reason}. See --url.") from None
+
+
+def _read(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode("utf-8", "replace")
