@@ -48,8 +48,8 @@ DOMAINS = (
     "identity_sync",
     "access",
     "events",
-    "webhook_endpoints",
-    "webhook_deliveries",
+    "webhooks.endpoints",
+    "webhooks.deliveries",
     "operations",
 )
 

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from psycopg2.extensions import cursor
 
 from app import create_app
-from app.webhook_deliveries import work
+from app.webhooks.deliveries import work
 from benchmarks.stage import Stage
 from benchmarks.tables import Side
 

@@ -25,7 +25,7 @@ from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
 from app.scim import service as scim
 from app.users import service as users
-from app.webhook_deliveries.models import WebhookDelivery
+from app.webhooks.deliveries.models import WebhookDelivery
 from tests.database import platform_transaction, row
 from tests.document import Operation, find_row, operations
 from tests.factories import create_preset, create_tenant, create_webhook_endpoint, save

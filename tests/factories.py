@@ -29,9 +29,9 @@ from app.subscriptions.statuses import with_class
 from app.tenants.models import Tenant
 from app.users.emails import email_key
 from app.users.models import User
-from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
-from app.webhook_endpoints import service as webhook_endpoints
-from app.webhook_endpoints.models import WebhookEndpoint
+from app.webhooks.deliveries.models import DeliveryStatus, WebhookDelivery
+from app.webhooks.endpoints import service as webhook_endpoints
+from app.webhooks.endpoints.models import WebhookEndpoint
 from tests import database
 from tests.database import platform_transaction
 

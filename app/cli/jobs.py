@@ -19,7 +19,7 @@ from app.core.jobs.queues import JOBS, Queue
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
-from app.webhook_deliveries.sender import run_sender
+from app.webhooks.deliveries.sender import run_sender
 
 jobs = OperationGroup("jobs")
 

@@ -7,8 +7,8 @@ from cryptography.fernet import Fernet
 from app.cli.base import Refused, json_option, operator
 from app.cli.generated import OperationGroup
 from app.cli.output import print_rows
-from app.webhook_endpoints import service
-from app.webhook_endpoints.encryption import Undecryptable
+from app.webhooks.endpoints import service
+from app.webhooks.endpoints.encryption import Undecryptable
 
 webhook_endpoints = OperationGroup("webhook-endpoints")
 

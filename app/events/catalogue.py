@@ -23,7 +23,7 @@ from app.subscriptions.schemas import SubscriptionSchema, TrialSchema
 from app.tenants.schemas import TenantSchema
 from app.usage.schemas import LimitUseSchema
 from app.users.schemas import UserSchema
-from app.webhook_endpoints.schemas import WebhookEndpointSchema
+from app.webhooks.endpoints.schemas import WebhookEndpointSchema
 
 
 class EventType(NamedTuple):

@@ -67,7 +67,7 @@ from app.search.models import EntityType
 from app.subscriptions.models import PlanAssignment
 from app.tenants.models import TenantDeletion
 from app.users.models import UserErasure
-from app.webhook_endpoints.models import WebhookEndpoint
+from app.webhooks.endpoints.models import WebhookEndpoint
 
 ALL_ROWS = 2**31 - 1
 _CREATED_AND_UPDATED = ("created_by_user_id", "updated_by_user_id")

@@ -49,8 +49,8 @@ from app.privacy.person import (
 from app.privacy.terms import TERMS
 from app.scim.models import ScimEmail, ScimMember, ScimUser
 from app.users.models import UserErasure
-from app.webhook_deliveries.models import WebhookDelivery
-from app.webhook_endpoints.models import WebhookEndpointState
+from app.webhooks.deliveries.models import WebhookDelivery
+from app.webhooks.endpoints.models import WebhookEndpointState
 
 Rows = Iterable[Row | Mapping[str, object]]
 Tables = Mapping[str, Callable[[], Rows]]

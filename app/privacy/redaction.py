@@ -20,7 +20,7 @@ from app.privacy.mentions import MAIL_TEXTS, MAILS, OUTBOX, PLACED, Reader, is_a
 from app.privacy.person import CONTACT_FIELDS, Person, targets_of
 from app.privacy.terms import rewrite_terms
 from app.search.models import EntityType
-from app.webhook_deliveries.models import WebhookDelivery
+from app.webhooks.deliveries.models import WebhookDelivery
 
 PERSONAL = frozenset({"directory", "email", "first_name", "idp_user_id", "last_name", "meta_data"})
 MAIL_FIELDS = frozenset({"recipient", "address", *MAIL_TEXTS})

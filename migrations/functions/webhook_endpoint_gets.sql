@@ -1,7 +1,7 @@
 -- Whether a webhook endpoint gets an event. The platform's endpoints get those of all tenants.
 --
 -- patterns: the types of events; a pattern that ends with `*` stands for all types with this prefix.
--- Called by: app/webhook_deliveries/statements.py
+-- Called by: app/webhooks/deliveries/statements.py
 CREATE OR REPLACE FUNCTION webhook_endpoint_gets(
     endpoint_tenant_id uuid, patterns text[], event_tenant_id uuid, event_type text
 ) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$

@@ -16,7 +16,7 @@ from app.auth.permissions import ROLE_PERMISSIONS, Permission, Role
 from app.console.assets import FOLDER, NAMES, get_asset
 from app.core.actors import SYSTEM_CLI
 from app.scim.models import DirectoryProvider
-from app.webhook_endpoints import service as webhook_endpoints
+from app.webhooks.endpoints import service as webhook_endpoints
 from tests import database
 from tests.console.conftest import Browser
 from tests.console.world import ATTACK, addresses, create_world

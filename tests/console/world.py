@@ -10,7 +10,7 @@ from werkzeug.routing import Rule
 
 from app.auth.permissions import Permission
 from app.inbox.models import WebhookEvent
-from app.webhook_deliveries.models import WebhookDelivery
+from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
 from tests.custom_fields.fields import create_field
 from tests.factories import (

@@ -21,7 +21,7 @@ from app.inbox.providers import PATHS, Receiver
 from app.inbox.signatures.sending import sign
 from tests.database import query
 from tests.running.serving import wait_until
-from tests.webhook_deliveries.receiving import Receiver as Endpoint
+from tests.webhooks.deliveries.receiving import Receiver as Endpoint
 
 SECRET = "whsec_ZmF1bHRzIGFyZSBtYWRlIG9uIHB1cnBvc2UgaGVyZQ=="
 SETTINGS = {"EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}"}

@@ -20,8 +20,8 @@ from app.core.jobs.queues import Queue
 from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
-from app.webhook_deliveries import work
-from app.webhook_deliveries.sender import run_sender
+from app.webhooks.deliveries import work
+from app.webhooks.deliveries.sender import run_sender
 
 import_each("routes")
 import_each("jobs")

@@ -28,12 +28,12 @@ from app.core.actors import SYSTEM_CLI
 from app.core.jobs.queues import Queue
 from app.users import service as users
 from app.users.models import User
-from app.webhook_endpoints import service as webhook_endpoints
+from app.webhooks.endpoints import service as webhook_endpoints
 from tests import factories
 from tests.database import platform_transaction, query
 from tests.faults import _worker
 from tests.faults._engines import PrivateEngines, private_engines
-from tests.webhook_deliveries.receiving import Receiver, receiver
+from tests.webhooks.deliveries.receiving import Receiver, receiver
 
 READERS = 4
 PROCESSES = 2  # of each kind

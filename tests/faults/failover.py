@@ -25,7 +25,7 @@ from app.core.jobs.queues import Queue
 from app.dev.engines.instance import OWNER_ROLE
 from app.extensions import db
 from app.inbox.jobs import process_events
-from app.webhook_endpoints import service as webhook_endpoints
+from app.webhooks.endpoints import service as webhook_endpoints
 from tests import factories
 from tests.cluster import Cluster, cluster
 from tests.database import platform_transaction
@@ -33,7 +33,7 @@ from tests.faults import _worker
 from tests.faults._load import SETTINGS, Load, check_effects, wait_for_effects
 from tests.ports import free_port
 from tests.running.serving import HOST, answers, running, wait_until
-from tests.webhook_deliveries.receiving import Receiver, receiver
+from tests.webhooks.deliveries.receiving import Receiver, receiver
 
 KILLS = 10
 PEOPLE = 4

@@ -30,7 +30,7 @@ from app.core.jobs.queues import Queue
 from app.dev.engines.instance import Instance
 from app.inbox.jobs import process_events
 from app.usage.models import UsageCounter
-from app.webhook_endpoints import service as webhook_endpoints
+from app.webhooks.endpoints import service as webhook_endpoints
 from tests import factories
 from tests.database import platform_transaction, row
 from tests.faults import _worker
@@ -39,7 +39,7 @@ from tests.faults._load import SETTINGS, Load, check_effects, wait_for_effects
 from tests.ports import free_port
 from tests.running.proxies import nginx, pgbouncer
 from tests.running.serving import HOST, answers, program, running, wait_until
-from tests.webhook_deliveries.receiving import Receiver, receiver
+from tests.webhooks.deliveries.receiving import Receiver, receiver
 
 WEB_PROCESSES = 8
 POOLED = 20  # connections of PgBouncer to PostgreSQL

@@ -26,7 +26,7 @@ from app.imports.models import Import
 from app.inbox.models import WebhookEvent
 from app.tenants.models import Tenant
 from app.users.models import User
-from app.webhook_deliveries.models import WebhookDelivery
+from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database, factories
 from tests.hostile.document import Document, Operation, Place
 from tests.hostile.wire import Answer, send

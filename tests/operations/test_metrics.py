@@ -25,7 +25,7 @@ from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.events.sequencer import run_sequencer
 from app.extensions import db
 from app.inbox.models import WebhookEvent
-from app.webhook_deliveries.sender import run_sender
+from app.webhooks.deliveries.sender import run_sender
 from tests.database import query
 from tests.factories import (
     create_api_key,

@@ -31,8 +31,8 @@ from app.events import positions
 from app.extensions import db
 from app.inbox.providers import PATHS, Receiver
 from app.inbox.signatures.sending import sign
-from app.webhook_deliveries import work
-from app.webhook_deliveries.attempt import Result
+from app.webhooks.deliveries import work
+from app.webhooks.deliveries.attempt import Result
 from benchmarks.dataset import fill
 from benchmarks.stage import connect
 from tests import factories

@@ -9,8 +9,8 @@ from app.core.clock import utcnow
 from app.events.models import Event
 from app.imports.models import Import, ImportPiece
 from app.inbox.providers import Receiver
-from app.webhook_deliveries.models import WebhookDelivery
-from app.webhook_endpoints.models import WebhookEndpoint
+from app.webhooks.deliveries.models import WebhookDelivery
+from app.webhooks.endpoints.models import WebhookEndpoint
 from tests.database import platform_transaction, rows
 from tests.factories import (
     create_api_key,

@@ -9,7 +9,7 @@ import pytest
 from app.auth.permissions import Permission
 from app.core.clock import utcnow
 from app.tenants import counts
-from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
+from app.webhooks.deliveries.models import DeliveryStatus, WebhookDelivery
 from tests.custom_fields.fields import create_field
 from tests.factories import (
     create_api_key,

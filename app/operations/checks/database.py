@@ -28,7 +28,7 @@ from app.operations.service import (
     sender_lag,
     unknown_plans,
 )
-from app.webhook_endpoints.encryption import SecretsKeyMissing, Undecryptable, decrypt
+from app.webhooks.endpoints.encryption import SecretsKeyMissing, Undecryptable, decrypt
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
 LONGEST_LAG = 60.0  # seconds; events that wait longer for a position are a fault

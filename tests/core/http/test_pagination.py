@@ -24,8 +24,8 @@ from app.tenants.models import Tenant
 from app.tenants.schemas import TenantCreateSchema
 from app.users.models import User
 from app.users.schemas import UserCreateSchema
-from app.webhook_endpoints.models import WebhookEndpoint
-from app.webhook_endpoints.schemas import WebhookEndpointCreateSchema
+from app.webhooks.endpoints.models import WebhookEndpoint
+from app.webhooks.endpoints.schemas import WebhookEndpointCreateSchema
 from tests.document import operations
 from tests.factories import (
     create_member,

@@ -26,7 +26,7 @@ from app.subscriptions import jobs as subscriptions
 from app.subscriptions import plan_assignments
 from app.subscriptions.models import PlanAssignment
 from app.users.models import User, UserErasure
-from app.webhook_deliveries.models import WebhookDelivery
+from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
 from tests.factories import (
     create_member,
@@ -39,8 +39,8 @@ from tests.factories import (
 )
 from tests.imports.files import as_file, post, tenant_line, user_line
 from tests.inbox.sending import Sender
-from tests.webhook_deliveries.receiving import receiver, sender, wait_until
-from tests.webhook_endpoints.support import create_endpoint
+from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
+from tests.webhooks.endpoints.support import create_endpoint
 
 AT = "2026-01-05T09:45:05.123Z"
 STATEMENTS = "a statement changes the rows, and depends on no row's content"
@@ -62,7 +62,7 @@ WITHOUT_ITEMS = {
     "app.search.jobs.build_search_terms": ONE_ITEM,
     "app.search.jobs.resume_search_builds": PUSHES,
     "app.usage.jobs.forget_old_usage": STATEMENTS,
-    "app.webhook_deliveries.jobs.remove_old_deliveries": STATEMENTS,
+    "app.webhooks.deliveries.jobs.remove_old_deliveries": STATEMENTS,
     "app.inbox.jobs.remove_old_webhook_events": STATEMENTS,
     "app.inbox.jobs.remove_payloads": STATEMENTS,
     "app.inbox.jobs.sweep": "it counts events, and queues one job",

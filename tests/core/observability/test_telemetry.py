@@ -30,8 +30,8 @@ from app.extensions import db
 from tests.core.observability.collectors import Collector, collector, values
 from tests.factories import create_member, create_tenant, platform_token
 from tests.running.serving import HOST, PROJECT, web_server
-from tests.webhook_deliveries.receiving import receiver, sender, wait_until
-from tests.webhook_endpoints.support import create_endpoint
+from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
+from tests.webhooks.endpoints.support import create_endpoint
 
 CANARY = "canary7f3a"
 BUILD = "app.custom_fields.jobs.sync_search_index"

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 import pytest
 
 from app.core.outgoing import AddressRefused, Outgoing, check_url
-from app.webhook_deliveries import attempt
-from app.webhook_deliveries.models import WebhookDelivery
-from app.webhook_endpoints.models import WebhookEndpoint
+from app.webhooks.deliveries import attempt
+from app.webhooks.deliveries.models import WebhookDelivery
+from app.webhooks.endpoints.models import WebhookEndpoint
 from tests import database
 from tests.factories import create_tenant, create_user, platform_token
-from tests.webhook_deliveries.receiving import receiver, sender, wait_until
-from tests.webhook_endpoints.support import URL, create_endpoint, token_of
+from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
+from tests.webhooks.endpoints.support import URL, create_endpoint, token_of
 
 PATH = "/v1/webhook-endpoints"
 

@@ -7,8 +7,8 @@ from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, func, select, text
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.events.positions import FROZEN
-from app.webhook_deliveries.models import WebhookDelivery
-from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
+from app.webhooks.deliveries.models import WebhookDelivery
+from app.webhooks.endpoints.models import WebhookEndpoint, WebhookEndpointState
 
 ENSURE_FEED = Statement(
     "webhook_feed.ensure",

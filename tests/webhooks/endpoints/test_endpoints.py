@@ -8,10 +8,10 @@ import pytest
 from cryptography.fernet import Fernet
 
 from app.core.outgoing import Outgoing
-from app.webhook_endpoints.models import WebhookEndpointState
+from app.webhooks.endpoints.models import WebhookEndpointState
 from tests import database
 from tests.factories import create_tenant, platform_token
-from tests.webhook_endpoints.support import URL, create_endpoint, token_of
+from tests.webhooks.endpoints.support import URL, create_endpoint, token_of
 
 PATH = "/v1/webhook-endpoints"
 

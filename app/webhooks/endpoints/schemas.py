@@ -22,7 +22,7 @@ from app.core.validation.fields import (
     Uuid,
 )
 from app.core.validation.schemas import Schema
-from app.webhook_endpoints.models import DisabledReason, Signing
+from app.webhooks.endpoints.models import DisabledReason, Signing
 
 MAX_URL, MAX_HEADER, MAX_HEADERS, MAX_TYPES, MAX_RATE = 2_000, 2_000, 20, 50, 1_000
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)

@@ -12,10 +12,10 @@ from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
-from app.webhook_endpoints import service
-from app.webhook_endpoints.encryption import SecretsKeyMissing
-from app.webhook_endpoints.models import WebhookEndpoint
-from app.webhook_endpoints.schemas import (
+from app.webhooks.endpoints import service
+from app.webhooks.endpoints.encryption import SecretsKeyMissing
+from app.webhooks.endpoints.models import WebhookEndpoint
+from app.webhooks.endpoints.schemas import (
     EndpointOwnerSchema,
     WebhookEndpointCreateSchema,
     WebhookEndpointQuerySchema,
@@ -23,7 +23,7 @@ from app.webhook_endpoints.schemas import (
     WebhookEndpointSecretSchema,
     WebhookEndpointUpdateSchema,
 )
-from app.webhook_endpoints.service import TooManyEndpoints
+from app.webhooks.endpoints.service import TooManyEndpoints
 
 blp = Blueprint(
     "webhook_endpoints",

@@ -20,10 +20,10 @@ from app.core.outgoing import FetchFailed, guarded
 from app.events.schemas import EventSchema
 from app.events.service import PREFIX, as_seen_by
 from app.inbox.signatures.sending import sign
-from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
-from app.webhook_endpoints import encryption
-from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
-from app.webhook_endpoints.service import old_secrets
+from app.webhooks.deliveries.models import DeliveryStatus, WebhookDelivery
+from app.webhooks.endpoints import encryption
+from app.webhooks.endpoints.models import WebhookEndpoint, WebhookEndpointState
+from app.webhooks.endpoints.service import old_secrets
 
 log = logging.getLogger(__name__)
 

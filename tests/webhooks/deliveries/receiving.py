@@ -13,7 +13,7 @@ from typing import Any
 
 from flask import Flask
 
-from app.webhook_deliveries.sender import run_sender
+from app.webhooks.deliveries.sender import run_sender
 
 PATIENCE = 30  # seconds
 

@@ -10,16 +10,16 @@ from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
-from app.webhook_deliveries import service
-from app.webhook_deliveries.models import WebhookDelivery
-from app.webhook_deliveries.schemas import (
+from app.webhooks.deliveries import service
+from app.webhooks.deliveries.models import WebhookDelivery
+from app.webhooks.deliveries.schemas import (
     RecoveredSchema,
     RecoverySchema,
     TestEventSchema,
     WebhookDeliveryQuerySchema,
     WebhookDeliverySchema,
 )
-from app.webhook_deliveries.service import EndpointInactive, Recovery
+from app.webhooks.deliveries.service import EndpointInactive, Recovery
 
 of_endpoint = Blueprint(
     "webhook_endpoint_deliveries",

@@ -25,14 +25,14 @@ from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.json_text import Json
 from app.tenants.models import Tenant
-from app.webhook_endpoints import encryption
-from app.webhook_endpoints.models import (
+from app.webhooks.endpoints import encryption
+from app.webhooks.endpoints.models import (
     DisabledReason,
     Signing,
     WebhookEndpoint,
     WebhookEndpointState,
 )
-from app.webhook_endpoints.signing_keys import new_key
+from app.webhooks.endpoints.signing_keys import new_key
 
 MAX_ENDPOINTS = 20  # of a tenant, and of the platform
 OLD_SECRET_HOURS = 24

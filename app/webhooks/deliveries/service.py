@@ -22,10 +22,10 @@ from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
 from app.core.observability.shared_metrics import SharedMetric
 from app.events.sequencer import DELIVERIES
-from app.webhook_deliveries.models import DeliveryStatus, WebhookDelivery
-from app.webhook_deliveries.statements import RECOVER, RESEND
-from app.webhook_endpoints.models import WebhookEndpoint
-from app.webhook_endpoints.service import get_endpoint, lock_endpoint
+from app.webhooks.deliveries.models import DeliveryStatus, WebhookDelivery
+from app.webhooks.deliveries.statements import RECOVER, RESEND
+from app.webhooks.endpoints.models import WebhookEndpoint
+from app.webhooks.endpoints.service import get_endpoint, lock_endpoint
 
 DAYS = 90  # that deliveries are kept
 # The index of deliveries begins with their tenant, which is the endpoint's.

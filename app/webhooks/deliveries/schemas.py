@@ -8,7 +8,7 @@ from app.audit.outbox import ALL_TYPES
 from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, Literal, Str, Uuid
 from app.core.validation.schemas import Schema
-from app.webhook_deliveries.models import DeliveryStatus
+from app.webhooks.deliveries.models import DeliveryStatus
 
 
 class Documented(Schema):

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from app.webhook_deliveries.models import WebhookDelivery
+from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
 from tests.factories import create_tenant, create_user, platform_token
 from tests.faults import _worker
-from tests.webhook_deliveries.receiving import receiver, wait_until
-from tests.webhook_endpoints.support import create_endpoint
+from tests.webhooks.deliveries.receiving import receiver, wait_until
+from tests.webhooks.endpoints.support import create_endpoint
 
 LEASE = 2  # seconds
 

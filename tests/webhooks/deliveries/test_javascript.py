@@ -14,9 +14,9 @@ import pytest
 
 from tests.factories import create_tenant, platform_token
 from tests.npm import install_packages
-from tests.webhook_deliveries.receiving import receiver, sender
-from tests.webhook_deliveries.test_sending import PATH, change
-from tests.webhook_endpoints.support import create_endpoint
+from tests.webhooks.deliveries.receiving import receiver, sender
+from tests.webhooks.deliveries.test_sending import PATH, change
+from tests.webhooks.endpoints.support import create_endpoint
 
 SCRIPT = Path(__file__).with_name("verify.mjs")
 
@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).with_name("verify.mjs")
 @pytest.fixture(scope="module")
 def verify(request):
     """What both libraries say of a request."""
-    node, folder = install_packages(SCRIPT.parents[1], request.config.cache)
+    node, folder = install_packages(SCRIPT.parents[2], request.config.cache)
     script = shutil.copy(SCRIPT, folder)
 
     def verify(secret, received, body=None):

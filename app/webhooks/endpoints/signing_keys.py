@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from app.webhook_endpoints.models import Signing
+from app.webhooks.endpoints.models import Signing
 
 SECRET_BYTES = 32
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 from app.core.clock import utcnow
 from app.core.db.batches import delete_in_batches
 from app.core.jobs.queues import Queue, job
-from app.webhook_deliveries.service import DAYS
-from app.webhook_deliveries.statements import DELETE_OLD, DELETE_ORPHANS
+from app.webhooks.deliveries.service import DAYS
+from app.webhooks.deliveries.statements import DELETE_OLD, DELETE_ORPHANS
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

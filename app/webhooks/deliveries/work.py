@@ -14,8 +14,8 @@ from app.core.actors import SYSTEM_WEBHOOKS
 from app.core.clock import utcnow
 from app.core.db import retries, tenancy, transactions
 from app.events.service import find_events
-from app.webhook_deliveries.attempt import GONE, Result, Work
-from app.webhook_deliveries.statements import (
+from app.webhooks.deliveries.attempt import GONE, Result, Work
+from app.webhooks.deliveries.statements import (
     ADD_DELIVERIES,
     CLAIM,
     ENSURE_FEED,
@@ -24,8 +24,8 @@ from app.webhook_deliveries.statements import (
     RECORD,
     TRY_LOCK,
 )
-from app.webhook_endpoints import service as endpoints
-from app.webhook_endpoints.models import DisabledReason
+from app.webhooks.endpoints import service as endpoints
+from app.webhooks.endpoints.models import DisabledReason
 
 BATCH = 1_000  # events whose deliveries are added by one transaction
 TOGETHER = 5  # deliveries of one endpoint at a time

@@ -21,9 +21,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.core.db.transactions import RowChanged
 from app.core.jobs.signals import listening
 from app.events.sequencer import DELIVERIES
-from app.webhook_deliveries import work
-from app.webhook_deliveries.attempt import Result, Work, attempt
-from app.webhook_deliveries.service import ATTEMPTS
+from app.webhooks.deliveries import work
+from app.webhooks.deliveries.attempt import Result, Work, attempt
+from app.webhooks.deliveries.service import ATTEMPTS
 
 log = logging.getLogger(__name__)
 

@@ -16,14 +16,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from app.core.clock import utcnow
 from app.core.outgoing import Outgoing
-from app.webhook_deliveries import attempt, work
-from app.webhook_deliveries.jobs import remove_old_deliveries
-from app.webhook_deliveries.models import WebhookDelivery
-from app.webhook_endpoints.models import WebhookEndpoint, WebhookEndpointState
+from app.webhooks.deliveries import attempt, work
+from app.webhooks.deliveries.jobs import remove_old_deliveries
+from app.webhooks.deliveries.models import WebhookDelivery
+from app.webhooks.endpoints.models import WebhookEndpoint, WebhookEndpointState
 from tests import database
 from tests.factories import create_tenant, create_user, platform_token
-from tests.webhook_deliveries.receiving import receiver, sender, wait_until
-from tests.webhook_endpoints.support import create_endpoint, token_of
+from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
+from tests.webhooks.endpoints.support import create_endpoint, token_of
 
 PATH = "/v1/webhook-endpoints"
 WAITING = [("pending", 500)]
