@@ -1,14 +1,14 @@
-"""List every statement with its plan, as Markdown: ``python -m tests.plans --tenants 10000``."""
+"""List every statement with its plan, as Markdown: ``python -m tests.query_plans --tenants 10000``."""
 
 from __future__ import annotations
 
 import argparse
 
-from tests.plans.collecting import USERS_PER_TENANT, collect
+from tests.query_plans.collecting import USERS_PER_TENANT, collect
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.plans", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.query_plans", description=__doc__)
     parser.add_argument(
         "--tenants", type=int, default=2000, help=f"with {USERS_PER_TENANT} users each"
     )

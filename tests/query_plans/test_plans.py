@@ -8,7 +8,7 @@ import pytest
 
 from app.extensions import db
 from tests import factories
-from tests.plans.collecting import Statement, collect
+from tests.query_plans.collecting import Statement, collect
 
 TENANTS = 2000  # so many that PostgreSQL scans no table for being small
 
