@@ -34,6 +34,7 @@ DOMAINS = (
     "users",
     "memberships",
     "subscriptions",
+    "plans",
     "flags",
     "usage",
     "custom_fields",

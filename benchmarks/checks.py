@@ -17,7 +17,7 @@ from app.custom_fields.schemas import CustomFieldCreateSchema, ValuesSchema
 from app.custom_fields.service import MAX_EMAIL_FIELDS
 from app.custom_fields.values.check import check_values
 from app.custom_fields.values.rules import Rule
-from app.flags.preset_schemas import PlanPresetCreateSchema
+from app.plans.schemas import PlanPresetCreateSchema
 
 MIB = 1024 * 1024
 OPTIONS = [f"{number:0120}" for number in range(256)]  # 32 KiB

@@ -22,8 +22,9 @@ from app.auth.permissions import Role
 from app.cli.tokens import HOUR, issue_token
 from app.core.actors import SYSTEM_CLI
 from app.core.db.writes import insert_row
-from app.flags.models import FeatureOverride, PlanPreset
+from app.flags.models import FeatureOverride
 from app.memberships.models import Membership
+from app.plans.models import PlanPreset
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import with_class
 from app.tenants.models import Tenant

@@ -39,6 +39,8 @@ LAYERS = (
     ("custom_fields",),
     ("tenants", "platform_admins", "access"),
     ("memberships",),
+    ("subscriptions.statuses",),
+    ("plans",),
     ("users", "subscriptions", "flags", "emails", "api_keys", "webhooks.endpoints"),
     ("usage",),
     ("identity_sync", "scim"),

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from app.auth.models import ApiKey
-from app.flags.models import PlanPreset
+from app.plans.models import PlanPreset
 from app.scim.models import ScimConnection, ScimUser
 from app.tenants.models import Tenant
 from app.users.models import User

@@ -13,9 +13,9 @@ from app.cli.generated import OperationGroup
 from app.cli.output import print_json, print_rows
 from app.core.actors import SYSTEM_CLI
 from app.core.db.transactions import savepoint
-from app.flags import plan_files
-from app.flags.plan_files import Difference
-from app.flags.plan_text import UnreadablePlans, read_plans
+from app.plans import preset_files
+from app.plans.preset_files import Difference
+from app.plans.preset_text import UnreadablePlans, read_plans
 
 plans = OperationGroup("plans")
 
@@ -43,7 +43,7 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
         raise click.UsageError(str(fault)) from None
     found: list[Difference] = []
     with suppress(_RolledBack), savepoint():
-        found = plan_files.apply(wanted, force=force, actor=SYSTEM_CLI)
+        found = preset_files.apply(wanted, force=force, actor=SYSTEM_CLI)
         if dry_run:
             raise _RolledBack
     if found or as_json:
@@ -58,7 +58,7 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
 @operator
 def export(as_json: bool) -> None:
     """Print all plan presets as YAML, which flask plans apply takes."""
-    document = {"plans": list(plan_files.export())}
+    document = {"plans": list(preset_files.export())}
     if as_json:
         print_json(document)
     else:

@@ -15,7 +15,7 @@ from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
-from app.subscriptions import plans
+from app.plans import following
 
 subscriptions = OperationGroup("subscriptions")
 
@@ -42,7 +42,7 @@ def reconcile(tenant: str | None, as_json: bool) -> None:
         for tenant_id in bar.track(tenant_ids, description="Tenants"):
             with transaction():
                 tenancy.enter(tenancy.Scope(tenant_id))
-                changed += plans.reconcile(tenant_id, actor=SYSTEM_CLI)
+                changed += following.reconcile(tenant_id, actor=SYSTEM_CLI)
     result = {"tenants": len(tenant_ids), "rows_changed": changed}
     if as_json:
         print_json(result)

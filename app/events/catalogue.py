@@ -16,10 +16,11 @@ from app.core.openapi.examples import example_of
 from app.core.validation.schemas import Schema
 from app.custom_fields.schemas import CustomFieldSchema
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
-from app.flags.preset_schemas import PlanPresetSchema
 from app.flags.schemas import OverrideSchema
 from app.memberships.schemas import TenantMembershipSchema
-from app.subscriptions.schemas import SubscriptionSchema, TrialSchema
+from app.plans.schemas import PlanPresetSchema
+from app.plans.tenant_plan_schemas import TrialSchema
+from app.subscriptions.schemas import SubscriptionSchema
 from app.tenants.schemas import TenantSchema
 from app.usage.schemas import LimitUseSchema
 from app.users.schemas import UserSchema

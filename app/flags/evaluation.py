@@ -21,9 +21,9 @@ from sqlalchemy.orm import aliased
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
 from app.core.json_text import Json
-from app.flags.flag_types import fits
-from app.flags.models import FeatureOverride, Flag, PlanPreset
-from app.subscriptions.models import PLANS_IN_FORCE
+from app.flags.models import FeatureOverride
+from app.plans.flag_types import fits
+from app.plans.models import PLANS_IN_FORCE, Flag, PlanPreset
 
 # Part of every fingerprint. Increase it in a release that answers differently for the same rows.
 FORMAT = 1

@@ -8,7 +8,7 @@ from app.audit.service import list_events
 from app.core.db.pages import MAX_LIMIT, ListOrder, Paging
 from app.core.json_text import Json
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate
-from app.flags.presets import find_preset, list_presets
+from app.plans.presets import find_preset, list_presets
 
 NEWEST = Paging(limit=1, order=ListOrder.NEWEST_FIRST)
 

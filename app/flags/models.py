@@ -1,8 +1,7 @@
-"""Plan presets: the flags of a plan. Feature overrides: one tenant's different values."""
+"""Feature overrides: one tenant's values that differ from the plan's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,29 +9,8 @@ from uuid import UUID
 from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import UNBOUNDED, Moment, Row, TenantRow, updated_index
+from app.core.db.models import Moment, TenantRow, updated_index
 from app.core.json_text import Json
-
-Flag = Mapping[str, Json]  # one of the `flags` of a preset
-Flags = Sequence[Flag]
-
-
-class PlanPreset(Row):
-    """The flags of the tenants whose plan has the preset's name.
-
-    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``, and of a
-    limit ``metering``. The list is stored as it was sent, with its order and the notation of its
-    numbers. The database function ``tenant_limits`` reads the limits from it. ``has_new_name`` until
-    a job has given the plan to the tenants whose subscriptions named it before.
-    """
-
-    __tablename__ = "plan_presets"
-    __table_args__ = (Index(None, "created_at", "id"),)
-
-    name: Mapped[str] = mapped_column(Text, unique=True)
-    display_name: Mapped[str] = mapped_column(Text, default="", server_default="", info=UNBOUNDED)
-    has_new_name: Mapped[bool] = mapped_column(default=False, server_default="false")
-    flags: Mapped[list[dict[str, Json]]] = mapped_column(JSON, default=list, info=UNBOUNDED)
 
 
 class FeatureOverride(TenantRow):

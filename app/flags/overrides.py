@@ -19,9 +19,9 @@ from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, PermissionDenied, value_error
 from app.core.json_text import Json
-from app.flags.flag_types import FlagType, type_errors
-from app.flags.models import FeatureOverride, Flag, Flags, PlanPreset
-from app.subscriptions.models import PlanAssignment
+from app.flags.models import FeatureOverride
+from app.plans.flag_types import FlagType, type_errors
+from app.plans.models import Flag, Flags, PlanAssignment, PlanPreset
 from app.tenants.models import Tenant
 
 MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of other plans

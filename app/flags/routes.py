@@ -1,4 +1,4 @@
-"""/v1/billing/plans and /v1/billing/flags."""
+"""/v1/billing/flags."""
 
 from __future__ import annotations
 
@@ -14,20 +14,10 @@ from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
-from app.flags import evaluation, ofrep, overrides, presets, preview
+from app.flags import evaluation, ofrep, overrides
 from app.flags.explanation import explain
-from app.flags.models import FeatureOverride, PlanPreset
+from app.flags.models import FeatureOverride
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
-from app.flags.preset_schemas import (
-    FLAG_KEY_PATTERN,
-    PlanPresetCreateSchema,
-    PlanPresetForceSchema,
-    PlanPresetQuerySchema,
-    PlanPresetSchema,
-    PlanPresetUpdateSchema,
-    PlanPreviewSchema,
-)
-from app.flags.presets import FlagInUse, PlanInUse, PresetNameTaken
 from app.flags.schemas import (
     CARRIES_OVER,
     CREATED_BY,
@@ -41,94 +31,16 @@ from app.flags.schemas import (
     OverrideSchema,
     OverrideUpdateSchema,
 )
+from app.plans.schemas import FLAG_KEY_PATTERN
 
-plans = Blueprint(
-    "plans",
-    __name__,
-    url_prefix="/v1/billing/plans",
-    description="Plan presets: the flags that each plan gives its tenants.",
-)
 flags = Blueprint(
     "flags",
     __name__,
     url_prefix="/v1/billing/flags",
     description="A tenant's flags, and its overrides of the plan's values.",
 )
-BLUEPRINTS = (plans, flags, ofrep.blp)
-PLAN_INCLUDES = (HISTORY,)
+BLUEPRINTS = (flags, ofrep.blp)
 INCLUDES = (TENANT, EXPIRES_AT, CARRIES_OVER, PRESET, CREATED_BY, HISTORY)
-
-
-@plans.get("")
-@requires(Permission.FLAGS_READ)
-@plans.arguments(PlanPresetQuerySchema, location="query")
-@plans.columns("id", "name", "display_name", "created_at")
-@plans.response(200, PlanPresetSchema(many=True), includes=PLAN_INCLUDES)
-def list_plans(query: dict[str, Json]) -> Page:
-    """List plan presets."""
-    return presets.list_presets(**query)
-
-
-@plans.post("")
-@requires(Permission.SUPERADMIN)
-@plans.arguments(PlanPresetCreateSchema)
-@plans.response(201, PlanPresetSchema)
-@plans.raises(PresetNameTaken)
-def create_plan(body: dict[str, Json]) -> PlanPreset:
-    """Create a plan preset; it applies to the tenants whose `plan_name` is its name.
-
-    Subscriptions that name it already take effect: a job brings their tenants after.
-    """
-    return presets.create_preset(**body, actor=current_actor())
-
-
-@plans.get("/<preset_id>")
-@requires(Permission.FLAGS_READ)
-@plans.response(200, PlanPresetSchema, includes=PLAN_INCLUDES)
-def get_plan(preset_id: str) -> PlanPreset:
-    """Get a plan preset."""
-    return presets.get_preset(preset_id)
-
-
-@plans.patch("/<preset_id>")
-@requires(Permission.SUPERADMIN)
-@plans.arguments(PlanPresetForceSchema, location="query")
-@plans.arguments(PlanPresetUpdateSchema)
-@plans.response(200, PlanPresetSchema)
-@plans.raises(PresetNameTaken, PlanInUse, FlagInUse)
-def update_plan(query: dict[str, Json], body: dict[str, Json], preset_id: str) -> PlanPreset:
-    """Update a plan preset: rename it or replace its flags, for all tenants of the plan.
-
-    The body may be a preset as it was read. The `name` cannot change while a tenant or a
-    subscription that has not ended has the plan (409 `plan_in_use`); `display_name` can. A flag that
-    overrides use can be removed only with `?force=true`, and cannot get another type (409
-    `flag_in_use`).
-    """
-    return presets.update_preset(preset_id, body, **query, actor=current_actor())
-
-
-@plans.post("/<preset_id>/preview")
-@requires(Permission.SUPERADMIN)
-@plans.arguments(PlanPresetUpdateSchema)
-@plans.response(200, PlanPreviewSchema)
-def preview_plan(body: dict[str, Json], preset_id: str) -> dict[str, Json]:
-    """Tell what an update of a plan preset would change; nothing is written.
-
-    The body is that of the update. Limits are compared with what tenants use now.
-    """
-    return preview.preview(preset_id, body)
-
-
-@plans.delete("/<preset_id>")
-@requires(Permission.SUPERADMIN)
-@plans.response(204)
-@plans.raises(PlanInUse)
-def delete_plan(preset_id: str) -> None:
-    """Delete a plan preset that no tenant, override or subscription that has not ended uses."""
-    presets.delete_preset(preset_id, actor=current_actor())
-
-
-add_history(plans, "/<preset_id>", "plan_preset", presets.get_preset, platform_only=True)
 
 
 @flags.get("")

@@ -11,9 +11,9 @@ from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AnyJson, AwareDateTime, Bool, Choice, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.flags.evaluation import Layer
-from app.flags.flag_types import FlagType
-from app.flags.models import PlanPreset
-from app.flags.preset_schemas import FLAG_KEY_PATTERN, FlagValue
+from app.plans.flag_types import FlagType
+from app.plans.models import PlanPreset
+from app.plans.schemas import FLAG_KEY_PATTERN, FlagValue
 
 EXPIRY = "In the future; then the preset's value applies again. Null: no expiry."
 CARRY_OVER = (

@@ -20,8 +20,8 @@ from app.core.errors import Invalid
 from app.core.json_text import differs
 from app.custom_fields import metadata
 from app.custom_fields.entities import TENANT, USER
-from app.flags import overrides, presets
-from app.flags.models import FeatureOverride, PlanPreset
+from app.flags import overrides
+from app.flags.models import FeatureOverride
 from app.imports.line_schemas import Kind
 from app.imports.lines import Line
 from app.imports.outcomes import OF_ONE_LINE, REFUSED_BY_POSTGRES, Outcome, Result, entries
@@ -30,9 +30,11 @@ from app.memberships import directories, seats
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.memberships.service import IdpMembershipIdTaken
+from app.plans import presets
+from app.plans.following import follow_plan
+from app.plans.models import PlanPreset
 from app.subscriptions import service as subscriptions
 from app.subscriptions.models import Subscription
-from app.subscriptions.plans import follow_plan
 from app.tenants import service as tenants
 from app.tenants import slugs
 from app.tenants.models import Tenant

@@ -11,10 +11,10 @@ from sqlalchemy import ARRAY, Uuid, any_, bindparam, select
 from app.core.clock import utcnow
 from app.core.db.pages import Page, Paging
 from app.core.db.statements import Statement
-from app.flags.models import PlanPreset
 from app.flags.overrides import list_overrides
 from app.imports.line_schemas import SCHEMAS, Kind
 from app.memberships.service import list_memberships
+from app.plans.models import PlanPreset
 from app.subscriptions.service import list_subscriptions
 from app.tenants.models import Tenant
 from app.users.models import User

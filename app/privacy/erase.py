@@ -38,6 +38,7 @@ from app.emails.models import EmailMessage, Suppression
 from app.events.models import EventFeed, OutboxEvent
 from app.inbox.models import Status
 from app.inbox.providers.payloads import digest
+from app.plans.models import PlanAssignment
 from app.privacy.identifiers import ERASED, ERASED_ACTOR, joined
 from app.privacy.mentions import (
     ANSWERS,
@@ -64,7 +65,6 @@ from app.privacy.redaction import Erasure, redact_feed, redact_mails, redact_tra
 from app.privacy.terms import rewrite_terms
 from app.scim.models import ScimConnection, ScimUser
 from app.search.models import EntityType
-from app.subscriptions.models import PlanAssignment
 from app.tenants.models import TenantDeletion
 from app.users.models import UserErasure
 from app.webhooks.endpoints.models import WebhookEndpoint

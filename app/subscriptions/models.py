@@ -1,18 +1,14 @@
-"""Subscriptions, copied from the billing provider, and the plans that the platform assigns."""
+"""Subscriptions, copied from the billing provider."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
-import sqlalchemy as sa
-from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.clock import utcnow
 from app.core.db.models import UNBOUNDED, Moment, TenantRow, updated_index
-from app.extensions import Model
 
 
 class Subscription(TenantRow):
@@ -66,31 +62,3 @@ class Subscription(TenantRow):
             Index(None, "status_class", "created_at", "id"),
             Index(None, "plan_name", postgresql_where=text("status_class <> 'ended'")),
         )
-
-
-PLANS_IN_FORCE = sa.table(
-    "plans_in_force",
-    sa.column("tenant_id", sa.Uuid),
-    *map(sa.column, ("is_active", "plan_name", "ended_plan_name")),
-)
-"""The view ``migrations/views/plans_in_force.sql``: the plan that each tenant has now."""
-
-
-class PlanAssignment(Model):
-    """The plan that the platform has given a tenant; it takes precedence over every subscription.
-
-    ``until``: from then on it has no effect (None: until it is deleted), and a job deletes the row.
-    ``next_plan_name`` is the plan that the tenant has after it. ``ending_announced_at`` is when the
-    coming end was announced.
-    """
-
-    __tablename__ = "plan_assignments"
-
-    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
-    plan_name: Mapped[str] = mapped_column(Text)
-    next_plan_name: Mapped[str] = mapped_column(Text, index=True)
-    until: Mapped[datetime | None] = mapped_column(Moment, index=True)
-    reason: Mapped[str] = mapped_column(Text)
-    created_by: Mapped[str] = mapped_column(Text)
-    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
-    ending_announced_at: Mapped[datetime | None] = mapped_column(Moment)

@@ -10,18 +10,16 @@ from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
-from app.core.errors import NotFound, ProviderField
+from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
-from app.subscriptions import plan_assignments, plan_decision, service
-from app.subscriptions.models import PlanAssignment, Subscription
+from app.subscriptions import service
+from app.subscriptions.models import Subscription
 from app.subscriptions.schemas import (
     CANCELLATION,
     SOURCE_TIMESTAMP,
     STATUS_CLASS,
-    PlanAssignmentSchema,
-    PlanDecisionSchema,
     SourceHeadersSchema,
     SubscriptionCancelSchema,
     SubscriptionCreateSchema,
@@ -38,13 +36,7 @@ blp = Blueprint(
     url_prefix="/v1/billing/subscriptions",
     description="Copies of the billing provider's subscriptions.",
 )
-tenant_plans = Blueprint(
-    "tenant_plans",
-    __name__,
-    url_prefix="/v1/tenants",
-    description="What decides a tenant's plan, and the plans that the platform assigns.",
-)
-BLUEPRINTS = (blp, tenant_plans)
+BLUEPRINTS = (blp,)
 
 UNKNOWN_PLAN = {
     "X-Plan-Unknown": {
@@ -143,37 +135,3 @@ def _unknown_plan(subscription: Subscription, has_plan: bool) -> dict[str, str]:
 
 
 add_history(blp, "/<subscription_id>", "subscription", service.get_subscription)
-
-
-@tenant_plans.get("/<tenant_id>/plan")
-@requires(Permission.BILLING_READ)
-@tenant_plans.response(200, PlanDecisionSchema)
-def explain_plan(tenant_id: str) -> dict[str, object]:
-    """Explain a tenant's plan: what decides it, and why not the other candidates."""
-    return plan_decision.explain(tenant_id)
-
-
-@tenant_plans.put("/<tenant_id>/plan")
-@requires(Permission.SUPERADMIN)
-@tenant_plans.arguments(PlanAssignmentSchema)
-@tenant_plans.response(200, PlanDecisionSchema)
-def assign_plan(body: dict[str, Json], tenant_id: str) -> dict[str, object]:
-    """Assign a plan to a tenant, for a trial, a pilot, a comped or an internal tenant.
-
-    It takes precedence over every subscription until it ends or is deleted. The same request again
-    changes or extends it. `If-Match` names the tenant's version.
-    """
-    plan_assignments.assign(tenant_id, **body, actor=current_actor())
-    return plan_decision.explain(tenant_id)
-
-
-@tenant_plans.delete("/<tenant_id>/plan")
-@requires(Permission.SUPERADMIN)
-@tenant_plans.response(204)
-@tenant_plans.raises(NotFound.of(PlanAssignment))
-def withdraw_plan(tenant_id: str) -> None:
-    """Delete a tenant's assigned plan; its subscription, or the default plan, decides again.
-
-    404 where no plan is assigned. `If-Match` names the tenant's version.
-    """
-    plan_assignments.withdraw(tenant_id, actor=current_actor())

@@ -20,11 +20,11 @@ from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, ProviderField
 from app.core.json_text import Json
-from app.flags.models import PlanPreset
+from app.plans.following import DECIDING_FIELDS, Followed, default_plan, follow_plan
+from app.plans.models import PlanPreset
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.subscriptions.models import Subscription
-from app.subscriptions.plans import DECIDING_FIELDS, Followed, default_plan, follow_plan
 from app.subscriptions.statuses import CANCELED, StatusClass, class_of, is_ended, with_class
 from app.tenants.models import Tenant
 

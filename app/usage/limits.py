@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from app.core.clock import rfc3339
 from app.core.errors import Conflict
-from app.flags.flag_types import UNLIMITED, Policy
+from app.plans.flag_types import UNLIMITED, Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

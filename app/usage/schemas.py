@@ -10,7 +10,7 @@ from app.core.errors import Entry
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
-from app.flags.flag_types import Policy
+from app.plans.flag_types import Policy
 
 MAX_ENTRIES = 100
 MAX_AMOUNT = 10**15

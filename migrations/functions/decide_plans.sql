@@ -7,7 +7,7 @@
 -- source: `assignment`, `subscription`, `default`, or `kept` after a plan without a preset.
 -- next_plan_name: the plan without the assignment. stored_next_plan_name: what the assignment has
 -- noted as such; NULL without one. subscription_id: the current subscription.
--- Called by: app/subscriptions/plan_decision.py, app/tenants/includes.py, follow_plan
+-- Called by: app/plans/decision.py, app/tenants/includes.py, follow_plan
 CREATE OR REPLACE FUNCTION decide_plans(tenant_ids uuid[], default_plan text)
 RETURNS TABLE (
     tenant_id uuid, source text, plan_name text, next_plan_name text, stored_next_plan_name text,

@@ -9,7 +9,7 @@
 -- default_plan: the setting DEFAULT_PLAN. moment: the time of the change, for `updated_at`.
 -- tenant: the row, if its plan changes. unknown_plans: the plans without a preset of its
 -- subscriptions that have not ended. carried: the overrides that have moved.
--- Called by: app/subscriptions/plans.py
+-- Called by: app/plans/following.py
 CREATE OR REPLACE FUNCTION follow_plan(
     wanted_tenant_id uuid, default_plan text, moment timestamptz,
     OUT tenant tenants, OUT old_plan_name text, OUT unknown_plans text[], OUT carried json

@@ -3,7 +3,7 @@
 -- It has not ended, and of these it has the latest start date, then the latest id. A query should
 -- compare `tenant_id` with a value, so that PostgreSQL reads only the subscriptions of that tenant.
 --
--- Called by: app/subscriptions/plans.py, decide_plans, follow_plan, usage_period
+-- Called by: app/plans/following.py, decide_plans, follow_plan, usage_period
 CREATE OR REPLACE VIEW current_subscriptions WITH (security_invoker = true) AS
 SELECT DISTINCT ON (s.tenant_id) s.tenant_id, s.id, s.plan_name, s.billing_cycle, s.start_date
 FROM subscriptions s

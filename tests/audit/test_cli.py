@@ -15,7 +15,7 @@ from app.cli.audit import follow
 from app.cli.calls import in_process
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
-from app.subscriptions import plan_assignments
+from app.plans import assignments
 from tests.audit.test_history import add_row
 from tests.database import platform_transaction
 from tests.factories import create_preset, create_tenant, save
@@ -36,7 +36,7 @@ class TestList:
         create_preset("pro")
         tenant = create_tenant()
         with platform_transaction():
-            plan_assignments.assign(
+            assignments.assign(
                 tenant.id, plan_name="pro", until=None, reason="Pilot", actor=SYSTEM_CLI
             )
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.auth.models import ApiKey, PlatformAdmin
 from app.core.db import transactions
-from app.subscriptions.models import PlanAssignment
+from app.plans.models import PlanAssignment
 from tests.cli.test_help import HARMFUL
 from tests.custom_fields.fields import create_field
 from tests.database import row

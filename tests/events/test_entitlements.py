@@ -6,7 +6,7 @@ import pytest
 
 from app.core.clock import rfc3339, utcnow
 from app.flags.jobs import announce_expiries
-from app.subscriptions.jobs import follow_plans
+from app.plans.jobs import follow_plans
 from tests import database
 from tests.events.support import read
 from tests.events.test_every_change import faults

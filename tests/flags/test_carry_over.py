@@ -6,7 +6,7 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.flags.models import FeatureOverride
-from app.subscriptions.jobs import follow_plans
+from app.plans.jobs import follow_plans
 from tests import database
 from tests.factories import (
     create_limits,

@@ -10,7 +10,8 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Permission, Role
-from app.flags.models import FeatureOverride, PlanPreset
+from app.flags.models import FeatureOverride
+from app.plans.models import PlanPreset
 from tests.database import execute, row, rows
 from tests.factories import (
     create_api_key,

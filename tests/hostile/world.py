@@ -21,9 +21,9 @@ from app.custom_fields.models import CustomField, FieldIndex
 from app.emails.models import Suppression
 from app.events import positions
 from app.events.models import Event
-from app.flags.models import PlanPreset
 from app.imports.models import Import
 from app.inbox.models import WebhookEvent
+from app.plans.models import PlanPreset
 from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhooks.deliveries.models import WebhookDelivery

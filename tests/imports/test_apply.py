@@ -9,9 +9,10 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.core.clock import utcnow
-from app.flags.models import FeatureOverride, PlanPreset
+from app.flags.models import FeatureOverride
 from app.imports import lines
 from app.memberships.models import Membership
+from app.plans.models import PlanPreset
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User, UserErasure

@@ -7,7 +7,7 @@ import pytest
 from app.core.clock import utcnow
 from app.operations import jobs
 from app.operations.checks.finding import SHOWN
-from app.subscriptions.models import PlanAssignment
+from app.plans.models import PlanAssignment
 from app.usage.models import UsageCounter
 from tests.cli.test_doctor import examine
 from tests.factories import (

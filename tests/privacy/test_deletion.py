@@ -15,9 +15,9 @@ from app.identity_sync.models import IdentityObject
 from app.imports.models import Import, ImportFault
 from app.inbox.models import WebhookEvent
 from app.inbox.providers import Receiver
+from app.plans.models import PlanAssignment
 from app.privacy import deletion
 from app.privacy.jobs import delete_due_tenants, delete_tenant
-from app.subscriptions.models import PlanAssignment
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
 from app.usage.models import UsageCounter, UsageKey
 from app.users.models import User

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.subscriptions.jobs import follow_plans
+from app.plans.jobs import follow_plans
 from tests import database
 from tests.factories import create_tenant, limit_flag, platform_token, preset_flag
 

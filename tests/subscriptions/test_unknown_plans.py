@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.core.actors import SYSTEM_CLI
-from app.flags import presets
-from app.subscriptions import jobs
-from app.subscriptions.jobs import follow_plans
-from app.subscriptions.models import PlanAssignment
+from app.plans import jobs, presets
+from app.plans.jobs import follow_plans
+from app.plans.models import PlanAssignment
 from app.tenants.models import Tenant
 from tests.database import execute, platform_transaction, query, row
 from tests.factories import create_preset, create_subscription, create_tenant, platform_token

@@ -21,10 +21,12 @@ from app.core.errors import NotFound
 from app.core.json_text import Json
 from app.custom_fields import service as custom_fields
 from app.custom_fields.models import CustomField
-from app.flags import overrides, presets
-from app.flags.models import FeatureOverride, PlanPreset
+from app.flags import overrides
+from app.flags.models import FeatureOverride
 from app.memberships import service as memberships
 from app.memberships.models import Membership
+from app.plans import presets
+from app.plans.models import PlanPreset
 from app.platform_admins import service as platform_admins
 from app.subscriptions import service as subscriptions
 from app.subscriptions.models import Subscription

@@ -16,7 +16,6 @@ from app.core.db.engine import limit_connecting
 from app.core.db.statements import Statement
 from app.core.db.transactions import savepoint, transaction
 from app.core.errors import first_line
-from app.flags.presets import find_preset
 from app.operations.checks import limits
 from app.operations.checks.finding import SHOWN, Finding, shortened
 from app.operations.service import (
@@ -28,6 +27,7 @@ from app.operations.service import (
     sender_lag,
     unknown_plans,
 )
+from app.plans.presets import find_preset
 from app.webhooks.endpoints.encryption import SecretsKeyMissing, Undecryptable, decrypt
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds

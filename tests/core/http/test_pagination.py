@@ -10,12 +10,13 @@ from app.core.db.pages import MAX_BYTES
 from app.core.validation.fields import AnyJson, JsonObject, ListOf, Str
 from app.custom_fields.models import CustomField
 from app.custom_fields.schemas import CustomFieldCreateSchema
-from app.flags.models import FeatureOverride, PlanPreset
-from app.flags.preset_schemas import PlanPresetCreateSchema
+from app.flags.models import FeatureOverride
 from app.flags.schemas import OverrideCreateSchema
 from app.inbox.models import WebhookEvent
 from app.memberships.models import Membership
 from app.memberships.schemas import MembershipCreateSchema
+from app.plans.models import PlanPreset
+from app.plans.schemas import PlanPresetCreateSchema
 from app.scim.models import ScimConnection
 from app.scim.schemas import ScimConnectionCreateSchema
 from app.subscriptions.models import Subscription

@@ -20,11 +20,11 @@ from app.inbox import jobs as webhooks
 from app.inbox import processing
 from app.inbox.models import WebhookEvent
 from app.memberships.models import Membership
+from app.plans import assignments
+from app.plans import jobs as plans
+from app.plans.models import PlanAssignment
 from app.privacy import jobs as privacy
 from app.privacy import user_erasure
-from app.subscriptions import jobs as subscriptions
-from app.subscriptions import plan_assignments
-from app.subscriptions.models import PlanAssignment
 from app.users.models import User, UserErasure
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
@@ -137,10 +137,10 @@ def follow_plans(app, api, bad, monkeypatch):
             PlanAssignment, tenant_id=tenant.id, plan_name="pilot", until=until, reason="", next_plan_name="free",
             created_by="cli:x",
         )  # fmt: skip
-    bad(plan_assignments, "end", lambda tenant_id: tenant_id == tenants[0].id)
-    bad(plan_assignments, "announce_endings", lambda: True)
+    bad(assignments, "end", lambda tenant_id: tenant_id == tenants[0].id)
+    bad(assignments, "announce_endings", lambda: True)
 
-    subscriptions.follow_plans()
+    plans.follow_plans()
 
     return [row.tenant_id for row in database.rows(PlanAssignment)] == [tenants[0].id]
 
@@ -222,7 +222,7 @@ CASES = {
     "app.imports.jobs.apply_import": apply_import,
     "app.imports.jobs.remove_old_imports": remove_old_imports,
     "app.privacy.jobs.erase_users": erase_users,
-    "app.subscriptions.jobs.follow_plans": follow_plans,
+    "app.plans.jobs.follow_plans": follow_plans,
     "app.inbox.jobs.apply_waiting_memberships": apply_waiting_memberships,
     "app.inbox.jobs.process_events": process_events,
     "scheduler": schedule,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from app.core.actors import Actor
 from app.core.db.pages import MAX_LIMIT, Paging
 from app.core.json_text import Json, differs
-from app.flags.models import Flags
-from app.flags.presets import create_preset, find_preset, list_presets, update_preset
+from app.plans.models import Flags
+from app.plans.presets import create_preset, find_preset, list_presets, update_preset
 
 FIELDS = ("name", "display_name", "flags")
 

@@ -15,9 +15,9 @@ from sqlalchemy.dialects.postgresql import array
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
-from app.flags.models import PlanPreset
-from app.subscriptions.models import PLANS_IN_FORCE, PlanAssignment, Subscription
-from app.subscriptions.plans import default_plan
+from app.plans.following import default_plan
+from app.plans.models import PLANS_IN_FORCE, PlanAssignment, PlanPreset
+from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import StatusClass, is_ended
 
 MAX_SUBSCRIPTIONS = 100

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.core.actors import SYSTEM_CLI
-from app.subscriptions.plans import follow_plan
+from app.plans.following import follow_plan
 from app.tenants.models import Tenant
 from tests.database import platform_transaction, row
 from tests.factories import create_member, create_subscription, create_tenant, platform_token

@@ -13,7 +13,7 @@ from app.core.actors import SYSTEM_JOB
 from app.core.db import retries, tenancy
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, apart, job
-from app.subscriptions import plan_assignments, plans
+from app.plans import assignments, following
 
 BATCH = 500  # tenants
 
@@ -30,9 +30,9 @@ def follow_plans() -> None:
         while has_more:
             with transaction():
                 tenancy.enter(tenancy.PLATFORM)
-                has_more = plan_assignments.announce_endings(limit=BATCH, actor=SYSTEM_JOB)
-    _each(plan_assignments.find_ended, plan_assignments.end)
-    _each(plans.find_behind, plans.follow_plan)
+                has_more = assignments.announce_endings(limit=BATCH, actor=SYSTEM_JOB)
+    _each(assignments.find_ended, assignments.end)
+    _each(following.find_behind, following.follow_plan)
 
 
 def _each(find: Callable[..., Sequence[UUID]], bring: Callable[..., object]) -> None:

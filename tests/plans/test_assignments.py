@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from app.core.clock import rfc3339, utcnow
-from app.subscriptions import jobs
-from app.subscriptions.jobs import follow_plans
-from app.subscriptions.models import PlanAssignment
+from app.plans import jobs
+from app.plans.jobs import follow_plans
+from app.plans.models import PlanAssignment
 from app.tenants.models import Tenant
 from tests import database
 from tests.factories import (

@@ -1,4 +1,4 @@
-"""Plan presets as YAML: reads the file that :mod:`app.flags.plan_files` applies."""
+"""Plan presets as YAML: reads the file that :mod:`app.plans.preset_files` applies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from app.core.errors import Entry, Invalid
-from app.flags.preset_schemas import PlanPresetCreateSchema
+from app.plans.schemas import PlanPresetCreateSchema
 
 MAX_SIZE = 2**24  # characters
 

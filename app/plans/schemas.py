@@ -22,7 +22,7 @@ from app.core.validation.fields import (
 )
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
-from app.flags.flag_types import MAX_VALUE_BYTES, FlagType, Period, Policy, is_too_long, type_errors
+from app.plans.flag_types import MAX_VALUE_BYTES, FlagType, Period, Policy, is_too_long, type_errors
 
 MAX_THRESHOLDS = 10
 MAX_FLAGS = 1000  # of a preset; each evaluation reads them

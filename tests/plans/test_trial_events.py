@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from app.core.clock import rfc3339, utcnow
-from app.subscriptions import jobs
-from app.subscriptions.models import PlanAssignment
+from app.plans import jobs
+from app.plans.models import PlanAssignment
 from tests import database
 from tests.concurrency import at_once
 from tests.factories import create_preset, create_tenant, platform_token

@@ -18,11 +18,12 @@ from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, error
 from app.core.jobs.queues import JOBS
 from app.core.json_text import Json
-from app.flags.models import FeatureOverride, Flags, PlanPreset
-from app.subscriptions.models import PlanAssignment, Subscription
+from app.flags.models import FeatureOverride
+from app.plans.models import Flags, PlanAssignment, PlanPreset
+from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 
-FOLLOW_PLANS = "app.subscriptions.jobs.follow_plans"
+FOLLOW_PLANS = "app.plans.jobs.follow_plans"
 
 READ_ONLY = ("id", "created_at", "updated_at")
 """An update may contain these fields only with their current values."""

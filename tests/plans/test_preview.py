@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.audit.models import AuditEvent
-from app.flags.models import PlanPreset
+from app.plans.models import PlanPreset
 from tests import database
 from tests.factories import (
     create_limits,

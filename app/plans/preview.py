@@ -10,9 +10,9 @@ from sqlalchemy import ARRAY, BigInteger, Boolean, Text, bindparam, text
 from app.core.db.queries import check_precondition, get_row
 from app.core.db.statements import Statement
 from app.core.json_text import Json, differs
-from app.flags.flag_types import UNLIMITED, FlagType, Period
-from app.flags.models import Flag, Flags, PlanPreset
-from app.flags.presets import COUNT_USES, lost_flags, writable_fields
+from app.plans.flag_types import UNLIMITED, FlagType, Period
+from app.plans.models import Flag, Flags, PlanPreset
+from app.plans.presets import COUNT_USES, lost_flags, writable_fields
 
 # Tenants without an override in force whose count of the current period is above the new limit.
 # The seats are counted from the memberships.
@@ -42,7 +42,7 @@ FIND_ABOVE = Statement(
 
 
 def preview(preset_id: UUID | str, values: Mapping[str, Json]) -> dict[str, Json]:
-    """What :func:`app.flags.presets.update_preset` would change (see PlanPreviewSchema).
+    """What :func:`app.plans.presets.update_preset` would change (see PlanPreviewSchema).
 
     Nothing is written. Raises NotFound, and Invalid as the update does.
     """

@@ -24,9 +24,8 @@ from app.core.db.statements import Statement
 from app.core.db.writes import Writes, insert_row, writes
 from app.core.errors import Invalid, NotFound, value_error
 from app.core.json_text import differs
-from app.flags.models import PlanPreset
-from app.subscriptions.models import PlanAssignment
-from app.subscriptions.plans import follow_plan
+from app.plans.following import follow_plan
+from app.plans.models import PlanAssignment, PlanPreset
 from app.tenants.models import Tenant
 
 FIELDS = ("plan_name", "until", "reason")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app.audit.models import AuditEvent
-from app.flags.models import PlanPreset
+from app.plans.models import PlanPreset
 from tests import database
 from tests.factories import create_override, create_preset, create_tenant, limit_flag, preset_flag
 

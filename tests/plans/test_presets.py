@@ -10,7 +10,7 @@ import pytest
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
 from app.core.actors import SYSTEM_CLI
-from app.flags import presets
+from app.plans import presets
 from tests.database import platform_transaction, query, rows
 from tests.factories import (
     create_api_key,

@@ -21,7 +21,7 @@ from app.core.db.queries import Change, update_row
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.core.json_text import Json
-from app.flags.models import PlanPreset
+from app.plans.models import PlanPreset
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import class_of, is_ended
 from app.tenants.models import Tenant

@@ -1,0 +1,65 @@
+"""Plan presets: the flags of a plan. The plans that the platform assigns, and those in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+from sqlalchemy import JSON, ForeignKey, Index, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.core.clock import utcnow
+from app.core.db.models import UNBOUNDED, Moment, Row
+from app.core.json_text import Json
+from app.extensions import Model
+
+Flag = Mapping[str, Json]  # one of the `flags` of a preset
+Flags = Sequence[Flag]
+
+
+class PlanPreset(Row):
+    """The flags of the tenants whose plan has the preset's name.
+
+    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``, and of a
+    limit ``metering``. The list is stored as it was sent, with its order and the notation of its
+    numbers. The database function ``tenant_limits`` reads the limits from it. ``has_new_name`` until
+    a job has given the plan to the tenants whose subscriptions named it before.
+    """
+
+    __tablename__ = "plan_presets"
+    __table_args__ = (Index(None, "created_at", "id"),)
+
+    name: Mapped[str] = mapped_column(Text, unique=True)
+    display_name: Mapped[str] = mapped_column(Text, default="", server_default="", info=UNBOUNDED)
+    has_new_name: Mapped[bool] = mapped_column(default=False, server_default="false")
+    flags: Mapped[list[dict[str, Json]]] = mapped_column(JSON, default=list, info=UNBOUNDED)
+
+
+PLANS_IN_FORCE = sa.table(
+    "plans_in_force",
+    sa.column("tenant_id", sa.Uuid),
+    *map(sa.column, ("is_active", "plan_name", "ended_plan_name")),
+)
+"""The view ``migrations/views/plans_in_force.sql``: the plan that each tenant has now."""
+
+
+class PlanAssignment(Model):
+    """The plan that the platform has given a tenant; it takes precedence over every subscription.
+
+    ``until``: from then on it has no effect (None: until it is deleted), and a job deletes the row.
+    ``next_plan_name`` is the plan that the tenant has after it. ``ending_announced_at`` is when the
+    coming end was announced.
+    """
+
+    __tablename__ = "plan_assignments"
+
+    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
+    plan_name: Mapped[str] = mapped_column(Text)
+    next_plan_name: Mapped[str] = mapped_column(Text, index=True)
+    until: Mapped[datetime | None] = mapped_column(Moment, index=True)
+    reason: Mapped[str] = mapped_column(Text)
+    created_by: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
+    ending_announced_at: Mapped[datetime | None] = mapped_column(Moment)

@@ -1,0 +1,145 @@
+"""/v1/billing/plans and /v1/tenants/{tenant_id}/plan."""
+
+from __future__ import annotations
+
+from app.audit.includes import HISTORY
+from app.audit.routes import add_history
+from app.auth.guard import current_actor, requires
+from app.auth.permissions import Permission
+from app.core.db.pages import Page
+from app.core.errors import NotFound
+from app.core.http.blueprint import Blueprint
+from app.core.json_text import Json
+from app.plans import assignments, decision, presets, preview
+from app.plans.models import PlanAssignment, PlanPreset
+from app.plans.presets import FlagInUse, PlanInUse, PresetNameTaken
+from app.plans.schemas import (
+    PlanPresetCreateSchema,
+    PlanPresetForceSchema,
+    PlanPresetQuerySchema,
+    PlanPresetSchema,
+    PlanPresetUpdateSchema,
+    PlanPreviewSchema,
+)
+from app.plans.tenant_plan_schemas import PlanAssignmentSchema, PlanDecisionSchema
+
+tenant_plans = Blueprint(
+    "tenant_plans",
+    __name__,
+    url_prefix="/v1/tenants",
+    description="What decides a tenant's plan, and the plans that the platform assigns.",
+)
+plans = Blueprint(
+    "plans",
+    __name__,
+    url_prefix="/v1/billing/plans",
+    description="Plan presets: the flags that each plan gives its tenants.",
+)
+BLUEPRINTS = (tenant_plans, plans)
+INCLUDES = (HISTORY,)
+
+
+@plans.get("")
+@requires(Permission.FLAGS_READ)
+@plans.arguments(PlanPresetQuerySchema, location="query")
+@plans.columns("id", "name", "display_name", "created_at")
+@plans.response(200, PlanPresetSchema(many=True), includes=INCLUDES)
+def list_plans(query: dict[str, Json]) -> Page:
+    """List plan presets."""
+    return presets.list_presets(**query)
+
+
+@plans.post("")
+@requires(Permission.SUPERADMIN)
+@plans.arguments(PlanPresetCreateSchema)
+@plans.response(201, PlanPresetSchema)
+@plans.raises(PresetNameTaken)
+def create_plan(body: dict[str, Json]) -> PlanPreset:
+    """Create a plan preset; it applies to the tenants whose `plan_name` is its name.
+
+    Subscriptions that name it already take effect: a job brings their tenants after.
+    """
+    return presets.create_preset(**body, actor=current_actor())
+
+
+@plans.get("/<preset_id>")
+@requires(Permission.FLAGS_READ)
+@plans.response(200, PlanPresetSchema, includes=INCLUDES)
+def get_plan(preset_id: str) -> PlanPreset:
+    """Get a plan preset."""
+    return presets.get_preset(preset_id)
+
+
+@plans.patch("/<preset_id>")
+@requires(Permission.SUPERADMIN)
+@plans.arguments(PlanPresetForceSchema, location="query")
+@plans.arguments(PlanPresetUpdateSchema)
+@plans.response(200, PlanPresetSchema)
+@plans.raises(PresetNameTaken, PlanInUse, FlagInUse)
+def update_plan(query: dict[str, Json], body: dict[str, Json], preset_id: str) -> PlanPreset:
+    """Update a plan preset: rename it or replace its flags, for all tenants of the plan.
+
+    The body may be a preset as it was read. The `name` cannot change while a tenant or a
+    subscription that has not ended has the plan (409 `plan_in_use`); `display_name` can. A flag that
+    overrides use can be removed only with `?force=true`, and cannot get another type (409
+    `flag_in_use`).
+    """
+    return presets.update_preset(preset_id, body, **query, actor=current_actor())
+
+
+@plans.post("/<preset_id>/preview")
+@requires(Permission.SUPERADMIN)
+@plans.arguments(PlanPresetUpdateSchema)
+@plans.response(200, PlanPreviewSchema)
+def preview_plan(body: dict[str, Json], preset_id: str) -> dict[str, Json]:
+    """Tell what an update of a plan preset would change; nothing is written.
+
+    The body is that of the update. Limits are compared with what tenants use now.
+    """
+    return preview.preview(preset_id, body)
+
+
+@plans.delete("/<preset_id>")
+@requires(Permission.SUPERADMIN)
+@plans.response(204)
+@plans.raises(PlanInUse)
+def delete_plan(preset_id: str) -> None:
+    """Delete a plan preset that no tenant, override or subscription that has not ended uses."""
+    presets.delete_preset(preset_id, actor=current_actor())
+
+
+add_history(plans, "/<preset_id>", "plan_preset", presets.get_preset, platform_only=True)
+
+
+@tenant_plans.get("/<tenant_id>/plan")
+@requires(Permission.BILLING_READ)
+@tenant_plans.response(200, PlanDecisionSchema)
+def explain_plan(tenant_id: str) -> dict[str, object]:
+    """Explain a tenant's plan: what decides it, and why not the other candidates."""
+    return decision.explain(tenant_id)
+
+
+@tenant_plans.put("/<tenant_id>/plan")
+@requires(Permission.SUPERADMIN)
+@tenant_plans.arguments(PlanAssignmentSchema)
+@tenant_plans.response(200, PlanDecisionSchema)
+def assign_plan(body: dict[str, Json], tenant_id: str) -> dict[str, object]:
+    """Assign a plan to a tenant, for a trial, a pilot, a comped or an internal tenant.
+
+    It takes precedence over every subscription until it ends or is deleted. The same request again
+    changes or extends it. `If-Match` names the tenant's version.
+    """
+    assignments.assign(tenant_id, **body, actor=current_actor())
+    return decision.explain(tenant_id)
+
+
+@tenant_plans.delete("/<tenant_id>/plan")
+@requires(Permission.SUPERADMIN)
+@tenant_plans.response(204)
+@tenant_plans.raises(NotFound.of(PlanAssignment))
+def withdraw_plan(tenant_id: str) -> None:
+    """Delete a tenant's assigned plan; its subscription, or the default plan, decides again.
+
+    404 where no plan is assigned. `If-Match` names the tenant's version.
+    """
+    assignments.withdraw(tenant_id, actor=current_actor())
