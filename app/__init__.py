@@ -42,6 +42,7 @@ DOMAINS = (
     "inbox",
     "imports",
     "api_keys",
+    "connections",
     "scim",
     "audit",
     "search",

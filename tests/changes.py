@@ -17,13 +17,13 @@ from werkzeug.test import TestResponse
 
 from app.api_keys import service as api_keys
 from app.auth.permissions import Permission, Role
+from app.connections import service as scim
 from app.core.actors import SYSTEM_CLI, Actor
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
 from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
-from app.scim import service as scim
 from app.users import service as users
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests.database import platform_transaction, row

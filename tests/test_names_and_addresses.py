@@ -5,8 +5,9 @@ import re
 import pytest
 
 from app.auth.models import ApiKey
+from app.connections.models import ScimConnection
 from app.plans.models import PlanPreset
-from app.scim.models import ScimConnection, ScimUser
+from app.scim.models import ScimUser
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests.database import execute

@@ -20,11 +20,11 @@ from sqlalchemy import (
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
+from app.connections.models import ScimConnection
 from app.core.db.list_conditions import Condition
 from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import parse_id
 from app.core.db.tenancy import narrow
-from app.scim.models import ScimConnection
 from app.users.models import User
 
 

@@ -7,8 +7,9 @@ import click
 from app.cli.base import json_option, one_line_errors, operator
 from app.cli.generated import OperationGroup
 from app.cli.output import print_json, print_rows
-from app.scim import service, trial
-from app.scim.schemas import ScimRequestSchema
+from app.connections import service
+from app.connections.schemas import ScimRequestSchema
+from app.scim import trial
 
 REQUEST_COLUMNS = ("sent_at", "method", "path", "status", "detail")
 STEP_COLUMNS = ("step", "result", "detail")

@@ -29,6 +29,7 @@ from sqlalchemy import (
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey, ConsoleSession, ConsoleTicket, PlatformAdmin
+from app.connections.models import ScimConnection
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db.tenancy import PLATFORM_TENANT_ID
@@ -63,7 +64,7 @@ from app.privacy.person import (
 )
 from app.privacy.redaction import Erasure, redact_feed, redact_mails, redact_trail
 from app.privacy.terms import rewrite_terms
-from app.scim.models import ScimConnection, ScimUser
+from app.scim.models import ScimUser
 from app.search.models import EntityType
 from app.tenants.models import TenantDeletion
 from app.users.models import UserErasure

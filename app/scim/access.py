@@ -10,6 +10,9 @@ from app.auth.guard import TenantSuspended, bearer_of
 from app.auth.keys import digest_of
 from app.auth.permissions import Permission
 from app.auth.principals import SERVER_PROCESS_ID, Principal
+from app.connections import activity
+from app.connections.models import Connection, ConnectionStatus
+from app.connections.service import TOKEN_PREFIX
 from app.core.actors import Actor
 from app.core.db import tenancy
 from app.core.db.statements import Statement
@@ -18,9 +21,6 @@ from app.core.http.endpoint import Access, Guarded, View, guarded
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import Request
 from app.core.observability.logs import add_facts
-from app.scim import activity
-from app.scim.models import Connection, ConnectionStatus
-from app.scim.service import TOKEN_PREFIX
 
 AUTHENTICATE = Statement(
     "auth.authenticate_scim",

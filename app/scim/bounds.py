@@ -11,13 +11,13 @@ from contextvars import ContextVar
 
 from werkzeug.datastructures import Headers
 
+from app.connections.activity import QUOTED
 from app.core.validation.scalars import CONTROL
 from app.scim.errors import ScimError, invalid_value
 
 MAX_EXPRESSION = 4096  # characters of a filter or a path
 MAX_COMPARISONS = 25  # of a filter or a path; each takes 1 to 2 ms to translate
 COMPARISON = re.compile(r"\b(?:eq|ne|co|sw|ew|gt|ge|lt|le|pr)\b", re.IGNORECASE)
-QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
 MAX_TAGS = 256  # characters of If-Match, If-None-Match and ``version``; a long one is slow to parse
 MAX_VALUES = 60_000  # of a body; 10,000 members with four values each have fewer
 MAX_NAMES = 200  # of an object

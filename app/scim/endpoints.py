@@ -10,12 +10,13 @@ from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import Rule
 
+from app.connections import activity, oauth
 from app.core.db import retries, transactions
 from app.core.errors import NotFound
 from app.core.http.error_handlers import answer_errors
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import Request, current_request
-from app.scim import access, activity, oauth
+from app.scim import access
 from app.scim.errors import SCIM_JSON, write_error
 
 PREFIX = "/scim"

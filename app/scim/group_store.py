@@ -11,6 +11,7 @@ from scim2_models import NotFoundException, ResponseParameters, SearchRequest
 from scim2_server.storage import SearchPage
 
 from app.auth.permissions import Role
+from app.connections.models import Connection
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
@@ -24,8 +25,8 @@ from app.scim import bounds, groups
 from app.scim.errors import invalid_value
 from app.scim.filters import GROUP_COLUMNS
 from app.scim.groups import GroupRow
-from app.scim.models import Connection, ScimGroup, ScimMember
-from app.scim.search import Position, Search
+from app.scim.lookups import Position, Search
+from app.scim.models import ScimGroup, ScimMember
 from app.users.emails import email_key
 
 MAX_MEMBERS = 10_000  # of a group

@@ -10,7 +10,7 @@ from typing import Any
 from scim2_models import InvalidPathException, PatchOp, PatchOperation, Path, Resource
 from scim2_models.path import CompareOperator, Comparison
 
-from app.scim import activity
+from app.connections import activity
 from app.scim.resources import CREATING, POLICY, UserResource
 
 ROLES = re.compile(r"(urn:ietf:params:scim:schemas:core:2\.0:user:)?roles($|[.\[])", re.IGNORECASE)

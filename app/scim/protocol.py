@@ -19,6 +19,7 @@ from scim2_server.routing import Operation, Target
 from scim2_server.service import ScimService
 
 from app.auth.guard import current_principal
+from app.connections.models import Connection
 from app.core import json_text
 from app.core.errors import AppError
 from app.core.http.parser import parse_json, query_values
@@ -27,7 +28,6 @@ from app.core.validation.scalars import unstorable
 from app.scim import bounds, member_changes, person_changes
 from app.scim.access import check_not_suspended
 from app.scim.errors import ScimError, invalid_value, translate
-from app.scim.models import Connection
 from app.scim.resources import PROVIDER
 from app.scim.storage import Storage
 

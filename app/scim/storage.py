@@ -16,12 +16,12 @@ from scim2_models import (
 from scim2_models.path import ScimFilter
 from scim2_server.storage import ScimStorage, SearchPage
 
+from app.connections.models import Connection
 from app.core.actors import Actor
 from app.core.db import transactions
 from app.scim.group_store import GroupStore
-from app.scim.models import Connection
+from app.scim.lookups import Position
 from app.scim.resources import PROVIDER
-from app.scim.search import Position
 from app.scim.user_store import UserStore
 
 

@@ -15,12 +15,13 @@ from uuid import UUID, uuid4
 
 from flask import current_app
 
+from app.connections import clients, service
 from app.core import json_text
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, savepoint, transaction
 from app.core.errors import AppError
 from app.core.http.request import current_request
-from app.scim import clients, endpoints, service
+from app.scim import endpoints
 from app.scim.errors import SCIM_JSON, write_error
 
 CORE = "urn:ietf:params:scim:schemas:core:2.0:"

@@ -9,6 +9,7 @@ from uuid import UUID
 from scim2_models import NotFoundException, ResponseParameters, SearchRequest
 from scim2_server.storage import SearchPage
 
+from app.connections.models import Connection, Deactivate
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
@@ -22,11 +23,11 @@ from app.memberships.models import Membership
 from app.scim import changes
 from app.scim.errors import invalid_value, not_unique
 from app.scim.filters import USER_COLUMNS
-from app.scim.models import Connection, Deactivate, ScimEmail, ScimUser
+from app.scim.lookups import Position, Search
+from app.scim.models import ScimEmail, ScimUser
 from app.scim.people import DELETE_EMAILS, FIND, GET, LEAVE_GROUPS, PEOPLE, PersonRow
 from app.scim.person import Person, as_person, as_resource, version_of
 from app.scim.resources import UserResource
-from app.scim.search import Position, Search
 from app.users import service as users
 from app.users.emails import email_key
 from app.users.models import User

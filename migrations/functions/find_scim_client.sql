@@ -3,7 +3,7 @@
 -- Tenants own the table, so the client is looked up in the scope of the platform.
 --
 -- Returns one row, or none.
--- Called by: app/scim/clients.py
+-- Called by: app/connections/clients.py
 CREATE OR REPLACE FUNCTION find_scim_client(client_id uuid)
 RETURNS TABLE (
     id uuid, tenant_id uuid, status text, digest text, old_digest text, public_keys json

@@ -13,9 +13,9 @@ from flask import request, request_started
 from app import create_app
 from app.auth import sessions
 from app.auth.permissions import ROLE_PERMISSIONS, Permission, Role
+from app.connections.models import DirectoryProvider
 from app.console.assets import FOLDER, NAMES, get_asset
 from app.core.actors import SYSTEM_CLI
-from app.scim.models import DirectoryProvider
 from app.webhooks.endpoints import service as webhook_endpoints
 from tests import database
 from tests.console.conftest import Browser

@@ -11,8 +11,8 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.auth.keys import digest_of
-from app.scim.models import ScimConnection
-from app.scim.service import TOKEN_PREFIX
+from app.connections.models import ScimConnection
+from app.connections.service import TOKEN_PREFIX
 from tests.factories import save
 
 BASE = "/scim/v2"

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from app.scim.models import ScimRequest, ScimUser
+from app.connections.models import ScimRequest
+from app.scim.models import ScimUser
 from app.users.models import User
 from tests.database import row, rows
 from tests.scim.directory import GROUP, USER, replace

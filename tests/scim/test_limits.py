@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 
 from app import create_app
+from app.connections import service
+from app.connections.oauth import PATH as TOKEN_PATH
 from app.core.actors import SYSTEM_CLI
 from app.core.db.transactions import RowChanged
 from app.core.http.rate_limit import EXTENSION
-from app.scim import protocol, service
-from app.scim.oauth import PATH as TOKEN_PATH
+from app.scim import protocol
 from tests.database import platform_transaction
 from tests.scim.directory import ERROR, Directory, create_connection
 

@@ -6,9 +6,9 @@ import logging
 import pytest
 from prometheus_client import REGISTRY
 
+from app.connections.oauth import PATH as TOKEN_PATH
 from app.core.observability.logs import JsonFormatter
 from app.scim import protocol
-from app.scim.oauth import PATH as TOKEN_PATH
 from tests.scim.directory import ERROR, Directory, create_connection
 
 

@@ -8,8 +8,9 @@ import json
 
 import pytest
 
-from app.scim.models import ScimConnection, ScimGroup, ScimMember, ScimUser
-from app.scim.oauth import PATH as TOKEN_PATH
+from app.connections.models import ScimConnection
+from app.connections.oauth import PATH as TOKEN_PATH
+from app.scim.models import ScimGroup, ScimMember, ScimUser
 from tests.database import rows
 from tests.factories import create_member, create_tenant
 from tests.scim.directory import GROUP, PATCH_OP, USER, Directory, create_connection

@@ -6,6 +6,8 @@ import pytest
 
 from app.api_keys.schemas import ApiKeyCreateSchema
 from app.auth.models import ApiKey
+from app.connections.models import ScimConnection
+from app.connections.schemas import ScimConnectionCreateSchema
 from app.core.db.pages import MAX_BYTES
 from app.core.validation.fields import AnyJson, JsonObject, ListOf, Str
 from app.custom_fields.models import CustomField
@@ -17,8 +19,6 @@ from app.memberships.models import Membership
 from app.memberships.schemas import MembershipCreateSchema
 from app.plans.models import PlanPreset
 from app.plans.schemas import PlanPresetCreateSchema
-from app.scim.models import ScimConnection
-from app.scim.schemas import ScimConnectionCreateSchema
 from app.subscriptions.models import Subscription
 from app.subscriptions.schemas import SubscriptionCreateSchema
 from app.tenants.models import Tenant

@@ -10,9 +10,9 @@ from flask import Flask
 
 from app import create_app
 from app.auth import principals
+from app.connections.service import TOKEN_PREFIX
 from app.core.http.rate_limit import EXTENSION
 from app.scim import access
-from app.scim.service import TOKEN_PREFIX
 from tests.conftest import Api
 from tests.factories import (
     create_api_key,

@@ -8,6 +8,8 @@ from urllib.parse import unquote_plus
 from flask import Blueprint, Response, request
 
 from app.auth.guard import public
+from app.connections import clients
+from app.connections.clients import InvalidClient, OAuthError
 from app.core import json_text
 from app.core.db import retries
 from app.core.errors import AppError
@@ -15,8 +17,6 @@ from app.core.http.rate_limit import rate_limits
 from app.core.http.request import current_request
 from app.core.http.routing import own_address
 from app.core.validation.scalars import unstorable
-from app.scim import clients
-from app.scim.clients import InvalidClient, OAuthError
 
 PATH = "/scim/oauth/token"
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

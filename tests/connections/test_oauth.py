@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from app import create_app
 from app.auth.keys import digest_of
+from app.connections import service
+from app.connections.models import ScimAccessToken, ScimConnection
+from app.connections.oauth import ASSERTION_TYPE, PATH
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.http.rate_limit import EXTENSION
-from app.scim import service
-from app.scim.models import ScimAccessToken, ScimConnection
-from app.scim.oauth import ASSERTION_TYPE, PATH
 from tests.database import execute, platform_transaction, row, rows
 from tests.scim.directory import BASE, Directory
 

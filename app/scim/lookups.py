@@ -14,10 +14,10 @@ from scim2_models import InvalidPathException, SearchRequest
 from scim2_models.path import CompareOperator, Comparison
 from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, func, literal, tuple_
 
+from app.connections.models import Connection
 from app.core.db.statements import Statement
 from app.core.validation.scalars import is_storable
 from app.scim.filters import Columns, KeyText, Moments, as_condition, name_of, path_of
-from app.scim.models import Connection
 
 Position = tuple[str, str]
 

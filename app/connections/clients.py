@@ -17,6 +17,8 @@ from sqlalchemy import JSON, Uuid, bindparam, column, delete, func, select
 from app.auth.keys import digest_of
 from app.auth.principals import SERVER_PROCESS_ID
 from app.auth.tokens import algorithm_of
+from app.connections.models import Connection, ConnectionStatus, ScimAccessToken
+from app.connections.service import new_token
 from app.core.clock import utcnow
 from app.core.db import tenancy
 from app.core.db.queries import id_or_none
@@ -24,8 +26,6 @@ from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import AppError, Conflict
 from app.core.observability.logs import add_facts
-from app.scim.models import Connection, ConnectionStatus, ScimAccessToken
-from app.scim.service import new_token
 
 LIFETIME = timedelta(minutes=60)
 ASSERTION_LIFETIME = timedelta(minutes=30)  # less than an access token's, whose row notes its use

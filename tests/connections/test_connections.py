@@ -7,7 +7,7 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Permission
-from app.scim.models import ScimConnection, ScimRequest
+from app.connections.models import ScimConnection, ScimRequest
 from tests.concurrency import at_once
 from tests.database import execute, row, rows
 from tests.factories import create_api_key, create_member

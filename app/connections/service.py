@@ -16,6 +16,7 @@ from sqlalchemy import delete as delete_from
 from app.audit.service import record, record_creation
 from app.auth.keys import digest_of
 from app.auth.permissions import ALL, Permission, Role
+from app.connections.models import ScimAccessToken, ScimConnection, ScimRequest
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
@@ -26,7 +27,7 @@ from app.core.db.tenancy import narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound, PermissionDenied
 from app.memberships import owners
-from app.scim.models import ScimAccessToken, ScimConnection, ScimGroup, ScimRequest, ScimUser
+from app.scim.models import ScimGroup, ScimUser
 from app.tenants.models import Tenant
 
 TOKEN_PREFIX = "scim_"  # noqa: S105

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from urllib.parse import parse_qsl
 
 import psycopg2
@@ -17,12 +18,11 @@ from prometheus_client import Counter
 from sqlalchemy import Uuid, bindparam, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.connections.models import Connection
 from app.core.db import tenancy
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
-from app.scim.bounds import QUOTED
-from app.scim.models import Connection
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,7 @@ KEPT = 100  # requests of a connection
 MAX_PATH = 500  # characters
 REQUESTS = Counter("scim_requests_total", "Requests of SCIM connections.", ["provider", "outcome"])
 OUTCOMES = {4: "refused", 5: "failed"}  # by the first digit of the status; others have succeeded
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
 SHOWN = {"startIndex", "count", "attributes", "excludedAttributes"}
 
 RECORD = Statement(

@@ -6,6 +6,7 @@ import jwt
 
 from app.auth.permissions import Role
 from app.auth.tokens import algorithm_of
+from app.connections.models import ConnectionStatus, Deactivate, DirectoryProvider
 from app.core.errors import Invalid, value_error
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import (
@@ -20,7 +21,6 @@ from app.core.validation.fields import (
 )
 from app.core.validation.messages import under
 from app.core.validation.schemas import Schema
-from app.scim.models import ConnectionStatus, Deactivate, DirectoryProvider
 
 MAX_GROUP_ROLES = 200
 MAX_NAME = 255

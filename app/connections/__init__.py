@@ -1,0 +1,1 @@
+"""Connections of a tenant's directories, whose requests :mod:`app.scim` serves."""
