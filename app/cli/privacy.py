@@ -19,10 +19,12 @@ from app.cli.output import print_rows, progress_bar
 from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
 from app.core.json_text import dumps_text
-from app.privacy import erase, export, user_erasure
 from app.privacy.database import owner, snapshot
+from app.privacy.export_rows import Tables, as_json
 from app.privacy.mentions import Reader
-from app.privacy.person import Person, find_subject, get_person, people_to_erase
+from app.privacy.people import erasure_requests, person_export, removal
+from app.privacy.people.person import Person, find_subject, get_person, people_to_erase
+from app.privacy.tenants import tenant_export
 from app.users import service
 
 COUNTS = ("table", "rows")
@@ -54,7 +56,7 @@ def export_user(user: str, tenant: str | None, output: str) -> None:
     tenant_id = _tenant_id(tenant)
     with snapshot() as connection, _bar() as progress:
         person = get_person(connection, find_subject(connection, user, tenant_id))
-        _write(export.of_person(connection, person, progress), output)
+        _write(person_export.of_person(connection, person, progress), output)
 
 
 @click.command("export")
@@ -69,7 +71,7 @@ def export_tenant(tenant: str, output: str) -> None:
     """
     tenant_id = find_tenant_id(tenant)
     with snapshot() as connection, _bar() as progress:
-        _write(export.of_tenant(connection, tenant_id, progress), output)
+        _write(tenant_export.of_tenant(connection, tenant_id, progress), output)
 
 
 @users.command("erase")
@@ -105,7 +107,7 @@ def erase_user(
     done: Counter[str] = Counter()
     with owner() as connection, _bar() as progress:
         for one in people_to_erase(connection, subject):
-            done += erase.erase(Reader(connection, progress), one, actor=SYSTEM_CLI)
+            done += removal.erase(Reader(connection, progress), one, actor=SYSTEM_CLI)
     print_rows(_rows(done), COUNTS, as_json=as_json)
 
 
@@ -120,20 +122,20 @@ def _deactivate(person: Person, allow_ownerless: bool) -> None:
     Raises Conflict ``last_owner`` for a tenant's last active owner unless ``allow_ownerless``.
     """
     for user_id in person.user_ids:
-        user_erasure.leave_directory(user_id)
+        erasure_requests.leave_directory(user_id)
         service.update(
             user_id, {"is_active": False}, actor=SYSTEM_CLI, allow_ownerless=allow_ownerless
         )
 
 
-def _write(tables: export.Tables, output: str) -> None:
+def _write(tables: Tables, output: str) -> None:
     counts: Counter[str] = Counter()
     with opened(output) as file:
         file.write("{")
         for place, (name, rows) in enumerate(tables.items()):
             file.write(f'{"," if place else ""}\n"{name}": [')
             for row in rows():
-                file.write(("," if counts[name] else "") + "\n  " + dumps_text(export.as_json(row)))
+                file.write(("," if counts[name] else "") + "\n  " + dumps_text(as_json(row)))
                 counts[name] += 1
             file.write("]")
         file.write("\n}\n")

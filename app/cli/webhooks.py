@@ -14,7 +14,7 @@ from app.core.actors import SYSTEM_CLI
 from app.inbox import processing, service, trial
 from app.inbox.providers import Receiver
 from app.inbox.signatures.presets import PRESETS
-from app.privacy.samples import delete_samples
+from app.privacy.tenants.sample_tenants import delete_samples
 
 webhooks = OperationGroup("webhooks")
 

@@ -10,7 +10,8 @@ from app.core.clock import utcnow
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
-from app.privacy import deletion, deletion_statements, user_erasure
+from app.privacy.people import erasure_requests
+from app.privacy.tenants import deletion_stages, deletion_statements
 
 TURN = 30.0  # seconds of work on one tenant, before the worker takes the next job of the queue
 PAUSE = 0.02  # seconds between two batches, which leaves the disk to others
@@ -24,7 +25,7 @@ def delete_tenant(tenant_id: str) -> None:
     It is harmless to run it twice, or again after it was killed.
     """
     deadline = time.monotonic() + TURN
-    while deletion.delete_batch(UUID(tenant_id)):
+    while deletion_stages.delete_batch(UUID(tenant_id)):
         if time.monotonic() > deadline:
             delete_tenant.push(tenant_id)
             return
@@ -50,7 +51,7 @@ def erase_users() -> None:
     now = utcnow()
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        due = user_erasure.TAKE_STALLED.all(stalled_before=now - STALLED, now=now)
+        due = erasure_requests.TAKE_STALLED.all(stalled_before=now - STALLED, now=now)
     if due:
-        user_erasure.erase_requested([(row.tenant_id, row.user_id) for row in due])
+        erasure_requests.erase_requested([(row.tenant_id, row.user_id) for row in due])
         erase_users.push()

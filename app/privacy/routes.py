@@ -6,9 +6,9 @@ from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.http.blueprint import Blueprint
 from app.memberships.owners import LastOwner, OwnerOnly
-from app.privacy import user_erasure, user_export
+from app.privacy.people import erasure_requests, user_export
+from app.privacy.people.user_export import UserExport
 from app.privacy.schemas import UserErasureSchema, UserExportSchema
-from app.privacy.user_export import UserExport
 from app.users.models import UserErasure
 
 blp = Blueprint(
@@ -28,7 +28,7 @@ def request_erasure(user_id: str) -> UserErasure:
     platform stores is erased too if a platform credential asks for it and the person is in no other
     tenant and is no superadmin.
     """
-    return user_erasure.request(user_id, actor=current_actor())
+    return erasure_requests.request(user_id, actor=current_actor())
 
 
 @blp.post("/<user_id>/export")

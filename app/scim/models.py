@@ -6,15 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    JSON,
-    ForeignKeyConstraint,
-    Index,
-    SmallInteger,
-    Text,
-    UniqueConstraint,
-    text,
-)
+from sqlalchemy import JSON, ForeignKeyConstraint, Index, SmallInteger, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.connections.models import ScimConnection, references

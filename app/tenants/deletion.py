@@ -1,4 +1,4 @@
-"""Requests to delete a tenant. :mod:`app.privacy.deletion` deletes it when its time has come."""
+"""Requests to delete a tenant. :mod:`app.privacy.tenants` deletes it when its time has come."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 -- Refused unless the tenant's deletion is due, or an erasure everywhere is recorded.
 --
 -- Returns how many rows it deleted.
--- Called by: app/privacy/deletion_statements.py, app/privacy/erase.py
+-- Called by: app/privacy/tenants/deletion_statements.py, app/privacy/people/removal.py
 CREATE OR REPLACE FUNCTION delete_email_events(wanted_tenant uuid, addresses text[], batch_size integer)
 RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

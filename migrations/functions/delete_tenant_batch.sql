@@ -5,7 +5,7 @@
 --
 -- wanted_table: a table with the column `tenant_id`. batch_size: 1 to 10000.
 -- Returns how many rows it deleted.
--- Called by: app/privacy/deletion_statements.py
+-- Called by: app/privacy/tenants/deletion_statements.py
 CREATE OR REPLACE FUNCTION delete_tenant_batch(wanted_tenant uuid, wanted_table text, batch_size integer)
 RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$

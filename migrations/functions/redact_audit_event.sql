@@ -1,7 +1,7 @@
 -- Replace what names an erased person in an audit row. Runs with the rights of the owner.
 --
 -- redacted: the new values of the columns.
--- Called by: app/privacy/redaction.py
+-- Called by: app/privacy/people/redaction.py
 CREATE OR REPLACE FUNCTION redact_audit_event(wanted_tenant uuid, wanted_id uuid, redacted json)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

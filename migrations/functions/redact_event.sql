@@ -3,7 +3,7 @@
 -- It changes both tables, because the sequencer may move the event meanwhile.
 --
 -- redacted: the new values of the columns.
--- Called by: app/privacy/redaction.py
+-- Called by: app/privacy/people/redaction.py
 CREATE OR REPLACE FUNCTION redact_event(wanted_tenant uuid, wanted_id uuid, redacted json)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -12,8 +12,8 @@ from flask import Flask
 from app.audit.models import AuditEvent
 from app.core.clock import utcnow
 from app.core.jobs.queues import Queue
-from app.privacy import deletion
 from app.privacy.jobs import delete_tenant
+from app.privacy.tenants import deletion_stages
 from app.tenants.models import Tenant, TenantDeletion
 from tests import database, factories
 from tests.custom_fields.fields import create_field, create_users
@@ -60,7 +60,7 @@ def prove(
     with app.app_context():
         # The last worker's server process may hold its lock for a moment.
         while database.rows(TenantDeletion) and time.monotonic() < deadline:
-            if not deletion.delete_batch(gone.id):
+            if not deletion_stages.delete_batch(gone.id):
                 time.sleep(0.1)
     (event,) = database.rows(AuditEvent, action="tenant.deleted")
     counted = event.after["rows"]
@@ -85,7 +85,7 @@ def _count(tenant: Tenant) -> dict[str, int]:
         table: database.query(
             f'SELECT count(*) AS number FROM "{table}" WHERE tenant_id = :id', id=tenant.id
         )[0].number
-        for table in deletion.tables()
+        for table in deletion_stages.tables()
     }
 
 

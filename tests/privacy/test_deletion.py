@@ -16,8 +16,8 @@ from app.imports.models import Import, ImportFault
 from app.inbox.models import WebhookEvent
 from app.inbox.providers import Receiver
 from app.plans.models import PlanAssignment
-from app.privacy import deletion
 from app.privacy.jobs import delete_due_tenants, delete_tenant
+from app.privacy.tenants import deletion_stages
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
 from app.usage.models import UsageCounter, UsageKey
 from app.users.models import User
@@ -116,7 +116,7 @@ def preset(app):
 def small(monkeypatch):
     """Batches of a few rows."""
     for name in ("BATCH", "PEOPLE", "PAYLOADS"):
-        monkeypatch.setattr(deletion, name, 2)
+        monkeypatch.setattr(deletion_stages, name, 2)
 
 
 class TestDeletion:
@@ -164,7 +164,7 @@ class TestDeletion:
         assert counted["idempotency_keys"] == 1
 
     def test_knows_every_table_of_tenants_in_the_catalogue(self, app):
-        known = {*deletion.tables(), "tenant_deletions"}
+        known = {*deletion_stages.tables(), "tenant_deletions"}
 
         assert known == {name for (name,) in database.query(TABLES)}
 
@@ -243,7 +243,7 @@ class TestDeletion:
 
         stages = []
         with app.app_context():
-            while deletion.delete_batch(gone.id):
+            while deletion_stages.delete_batch(gone.id):
                 stages += [row.stage for row in database.rows(TenantDeletion)]
 
         assert list(dict.fromkeys(stages)) == ["payloads", "people", "answers", "rows"]
@@ -256,11 +256,11 @@ class TestDeletion:
         make_due(gone)
 
         with app.app_context():
-            while deletion.delete_batch(gone.id):
+            while deletion_stages.delete_batch(gone.id):
                 if database.rows(User) == []:
                     create_membership(gone, create_user(gone))
                     break
-            while deletion.delete_batch(gone.id):
+            while deletion_stages.delete_batch(gone.id):
                 pass
 
         assert database.rows(User) == database.rows(Tenant) == []
@@ -290,7 +290,7 @@ class TestRights:
 
     def call(self, tenant, table="users", limit=10):
         with platform_transaction():
-            return deletion.statements.DELETE_BATCH.scalar(
+            return deletion_stages.statements.DELETE_BATCH.scalar(
                 tenant_id=tenant.id, table=table, limit=limit
             )
 

@@ -12,12 +12,7 @@ from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests import database
-from tests.factories import (
-    create_member,
-    create_subscription,
-    create_tenant,
-    platform_token,
-)
+from tests.factories import create_member, create_subscription, create_tenant, platform_token
 from tests.privacy.test_user_erasure import run_job
 from tests.scim.directory import Directory, create_connection
 

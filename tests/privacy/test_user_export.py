@@ -6,7 +6,7 @@ import pytest
 
 from app.core.clock import utcnow
 from app.emails.models import Suppression
-from app.privacy import user_export
+from app.privacy.people import user_export
 from tests import database
 from tests.factories import (
     create_member,

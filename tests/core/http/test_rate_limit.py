@@ -14,12 +14,7 @@ from app.connections.service import TOKEN_PREFIX
 from app.core.http.rate_limit import EXTENSION
 from app.scim import access
 from tests.conftest import Api
-from tests.factories import (
-    create_api_key,
-    create_member,
-    create_tenant,
-    platform_token,
-)
+from tests.factories import create_api_key, create_member, create_tenant, platform_token
 
 TENANT, PLATFORM = 3, 6
 # Windows of a month, which do not end during a test.

@@ -24,7 +24,7 @@ from app.plans import assignments
 from app.plans import jobs as plans
 from app.plans.models import PlanAssignment
 from app.privacy import jobs as privacy
-from app.privacy import user_erasure
+from app.privacy.people import erasure_requests
 from app.users.models import User, UserErasure
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
@@ -151,7 +151,7 @@ def erase_users(app, api, bad, monkeypatch):
     users = [create_user(tenant) for _ in range(3)]
     for user in users:
         assert api.delete(f"/v1/users/{user.id}", token=owner).status_code == 202
-    bad(user_erasure, "erase", lambda _, person, *__: users[0].id in person.user_ids)
+    bad(erasure_requests, "erase", lambda _, person, *__: users[0].id in person.user_ids)
 
     privacy.erase_users()
 

@@ -34,8 +34,8 @@ from app.identity_sync.events import UserEvent
 from app.inbox.providers import PROVIDERS, Receiver, get_provider
 from app.inbox.providers.payloads import Unreadable, Unwanted
 from app.inbox.signatures.samples import is_sample
-from app.privacy import deletion_statements as statements
 from app.privacy.identifiers import ANY_ID, Identifiers
+from app.privacy.tenants import deletion_statements as statements
 from app.search import writer as terms
 from app.search.models import EntityType
 from app.tenants.models import DeletionStage, Tenant, TenantDeletion

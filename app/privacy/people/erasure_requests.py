@@ -32,10 +32,17 @@ from app.core.db.writes import insert_row
 from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS, apart
 from app.privacy.database import application
-from app.privacy.erase import erase, find_mentions
 from app.privacy.mentions import Found, Reader
-from app.privacy.person import MEMBERSHIPS, OBJECTS, USERS, Person, get_person, people_to_erase
-from app.privacy.terms import TERMS
+from app.privacy.people.person import (
+    MEMBERSHIPS,
+    OBJECTS,
+    USERS,
+    Person,
+    get_person,
+    people_to_erase,
+)
+from app.privacy.people.removal import erase, find_mentions
+from app.privacy.people.search_terms import TERMS
 from app.scim.models import ScimUser
 from app.users import service as users
 from app.users.models import UserErasure

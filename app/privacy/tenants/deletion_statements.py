@@ -1,4 +1,4 @@
-"""The SQL statements of :mod:`app.privacy.deletion`."""
+"""The SQL statements of :mod:`app.privacy.tenants.deletion_stages`."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from app.core.db.statements import Statement
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.emails.suppressions import normalized
 from app.memberships.models import Membership
-from app.privacy.export import as_json
-from app.privacy.person import CONTACTS, contact_address, tenant_column
+from app.privacy.export_rows import as_json
+from app.privacy.people.person import CONTACTS, contact_address, tenant_column
 from app.scim.models import ScimEmail, ScimMember, ScimUser
 from app.users import service as users
 from app.users.models import User

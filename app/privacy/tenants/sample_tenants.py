@@ -12,7 +12,7 @@ from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.inbox.signatures.samples import is_sample
-from app.privacy.deletion import delete_batch
+from app.privacy.tenants.deletion_stages import delete_batch
 from app.tenants import deletion, service
 from app.tenants.models import Tenant
 

@@ -51,7 +51,7 @@ from app.privacy.mentions import (
     Reader,
     has_own_key,
 )
-from app.privacy.person import (
+from app.privacy.people.person import (
     CONTACTS,
     MEMBERSHIPS,
     OBJECTS,
@@ -62,8 +62,8 @@ from app.privacy.person import (
     of_subjects,
     tenant_column,
 )
-from app.privacy.redaction import Erasure, redact_feed, redact_mails, redact_trail
-from app.privacy.terms import rewrite_terms
+from app.privacy.people.redaction import Erasure, redact_feed, redact_mails, redact_trail
+from app.privacy.people.search_terms import rewrite_terms
 from app.scim.models import ScimUser
 from app.search.models import EntityType
 from app.tenants.models import TenantDeletion
@@ -104,7 +104,7 @@ def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
     """Erase the person; the number of rows changed or deleted in each table.
 
     Its connection is that of the tables' owner, or that of the application's role if an erasure of
-    the person is recorded (:mod:`app.privacy.user_erasure`). The large tables are searched first,
+    the person is recorded (:mod:`app.privacy.people.erasure_requests`). The large tables are searched first,
     without a lock; then the inbox, the imports and the event feed are locked, and the rows added
     since are searched. So nothing written meanwhile is missed. Raises Conflict where the person has
     changed meanwhile, or events or an import about them are still to be applied.
