@@ -29,6 +29,12 @@ from app.core.redis_clients import request_client
 log = logging.getLogger(__name__)
 
 PAUSE = 5  # seconds, fewer than the shortest period
+RENAMED = {
+    "app.subscriptions.jobs": "app.plans.jobs",
+    "app.webhook_deliveries.jobs": "app.webhooks.deliveries.jobs",
+    "app.webhooks.jobs": "app.inbox.jobs",
+}
+"""Modules of jobs by their name in the release before, whose jobs may wait during an upgrade."""
 
 
 class Queue(StrEnum):
