@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -27,7 +28,8 @@ from tests.factories import create_member, create_tenant
 ROOT = Path(__file__).parent.parent
 APP = ROOT / "app"
 
-# Lower imports higher never; siblings on one line never import one another.
+# Lower imports higher never; siblings on one line never import one another. A name with a dot is a
+# room inside a room. Models are a layer of their own.
 LAYERS = (
     ("config_values",),
     ("extensions", "config"),
@@ -100,7 +102,80 @@ def imports_of(path: Path) -> set[str]:
     return found
 
 
+def tables_in(path: Path) -> set[str]:
+    """The names that the SQL in a file's texts has where SQL names a table."""
+    texts = [
+        node.value
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    lists = re.findall(r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+(\w+(?:,\s*\w+)*)", "\n".join(texts))
+    return {name for found in lists for name in re.split(r",\s*", found)}
+
+
+class TestNames:
+    STANDARD = {"__init__", "routes", "schemas", "service", "models", "jobs", "health"}
+    NAMED_AFTER_OTHERS = ("app.core", "app.console", "app.cli", "app.dev", "app.operations.checks")
+    """Their modules have the names of what they show, run or check."""
+    SHARED = {
+        "apply": "writes to our rows what was received",
+        "builder": "builds an index of older rows",
+        "cursors": "the cursors of the room's lists",
+        "events": "what a provider's events say, as data",
+        "filters": "a filter of a request as SQL",
+        "includes": "what `?include=` adds",
+        "person": "somebody whom rows of several tables describe",
+        "presets": "plan presets; presets of signatures, as the settings call them",
+        "statements": "the room's SQL",
+        "trial": "a trial of a connection or a receiver, which leaves nothing",
+        "work": "what a worker does in the database, resumable",
+        "writer": "writes the rows of an index",
+    }
+    """Name of several modules -> what it means in each."""
+
+    def test_a_name_of_a_module_means_one_thing(self):
+        names = Counter(
+            path.stem for name, path in modules() if not name.startswith(self.NAMED_AFTER_OTHERS)
+        )
+
+        shared = {name for name, count in names.items() if count > 1}
+        assert shared - self.STANDARD == set(self.SHARED)
+
+
 class TestLayers:
+    READS_ABOVE = {
+        "app.plans.following: subscriptions": "the plan of a tenant follows its subscriptions",
+        "app.plans.preview: feature_overrides": "it tells whom an update of the preset concerns",
+        "app.plans.preview: usage_counters": "it compares new limits with what tenants use",
+        **{
+            f"app.tenants.counts: {table}": "it counts what a tenant has, by one statement"
+            for table in (
+                "feature_overrides",
+                "memberships",
+                "subscriptions",
+                "users",
+                "webhook_deliveries",
+                "webhook_endpoints",
+            )
+        },
+    }
+    """Table in the SQL text of a module that lies below the table's room -> why."""
+
+    def test_table_names_in_sql_go_down_only(self):
+        rooms = {
+            mapper.class_.__tablename__: level_of(mapper.class_.__module__.removesuffix(".models"))
+            for mapper in db.Model.registry.mappers
+        }
+
+        found = {
+            f"{name}: {table}"
+            for name, path in modules()
+            for table in tables_in(path) & rooms.keys()
+            if rooms[table][1] != level_of(name)[1] and rooms[table][0] >= level_of(name)[0]
+        }
+
+        assert found == set(self.READS_ABOVE)
+
     def test_imports_go_down_only(self):
         wrong = []
         for name, path in modules():
