@@ -15,7 +15,7 @@ from app.core.validation import messages
 from app.custom_fields.models import FieldType
 from app.custom_fields.schemas import CustomFieldCreateSchema, ValuesSchema
 from app.custom_fields.service import MAX_EMAIL_FIELDS
-from app.custom_fields.values.check import check_values
+from app.custom_fields.values import check as values_check
 from app.custom_fields.values.rules import Rule
 from app.plans.schemas import PlanPresetCreateSchema
 
@@ -80,7 +80,9 @@ def _answer(check: Callable[[Any], Any], body: Any) -> bytes:
 
 
 def _values(rules: list[Rule]) -> Callable[[Any], Any]:
-    return lambda values: check_values(rules, ValuesSchema().load(_body(values))["values"])
+    return lambda values: values_check.check(
+        rules, ValuesSchema().load(_body(values))["values"], ["body", "values"], is_patch=False
+    )
 
 
 def _body(values: Any) -> dict[str, Any]:

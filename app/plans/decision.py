@@ -176,5 +176,5 @@ def _default(source: PlanSource, *, is_subscribed: bool) -> Candidate:
     elif is_subscribed:
         because = "A subscription takes precedence."
     else:
-        because = "No subscription is left that has not ended."
+        because = "All subscriptions have ended."
     return Candidate(PlanSource.DEFAULT, default_plan(), source is PlanSource.DEFAULT, because)

@@ -66,7 +66,7 @@ def value_field(flag_type: str, name: str = "flag_value", label: str = "Value") 
         name,
         label,
         KINDS[flag_type],
-        help="-1 is without a limit." if flag_type == "limit" else "",
+        help="-1 means unlimited." if flag_type == "limit" else "",
         choices=[("true", "on"), ("false", "off")] if flag_type == "boolean" else (),
         is_required=flag_type != "string",
     )
