@@ -186,7 +186,7 @@ def _explanation(operation: Operation) -> str:
 
 def _short(summary: str) -> str:
     """The summary's first clause, for the list of a group."""
-    return re.split(r"[;:,]| \(", summary)[0]
+    return re.split(r"[;:,] | \(", summary)[0]
 
 
 def _fixed(spelling: Spelling) -> str:

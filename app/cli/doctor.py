@@ -20,7 +20,7 @@ from app.operations.checks.everything import check_all
 def doctor(as_json: bool) -> None:
     """Check everything that the service needs.
 
-    The exit code is 1 if there is a fault. A hint is no fault.
+    The exit code is 1 if there is a fault. A hint is not a fault.
     """
     findings = check_all(current_config())
     faults = [finding for finding in findings if not finding.ok]

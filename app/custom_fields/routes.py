@@ -171,7 +171,7 @@ def restore(body: dict[str, Json], field_id: str) -> CustomField:
 @requires(Permission.CUSTOM_FIELDS_READ)
 @blp.response(200, FieldIndexSchema)
 def get_index(field_id: str) -> FieldIndex:
-    """Tell the state of a custom field's search index."""
+    """Show the state of a custom field's search index."""
     return index_state.get_index(field_id)
 
 

@@ -63,7 +63,7 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "custom_field.updated": ("A custom field was changed.", {"label": ("Centre", "Cost centre")}),
     "email.bounced": ("A message was refused permanently.", {}),
     "email.complained": ("A recipient reported a message as spam.", {}),
-    "email.suppressed": ("An address is to get no more mail.", {}),
+    "email.suppressed": ("No more e-mail may be sent to an address.", {}),
     "limit.reached": ("All of a limit is used.", {}),
     "limit.warning": ("Most of a limit is used.", {}),
     "membership.activated": ("A membership was activated.", {"is_active": (False, True)}),
@@ -112,7 +112,7 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "trial.ending": ("An assigned plan ends within three days.", {}),
     "user.created": ("A user was created.", {}),
     "user.directory_updated": (
-        "A SCIM directory says something else of a user that is no field of the user.",
+        "A SCIM directory has changed what only it knows about a user.",
         {"directory": ({"title": "Analyst"}, {"title": "Countess"})},
     ),
     "user.erased": ("A user's personal data was erased.", {}),

@@ -159,7 +159,7 @@ def evaluate(tenant_id: UUID, flag_key: str) -> FlagSet:
 def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
     if state is None:
         raise NotFound.of("tenant")
-    # The preset's own overrides are last, so they replace one that goes along.
+    # The preset's own overrides are last, so they replace one that carries over.
     overrides = {override["flag_key"]: override for override in state.overrides or ()}
     flags = {
         flag["flag_key"]: _effective(flag, overrides.get(flag["flag_key"]), state.is_active)

@@ -17,7 +17,7 @@ from app.plans.schemas import FLAG_KEY_PATTERN, FlagValue
 
 EXPIRY = "In the future; then the preset's value applies again. Null: no expiry."
 CARRY_OVER = (
-    "Whether it goes along to the tenant's next plan, where that has the flag with the"
+    "Whether it carries over to the tenant's next plan, where that has the flag with the"
     " same type and the tenant has no other override of it."
 )
 
@@ -155,7 +155,7 @@ _creators = select(AuditEvent.target_id, AuditEvent.actor).where(
 )
 EXPIRES_AT = own_column("expires_at", AwareDateTime(nullable=True, description="Null: no expiry."))
 CARRIES_OVER = own_column(
-    "carry_over", Bool(description="Whether it goes along to the tenant's next plan.")
+    "carry_over", Bool(description="Whether it carries over to the tenant's next plan.")
 )
 PRESET = related(
     "preset",

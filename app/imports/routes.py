@@ -75,7 +75,7 @@ def list_imports(query: dict[str, Any]) -> Page:
 @blp.doc(requestBody=BODY, responses=REFUSALS)
 @blp.response(202, ImportSchema)
 def create() -> tuple[Import, dict[str, str]]:
-    """Create an import of tenants, users, memberships, subscriptions and overrides (JSON Lines).
+    """Create an import (JSON Lines) of tenants, users, memberships, subscriptions and overrides.
 
     A worker applies the lines in their order. Each line is applied, or reported among the faults of
     the import. The same file again changes nothing.

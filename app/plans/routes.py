@@ -92,7 +92,7 @@ def update_plan(query: dict[str, Json], body: dict[str, Json], preset_id: str) -
 @plans.arguments(PlanPresetUpdateSchema)
 @plans.response(200, PlanPreviewSchema)
 def preview_plan(body: dict[str, Json], preset_id: str) -> dict[str, Json]:
-    """Tell what an update of a plan preset would change; nothing is written.
+    """Preview what an update of a plan preset would change; nothing is written.
 
     The body is that of the update. Limits are compared with what tenants use now.
     """

@@ -33,7 +33,7 @@ READ = {
 @blp.columns("type", "title", "subtitle", "tenant.slug", "matched", "id")
 @blp.response(200, SearchResultSchema(many=True))
 def find(query: dict[str, Json]) -> list[Result]:
-    """Find tenants, users, subscriptions and e-mail messages by the beginning of a word or an id.
+    """Find rows by a word or an id: tenants, users, subscriptions and e-mail messages.
 
     The best matches come first: exact before prefix, active before ended. Users also need
     `users:read`, subscriptions `billing:read`, e-mail messages `webhooks:read`; without it they are

@@ -154,7 +154,7 @@ def request_deletion(body: dict[str, Json], tenant_id: str) -> Deletion:
 @blp.response(200, TenantDeletionSchema)
 @blp.raises(NotFound.of(TenantDeletion))
 def get_deletion(tenant_id: str) -> Deletion:
-    """Tell when a tenant will be deleted; 404 if nobody has requested it."""
+    """Show when a tenant will be deleted; 404 if nobody has requested it."""
     return deletion.get_deletion(tenant_id)
 
 

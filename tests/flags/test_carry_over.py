@@ -1,4 +1,4 @@
-"""Overrides with ``carry_over`` go along to the tenant's next plan."""
+"""Overrides with ``carry_over`` carry over to the tenant's next plan."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ PLATFORM_KEYS = "expires_at,carry_over"
 EXPIRY = moment_field("expires_at", "Ends at", "it does not end by itself")
 CARRY_OVER = Field(
     "carry_over",
-    "It goes along to the tenant's next plan",
+    "It carries over to the tenant's next plan",
     "boolean",
     help="If that plan has the flag with the same type. Otherwise it stays with this plan.",
 )

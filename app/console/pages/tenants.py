@@ -178,10 +178,10 @@ def restore_tenant(tenant_id: UUID) -> Shown:
 
 
 def _carried_over(tenant_id: UUID) -> str:
-    """A sentence about the overrides that go along to another plan, if there are any."""
+    """A sentence about the overrides that carry over to another plan, if there are any."""
     query = {"tenant_id": tenant_id, "include": "carry_over"}
     overrides = api.get_all("/v1/billing/flags/overrides", **query)
     names = sorted({each["flag_key"] for each in overrides if each["carry_over"]})
     if not names:
         return " Overrides stay with the present plan." if overrides else ""
-    return f" Of the overrides, {', '.join(names)} go along to the new plan; others stay."
+    return f" The overrides {', '.join(names)} carry over to the new plan; others stay."
