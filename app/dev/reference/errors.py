@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from itertools import groupby
 
 from app.core.json_text import Json
-from app.dev.reference.markdown import page, table
+from app.dev.reference.markdown import page
 
 INTRODUCTION = """\
-The body of an error is `{"detail": "sentence"}`. Where the status alone is ambiguous, it also has a `code` for programs. Codes never change; sentences may. A 422 has FastAPI's body instead, a list of errors with their places: see [Requests and answers](../concepts/requests.md#errors)."""
-OTHERS = """\
-OFREP's endpoints have OFREP's own errors (`errorCode` and `errorDetails`), and SCIM's endpoints have [SCIM's](../guides/scim.md#protocol)."""
-MANY = 6  # operations that the table lists
+The body of an error is `{"detail": "sentence"}`. Where the status alone is ambiguous, it also has a `code` for programs. Codes never change; sentences may. `/docs` lists the codes of each operation. A 422 has [a list of errors](../concepts/requests.md#errors) instead. OFREP's endpoints have OFREP's own errors (`errorCode` and `errorDetails`), and SCIM's endpoints have [SCIM's](../guides/scim.md#protocol)."""
 
 
 def render(document: dict[str, Json]) -> str:
-    """The page, with the codes by status."""
-    places: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            for status, code, detail in codes(operation) if method != "parameters" else ():
-                places[status, code, detail].append(f"`{method.upper()} {path}`")
-    found = [
-        (status, f"`{code}`", detail, answered_by(where))
-        for (status, code, detail), where in sorted(places.items())
-    ]
-    header = ("Status", "Code", "Sentence", "Answered by")
-    return page("Error codes", INTRODUCTION, OTHERS, table(header, found))
+    """The page, with a list of codes for each status."""
+    found = {
+        code
+        for operations in document["paths"].values()
+        for method, operation in operations.items()
+        if method != "parameters"
+        for code in codes(operation)
+    }
+    parts: list[str] = []
+    for status, listed in groupby(sorted(found), key=lambda one: one[0]):
+        lines = [f"- `{code}`: {detail}" for _, code, detail in listed]
+        parts += [f"## {status}", "\n".join(lines)]
+    return page("Error codes", INTRODUCTION, *parts)
 
 
 def codes(operation: dict[str, Json]) -> list[tuple[str, str, str]]:
@@ -37,8 +35,3 @@ def codes(operation: dict[str, Json]) -> list[tuple[str, str, str]]:
         listed = content.get("schema", {}).get("properties", {}).get("code", {}).get("enum", ())
         found += [(status, code, content["examples"][code]["value"]["detail"]) for code in listed]
     return found
-
-
-def answered_by(operations: list[str]) -> str:
-    """The operations, or their number if they are many."""
-    return "<br>".join(operations) if len(operations) <= MANY else f"{len(operations)} endpoints"
