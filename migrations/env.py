@@ -6,8 +6,8 @@ from flask import current_app
 from sqlalchemy import create_engine, pool, text
 from sqlalchemy.exc import DBAPIError
 
-from app.cli.base import first_line
 from app.core.db.engine import limit_connecting
+from app.core.errors import first_line
 from app.extensions import db
 
 context.config.set_main_option("version_locations", "migrations/versions")

@@ -9,7 +9,6 @@ from app.cli.generated import OperationGroup
 from app.cli.imports import export_file, import_file
 from app.cli.jobs import jobs
 from app.cli.mcp import mcp
-from app.cli.names import GROUPS
 from app.cli.plans import plans
 from app.cli.platform_admins import platform_admins
 from app.cli.privacy import users
@@ -21,6 +20,7 @@ from app.cli.tokens import tokens
 from app.cli.version import version
 from app.cli.webhook_endpoints import webhook_endpoints
 from app.cli.webhooks import webhooks
+from app.surfaces.commands.names import GROUPS
 
 WITH_COMMANDS_BY_HAND = (
     audit,

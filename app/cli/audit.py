@@ -12,12 +12,12 @@ from flask.cli import with_appcontext
 
 from app.audit.outbox import TARGET_TYPE_OF
 from app.cli.base import one_line_errors
-from app.cli.calls import get, in_process, rows_of
+from app.cli.calls import find_tenant_id, in_process, rows_of
 from app.cli.generated import OperationGroup
-from app.cli.output import printable
-from app.cli.resolver import find_tenant_id
 from app.core.clock import rfc3339, utcnow
 from app.core.db.pages import MAX_LIMIT
+from app.surfaces.commands.answers import get
+from app.surfaces.commands.text import printable
 from app.surfaces.operations import Send
 
 OVERLAP = timedelta(seconds=10)

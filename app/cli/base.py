@@ -1,22 +1,23 @@
-"""What all commands share: the transaction, the error messages, the questions.
+"""What commands by hand share: the transaction, the error messages, the options.
 
 Results go to standard output. Logs, progress and prompts go to standard error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 import psycopg2
 from flask import current_app
 
-from app.cli.output import print_json, printable
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, transaction
 from app.core.errors import AppError, Invalid, NotFound, first_line
+from app.surfaces.commands.refusals import Refused, not_utf8, reason
+from app.surfaces.commands.text import printable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,23 +30,6 @@ ROWS = {
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
-
-
-class Refused(click.ClickException):
-    """A refusal: one sentence or, with ``--json``, the body of the API's answer."""
-
-    def __init__(self, message: str, body: Any = None) -> None:
-        super().__init__(message)
-        self.body = body or {"detail": message}
-        context = click.get_current_context(silent=True)
-        self.as_json = context is not None and bool(context.params.get("as_json"))
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print it on standard error."""
-        if self.as_json:
-            print_json(self.body, err=True)
-        else:
-            super().show(file)
 
 
 def operator(command: F) -> F:
@@ -83,41 +67,17 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
                 "Another transaction changed this row at the same time. Run the command again."
             ) from None
         except UnicodeEncodeError as fault:
-            raise click.UsageError(f"This is not UTF-8: {fault.object[:100]!a}") from None
+            raise not_utf8(fault) from None
         except psycopg2.Error as fault:
             raise Refused(f"PostgreSQL: {first_line(fault)}") from None
 
     return run
 
 
-def ask(question: str, *, yes: bool) -> None:
-    """Ask on standard error, unless ``yes``. Without consent the command ends with exit code 1.
-
-    Call it outside a transaction: PostgreSQL ends one that waits for a person.
-    """
-    if yes:
-        return
-    try:
-        click.confirm(printable(question), abort=True, err=True)
-    except click.Abort:
-        raise Refused("Nothing was changed. With --yes nothing is asked.") from None
-
-
 def local_address() -> str:
     """The URL of the service on this machine: that of the last ``flask dev``."""
     address: Callable[[], str] = current_app.extensions["local_address"]
     return address()
-
-
-def reason(fault: Mapping[str, Any]) -> str:
-    """What is wrong with a value, for people: without the words that FastAPI's clients expect.
-
-    A value that violates our own rule is named, because it may be one of several in an option.
-    """
-    told, value = str(fault["msg"]).removeprefix("Value error, "), fault["input"]
-    if fault["type"] == "value_error" and value and isinstance(value, str):
-        return f"{told}: {printable(value[:100])}"
-    return told
 
 
 def _missing_row(refusal: NotFound) -> str:

@@ -1,43 +1,28 @@
-"""Calls of the API with the operator's rights, and what its refusals look like on a terminal."""
+"""Calls of the API in this process, with the operator's rights."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote
+from uuid import UUID
 
-import click
-from flask import current_app
+from flask import Flask, current_app
 
 from app.auth.guard import OPERATOR
-from app.cli.base import Refused, reason
-from app.cli.output import printable
 from app.core.actors import SYSTEM_CLI
 from app.core.db.pages import MAX_LIMIT
 from app.core.db.replicas import reading
 from app.core.http.rate_limit import IS_COUNTED
+from app.surfaces.commands.answers import succeeded
+from app.surfaces.commands.resolver import Resolver
 from app.surfaces.in_process import InProcess
-from app.surfaces.operations import Answer, Operation, Request, Send
-
-NOT_FOUND = "Not Found"
-NOTES = {
-    "X-Plan-Unknown": "No preset is named {}, so this plan has no effect yet.",
-    "X-Update-Ignored": "Ignored: a newer update has been applied.",
-}
-"""What a header of a success means."""
+from app.surfaces.operations import Request, Send
 
 
-def in_process() -> Send:
+def in_process(app: Flask | None = None) -> Send:
     """A :data:`Send` that calls the API in this process, on the primary, as the operator."""
     environ = {OPERATOR: SYSTEM_CLI, IS_COUNTED: True, reading.READS_PRIMARY: True}
-    app = current_app._get_current_object()  # type: ignore[attr-defined]
-    return InProcess(app, environ)
-
-
-def get(send: Send, path: str, query: Mapping[str, str] | None = None, *, missing: str = "") -> Any:
-    """The ``data`` of a GET; raises Refused as :func:`succeeded`."""
-    return succeeded(send(Request("GET", path, query or {}, {})), missing=missing).body["data"]
+    return InProcess(app or current_app._get_current_object(), environ)  # type: ignore[attr-defined]
 
 
 def rows_of(send: Send, path: str, query: Mapping[str, str]) -> Iterator[Any]:
@@ -51,44 +36,6 @@ def rows_of(send: Send, path: str, query: Mapping[str, str]) -> Iterator[Any]:
         query = {**query, "cursor": page["next_cursor"]}
 
 
-def succeeded(
-    answer: Answer,
-    *,
-    label: Callable[[str, str], str] = lambda place, name: name,
-    missing: str = "",
-) -> Answer:
-    """The answer of a success; raises Refused for any other.
-
-    ``label`` says how the command names an argument, by its place and name. ``missing`` is the
-    sentence for a 404 that only says "Not Found".
-    """
-    if answer.status < 400:
-        for name, text in NOTES.items():
-            if value := answer.headers.get(name):
-                click.echo(text.format(printable(unquote(value))), err=True)
-        return answer
-    detail = answer.body.get("detail") if isinstance(answer.body, dict) else answer.body
-    if isinstance(detail, list):
-        faults = [f"{_place(entry['loc'], label)}: {reason(entry)}" for entry in detail]
-        detail = "; ".join(faults)
-    elif answer.status == 404 and missing and detail in (NOT_FOUND, None):
-        detail = missing
-    raise Refused(str(detail or f"The service answered {answer.status}."), answer.body)
-
-
-def missing_row(operation: Operation, values: Mapping[str, Any]) -> str:
-    """The sentence for a 404: which row is missing, such as ``There is no webhook event 17.``"""
-    for one in reversed(operation.parameters):
-        if one["in"] == "path":
-            found = re.match(r"The (?:id|key) of the ([^.:,]+)", one.get("description", ""))
-            kind = found[1] if found else one["name"].removesuffix("_id")
-            return f"There is no {kind} {printable(str(values[one['name']]))}."
-    return ""
-
-
-def _place(loc: list[Any], label: Callable[[str, str], str]) -> str:
-    """The place of a fault in the words of the command: ``--email``, or ``JSON.team``."""
-    place, *inner = map(str, loc)
-    if not inner:
-        return "--body"
-    return ".".join([label(place, inner[0]), *inner[1:]])
+def find_tenant_id(named: str) -> UUID:
+    """The id of the tenant that an operator names."""
+    return UUID(Resolver(in_process()).find("tenant", named)["id"])

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
 from flask.cli import AppGroup, with_appcontext
 
 from app.audit.service import add_event
 from app.auth import sessions
 from app.cli.base import json_option, local_address, one_line_errors, operator
-from app.cli.output import print_json
 from app.cli.tokens import chosen_subject, subject_options
 from app.config import current_config
 from app.console.sign_in import LINK, link_url
 from app.core.actors import SYSTEM_CLI
 from app.core.db.queries import Change, find_row
+from app.surfaces.commands.text import print_text
 from app.tenants.models import Tenant
 
 console = AppGroup("console", help="Sign in to the console in the browser.")
@@ -34,10 +33,7 @@ def link(as_json: bool, **chosen: Any) -> None:
     subject, org_id = chosen_subject(**chosen)
     ticket = _create_ticket(subject, org_id, is_user=chosen["user"] is not None)
     url = link_url(current_config().public_url or local_address(), ticket)
-    if as_json:
-        print_json({"url": url, "subject": subject, "org_id": org_id})
-    else:
-        click.echo(url)
+    print_text(url, {"url": url, "subject": subject, "org_id": org_id}, as_json=as_json)
 
 
 @operator

@@ -9,14 +9,13 @@ from flask.cli import with_appcontext
 from rich.progress import Progress
 
 from app.cli.base import json_option, operator
-from app.cli.calls import in_process, rows_of
+from app.cli.calls import find_tenant_id, in_process, rows_of
 from app.cli.generated import OperationGroup
-from app.cli.output import print_rows, progress_bar
-from app.cli.resolver import find_tenant_id
 from app.core.db import queries
 from app.custom_fields import service
 from app.custom_fields.models import CustomField
 from app.custom_fields.search_index import builder, index_state
+from app.surfaces.commands.output import print_rows, progress_bar
 
 RESULT = ("tenant_id", "field_id", "field_key", "state", "entities")
 

@@ -8,10 +8,11 @@ import click
 from flask.cli import with_appcontext
 
 from app.cli.base import json_option
-from app.cli.output import print_json, print_rows
 from app.config import current_config
 from app.operations.checks.configuration import REQUIRED_SETTINGS
 from app.operations.checks.everything import check_all
+from app.surfaces.commands.output import print_rows
+from app.surfaces.commands.text import print_json
 
 
 @click.command("doctor", epilog=f"Required variables: {', '.join(REQUIRED_SETTINGS)}.")

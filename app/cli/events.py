@@ -10,13 +10,13 @@ import click
 from flask.cli import with_appcontext
 
 from app.cli.base import one_line_errors, operator
-from app.cli.calls import in_process, succeeded
+from app.cli.calls import find_tenant_id, in_process
 from app.cli.generated import OperationGroup
-from app.cli.output import printable
-from app.cli.resolver import find_tenant_id
 from app.core.json_text import dumps_text
 from app.events import service
 from app.events.sequencer import INTERVAL
+from app.surfaces.commands.answers import succeeded
+from app.surfaces.commands.text import printable
 from app.surfaces.operations import Request
 
 COLUMNS = ("position", "timestamp", "type", "tenant_id", "actor", "id")

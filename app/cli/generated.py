@@ -1,13 +1,14 @@
-"""The groups of commands that are generated from the API's operations."""
+"""The generated groups of commands in ``flask``: they call the API in this process."""
 
 from __future__ import annotations
 
 import click
 from flask.cli import AppGroup, ScriptInfo
 
-from app.cli.command import GeneratedCommand
-from app.cli.names import GROUPS, spellings
+from app.cli.calls import in_process
+from app.surfaces.commands import operation_groups
 from app.surfaces.in_process import operations
+from app.surfaces.operations import Operation, Send
 
 
 class Commands(AppGroup):
@@ -20,41 +21,11 @@ class Commands(AppGroup):
         return found
 
 
-class OperationGroup(AppGroup):
-    """A group of commands: those of its operations, which are made when one is asked for.
+class OperationGroup(operation_groups.OperationGroup, AppGroup):
+    """Generated commands with the operator's rights, and commands by hand."""
 
-    A command that was added by hand takes precedence.
-    """
+    def operations(self, ctx: click.Context) -> list[Operation]:
+        return operations(ctx.ensure_object(ScriptInfo).load_app())
 
-    is_complete = False
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, help=GROUPS[name])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        self._complete(ctx)
-        return super().get_command(ctx, cmd_name)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        self._complete(ctx)
-        return super().list_commands(ctx)
-
-    def _complete(self, ctx: click.Context) -> None:
-        if self.is_complete:
-            return
-        all_operations = operations(ctx.ensure_object(ScriptInfo).load_app())
-        self.is_complete = True
-        for operation in all_operations:
-            for spelling in spellings(operation):
-                if spelling.words[0] == self.name:
-                    self._add(GeneratedCommand(operation, spelling, all_operations))
-
-    def _add(self, command: GeneratedCommand) -> None:
-        group: click.Group = self
-        above, name = command.spelling.words[:-1], command.spelling.words[-1]
-        for depth, word in enumerate(above[1:], start=2):
-            inner = click.Group(word, help=GROUPS[" ".join(above[:depth])])
-            found = group.commands.setdefault(word, inner)
-            assert isinstance(found, click.Group)  # noqa: S101 - no command has a group's name
-            group = found
-        group.commands.setdefault(name, command)
+    def connect(self, ctx: click.Context) -> Send:
+        return in_process(ctx.ensure_object(ScriptInfo).load_app())

@@ -8,10 +8,9 @@ from uuid import UUID
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import json_option, one_line_errors, operator, reason
-from app.cli.output import print_json, print_rows, progress_bar
+from app.cli.base import json_option, one_line_errors, operator
+from app.cli.calls import find_tenant_id
 from app.cli.privacy import opened, output_option
-from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
 from app.core.db.queries import get_row
 from app.core.errors import Entry
@@ -22,6 +21,9 @@ from app.imports.models import Import, ImportState
 from app.imports.outcomes import Outcome
 from app.imports.schemas import ImportDetailSchema
 from app.imports.work import MAX_FAULTS, Counts, add_counts, as_fault, dry_run, work
+from app.surfaces.commands.output import print_rows, progress_bar
+from app.surfaces.commands.refusals import reason
+from app.surfaces.commands.text import print_json
 from app.tenants.models import Tenant
 
 COUNTS = ("type", *map(str, Outcome))

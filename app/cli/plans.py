@@ -10,12 +10,13 @@ import yaml
 
 from app.cli.base import json_option, operator
 from app.cli.generated import OperationGroup
-from app.cli.output import print_json, print_rows
 from app.core.actors import SYSTEM_CLI
 from app.core.db.transactions import savepoint
 from app.plans import preset_files
 from app.plans.preset_files import Difference
 from app.plans.preset_text import UnreadablePlans, read_plans
+from app.surfaces.commands.output import print_rows
+from app.surfaces.commands.text import print_text
 
 plans = OperationGroup("plans")
 
@@ -59,7 +60,5 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
 def export(as_json: bool) -> None:
     """Print all plan presets as YAML, which flask plans apply takes."""
     document = {"plans": list(preset_files.export())}
-    if as_json:
-        print_json(document)
-    else:
-        click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n")
+    print_text(text, document, as_json=as_json)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 from flask.cli import AppGroup
 
-from app.cli.base import ask, json_option, operator, yes_option
-from app.cli.output import print_rows
+from app.cli.base import json_option, operator, yes_option
 from app.core.actors import SYSTEM_CLI
 from app.platform_admins import service
+from app.surfaces.commands.output import print_rows
+from app.surfaces.commands.refusals import ask
 
 COLUMNS = ("subject", "created_at")
 

@@ -13,10 +13,9 @@ from uuid import UUID
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import ask, json_option, one_line_errors, operator, yes_option
+from app.cli.base import json_option, one_line_errors, operator, yes_option
+from app.cli.calls import find_tenant_id
 from app.cli.generated import OperationGroup
-from app.cli.output import print_rows, progress_bar
-from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
 from app.core.json_text import dumps_text
 from app.privacy.database import owner, snapshot
@@ -25,6 +24,8 @@ from app.privacy.mentions import Reader
 from app.privacy.people import erasure_requests, person_export, removal
 from app.privacy.people.person import Person, find_subject, get_person, people_to_erase
 from app.privacy.tenants import tenant_export
+from app.surfaces.commands.output import print_rows, progress_bar
+from app.surfaces.commands.refusals import ask
 from app.users import service
 
 COUNTS = ("table", "rows")

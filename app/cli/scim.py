@@ -6,10 +6,11 @@ import click
 
 from app.cli.base import json_option, one_line_errors, operator
 from app.cli.generated import OperationGroup
-from app.cli.output import print_json, print_rows
 from app.connections import service
 from app.connections.schemas import ScimRequestSchema
 from app.scim import trial
+from app.surfaces.commands.output import print_rows
+from app.surfaces.commands.text import print_json
 
 REQUEST_COLUMNS = ("sent_at", "method", "path", "status", "detail")
 STEP_COLUMNS = ("step", "result", "detail")

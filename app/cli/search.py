@@ -1,29 +1,16 @@
-"""``flask search``: a query, or ``build``."""
+"""``flask search build``."""
 
 from __future__ import annotations
 
-import click
 from flask.cli import with_appcontext
 
 from app.cli.base import json_option, operator
 from app.cli.generated import OperationGroup
-from app.cli.output import print_rows, progress_bar
 from app.search import builder
 from app.search.models import EntityType
+from app.surfaces.commands.output import print_rows, progress_bar
 
-FIND = "for"
-
-
-class SearchGroup(OperationGroup):
-    """A group whose first argument may be a query instead of a command."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.list_commands(ctx), *ctx.help_option_names):
-            args = [FIND, *args]
-        return super().parse_args(ctx, args)
-
-
-search = SearchGroup("search")
+search = OperationGroup("search")
 
 
 @search.command("build")

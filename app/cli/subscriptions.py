@@ -8,14 +8,14 @@ from uuid import UUID
 import click
 
 from app.cli.base import json_option, one_line_errors
-from app.cli.calls import in_process, rows_of
+from app.cli.calls import find_tenant_id, in_process, rows_of
 from app.cli.generated import OperationGroup
-from app.cli.output import print_json, progress_bar
-from app.cli.resolver import find_tenant_id
 from app.core.actors import SYSTEM_CLI
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
 from app.plans import following
+from app.surfaces.commands.output import progress_bar
+from app.surfaces.commands.text import print_text
 
 subscriptions = OperationGroup("subscriptions")
 
@@ -43,8 +43,5 @@ def reconcile(tenant: str | None, as_json: bool) -> None:
             with transaction():
                 tenancy.enter(tenancy.Scope(tenant_id))
                 changed += following.reconcile(tenant_id, actor=SYSTEM_CLI)
-    result = {"tenants": len(tenant_ids), "rows_changed": changed}
-    if as_json:
-        print_json(result)
-    else:
-        click.echo(f"{result['tenants']} tenants checked, {changed} rows changed.")
+    told = f"{len(tenant_ids)} tenants checked, {changed} rows changed."
+    print_text(told, {"tenants": len(tenant_ids), "rows_changed": changed}, as_json=as_json)

@@ -7,14 +7,15 @@ from uuid import UUID
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import ask, json_option, one_line_errors, operator, yes_option
+from app.cli.base import json_option, one_line_errors, operator, yes_option
 from app.cli.calls import in_process
 from app.cli.generated import OperationGroup
-from app.cli.output import print_fields, print_json, print_rows
 from app.cli.privacy import export_tenant
-from app.cli.resolver import Resolver
 from app.config import current_config
 from app.core.actors import SYSTEM_CLI
+from app.surfaces.commands.output import print_fields, print_rows
+from app.surfaces.commands.refusals import ask
+from app.surfaces.commands.resolver import Resolver
 from app.tenants import deletion
 from app.tenants.schemas import TenantDeletionSchema
 
@@ -46,11 +47,7 @@ def delete(tenant: str, at_once: bool, yes: bool, as_json: bool) -> None:
     requested = operator(deletion.request)(
         UUID(row["id"]), row["slug"], at_once=at_once, actor=SYSTEM_CLI
     )
-    shown = DELETION.dump(requested)
-    if as_json:
-        print_json(shown)
-    else:
-        print_fields(shown)
+    print_fields(DELETION.dump(requested), as_json=as_json)
 
 
 @tenants.command("deletions")
@@ -59,10 +56,7 @@ def delete(tenant: str, at_once: bool, yes: bool, as_json: bool) -> None:
 def list_deletions(as_json: bool) -> None:
     """List the tenants that will be deleted, by their dates."""
     shown = [DELETION.dump(one) for one in deletion.list_deletions()]
-    if as_json:
-        print_json(shown)
-    else:
-        print_rows(shown, COLUMNS, as_json=False)
+    print_rows(shown, COLUMNS, as_json=as_json)
 
 
 @tenants.command("free-idp-org-id")

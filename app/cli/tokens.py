@@ -11,12 +11,13 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from flask.cli import AppGroup, with_appcontext
 
 from app.auth.tokens import algorithm_of
-from app.cli.base import F, Refused, json_option, one_line_errors, operator
+from app.cli.base import F, json_option, one_line_errors, operator
 from app.cli.calls import in_process
-from app.cli.output import print_json
-from app.cli.resolver import Resolver
 from app.config import Config, current_config
 from app.platform_admins import service as platform_admins
+from app.surfaces.commands.refusals import Refused
+from app.surfaces.commands.resolver import Resolver
+from app.surfaces.commands.text import print_text
 
 HOUR = 3600
 
@@ -51,10 +52,8 @@ def issue(ttl: int, as_json: bool, **chosen: Any) -> None:
     """Print a token."""
     subject, org_id = chosen_subject(**chosen)
     token = issue_token(current_config(), subject=subject, org_id=org_id, ttl=ttl)
-    if as_json:
-        print_json({"token": token, "subject": subject, "org_id": org_id, "ttl": ttl})
-    else:
-        click.echo(token)
+    value = {"token": token, "subject": subject, "org_id": org_id, "ttl": ttl}
+    print_text(token, value, as_json=as_json)
 
 
 def chosen_subject(

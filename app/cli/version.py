@@ -8,8 +8,8 @@ from importlib.metadata import version as version_of
 import click
 
 from app.cli.base import json_option
-from app.cli.output import print_json
 from app.core.version import VERSION
+from app.surfaces.commands.text import print_text
 
 PACKAGES = ("Flask", "flask-smorest", "SQLAlchemy", "psycopg2-binary", "rq", "gunicorn")
 
@@ -23,8 +23,5 @@ def version(as_json: bool) -> None:
         "Python": platform.python_version(),
         **{name: version_of(name) for name in PACKAGES},
     }
-    if as_json:
-        print_json(versions)
-    else:
-        for name, number in versions.items():
-            click.echo(f"{name} {number}")
+    lines = [f"{name} {number}" for name, number in versions.items()]
+    print_text("\n".join(lines), versions, as_json=as_json)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from cryptography.fernet import Fernet
 
-from app.cli.base import Refused, json_option, operator
+from app.cli.base import json_option, operator
 from app.cli.generated import OperationGroup
-from app.cli.output import print_rows
+from app.surfaces.commands.output import print_rows
+from app.surfaces.commands.refusals import Refused
 from app.webhooks.endpoints import service
 from app.webhooks.endpoints.encryption import Undecryptable
 

@@ -7,14 +7,16 @@ from pathlib import Path
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import Refused, json_option, local_address, operator
+from app.cli.base import json_option, local_address, operator
 from app.cli.generated import OperationGroup
-from app.cli.output import print_json, print_rows
 from app.core.actors import SYSTEM_CLI
 from app.inbox import processing, service, trial
 from app.inbox.providers import Receiver
 from app.inbox.signatures.presets import PRESETS
 from app.privacy.tenants.sample_tenants import delete_samples
+from app.surfaces.commands.output import print_rows
+from app.surfaces.commands.refusals import Refused
+from app.surfaces.commands.text import print_json
 
 webhooks = OperationGroup("webhooks")
 

@@ -12,7 +12,6 @@ from flask.cli import ScriptInfo, pass_script_info, with_appcontext
 
 from app.auth import sessions
 from app.cli.base import json_option
-from app.cli.output import print_json
 from app.cli.tokens import require_signing_key
 from app.config import current_config
 from app.console.sign_in import LINK, link_url
@@ -23,6 +22,7 @@ from app.dev.engines.instance import Instance
 from app.dev.engines.sharing import exit_on
 from app.dev.processes import DEFAULT_PORT, address, check_port, last_port, serve
 from app.extensions import db
+from app.surfaces.commands.text import print_json
 
 PORT = click.IntRange(1, 65535)
 

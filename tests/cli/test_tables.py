@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from app.cli.output import MAX_CELL, print_fields, print_rows
 from app.core.clock import rfc3339, utcnow
+from app.surfaces.commands.output import MAX_CELL, print_fields, print_rows
 from tests.factories import create_tenant, create_user
 
 WIDE = {"id": "1" * 36, "tenant_id": "2" * 36, "name": "Ada\N{ESCAPE}[2J", "note": None}

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import click
 import pytest
 
-from app.cli.times import Time, relative
 from app.core.clock import rfc3339, utcnow
+from app.surfaces.commands.times import Time, relative
 from tests.cli.test_help import commands
 
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
@@ -17,7 +17,7 @@ NOW = datetime.fromisoformat("2026-11-24T12:00:00+00:00")
 
 @pytest.fixture
 def noon(monkeypatch):
-    monkeypatch.setattr("app.cli.times.utcnow", lambda: NOW)
+    monkeypatch.setattr("app.surfaces.commands.times.utcnow", lambda: NOW)
 
 
 def convert(text, *, is_past=False):

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from app.cli.base import Refused
-from app.cli.calls import get, in_process
-from app.cli.output import printable
-from app.cli.parameters import OPTIONS
-from app.surfaces.operations import Send
+from ..operations import Send
+from .answers import get
+from .parameters import OPTIONS
+from .refusals import Refused
+from .text import printable
 
 Row = Mapping[str, Any]
 
@@ -78,11 +78,6 @@ class Resolver:
         return (
             {} if self._tenant is None else {"tenant_id": self.find("tenant", self._tenant)["id"]}
         )
-
-
-def find_tenant_id(named: str) -> UUID:
-    """The id of the tenant that an operator names."""
-    return UUID(Resolver(in_process()).find("tenant", named)["id"])
 
 
 def is_id(text: str) -> bool:

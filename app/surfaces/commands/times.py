@@ -8,11 +8,6 @@ from typing import Any
 
 import click
 
-from app.core.clock import rfc3339, utcnow
-from app.core.errors import Invalid
-from app.core.validation.fields import AwareDateTime
-
-FIELD = AwareDateTime()
 SPAN = re.compile(r"([+-]?)([0-9]{1,5})(m|h|d|w)")
 SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 EXACT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
@@ -45,7 +40,7 @@ class Time(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
             return rfc3339(self._moment(value))
-        except (ValueError, OverflowError, Invalid):
+        except (ValueError, OverflowError):
             self.fail(
                 f"{value!r} is not a time, such as 2030-01-31, 2030-01-31T12:00:00Z or 14d.",
                 param,
@@ -59,8 +54,17 @@ class Time(click.ParamType):
             is_past = sign == "-" or (self.is_past and not sign)
             return utcnow().replace(microsecond=0) + (-span if is_past else span)
         moment = datetime.fromisoformat(value)
-        exact: datetime = FIELD.from_json(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-        return exact
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def utcnow() -> datetime:
+    """The current time, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+def rfc3339(moment: datetime) -> str:
+    """RFC 3339 in UTC with ``Z``; microseconds only if there are any."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def relative(text: str) -> str:

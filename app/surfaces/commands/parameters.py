@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from app.cli.times import Time
-from app.surfaces.operations import Argument
+from ..operations import Argument
+from .times import Time
 
 OPTIONS = {
     "tenant_id": "tenant",

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from app.cli.names import Spelling
-from app.cli.parameters import OPTIONS, REFUSED_HEADERS
-from app.cli.resolver import NARROWED
-from app.surfaces.operations import JSON, Argument, Operation
+from ..operations import JSON, Argument, Operation
+from .names import Spelling
+from .parameters import OPTIONS, REFUSED_HEADERS
+from .resolver import NARROWED
 
 
 def offered(operation: Operation, spelling: Spelling) -> list[Argument]:

@@ -1,6 +1,6 @@
 """The names of the generated commands, where they are not those of their operations.
 
-``users_create`` of the group ``users`` is ``flask users create``. ``get`` is ``show``; ``get_index``
+``users_create`` of the group ``users`` is ``users create``. ``get`` is ``show``; ``get_index``
 and ``list_history`` are ``index`` and ``history``.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.surfaces.operations import Operation
+from ..operations import Operation
 
 GROUPS = {
     "access": "Explain why requests are allowed or refused.",
@@ -21,7 +21,7 @@ GROUPS = {
     "emails": "Show e-mail events, and keep the suppression list.",
     "events": "Read and follow the event feed.",
     "flags": "List and explain a tenant's flags. Change its overrides.",
-    "imports": "List and show imports; `flask import` starts one.",
+    "imports": "Create, list and show imports.",
     "jobs": "Run and inspect background work.",
     "memberships": "List, create and end memberships; change roles.",
     "ofrep": "Evaluate flags as OpenFeature's providers do.",
@@ -29,7 +29,7 @@ GROUPS = {
     "plans": "List, change, export and apply plan presets.",
     "privacy": "Export what is stored about one user.",
     "scim": "Create, change, test and delete SCIM connections.",
-    "search": "Find tenants, users and more: flask search QUERY.",
+    "search": "Find tenants, users and more: search QUERY.",
     "subscriptions": "List, create, change and cancel subscriptions.",
     "tenants": "Create, change, suspend, export and delete tenants.",
     "tenants plan": "Show what decides a tenant's plan, and assign one.",
@@ -81,6 +81,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "tenant_plans_explain": ("tenants plan show",),
     "tenant_plans_withdraw": ("tenants plan clear",),
     "tenants_get_meta_data": ("tenants show-meta-data",),
+    "tenants_request_deletion": ("tenants delete",),
     "tenants_patch_meta_data": ("tenants patch-meta-data PATCHES",),
     "tenants_set_active": ("tenants activate is_active=true",),
     "usage_correct": (
@@ -105,7 +106,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 the others, unless they are named here.
 """
 
-BY_HAND = {"tenants_request_deletion": "tenants delete"}  # it has --now, too
+WITHOUT_A_WORD = {"search": "for"}  # the command of a group that needs no word
 DESTRUCTIVE = {"tenants_suspend"}  # besides every DELETE
 
 
@@ -121,8 +122,8 @@ class Spelling:
 
 
 def spellings(operation: Operation) -> Iterator[Spelling]:
-    """The commands of an operation; none of a public one or one that is written by hand."""
-    if operation.permission is None or operation.name in BY_HAND:
+    """The commands of an operation; a public one has none."""
+    if operation.permission is None:
         return
     for text in COMMANDS.get(operation.name, (_default(operation),)):
         parts = text.split()

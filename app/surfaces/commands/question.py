@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.cli.base import ask
-from app.cli.calls import missing_row, succeeded
-from app.surfaces.operations import Operation, Send
+from ..operations import Operation, Send
+from .answers import missing_row, succeeded
+from .refusals import ask
 
 LABELS = ("email", "slug", "name", "field_key", "flag_key", "url", "id")
 """What a question calls a row: the first of these fields that it has."""

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 
-from app.cli.base import one_line_errors
-from app.cli.calls import in_process, missing_row, succeeded
-from app.cli.names import DESTRUCTIVE, Spelling
-from app.cli.options import further_options, offered
-from app.cli.output import print_fields, print_json, print_rows
-from app.cli.parameters import argument_of, destination, label_of, option_of, value_of
-from app.cli.question import ask_about, shown_by
-from app.cli.resolver import Resolver
-from app.surfaces.operations import JSON, Answer, Operation, Send
+from ..operations import JSON, Answer, Operation, Send
+from .answers import missing_row, succeeded
+from .names import DESTRUCTIVE, Spelling
+from .options import further_options, offered
+from .parameters import argument_of, destination, label_of, option_of, value_of
+from .question import ask_about, shown_by
+from .refusals import not_utf8
+from .resolver import Resolver
+from .text import print_json
 
 
 class GeneratedCommand(click.Command):
-    """One command of an operation."""
+    """One command of an operation; ``connect`` makes what sends its requests."""
 
-    def __init__(self, operation: Operation, spelling: Spelling, known: list[Operation]) -> None:
+    def __init__(
+        self,
+        operation: Operation,
+        spelling: Spelling,
+        known: list[Operation],
+        connect: Callable[[click.Context], Send],
+    ) -> None:
         self.operation = operation
         self.spelling = spelling
+        self.connect = connect
         self.destroys = operation.method == "delete" or operation.name in DESTRUCTIVE
         self.shown = shown_by(operation, known) if self.destroys else None
         self.offered = {destination(one): one for one in offered(operation, spelling)}
@@ -42,13 +48,20 @@ class GeneratedCommand(click.Command):
         ]
         super().__init__(
             spelling.words[-1],
-            callback=with_appcontext(one_line_errors(self.run)),
+            callback=self.run,
             params=list(self._parameters()),
             help=f"{operation.summary}{_fixed(spelling)}.\n\n{_explanation(operation)}",
             short_help=f"{_short(operation.summary)}{_fixed(spelling)}.",
             # A value such as -1 is no option.
             context_settings={"ignore_unknown_options": self._takes_numbers()},
         )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an argument that cannot be sent is refused."""
+        try:
+            return super().invoke(ctx)
+        except UnicodeEncodeError as fault:
+            raise not_utf8(fault) from None
 
     def run(
         self,
@@ -61,7 +74,7 @@ class GeneratedCommand(click.Command):
         **given: Any,
     ) -> None:
         """Send the request, and print the answer."""
-        send = in_process()
+        send = self.connect(click.get_current_context())
         values = {
             one.name: value_of(one, given[name])
             for name, one in self.offered.items()
@@ -167,12 +180,16 @@ class GeneratedCommand(click.Command):
         elif as_json:
             print_json(data)
         else:
+            from .output import print_fields  # a command without a table starts sooner
+
             print_fields(data)
 
     def _print_list(self, rows: list[Any], cursor: str | None, *, as_json: bool) -> None:
         if as_json:
             print_json(rows)
         else:
+            from .output import print_rows
+
             print_rows(rows, self.operation.columns, as_json=False)
         if cursor:
             click.echo(f"There are more rows: give --all, or --cursor {cursor}.", err=True)

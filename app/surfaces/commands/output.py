@@ -1,11 +1,9 @@
-"""Tables, blocks and JSON on standard output."""
+"""Tables and blocks on standard output."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import click
@@ -14,17 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.times import relative
-from app.core.json_text import dumps_text, plain
+from .text import compact, plain, print_json, printable
+from .times import relative
 
 MAX_CELL = 500  # characters of a value in a table of rows
 FEW_FIELDS = 4
 CHANGES = "changes"  # a column of audit rows
-
-
-def print_json(value: Any, *, err: bool = False) -> None:
-    """Print ``value`` as indented JSON, with dates by RFC 3339 and ids as text."""
-    click.echo(json.dumps(value, default=plain, ensure_ascii=False, indent=2), err=err)
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
@@ -45,8 +38,11 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     _print_fitting(table, chosen)
 
 
-def print_fields(row: Mapping[str, Any]) -> None:
+def print_fields(row: Mapping[str, Any], *, as_json: bool = False) -> None:
     """Print one row as a table of its fields, and a table for each list of rows that it has."""
+    if as_json:
+        print_json(row)
+        return
     lists = {name: value for name, value in row.items() if _is_rows(value)}
     table = Table("field", "value")
     fields = {name: value for name, value in row.items() if name not in lists}
@@ -76,10 +72,10 @@ def changes_of(event: Mapping[str, Any]) -> str:
     """The changed fields with both values; empty for a new or a deleted row with many fields."""
     before, after = event["before"] or {}, event["after"] or {}
     both = [name for name in after if name in before]
-    shown = [f"{name}: {dumps_text(before[name])} → {dumps_text(after[name])}" for name in both]
+    shown = [f"{name}: {compact(before[name])} → {compact(after[name])}" for name in both]
     one = before or after
     if not shown and len(one) <= FEW_FIELDS:  # such as plan, end and reason of an assigned plan
-        shown = [f"{name}: {dumps_text(value)}" for name, value in one.items()]
+        shown = [f"{name}: {compact(value)}" for name, value in one.items()]
     return "; ".join(shown)
 
 
@@ -114,9 +110,9 @@ def _cell(value: Any) -> Text:
         case None:
             text = ""
         case bool() | dict() | list():
-            text = dumps_text(value)
+            text = compact(value)
         case _:
-            text = plain(value) if isinstance(value, datetime) else str(value)
+            text = plain(value)
     distance = relative(text)
     return Text(printable(f"{text} ({distance})" if distance else text))
 
@@ -126,8 +122,3 @@ def _short_cell(value: Any) -> Text:
     cell = _cell(value)
     cell.truncate(MAX_CELL, overflow="ellipsis")
     return cell
-
-
-def printable(text: str) -> str:
-    """The text with a space for each control character, which a terminal might obey."""
-    return "".join(one if one.isprintable() else " " for one in text)

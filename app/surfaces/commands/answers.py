@@ -1,0 +1,69 @@
+"""What the API's answers look like on a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import click
+
+from ..operations import Answer, Operation, Request, Send
+from .refusals import Refused, reason
+from .text import printable
+
+NOT_FOUND = "Not Found"
+NOTES = {
+    "X-Plan-Unknown": "No preset is named {}, so this plan has no effect yet.",
+    "X-Update-Ignored": "Ignored: a newer update has been applied.",
+}
+"""What a header of a success means."""
+
+
+def get(send: Send, path: str, query: Mapping[str, str] | None = None, *, missing: str = "") -> Any:
+    """The ``data`` of a GET; raises Refused as :func:`succeeded`."""
+    return succeeded(send(Request("GET", path, query or {}, {})), missing=missing).body["data"]
+
+
+def succeeded(
+    answer: Answer,
+    *,
+    label: Callable[[str, str], str] = lambda place, name: name,
+    missing: str = "",
+) -> Answer:
+    """The answer of a success; raises Refused for any other.
+
+    ``label`` says how the command names an argument, by its place and name. ``missing`` is the
+    sentence for a 404 that only says "Not Found".
+    """
+    if answer.status < 400:
+        for name, text in NOTES.items():
+            if value := answer.headers.get(name):
+                click.echo(text.format(printable(unquote(value))), err=True)
+        return answer
+    detail = answer.body.get("detail") if isinstance(answer.body, dict) else answer.body
+    if isinstance(detail, list):
+        faults = [f"{_place(entry['loc'], label)}: {reason(entry)}" for entry in detail]
+        detail = "; ".join(faults)
+    elif answer.status == 404 and missing and detail in (NOT_FOUND, None):
+        detail = missing
+    raise Refused(str(detail or f"The service answered {answer.status}."), answer.body)
+
+
+def missing_row(operation: Operation, values: Mapping[str, Any]) -> str:
+    """The sentence for a 404: which row is missing, such as ``There is no webhook event 17.``"""
+    for one in reversed(operation.parameters):
+        if one["in"] == "path":
+            found = re.match(r"The (?:id|key) of the ([^.:,]+)", one.get("description", ""))
+            kind = found[1] if found else one["name"].removesuffix("_id")
+            return f"There is no {kind} {printable(str(values[one['name']]))}."
+    return ""
+
+
+def _place(loc: list[Any], label: Callable[[str, str], str]) -> str:
+    """The place of a fault in the words of the command: ``--email``, or ``JSON.team``."""
+    place, *inner = map(str, loc)
+    if not inner:
+        return "--body"
+    return ".".join([label(place, inner[0]), *inner[1:]])
