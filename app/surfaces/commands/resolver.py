@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from ..operations import Send
-from .answers import get
+from ..operations import Request, Send
+from .answers import get, succeeded
 from .parameters import OPTIONS
 from .refusals import Refused
 from .text import printable
@@ -62,7 +62,7 @@ class Resolver:
         else:
             found = []
             for field in filters:
-                found = found or get(self._send, path, {field: name, **narrowed})
+                found = found or self._list(kind, {field: name, **narrowed})
         if len(found) == 1:
             one: Row = found[0]
             return one
@@ -73,6 +73,18 @@ class Resolver:
         ids = ", ".join(row["id"] for row in found)
         advice = "give" if where else "add --tenant SLUG, or give"
         raise Refused(f"Several {kind}s are called {shown}{where}: {advice} one of the ids {ids}.")
+
+    def _list(self, kind: str, query: Mapping[str, str]) -> list[Row]:
+        """The first page of a list. A tenant's credential cannot list tenants: it gets its own."""
+        answer = self._send(Request("GET", LISTS[kind][0], query, {}))
+        if kind != "tenant" or answer.status != 403:
+            rows: list[Row] = succeeded(answer).body["data"]
+            return rows
+        users = get(self._send, "/v1/users", {"limit": "1", "include": "tenant"})
+        named = query.get("slug", query.get("idp_org_id"))
+        return [
+            one["tenant"] for one in users if named in (one["tenant"]["slug"], one["idp_org_id"])
+        ]
 
     def _narrowed(self) -> dict[str, str]:
         return (
