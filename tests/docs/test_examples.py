@@ -26,7 +26,7 @@ RUN_ELSEWHERE = {
     "PGDATA=": "tests/running/test_backup.py",
 }
 """Beginnings of blocks, and what runs them instead."""
-CLIENTS = PROJECT / "docs" / "guides" / "clients.md"  # test_clients.py runs it
+CLIENTS = PROJECT / "docs" / "guides" / "clients.md"  # tests/clients runs it
 
 
 def examples(page: Path) -> list[Block]:

@@ -15,15 +15,10 @@ import pytest
 
 from app.core.clock import rfc3339, utcnow
 from app.dev.demo.seed import seed_demo
+from clients.generate import GENERATOR
 from tests.running.serving import HOST, web_server
 
 PACKAGE = "tenant_control_plane_client"
-SETTINGS = """
-post_hooks: []
-content_type_overrides:
-  application/x-ndjson: application/octet-stream
-  text/plain: application/octet-stream
-"""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +27,7 @@ def package(app, tmp_path_factory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("generated")
     document = app.test_client().get("/openapi.json").get_data()
     (folder / "openapi.json").write_bytes(document)
-    (folder / "settings.yaml").write_text(SETTINGS)
+    (folder / "settings.yaml").write_text(GENERATOR)
     command = [sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning"]
     command += ["--path", "openapi.json", "--config", "settings.yaml", "--output-path", "client"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)

@@ -22,6 +22,8 @@ Most commands are generated from the operations of the OpenAPI document, with an
 - A command that deletes, revokes, erases or suspends first asks. `--yes` answers.
 - `eval "$(_FLASK_COMPLETE=bash_source flask)"` completes commands, options and values in bash (also `zsh_source` and `fish_source`).
 
+`controlplane` of the [Python client](../guides/clients.md#controlplane) has the generated commands over HTTP, with the rights of a token: `controlplane users list` is `flask users list`.
+
 `flask db upgrade` runs the migrations. `flask db downgrade` does not ask, and removes what the newer tables and columns hold."""
 
 
