@@ -14,7 +14,6 @@ from sqlalchemy import (
     func,
     literal,
     select,
-    text,
     tuple_,
     union,
 )
@@ -35,8 +34,7 @@ def _list(name: str, type_: Any) -> Any:
 
 LOCK = Statement(
     "identity_objects.lock",
-    text(
-        """
+    """
         SELECT
             CASE WHEN shared THEN CAST(pg_advisory_xact_lock_shared(space, bucket) AS text)
                 ELSE CAST(pg_advisory_xact_lock(space, bucket) AS text) END,
@@ -47,8 +45,7 @@ LOCK = Statement(
         FROM unnest(
             CAST(:spaces AS integer[]), CAST(:buckets AS integer[]), CAST(:shared AS boolean[])
         ) AS lock (space, bucket, shared)
-        """
-    ),
+        """,
 )
 
 _named = (

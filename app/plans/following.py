@@ -60,15 +60,13 @@ LOCK_SUBSCRIPTIONS = Statement(
 # after their assigned plan.
 FIND_BEHIND = Statement(
     "subscriptions.find_behind",
-    text(
-        "WITH behind AS MATERIALIZED (SELECT s.tenant_id, s.id FROM subscriptions s"
-        " JOIN tenants t ON t.id = s.tenant_id"
-        " LEFT JOIN plan_assignments a ON a.tenant_id = s.tenant_id"
-        " WHERE s.plan_name = :plan_name AND s.status_class <> 'ended'"
-        " AND coalesce(a.next_plan_name, t.plan_name) <> :plan_name)"
-        " SELECT b.tenant_id FROM behind b WHERE b.id = (SELECT c.id"
-        " FROM current_subscriptions c WHERE c.tenant_id = b.tenant_id) LIMIT :limit"
-    ),
+    "WITH behind AS MATERIALIZED (SELECT s.tenant_id, s.id FROM subscriptions s"
+    " JOIN tenants t ON t.id = s.tenant_id"
+    " LEFT JOIN plan_assignments a ON a.tenant_id = s.tenant_id"
+    " WHERE s.plan_name = :plan_name AND s.status_class <> 'ended'"
+    " AND coalesce(a.next_plan_name, t.plan_name) <> :plan_name)"
+    " SELECT b.tenant_id FROM behind b WHERE b.id = (SELECT c.id"
+    " FROM current_subscriptions c WHERE c.tenant_id = b.tenant_id) LIMIT :limit",
     prepare=False,
 )
 FIND_NEW_PLANS = Statement(

@@ -67,17 +67,13 @@ SET = Statement(
 
 DELETE_OLD_KEYS = Statement(
     "usage_keys.delete_old",
-    text(
-        "DELETE FROM usage_keys WHERE (tenant_id, digest) IN (SELECT tenant_id, digest"
-        " FROM usage_keys WHERE created_at < now() - interval '25 hours'"
-        " ORDER BY created_at LIMIT :count)"
-    ),
+    "DELETE FROM usage_keys WHERE (tenant_id, digest) IN (SELECT tenant_id, digest"
+    " FROM usage_keys WHERE created_at < now() - interval '25 hours'"
+    " ORDER BY created_at LIMIT :count)",
 )
 DELETE_OLD_PERIODS = Statement(
     "usage_counters.delete_old",
-    text(
-        "DELETE FROM usage_counters WHERE (tenant_id, feature, period_start) IN ("
-        "SELECT tenant_id, feature, period_start FROM usage_counters"
-        " WHERE period_end < now() - :days * interval '1 day' ORDER BY period_end LIMIT :count)"
-    ),
+    "DELETE FROM usage_counters WHERE (tenant_id, feature, period_start) IN ("
+    "SELECT tenant_id, feature, period_start FROM usage_counters"
+    " WHERE period_end < now() - :days * interval '1 day' ORDER BY period_end LIMIT :count)",
 )

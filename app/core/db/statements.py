@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import psycopg2
 from psycopg2.extensions import cursor
-from sqlalchemy import ARRAY, Executable, Select, UpdateBase
+from sqlalchemy import ARRAY, Executable, Select, UpdateBase, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -32,8 +32,8 @@ M = TypeVar("M", bound=Model)
 class Statement(Generic[R]):
     """A named SQL statement. Traces and ``pg_stat_statements`` show the name.
 
-    Values that change from call to call are ``bindparam``; calls give them by name. ``IN`` of a
-    list is not supported: compare with ``any_`` of an array.
+    Values that change from call to call are ``bindparam``, in SQL text ``:name``; calls give them by
+    name. ``IN`` of a list is not supported: compare with ``any_`` of an array.
 
     A row is an immutable named tuple. If the statement selects exactly one model, its rows are rows
     of the model, and the type checker knows it. Otherwise a row has one element for each selected
@@ -51,16 +51,16 @@ class Statement(Generic[R]):
     def __init__(
         self: Statement[Any],
         name: str,
-        clause: Executable,
+        clause: Executable | str,
         *,
         prepare: bool = True,
         as_json: bool = False,
     ) -> None: ...
     def __init__(
-        self, name: str, clause: Executable, *, prepare: bool = True, as_json: bool = False
+        self, name: str, clause: Executable | str, *, prepare: bool = True, as_json: bool = False
     ) -> None:
         self.name = name
-        self.clause = clause
+        self.clause = text(clause) if isinstance(clause, str) else clause
         self.prepare = prepare
         self.as_json = as_json
         self.writes = isinstance(clause, UpdateBase)

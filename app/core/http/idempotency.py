@@ -23,7 +23,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     select,
-    text,
     update,
 )
 from sqlalchemy.orm import Mapped, mapped_column
@@ -69,15 +68,13 @@ class IdempotencyKey(Model):
 
 CLAIM = Statement(
     "idempotency_keys.claim",
-    text(
-        "INSERT INTO idempotency_keys AS used (scope, key, fingerprint, created_at)"
-        " VALUES (:scope, :key, :fingerprint, :now) ON CONFLICT (scope, key) DO UPDATE"
-        " SET fingerprint = excluded.fingerprint, created_at = excluded.created_at,"
-        " status = NULL, headers = NULL, body = NULL WHERE used.created_at < :expired_before"
-    ),
+    "INSERT INTO idempotency_keys AS used (scope, key, fingerprint, created_at)"
+    " VALUES (:scope, :key, :fingerprint, :now) ON CONFLICT (scope, key) DO UPDATE"
+    " SET fingerprint = excluded.fingerprint, created_at = excluded.created_at,"
+    " status = NULL, headers = NULL, body = NULL WHERE used.created_at < :expired_before",
 )
 LIMIT_WAIT = Statement(
-    "idempotency_keys.limit_wait", text("SELECT set_config('lock_timeout', :limit, true)")
+    "idempotency_keys.limit_wait", "SELECT set_config('lock_timeout', :limit, true)"
 )
 _PLACE = (IdempotencyKey.scope == bindparam("of_scope"), IdempotencyKey.key == bindparam("of_key"))
 GET = Statement("idempotency_keys.get", select(IdempotencyKey).where(*_PLACE))
@@ -91,11 +88,9 @@ RELEASE = Statement("idempotency_keys.release", delete(IdempotencyKey).where(*_P
 # The condition is repeated, because a request may use an expired key again meanwhile.
 DELETE_EXPIRED = Statement(
     "idempotency_keys.delete_expired",
-    text(
-        "DELETE FROM idempotency_keys WHERE created_at < :before AND (scope, key) IN"
-        " (SELECT scope, key FROM idempotency_keys WHERE created_at < :before"
-        " ORDER BY created_at LIMIT :limit)"
-    ),
+    "DELETE FROM idempotency_keys WHERE created_at < :before AND (scope, key) IN"
+    " (SELECT scope, key FROM idempotency_keys WHERE created_at < :before"
+    " ORDER BY created_at LIMIT :limit)",
     prepare=False,
 )
 

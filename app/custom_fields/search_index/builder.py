@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg2
-from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, delete, func, select, text
+from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, delete, func, select
 
 from app.core.db import retries, tenancy
 from app.core.db.statements import Statement
@@ -61,9 +61,7 @@ DELETE_OF_ENTITIES = Statement(
 )
 # A batch reads the index in its order. While PostgreSQL has no statistics of a new tenant, it may
 # expect few rows, and read and sort the whole tenant for each batch.
-DISABLE_SORT = Statement(
-    "settings.disable_sort", text("SET LOCAL enable_sort = off"), prepare=False
-)
+DISABLE_SORT = Statement("settings.disable_sort", "SET LOCAL enable_sort = off", prepare=False)
 
 
 @dataclass(frozen=True)

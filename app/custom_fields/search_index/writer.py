@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import text
-
 from app.core.db.statements import Statement
 from app.custom_fields.search_index.entries import Entry, entries_of
 from app.custom_fields.values.rules import rules_of
 
 UPSERT = Statement(
     "custom_field_index_rows.upsert",
-    text("""
+    """
 INSERT INTO custom_field_index_rows (
     tenant_id, field_id, entity_id, ordinal,
     text_key, text_rest, number_value, exact_value, date_value
@@ -27,18 +25,18 @@ ON CONFLICT (tenant_id, field_id, entity_id, ordinal) DO UPDATE SET
     text_key = excluded.text_key, text_rest = excluded.text_rest,
     number_value = excluded.number_value, exact_value = excluded.exact_value,
     date_value = excluded.date_value
-"""),
+""",
 )
 
 DELETE_VALUES = Statement(
     "custom_field_index_rows.delete_values",
-    text("""
+    """
 DELETE FROM custom_field_index_rows
 USING unnest(CAST(:field_ids AS uuid[]), CAST(:entity_ids AS uuid[])) AS gone (field_id, entity_id)
 WHERE custom_field_index_rows.tenant_id = :tenant_id
     AND custom_field_index_rows.field_id = gone.field_id
     AND custom_field_index_rows.entity_id = gone.entity_id
-"""),
+""",
 )
 
 IndexedValue = tuple[UUID, UUID, int, Entry]  # field, entity, ordinal, value columns

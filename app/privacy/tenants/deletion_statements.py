@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, Uuid, any_, bindparam, select, text, update
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.db.models import Moment
@@ -17,7 +17,7 @@ _deletions = TenantDeletion.__table__
 
 
 def _statement(name: str, sql: str) -> Statement:
-    return Statement(name, text(sql), prepare=False)
+    return Statement(name, sql, prepare=False)
 
 
 LOCK_DUE = Statement(

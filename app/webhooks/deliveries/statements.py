@@ -12,11 +12,9 @@ from app.webhooks.endpoints.models import WebhookEndpoint, WebhookEndpointState
 
 ENSURE_FEED = Statement(
     "webhook_feed.ensure",
-    text(
-        "INSERT INTO webhook_feed (id, position)"
-        " SELECT 1, coalesce((SELECT removed_position FROM event_feed), 0)"
-        " ON CONFLICT (id) DO NOTHING"
-    ),
+    "INSERT INTO webhook_feed (id, position)"
+    " SELECT 1, coalesce((SELECT removed_position FROM event_feed), 0)"
+    " ON CONFLICT (id) DO NOTHING",
 )
 
 # Add the deliveries of the events after the feed's position, and move the position: both or none,
@@ -27,29 +25,27 @@ ENSURE_FEED = Statement(
 # are for transactions that were open then, and for clocks that differ.
 ADD_DELIVERIES = Statement(
     "webhook_deliveries.add",
-    text(
-        "WITH span AS ("
-        "  SELECT f.position AS first, least(f.position + :batch, e.last_position) AS last"
-        "  FROM webhook_feed f, event_feed e WHERE f.position < e.last_position"
-        "  FOR UPDATE OF f SKIP LOCKED"
-        "), moved AS ("
-        "  UPDATE webhook_feed SET position = span.last FROM span"
-        "), added AS ("
-        "  INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type,"
-        "    status, attempts, next_attempt_at)"
-        "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
-        "  FROM span"
-        # The LIMIT lets PostgreSQL see that these are few of all events.
-        "  CROSS JOIN LATERAL (SELECT tenant_id, id, type, created_at FROM events"
-        "    WHERE position > span.first AND position <= span.last ORDER BY position LIMIT :batch) e"
-        "  JOIN webhook_endpoints p ON p.is_active"
-        "    AND p.created_at < e.created_at + interval '10 seconds'"
-        "    AND p.tenant_id IN (e.tenant_id, '00000000-0000-0000-0000-000000000000')"
-        "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
-        "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING"
-        ") "
-        "SELECT last - first FROM span"
-    ),
+    "WITH span AS ("
+    "  SELECT f.position AS first, least(f.position + :batch, e.last_position) AS last"
+    "  FROM webhook_feed f, event_feed e WHERE f.position < e.last_position"
+    "  FOR UPDATE OF f SKIP LOCKED"
+    "), moved AS ("
+    "  UPDATE webhook_feed SET position = span.last FROM span"
+    "), added AS ("
+    "  INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type,"
+    "    status, attempts, next_attempt_at)"
+    "  SELECT p.tenant_id, gen_random_uuid(), now(), p.id, e.id, e.type, 'pending', 0, now()"
+    "  FROM span"
+    # The LIMIT lets PostgreSQL see that these are few of all events.
+    "  CROSS JOIN LATERAL (SELECT tenant_id, id, type, created_at FROM events"
+    "    WHERE position > span.first AND position <= span.last ORDER BY position LIMIT :batch) e"
+    "  JOIN webhook_endpoints p ON p.is_active"
+    "    AND p.created_at < e.created_at + interval '10 seconds'"
+    "    AND p.tenant_id IN (e.tenant_id, '00000000-0000-0000-0000-000000000000')"
+    "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
+    "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING"
+    ") "
+    "SELECT last - first FROM span",
     prepare=False,
 )
 
@@ -194,25 +190,21 @@ DELETE_OLD = Statement(
 )
 DELETE_ORPHANS = Statement(
     "webhook_deliveries.delete_orphans",
-    text(
-        "DELETE FROM webhook_deliveries WHERE (tenant_id, id) IN ("
-        "  SELECT d.tenant_id, d.id FROM queued_webhook_endpoints() queued"
-        "  JOIN webhook_deliveries d ON d.tenant_id = queued.tenant_id"
-        "    AND d.endpoint_id = queued.endpoint_id AND d.next_attempt_at IS NOT NULL"
-        "  WHERE NOT EXISTS (SELECT FROM webhook_endpoints p"
-        "    WHERE p.tenant_id = queued.tenant_id AND p.id = queued.endpoint_id)"
-        "  LIMIT :batch)"
-    ),
+    "DELETE FROM webhook_deliveries WHERE (tenant_id, id) IN ("
+    "  SELECT d.tenant_id, d.id FROM queued_webhook_endpoints() queued"
+    "  JOIN webhook_deliveries d ON d.tenant_id = queued.tenant_id"
+    "    AND d.endpoint_id = queued.endpoint_id AND d.next_attempt_at IS NOT NULL"
+    "  WHERE NOT EXISTS (SELECT FROM webhook_endpoints p"
+    "    WHERE p.tenant_id = queued.tenant_id AND p.id = queued.endpoint_id)"
+    "  LIMIT :batch)",
     prepare=False,
 )
 
 RESEND = Statement(
     "webhook_deliveries.resend",
-    text(
-        "UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = now()"
-        " WHERE tenant_id = CAST(:tenant_id AS uuid) AND id = CAST(:id AS uuid)"
-        " AND status <> 'sending'"
-    ),
+    "UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = now()"
+    " WHERE tenant_id = CAST(:tenant_id AS uuid) AND id = CAST(:id AS uuid)"
+    " AND status <> 'sending'",
 )
 # Failed deliveries and those that wait for another attempt are due now. Events since the endpoint's
 # creation that have no delivery get one, up to the position whose events have theirs. A tenant's are

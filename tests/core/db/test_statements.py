@@ -99,6 +99,12 @@ class TestRows:
         assert names.scalars() == [tenant.id]
         assert names.scalar() == tenant.id
 
+    def test_of_sql_text_are_named(self, unit, tenant):
+        found = Statement("tests.text", "SELECT id, name AS title FROM tenants WHERE id = :id")
+
+        row = found.one(id=str(tenant.id))
+        assert (row.id, row.title) == (tenant.id, "Before")
+
     def test_that_are_not_there_are_none(self, unit):
         nothing = Statement("tests.nothing", select(Tenant.id).where(literal(False)))
 
