@@ -87,6 +87,7 @@ def create_app(
     app.config["PUBLIC_URL"] = config.public_url
     open_databases(app, config)
     import_each("jobs")  # registers them
+    app.extensions["health"] = import_each("health")
     _register_domains(app)
     if with_commands:
         _register_commands(app)

@@ -144,7 +144,9 @@ class TestNames:
 
 class TestLayers:
     READS_ABOVE = {
+        "app.custom_fields.health: tenants": "it names tenants by their slugs",
         "app.plans.following: subscriptions": "the plan of a tenant follows its subscriptions",
+        "app.plans.health: subscriptions": "it finds plans without a preset that they name",
         "app.plans.preview: feature_overrides": "it tells whom an update of the preset concerns",
         "app.plans.preview: usage_counters": "it compares new limits with what tenants use",
         **{
@@ -175,6 +177,19 @@ class TestLayers:
         }
 
         assert found == set(self.READS_ABOVE)
+
+    def test_operations_names_no_table_of_a_domain(self):
+        """It asks the ``health`` of each domain."""
+        tables = {mapper.class_.__tablename__ for mapper in db.Model.registry.mappers}
+
+        found = {
+            f"{name}: {table}"
+            for name, path in modules()
+            for table in tables_in(path) & tables
+            if name.startswith("app.operations")
+        }
+
+        assert found == set()
 
     def test_imports_go_down_only(self):
         wrong = []

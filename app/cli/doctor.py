@@ -28,7 +28,7 @@ def doctor(as_json: bool) -> None:
     if as_json:
         print_json([{**asdict(one), "level": one.level.value} for one in findings])
     else:
-        rows = [{**asdict(one), "result": one.result} for one in findings]
+        rows = [{**asdict(one), "result": one.level if one.ok else "FAULT"} for one in findings]
         print_rows(rows, ["check", "result", "found"], as_json=False)
         for finding in findings:
             if finding.fix:

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from app.auth import sessions
 from app.config import current_config
-from app.core.db import tenancy
 from app.core.db.batches import delete_in_batches
 from app.core.db.transactions import transaction
 from app.core.http import idempotency
 from app.core.jobs.queues import Queue, job
-from app.core.observability.shared_metrics import SharedMetric
-from app.operations import retention, service
-
-OVER_LIMITS = SharedMetric(
-    "tenants_over_limits",
-    "Tenants that use more than a limit (usage) or have more members than seats (seats).",
-    ["kind"],
-)
+from app.operations import retention
+from app.usage import health as usage
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)
@@ -47,7 +40,4 @@ def forget_console_sessions() -> None:
 @job(queue=Queue.MAINTENANCE, every=600)
 def count_over_limits() -> None:
     """Count the tenants over their limits for ``/metrics``; it takes too long for each scrape."""
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
-        found = service.count_over_limits()
-    OVER_LIMITS.put(found)
+    usage.count_over_limits()

@@ -6,17 +6,19 @@ docs/operations/observability.md lists them, with the alerts to set.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from flask import current_app
 from prometheus_client import REGISTRY, Gauge, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
 from app.core.db import tenancy
 from app.core.db.replicas.watch import State
 from app.core.db.transactions import current_transaction
+from app.core.health import gauge
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.core.observability.process_files import metrics_in
 from app.core.observability.shared_metrics import SharedMetric
@@ -69,21 +71,13 @@ class _All(Collector):
         )
         yield from _replicas()
         try:
-            yield from _inbox()
-            yield from _events()
-            yield from _deliveries()
             yield from _connections()
-            yield from _attention()
+            tenancy.enter(tenancy.PLATFORM)
+            for domain in current_app.extensions["health"]:
+                if hasattr(domain, "metrics"):
+                    yield from domain.metrics()
         except service.DATABASE_FAULTS:
             current_transaction().close()  # the commit at the request's end then sends nothing
-
-
-def _gauge(name: str, documentation: str, label: str, values: Mapping[str, float]) -> Metric:
-    """A gauge with one value for each value of ``label``."""
-    family = GaugeMetricFamily(name, documentation, labels=[label])
-    for labelled, value in values.items():
-        family.add_metric([labelled], value)
-    return family
 
 
 def _replicas() -> Iterator[Metric]:
@@ -91,7 +85,7 @@ def _replicas() -> Iterator[Metric]:
     found = service.replicas()
     if found is None:
         return
-    yield _gauge(
+    yield gauge(
         "replica_lag_seconds",
         "Seconds that a replica is behind the primary.",
         "replica",
@@ -108,42 +102,9 @@ def _replicas() -> Iterator[Metric]:
     yield state
 
 
-def _inbox() -> Iterator[Metric]:
-    found = service.INBOX_DEPTH.all()
-    counts = {row.status: row.events for row in found}
-    ages = {row.status: row.oldest_seconds for row in found}
-    yield _gauge("inbox_events", "Events in the inbox.", "state", counts)
-    yield _gauge("inbox_oldest_seconds", "Age of the oldest event of a state.", "state", ages)
-
-
-def _events() -> Iterator[Metric]:
-    tenancy.enter(tenancy.PLATFORM)
-    sequenced, waiting, seconds = service.event_backlog()
-    yield CounterMetricFamily("events_sequenced", "Events that have got a position.", sequenced)
-    yield GaugeMetricFamily("events_waiting", "Events that have no position yet.", waiting)
-    yield GaugeMetricFamily(
-        "events_waiting_seconds", "Age of the oldest event without a position.", seconds
-    )
-
-
-def _deliveries() -> Iterator[Metric]:
-    yield GaugeMetricFamily(
-        "webhook_events_waiting", "Events that have no deliveries yet.", service.sender_lag()
-    )
-    found = service.delivery_backlog()
-    counts = {name: count for name, (count, _) in found.items()}
-    yield _gauge("webhook_deliveries_waiting", "Unfinished deliveries.", "endpoints", counts)
-    yield _gauge(
-        "webhook_deliveries_overdue_seconds",
-        "Seconds since the oldest unfinished delivery was due.",
-        "endpoints",
-        {name: seconds for name, (_, seconds) in found.items()},
-    )
-
-
 def _connections() -> Iterator[Metric]:
     found = service.CONNECTIONS.one()
-    yield _gauge(
+    yield gauge(
         "db_pool_connections",
         "The role's connections to the database: open, and of these in use by a transaction.",
         "state",
@@ -153,25 +114,4 @@ def _connections() -> Iterator[Metric]:
         "db_connections_allowed",
         "The connections that PostgreSQL allows to all roles except superusers.",
         found.allowed,
-    )
-
-
-def _attention() -> Iterator[Metric]:
-    yield GaugeMetricFamily(
-        "api_keys_expiring",
-        f"API keys that expire within {service.EXPIRING_DAYS} days.",
-        service.EXPIRING_KEYS.scalar(days=service.EXPIRING_DAYS),
-    )
-    tenancy.enter(tenancy.PLATFORM)  # subscriptions belong to tenants
-    yield GaugeMetricFamily(
-        "tenants_on_unknown_plan",
-        "Tenants that have, or whose living subscription names, a plan without a preset; DEFAULT_PLAN"
-        " does not count.",
-        sum(plan.tenants for plan in service.unknown_plans()),
-    )
-    tenancy.enter(tenancy.PLATFORM)
-    yield GaugeMetricFamily(
-        "trials_overdue",
-        "Assigned plans that ended more than a minute ago and that no job has ended.",
-        service.overdue_trials(),
     )

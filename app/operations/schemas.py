@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from app.core.health import Level
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str
 from app.core.validation.schemas import Schema
-from app.operations.checks.finding import Level
 
 
 class QueueSchema(Schema):

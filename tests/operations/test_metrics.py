@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
 
 import psycopg2
 import pytest
@@ -15,7 +14,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from redis import Redis
 
 from app import create_app
-from app.core.clock import utcnow
 from app.core.jobs.background import LAST_SEEN, run_parts
 from app.core.jobs.queues import JOBS, Queue
 from app.core.jobs.scheduler import run_scheduler
@@ -24,16 +22,11 @@ from app.core.observability.metrics import JOB_RESULTS
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.events.sequencer import run_sequencer
 from app.extensions import db
-from app.inbox.models import WebhookEvent
 from app.webhooks.deliveries.sender import run_sender
 from tests.database import query
 from tests.factories import (
-    create_api_key,
     create_member,
-    create_preset,
-    create_subscription,
     create_tenant,
-    save,
 )
 from tests.running.serving import wait_until
 
@@ -69,25 +62,6 @@ class TestMetrics:
         most = query("SHOW max_connections")[0].max_connections
         reserved = query("SHOW superuser_reserved_connections")[0].superuser_reserved_connections
         assert found["db_connections_allowed",] == int(most) - int(reserved)
-
-    def test_tells_the_inbox_depth_and_age_by_state(self, api):
-        values = {
-            "source": "workos",
-            "event_type": "user.created",
-            "headers": {},
-            "digest": "",
-            "request_id": "",
-        }
-        save(WebhookEvent, external_id="one", **values)
-        save(WebhookEvent, external_id="two", status="failed", **values)
-        save(WebhookEvent, external_id="three", status="succeeded", **values)
-
-        found = samples(api.get("/metrics").text)
-
-        assert found["inbox_events", ("state", "pending")] == 1
-        assert found["inbox_events", ("state", "failed")] == 1
-        assert ("inbox_events", ("state", "succeeded")) not in found
-        assert 0 <= found["inbox_oldest_seconds", ("state", "pending")] < 60
 
     def test_counts_the_results_of_jobs(self, app, api):
         name = next(iter(JOBS))
@@ -140,42 +114,6 @@ class TestMetrics:
 
         assert before == 0
         assert started <= samples(api.get("/metrics").text)[metric] <= time.time()
-
-    def test_tells_the_events_with_and_without_a_position(self, api):
-        user, _, token = create_member(create_tenant())
-        before = samples(api.get("/metrics").text)
-        for name in ("a", "b"):
-            api.patch(f"/v1/users/{user.id}", token=token, json={"first_name": name})
-
-        waiting = samples(api.get("/metrics").text)
-        api.sequence()
-        after = samples(api.get("/metrics").text)
-
-        assert before["events_waiting",] == before["events_waiting_seconds",] == 0
-        assert waiting["events_waiting",] == 2
-        assert 0 < waiting["events_waiting_seconds",] < 60
-        assert after["events_waiting",] == 0
-        assert after["events_sequenced_total",] == before["events_sequenced_total",] + 2
-
-    def test_counts_the_api_keys_that_expire_soon(self, api):
-        now, day = utcnow(), timedelta(days=1)
-        create_api_key(expires_at=now + 13 * day)
-        create_api_key(create_tenant(), expires_at=now + 13 * day)
-        create_api_key(expires_at=now + 15 * day)
-        create_api_key(expires_at=now - day)
-        create_api_key(expires_at=now + day, revoked_at=now)
-        create_api_key()
-
-        assert samples(api.get("/metrics").text)["api_keys_expiring",] == 2
-
-    def test_counts_the_tenants_on_a_plan_without_a_preset(self, api):
-        create_preset("pro")
-        create_tenant(plan_name="pro")
-        create_tenant(plan_name="free")
-        create_tenant(plan_name="gone")
-        create_subscription(create_tenant(), plan_name="typo")
-
-        assert samples(api.get("/metrics").text)["tenants_on_unknown_plan",] == 2
 
 
 class TestWithoutRedis:

@@ -13,8 +13,8 @@ from app.core.jobs.queues import JOBS, Queue, connection, queue_named
 from app.core.jobs.worker import make_worker
 from app.extensions import db
 from app.operations.checks import database as checks
-from tests import database
-from tests.factories import create_tenant, create_webhook_endpoint, platform_token
+from app.plans import health
+from tests.factories import create_tenant, platform_token
 from tests.messages import sent_messages
 
 QUEUES, FINDINGS = "/v1/operations/queues", "/v1/operations/findings"
@@ -118,42 +118,15 @@ class TestFindings:
         levels = {name: found[name]["level"] for name in ("plans", "migrations", "queue webhooks")}
         assert levels == {"plans": "hint", "migrations": "ok", "queue webhooks": "fault"}
 
-    def test_hint_at_webhook_endpoints_that_fail(self, app, api, token):
-        tenant = create_tenant()
-        failing, waiting, given_up, paused = (
-            create_webhook_endpoint(one.id)
-            for one in (tenant, *(create_tenant() for _ in range(3)))
-        )
-        assert findings(app.test_client(), token)["webhook endpoints"]["level"] == "ok"
-        database.execute(
-            "UPDATE webhook_deliveries SET status = 'pending', next_attempt_at = now()"
-            " WHERE endpoint_id <> :id",
-            id=str(given_up.id),
-        )
-        database.execute(
-            "UPDATE webhook_endpoint_states SET failing_since = '2026-01-05 09:45:30Z'"
-            " WHERE endpoint_id <> :id",
-            id=str(waiting.id),
-        )
-        database.execute(
-            "UPDATE webhook_endpoints SET is_active = false WHERE id = :id", id=str(paused.id)
-        )
-
-        found = findings(app.test_client(), token)["webhook endpoints"]
-
-        assert (found["ok"], found["level"]) == (True, "hint")
-        assert found["found"] == f"failing: {tenant.slug}: {failing.id} since 2026-01-05 09:45"
-        assert "flask webhook-endpoints deliveries" in found["fix"]
-
     def test_say_that_redis_is_away(self, without_redis, token):
         assert findings(without_redis, token)["redis"]["ok"] is False
 
     def test_leave_out_a_check_that_takes_too_long(self, app, api, token, monkeypatch):
         def sleep():
-            checks.Statement("test.sleep", checks.text("SELECT pg_sleep(30)")).first()
+            checks.Statement("test.sleep", "SELECT pg_sleep(30)").first()
 
         monkeypatch.setattr(checks, "QUICKLY", "50ms")
-        monkeypatch.setitem(checks.ROW_CHECKS, "plans", sleep)
+        monkeypatch.setitem(health.CHECKS, "plans", sleep)
 
         found = findings(app.test_client(), token)
 

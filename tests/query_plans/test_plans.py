@@ -14,18 +14,18 @@ TENANTS = 2000  # so many that PostgreSQL scans no table for being small
 
 # Statements of background work and of metrics that may scan a table, with the reason.
 MAY_SCAN = {
-    "doctor.empty_selects": "It looks at all fields for an operator, for half a second at most.",
-    "doctor.some_secrets": "It reads a hundred rows, any ones.",
-    "operations.count_over_limits": "It counts over all tenants, every ten minutes.",
-    "operations.delivery_backlog": "There are as few endpoints as queued ones here.",
-    "operations.failing_endpoints": "There are as few endpoints as queued ones here.",
-    "operations.list_over_limits": "It looks at all tenants, for half a second at most.",
-    "operations.sender_lag": "It reads one row, any one.",
+    "custom_fields.list_empty_selects": "It looks at all fields for an operator, for half a second at most.",
     "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",
+    "usage_counters.count_over_limits": "It counts over all tenants, every ten minutes.",
+    "usage_counters.list_over_limits": "It looks at all tenants, for half a second at most.",
+    "webhook_deliveries.backlog": "There are as few endpoints as queued ones here.",
     "webhook_deliveries.claim": "There are as few endpoints as queued ones here.",
     "webhook_deliveries.delete_old": "The oldest rows are the first of the table.",
     "webhook_deliveries.delete_orphans": "There are as few endpoints as queued ones here.",
     "webhook_endpoint_states.find_failing": "There are as few endpoints as asked for here.",
+    "webhook_endpoint_states.some_secrets": "It reads a hundred rows, any ones.",
+    "webhook_endpoints.list_failing": "There are as few endpoints as queued ones here.",
+    "webhook_feed.lag": "It reads one row, any one.",
 }
 
 

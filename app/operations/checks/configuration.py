@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from app.auth.tokens import KeySet
 from app.config import REQUIRED, SETTINGS, Config
 from app.core.errors import Unavailable
-from app.operations.checks.finding import Finding
+from app.core.health import Finding
 
 REQUIRED_SETTINGS = [
     name for name, setting in SETTINGS.items() if setting.metadata["required"] == REQUIRED

@@ -1,4 +1,4 @@
-"""The checks of PostgreSQL, and of what is stored there."""
+"""The checks of PostgreSQL, and those of the domains on what is stored there."""
 
 from __future__ import annotations
 
@@ -6,93 +6,55 @@ import time
 from collections.abc import Callable, Iterator
 
 import psycopg2
+from flask import current_app
 from psycopg2.errors import QueryCanceled
-from sqlalchemy import ARRAY, Text, bindparam, create_engine, pool, text
+from sqlalchemy import create_engine, pool, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.config import Config, current_config
+from app.config import Config
 from app.core.db import tenancy
 from app.core.db.engine import limit_connecting
 from app.core.db.statements import Statement
 from app.core.db.transactions import savepoint, transaction
 from app.core.errors import first_line
-from app.operations.checks import limits
-from app.operations.checks.finding import SHOWN, Finding, shortened
-from app.operations.service import (
-    FAILING_ENDPOINTS,
-    FIND_MIGRATION,
-    delivery_backlog,
-    event_backlog,
-    is_migrated,
-    sender_lag,
-    unknown_plans,
-)
-from app.plans.presets import find_preset
-from app.webhooks.endpoints.encryption import SecretsKeyMissing, Undecryptable, decrypt
+from app.core.health import Finding
+from app.operations.service import FIND_MIGRATION, is_migrated
 
 LARGEST_CLOCK_DIFFERENCE = 2.0  # seconds
-LONGEST_LAG = 60.0  # seconds; events that wait longer for a position are a fault
-LARGEST_LAG = 10_000  # events without deliveries
 OLDEST_POSTGRESQL = 16
 MIGRATE = "Run flask db upgrade."
 SEE_POOLING = "see docs/operations/running.md on PgBouncer."
 SEE_LOG = "see docs/operations/running.md on PostgreSQL's log."
 
-SOME_SECRETS = Statement(
-    "doctor.some_secrets", text("SELECT secret FROM webhook_endpoint_states LIMIT 100")
-)
 ROLE = Statement(
     "doctor.role",
-    text(
-        "SELECT current_user AS name,"
-        " (SELECT string_agg(DISTINCT power, ' and ') FROM ("
-        "   SELECT CASE WHEN rolsuper THEN 'a superuser' ELSE 'exempt by BYPASSRLS' END AS power"
-        "   FROM pg_roles WHERE (rolsuper OR rolbypassrls) AND pg_has_role(oid, 'MEMBER')"
-        "   UNION ALL SELECT 'the owner of the database' FROM pg_database"
-        "   WHERE datname = current_database() AND pg_has_role(datdba, 'MEMBER')"
-        "   UNION ALL SELECT 'the owner of tables' FROM pg_class"
-        "   WHERE relnamespace = 'public'::regnamespace AND pg_has_role(relowner, 'MEMBER')"
-        " ) AS powers) AS powers"
-    ),
+    "SELECT current_user AS name,"
+    " (SELECT string_agg(DISTINCT power, ' and ') FROM ("
+    "   SELECT CASE WHEN rolsuper THEN 'a superuser' ELSE 'exempt by BYPASSRLS' END AS power"
+    "   FROM pg_roles WHERE (rolsuper OR rolbypassrls) AND pg_has_role(oid, 'MEMBER')"
+    "   UNION ALL SELECT 'the owner of the database' FROM pg_database"
+    "   WHERE datname = current_database() AND pg_has_role(datdba, 'MEMBER')"
+    "   UNION ALL SELECT 'the owner of tables' FROM pg_class"
+    "   WHERE relnamespace = 'public'::regnamespace AND pg_has_role(relowner, 'MEMBER')"
+    " ) AS powers) AS powers",
 )
 TENANT_TABLES = Statement(  # those whose primary key contains tenant_id
     "doctor.tenant_tables",
-    text(
-        "SELECT relname AS name, relrowsecurity AND relforcerowsecurity AS is_forced"
-        " FROM pg_class JOIN pg_index ON indrelid = pg_class.oid AND indisprimary"
-        " JOIN pg_attribute ON attrelid = pg_class.oid AND attnum = ANY(indkey)"
-        " WHERE relnamespace = 'public'::regnamespace AND attname = 'tenant_id' ORDER BY relname"
-    ),
+    "SELECT relname AS name, relrowsecurity AND relforcerowsecurity AS is_forced"
+    " FROM pg_class JOIN pg_index ON indrelid = pg_class.oid AND indisprimary"
+    " JOIN pg_attribute ON attrelid = pg_class.oid AND attnum = ANY(indkey)"
+    " WHERE relnamespace = 'public'::regnamespace AND attname = 'tenant_id' ORDER BY relname",
 )
 SERVER_VERSION = Statement(
     "doctor.server_version",
-    text(
-        "SELECT current_setting('server_version') AS shown,"
-        " current_setting('server_version_num')::int / 10000 AS major"
-    ),
-)
-LIST_EMPTY_SELECTS = Statement(
-    "doctor.empty_selects",
-    text(
-        "SELECT slug, array_agg(field_key ORDER BY field_key) AS keys"
-        " FROM custom_fields JOIN tenants ON tenants.id = tenant_id"
-        " WHERE field_type IN ('select', 'multi_select') AND custom_fields.is_active"
-        " AND coalesce(options::text, '[]') IN ('[]', 'null')"
-        " GROUP BY slug ORDER BY slug LIMIT :tenants"
-    ),
-)
-LIST_SEARCH_BUILDS = Statement(
-    "doctor.search_builds",
-    text(
-        "SELECT entity_type, done, total FROM search_builds WHERE NOT is_settled"
-        " ORDER BY entity_type"
-    ),
+    "SELECT current_setting('server_version') AS shown,"
+    " current_setting('server_version_num')::int / 10000 AS major",
 )
 HAS_MIGRATIONS = Statement(
-    "doctor.has_migrations", text("SELECT to_regclass('alembic_version') IS NOT NULL")
+    "doctor.has_migrations", "SELECT to_regclass('alembic_version') IS NOT NULL"
 )
 STATEMENT_TIMEOUT = Statement(
-    "doctor.statement_timeout", text("SELECT current_setting('statement_timeout')")
+    "doctor.statement_timeout", "SELECT current_setting('statement_timeout')"
 )
 STATEMENT_LOG = {  # PostgreSQL's settings, with the values that keep statements out of its log
     "log_min_error_statement": {"panic"},
@@ -105,17 +67,16 @@ STATEMENT_LOG = {  # PostgreSQL's settings, with the values that keep statements
 }
 STATEMENT_LOG_SETTINGS = Statement(
     "doctor.statement_log_settings",
-    text(
-        "SELECT name, setting FROM pg_settings WHERE name = ANY(:names)"
-        # The CSV and JSON logs hold the row of an error, whatever log_error_verbosity is.
-        " OR name = 'log_destination' AND setting ~ 'csvlog|jsonlog'"
-        " AND current_setting('log_min_messages') NOT IN ('fatal', 'panic')"
-    ).bindparams(bindparam("names", type_=ARRAY(Text))),
+    "SELECT name, setting FROM pg_settings WHERE name = ANY(CAST(:names AS text[]))"
+    # The CSV and JSON logs hold the row of an error, whatever log_error_verbosity is.
+    " OR name = 'log_destination' AND setting ~ 'csvlog|jsonlog'"
+    " AND current_setting('log_min_messages') NOT IN ('fatal', 'panic')",
 )
-CLOCK = Statement("doctor.clock", text("SELECT extract(epoch FROM clock_timestamp())::float"))
+CLOCK = Statement("doctor.clock", "SELECT extract(epoch FROM clock_timestamp())::float")
 LIMIT_TIME = Statement(
-    "operations.limit_time", text("SELECT set_config('statement_timeout', :limit, true)")
+    "operations.limit_time", "SELECT set_config('statement_timeout', :limit, true)"
 )
+LAST = ("stored secrets", "limits", "trials")  # these findings follow those of all other domains
 QUICKLY = "500ms"  # the most that one check of the stored rows may take within a request
 MAY_CREATE_TABLES = text("SELECT current_user, has_schema_privilege('public', 'CREATE')")
 
@@ -127,7 +88,7 @@ def check_database() -> Iterator[Finding]:
             yield from _check_server()
             if _migration_state().ok:
                 tenancy.enter(tenancy.PLATFORM)
-                yield from (check() for check in ROW_CHECKS.values())
+                yield from (check() for check in _row_checks().values())
     except psycopg2.Error as fault:
         fix = "Check that PostgreSQL runs and that DATABASE_URL is right."
         yield Finding("database", False, first_line(fault), fix)
@@ -140,7 +101,7 @@ def check_database_quickly() -> Iterator[Finding]:
     """
     yield from _check_server()
     LIMIT_TIME.first(limit=QUICKLY)
-    for name, check in ROW_CHECKS.items():
+    for name, check in _row_checks().items():
         try:
             with savepoint():
                 finding = check()
@@ -228,95 +189,14 @@ def _clock() -> Finding:
     return Finding("clock", good, f"{difference:.3f} s from the database's", fix)
 
 
-def _plans() -> Finding:
-    """Hint at the plans without a preset that tenants have or subscriptions name."""
-    plans, default = unknown_plans(), current_config().default_plan
-    if not plans and find_preset(default) is None:
-        fix = "Tenants whose trial or subscription ends have no flags. Create the preset."
-        return Finding("plans", True, f"no preset is named {default} (DEFAULT_PLAN)", fix)
-    if not plans:
-        return Finding("plans", True, "each has a preset")
-    listed = shortened([f"{plan.plan_name} ({plan.tenants})" for plan in plans], ", ")
-    fix = "These plans have no preset. Create it, or correct the subscriptions' plan_name."
-    return Finding("plans", True, f"without a preset (tenants): {listed}", fix)
-
-
-def _empty_selects() -> Finding:
-    """Hint at the select fields that accept no value."""
-    tenants = LIST_EMPTY_SELECTS.all(tenants=SHOWN + 1)
-    if not tenants:
-        return Finding("select fields", True, "all have options")
-    listed = shortened([f"{one.slug}: {shortened(one.keys, ' ')}" for one in tenants], "; ")
-    fix = "These custom fields accept no value until they have options."
-    return Finding("select fields", True, f"without options: {listed}", fix)
-
-
-def _search() -> Finding:
-    """Hint at the kinds of rows of which the search does not find all yet."""
-    builds = LIST_SEARCH_BUILDS.all()
-    if not builds:
-        return Finding("search", True, "finds all rows")
-    listed = ", ".join(f"{one.entity_type} {one.done} of {one.total}" for one in builds)
-    fix = "A worker of the queue indexes builds the terms; flask search build does it at once."
-    return Finding("search", True, f"being built: {listed}", fix)
-
-
-def _sequencer() -> Finding:
-    """Check that events get their positions soon."""
-    _, waiting, seconds = event_backlog()
-    if seconds < LONGEST_LAG:
-        return Finding("sequencer", True, f"{waiting} events wait for a position")
-    fix = "Run flask jobs background. Until then the event feed shows nothing new."
-    return Finding("sequencer", False, f"{waiting} events wait, up to {seconds:.0f} s", fix)
-
-
-def _sender() -> Finding:
-    """Check that deliveries are made when they are due."""
-    waiting, seconds = delivery_backlog()["healthy"]
-    lag = sender_lag()
-    if seconds > LONGEST_LAG or lag > LARGEST_LAG:
-        found = f"{lag} events and {waiting} deliveries wait, up to {seconds:.0f} s"
-        return Finding("sender", False, found, "Run flask jobs background.")
-    return Finding("sender", True, f"{waiting} deliveries wait")
-
-
-def _webhook_endpoints() -> Finding:
-    """Hint at the webhook endpoints that fail while deliveries to them wait."""
-    failing = FAILING_ENDPOINTS.all(limit=SHOWN + 1)
-    if not failing:
-        return Finding("webhook endpoints", True, "none is failing")
-    listed = shortened(
-        [f"{one.slug or 'platform'}: {one.id} since {one.failing_since:%F %R}" for one in failing],
-        "; ",
-    )
-    fix = (
-        "flask webhook-endpoints deliveries ENDPOINT_ID shows what these receivers answer. Tell"
-        " their owners. An endpoint that fails for 120 hours is disabled."
-    )
-    return Finding("webhook endpoints", True, f"failing: {listed}", fix)
-
-
-def _stored_secrets() -> Finding:
-    try:
-        for secret in SOME_SECRETS.scalars():
-            decrypt(secret)
-    except (SecretsKeyMissing, Undecryptable):
-        fix = "Add the key that encrypted them to SECRETS_KEY; see docs/operations/secrets.md."
-        return Finding("stored secrets", False, "SECRETS_KEY does not decrypt them", fix)
-    return Finding("stored secrets", True, "SECRETS_KEY decrypts them")
-
-
-ROW_CHECKS: dict[str, Callable[[], Finding]] = {
-    "plans": _plans,
-    "select fields": _empty_selects,
-    "search": _search,
-    "sequencer": _sequencer,
-    "sender": _sender,
-    "webhook endpoints": _webhook_endpoints,
-    "stored secrets": _stored_secrets,
-    "limits": limits.check_limits,
-    "trials": limits.check_trials,
-}
+def _row_checks() -> dict[str, Callable[[], Finding]]:
+    """The checks of the domains, by the names of their findings, in the order of the doctor."""
+    found: dict[str, Callable[[], Finding]] = {}
+    for domain in current_app.extensions["health"]:
+        found |= getattr(domain, "CHECKS", {})
+    for name in LAST:
+        found[name] = found.pop(name)
+    return found
 
 
 def check_migration_role(config: Config) -> Iterator[Finding]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from app.config import Config
+from app.core.health import Finding
 from app.operations.checks.configuration import check_configuration
 from app.operations.checks.database import (
     check_database,
     check_database_quickly,
     check_migration_role,
 )
-from app.operations.checks.finding import Finding
 from app.operations.checks.queues import check_redis
 from app.operations.checks.replicas import check_replicas, check_watched_replicas
 

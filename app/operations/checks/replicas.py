@@ -9,8 +9,8 @@ import psycopg2
 from app.core.db.replicas.watch import Replica, State
 from app.core.db.transactions import Transaction, transaction
 from app.core.errors import first_line
+from app.core.health import Finding
 from app.operations.checks.database import check_role
-from app.operations.checks.finding import Finding
 from app.operations.service import replicas
 
 FIXES = {

@@ -1,11 +1,18 @@
-"""What one check has found."""
+"""What the ``health`` module of a domain reports.
+
+``CHECKS`` has a function for each finding, by the finding's name; ``metrics`` yields what
+``/metrics`` shows. Either may be absent. All run in the platform's scope.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+LONGEST_LAG = 60.0  # seconds; events and deliveries that wait longer are a fault
 SHOWN = 10  # items of a list in one finding
 
 
@@ -32,12 +39,15 @@ class Finding:
             return Level.FAULT
         return Level.HINT if self.fix else Level.OK
 
-    @property
-    def result(self) -> str:
-        """The level as the doctor prints it: ``ok``, ``hint`` or ``FAULT``."""
-        return "FAULT" if self.level is Level.FAULT else self.level.value
-
 
 def shortened(texts: Sequence[str], separator: str) -> str:
     """The first :data:`SHOWN` texts, and whether there are more."""
     return separator.join([*texts[:SHOWN], *(["…"] if len(texts) > SHOWN else [])])
+
+
+def gauge(name: str, documentation: str, label: str, values: Mapping[str, float]) -> Metric:
+    """A gauge with one value for each value of ``label``."""
+    family = GaugeMetricFamily(name, documentation, labels=[label])
+    for labelled, value in values.items():
+        family.add_metric([labelled], value)
+    return family

@@ -1,13 +1,12 @@
-"""Tenants over their limits and trials that no job has ended, in /metrics and flask doctor."""
+"""Tenants over their limits, in /metrics and flask doctor."""
 
 from __future__ import annotations
 
 import pytest
 
 from app.core.clock import utcnow
+from app.core.health import SHOWN
 from app.operations import jobs
-from app.operations.checks.finding import SHOWN
-from app.plans.models import PlanAssignment
 from app.usage.models import UsageCounter
 from tests.cli.test_doctor import examine
 from tests.factories import (
@@ -101,27 +100,3 @@ class TestTenantsOverLimits:
         assert found["found"].startswith("exceeded by a: projects seats; t00: calls; t01")
         assert found["found"].endswith("t08: calls; …")
         assert "Override the limits" in found["fix"]
-
-
-class TestTrials:
-    @pytest.fixture
-    def assign(self, app):
-        def store(until):
-            values = {"plan_name": "free", "next_plan_name": "free", "reason": "", "created_by": ""}
-            save(PlanAssignment, tenant_id=create_tenant().id, until=until, **values)
-
-        return store
-
-    def test_that_no_job_has_ended_are_counted(self, api, environment, assign):
-        for until in (None, FUTURE, utcnow(), PAST, PAST):
-            assign(until)
-
-        assert samples(api.get("/metrics").text)["trials_overdue",] == 2
-        found = examine(environment)[0]["trials"]
-        assert (found["ok"], found["found"]) == (False, "2 over, but not ended")
-        assert "flask jobs background" in found["fix"]
-
-    def test_that_go_on_are_no_fault(self, environment, assign):
-        assign(FUTURE)
-
-        assert examine(environment)[0]["trials"]["ok"]
