@@ -93,13 +93,13 @@ class Requires(Access):
             raise TenantSuspended
         if self.platform_only and not principal.is_platform:
             raise PermissionDenied("This needs a platform credential.")
-        _check_permission(principal, self.permission)
+        principal.check(self.permission)
         if self.provider_only and not principal.is_platform:
             raise ProviderField
 
     def require(self, permission: str) -> None:
         """Raise PermissionDenied where the request's principal lacks a further permission."""
-        _check_permission(current_principal(), Permission(permission))
+        current_principal().check(Permission(permission))
 
 
 def requires(
@@ -181,8 +181,3 @@ def home_tenant_id() -> UUID | None:
     """The tenant of a request without ``?tenant_id=``: the credential's own tenant, or None."""
     principal = current_principal()
     return principal.tenant_id or principal.home_tenant_id
-
-
-def _check_permission(principal: Principal, permission: Permission) -> None:
-    if not principal.has(permission):
-        raise PermissionDenied(f"This needs the permission {permission}.")

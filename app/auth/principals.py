@@ -19,7 +19,7 @@ from app.auth.tokens import Claims
 from app.core.actors import Actor
 from app.core.db import tenancy
 from app.core.db.statements import Statement
-from app.core.errors import Forbidden, Unauthenticated
+from app.core.errors import Forbidden, PermissionDenied, Unauthenticated
 
 SERVER_PROCESS_ID = func.pg_backend_pid().label("server_process_id")
 AUTHENTICATE_USER = Statement(
@@ -71,6 +71,11 @@ class Principal:
 
     def has(self, permission: Permission) -> bool:
         return permission in self.permissions
+
+    def check(self, permission: Permission) -> None:
+        """Raise PermissionDenied without the permission."""
+        if not self.has(permission):
+            raise PermissionDenied(f"This needs the permission {permission}.")
 
 
 def user_principal(claims: Claims) -> Principal:

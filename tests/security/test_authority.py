@@ -9,7 +9,13 @@ import pytest
 
 from app.users.models import User
 from tests.database import row
-from tests.factories import create_member, create_tenant, platform_token
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_tenant,
+    create_webhook_endpoint,
+    platform_token,
+)
 from tests.running.serving import HOST, web_server
 
 
@@ -88,3 +94,58 @@ class TestIdempotencyKey:
 
         made_in = [answer.get_json()["data"]["tenant_id"] for answer in answers]
         assert made_in == [str(tenant.id) for tenant in tenants]
+
+
+LASTING = {
+    "/v1/api-keys": {"name": "k", "permissions": ["audit:read"]},
+    "/v1/scim-connections": {"name": "c"},
+    "/v1/webhook-endpoints": {"url": "https://hooks.example.com/", "types": ["*"]},
+}
+"""What outlasts the request and acts for whoever created it, by the path at which it is created."""
+
+
+class TestGrowth:
+    """A key with one permission cannot create what has, or is sent, more."""
+
+    @pytest.mark.parametrize("of_tenant", [True, False], ids=["tenant's key", "platform key"])
+    @pytest.mark.parametrize("path", LASTING)
+    def test_is_refused(self, api, app, path, of_tenant):
+        tenant = create_tenant()
+        key = create_api_key(tenant if of_tenant else None, [permission_of(app, path)])
+
+        answer = api.post(f"{path}?tenant_id={tenant.id}", token=key, json=LASTING[path])
+
+        assert answer.status_code == 403
+        assert answer.get_json()["code"] in ("permission_denied", "permission_beyond_own")
+
+    def test_every_endpoint_that_creates_a_secret_is_known(self, app):
+        endpoints = {rule.rule: app.view_functions[rule.endpoint] for rule in creating(app)}
+        secret = {path for path, one in endpoints.items() if one.answer and one.answer.shown_once}
+
+        assert secret == LASTING.keys()
+
+    def test_of_an_endpoint_is_refused(self, api, app):
+        endpoint = create_webhook_endpoint(create_tenant().id)
+        path = f"/v1/webhook-endpoints/{endpoint.id}"
+        key = create_api_key(None, ["events:write"])
+
+        answers = [
+            api.patch(path, token=key, json=body)
+            for body in ({"url": "https://x.example/"}, {"types": ["*"]}, {"is_active": False})
+        ]
+
+        assert [answer.status_code for answer in answers] == [403, 403, 200]
+
+
+def creating(app):
+    """The rules at which things are created."""
+    return [
+        rule
+        for rule in app.url_map.iter_rules()
+        if "POST" in (rule.methods or ()) and rule.rule.startswith("/v1/") and "<" not in rule.rule
+    ]
+
+
+def permission_of(app, path):
+    (rule,) = (rule for rule in creating(app) if rule.rule == path)
+    return app.view_functions[rule.endpoint].access.permission

@@ -57,8 +57,10 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     A tenant's endpoint gets the tenant's events, in the form in which the tenant reads them at
     `/v1/events`. A platform credential creates it with `tenant_id`. Without it, and without an
     organization in its token, it creates an endpoint of the platform, which gets the events of
-    **all** tenants and of the platform; the answer's `tenant_id` is then null.
+    **all** tenants and of the platform; the answer's `tenant_id` is then null. Also needs
+    `events:read`, because the endpoint gets what this permission reads.
     """
+    _check_gets_events(body)
     tenant_id = query.get("tenant_id")
     if tenant_id is None and current_principal().names_organization:
         tenant_id = target_id()
@@ -79,8 +81,13 @@ def get(endpoint_id: str) -> WebhookEndpoint:
 @blp.response(200, WebhookEndpointSchema)
 @blp.raises(SecretsKeyMissing)
 def update(body: dict[str, Json], endpoint_id: str) -> WebhookEndpoint:
-    """Update a webhook endpoint; `is_active` true enables one that was disabled."""
-    return service.update_endpoint(endpoint_id, body, actor=current_actor())
+    """Update a webhook endpoint; `is_active` true enables one that was disabled.
+
+    Another `url` or other `types` also need `events:read`.
+    """
+    endpoint = service.update_endpoint(endpoint_id, body, actor=current_actor())
+    _check_gets_events(body)
+    return endpoint
 
 
 @blp.delete("/<endpoint_id>")
@@ -101,6 +108,12 @@ def rotate(endpoint_id: str) -> SimpleNamespace:
     Until then each delivery has a signature of each. Of several old ones, the last four sign. Only this answer shows the new secret.
     """
     return service.with_secret(*service.rotate(endpoint_id, actor=current_actor()))
+
+
+def _check_gets_events(body: dict[str, Json]) -> None:
+    """Raise PermissionDenied for a receiver or types of events from who may not read events."""
+    if not {"url", "types"}.isdisjoint(body):
+        current_principal().check(Permission.EVENTS_READ)
 
 
 add_history(blp, "/<endpoint_id>", "webhook_endpoint", service.get_endpoint)
