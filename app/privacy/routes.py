@@ -25,8 +25,8 @@ def request_erasure(user_id: str) -> UserErasure:
 
     A job does the rest: the user, the memberships and all that the tenant stores about the person
     are deleted or redacted. Users of the same person in other tenants stay as they are. What the
-    platform stores is erased too if a platform credential asks for it and the person is in no other
-    tenant and is no superadmin.
+    platform stores is erased too if a platform credential asks for it and the person is no user,
+    member or contact of another tenant, and no superadmin.
     """
     return erasure_requests.request(user_id, actor=current_actor())
 

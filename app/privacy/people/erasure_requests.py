@@ -6,7 +6,8 @@ redacted: audit trail, contacts, the identity provider's membership and the even
 
 Nothing of another tenant is changed at the request of a tenant. What the platform stores about the
 person (e-mail records, the provider's events, stored answers) is erased too, as ``flask users
-erase`` does, if a platform credential asked for it and the person is in no other tenant.
+erase`` does, if a platform credential asked for it and the person is in no other tenant, also not
+as a contact.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ from app.core.jobs.queues import JOBS, apart
 from app.privacy.database import application
 from app.privacy.mentions import Found, Reader
 from app.privacy.people.person import (
+    CONTACTS,
     MEMBERSHIPS,
     OBJECTS,
     USERS,
     Person,
     get_person,
+    is_contact,
     people_to_erase,
+    tenant_column,
 )
 from app.privacy.people.removal import erase, find_mentions
 from app.privacy.people.search_terms import TERMS
@@ -126,17 +130,23 @@ def _people_of(connection: Connection, erasure: Any) -> list[Person]:
     subject, organization, is_own = connection.execute(select(*columns).where(is_user)).one()
     if erasure.is_everywhere and not is_own:
         people = people_to_erase(connection, subject)
-        if not _is_elsewhere(connection, people, organization):
+        if not _is_elsewhere(connection, people, erasure.tenant_id, organization):
             return people
     return [get_person(connection, subject, only_in=erasure.tenant_id)]
 
 
-def _is_elsewhere(connection: Connection, people: Sequence[Person], idp_org_id: str) -> bool:
-    """Whether the person is a user or a member of something else, or a superadmin."""
+def _is_elsewhere(
+    connection: Connection, people: Sequence[Person], tenant_id: UUID, idp_org_id: str
+) -> bool:
+    """Whether the person is a user, a member or a contact of another tenant, or a superadmin."""
     subjects = list(people[-1].subjects)
     other = (OBJECTS.c.organization_id != idp_org_id) & OBJECTS.c.is_deleted.is_(False)
     membership = select(OBJECTS.c.object_id).where(OBJECTS.c.user_id.in_(subjects), other)
     admin = select(PlatformAdmin.subject).where(PlatformAdmin.subject.in_(subjects))
+    contacts = [
+        select(table.c.id).where(is_contact(table, people[-1]), tenant_column(table) != tenant_id)
+        for table in CONTACTS
+    ]
     return sum(len(person.users) for person in people) > 1 or any(
-        connection.execute(found.limit(1)).first() for found in (membership, admin)
+        connection.execute(found.limit(1)).first() for found in (membership, admin, *contacts)
     )
