@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,8 +21,8 @@ ANY_ID = re.compile(
     r"(?!(?i:role|event|message|request))((?i:u?ids?)|.*(_id|Id|ID)s?|sub|subject|user)"
 )
 PERSONS_ID = re.compile(r"(?!(?i:(idp_)?(org|organization|tenant)s?_?ids?)$)" + ANY_ID.pattern)
-PROVIDERS_ID = re.compile(r"idp_(user|membership)_id|subject|platform_admin")
-"""Names of fields that hold an id: any; one that may be a person's; one of the provider in our rows."""
+SUBJECT = re.compile(r"idp_user_id|subject|platform_admin")
+"""Names of fields that hold an id: any; one that may be a person's; an ``idp_user_id`` in our rows."""
 ACTOR = re.compile(r"actor|(created|updated)_by_user_id|(created|requested)_by")
 WORD = re.compile(r"[^\s<>()\[\],;:\"'=&?/]+")
 # What continues an address, so that it is another one: joann@…, mary-ann@…, …@example.com.au
@@ -43,11 +43,6 @@ class Identifiers:
     addresses: frozenset[str]
     actors: frozenset[str] = frozenset()
     fields: re.Pattern[str] = PERSONS_ID
-
-    @property
-    def in_rows(self) -> Identifiers:
-        """What names the person in our own rows, where ``id`` and ``user_id`` are not a provider's."""
-        return replace(self, fields=PROVIDERS_ID)
 
     def is_in(self, text: str, field: str = "") -> bool:
         """Whether the field's ``text`` is one of the ids, or contains one of the addresses."""

@@ -12,8 +12,10 @@ from sqlalchemy import event as sqlalchemy_event
 from app.audit.models import AuditEvent
 from app.core.clock import utcnow
 from app.core.db.statements import Statement
+from app.core.http.idempotency import IdempotencyKey
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
+from app.events.models import Event
 from app.inbox.models import WebhookEvent
 from app.inbox.providers import Receiver
 from app.memberships.models import Membership
@@ -297,3 +299,85 @@ class TestRights:
 
         with pytest.raises(psycopg2.errors.InsufficientPrivilege), platform_transaction():
             Statement("tests.call", call, prepare=False).first()
+
+
+class TestOthers:
+    """What is about somebody else stays as it is."""
+
+    def test_contacts_before_and_after_the_person_stay_in_the_history(self, app, api, tenant):
+        operator = platform_token()
+        ada = create_user(tenant, email="ada@example.com")
+        for name in ("bob", "ada", "cem"):
+            contact = {"primary_contact_email": f"{name}@example.com", "primary_contact_name": name}
+            api.patch(f"/v1/tenants/{tenant.id}", token=operator, json=contact)
+        api.sequence()
+
+        ask(api, ada, operator)
+        run_job(app, ada)
+
+        trail = database.rows(AuditEvent, action="tenant.updated")
+        feed = database.rows(Event, type="tenant.updated")
+        for rows in (trail, feed):
+            before, after = (
+                [getattr(row, side)["primary_contact_name"] for row in rows]
+                for side in ("before", "after")
+            )
+            assert before == ["", "bob", "[erased]"]
+            assert after == ["bob", "[erased]", "cem"]
+
+    @pytest.mark.parametrize("elsewhere", [False, True])
+    def test_a_membership_whose_id_is_the_persons_id_stays(self, app, api, tenant, elsewhere):
+        ada = create_user(tenant, idp_user_id="7")
+        theirs = save_membership(api, tenant, ada, "5")
+        other = create_tenant() if elsewhere else tenant
+        ids = ["7", "5"] if elsewhere else ["7"]
+        others = [save_membership(api, other, create_user(other), id_) for id_ in ids]
+
+        ask(api, ada, platform_token())
+        run_job(app, ada)
+
+        shown = {
+            row.target_id: row.after["idp_membership_id"]
+            for row in database.rows(AuditEvent, action="membership.created")
+        }
+        assert shown == {theirs: "[erased]", **dict(zip(others, ids, strict=True))}
+
+    def test_the_contact_of_another_tenant_stays(self, app, api, tenant):
+        """The person is known elsewhere, so only this tenant's data is erased."""
+        ada = create_user(tenant, email="ada@example.com")
+        other = create_tenant(primary_contact_email="ada@example.com")
+        subscription = create_subscription(other, billing_email="ada@example.com")
+
+        ask(api, ada, platform_token())
+        run_job(app, ada)
+
+        assert database.rows(User, id=ada.id) == []
+        assert database.row(Tenant, id=other.id) == other
+        assert database.row(Subscription, id=subscription.id) == subscription
+
+
+def save_membership(api, tenant, user, idp_membership_id):
+    """The id of a new membership with this ``idp_membership_id``."""
+    body = {"user_id": str(user.id), "role": "member", "idp_membership_id": idp_membership_id}
+    token = platform_token(tenant=tenant)
+    answer = api.post("/v1/memberships/tenant", token=token, json=body)
+    return answer.get_json()["data"]["id"]
+
+
+class TestStoredAnswers:
+    def test_of_rows_whose_contact_they_are_go(self, app, api, tenant, owner):
+        ada = create_user(tenant, email="ada@example.com")
+        subscription = create_subscription(tenant)
+        for path, body in (
+            (f"/v1/tenants/{tenant.id}", {"primary_contact_email": ada.email}),
+            (f"/v1/billing/subscriptions/{subscription.id}", {"billing_email": ada.email}),
+            (f"/v1/users/{create_user(tenant).id}", {"first_name": "Bob"}),
+        ):
+            headers = {"Idempotency-Key": "1"}
+            assert api.patch(path, token=owner, json=body, headers=headers).status_code == 200
+
+        ask(api, ada, owner)
+        run_job(app, ada)
+
+        (kept,) = database.rows(IdempotencyKey)
+        assert b'"Bob"' in kept.body

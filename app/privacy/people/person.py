@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, func, or_, select, true
@@ -18,7 +19,7 @@ from app.core.errors import AppError, Conflict, NotFound
 from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Kind
 from app.memberships.models import Membership
-from app.privacy.identifiers import ERASED, Identifiers
+from app.privacy.identifiers import ERASED, SUBJECT, Identifiers
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.emails import email_key
@@ -32,6 +33,7 @@ CONTACTS: dict[Table, tuple[str, ...]] = {
 }
 """Columns of a company's contact person, who is recognised by the address in the first one."""
 CONTACT_FIELDS = frozenset(name for names in CONTACTS.values() for name in names)
+CONTACT_ADDRESSES = [names[0] for names in CONTACTS.values()]
 
 
 class PersonNotFound(AppError):
@@ -72,15 +74,12 @@ class Person:
         )
 
     @property
-    def in_answers(self) -> Identifiers:
-        """What names the person in the service's own answers: also the ids of their rows.
+    def in_rows(self) -> Identifiers:
+        """What names the person in our own rows, where ``id`` and ``user_id`` are not a provider's.
 
-        Only these ids are of one tenant only.
+        The id of somebody else's membership may be equal to one of theirs.
         """
-        own = {str(row_id) for _, row_id in (*self.users, *self.memberships)}
-        if self.only_in is not None:
-            return Identifiers(frozenset(own), frozenset())
-        return replace(self.identifiers, ids=self.identifiers.ids | own)
+        return replace(self.identifiers, ids=self.subjects, fields=SUBJECT)
 
 
 def find_subject(connection: Connection, named: str, tenant_id: UUID | None = None) -> str:
@@ -177,7 +176,10 @@ def contact_address(table: Table) -> ColumnElement[str]:
 
 def is_contact(table: Table, person: Person) -> ColumnElement[bool]:
     """The condition that the row's contact has one of the person's addresses."""
-    return contact_address(table).in_(sorted(person.identifiers.addresses))
+    has_address = contact_address(table).in_(sorted(person.identifiers.addresses))
+    if person.only_in is None:
+        return has_address
+    return has_address & (tenant_column(table) == person.only_in)
 
 
 def tenant_column(table: Table) -> ColumnElement[UUID]:
@@ -186,12 +188,26 @@ def tenant_column(table: Table) -> ColumnElement[UUID]:
 
 
 def targets_of(connection: Connection, person: Person) -> dict[str, list[str]]:
-    """The ids of the person's users, and of the rows whose contact they are, by audit target type."""
-    targets = {"user": [str(user_id) for user_id in person.user_ids]}
+    """The ids of the person's rows, and of those whose contact they are, by audit target type."""
+    targets = {
+        "user": [str(user_id) for user_id in person.user_ids],
+        "membership": [str(row_id) for _, row_id in person.memberships],
+    }
     for table in CONTACTS:
         ids = connection.scalars(select(table.c.id).where(is_contact(table, person)))
         targets[table.name.removesuffix("s")] = [str(row_id) for row_id in ids]
     return targets
+
+
+def in_answers(connection: Connection, person: Person) -> Identifiers:
+    """What names the person in the service's own answers: also the ids of :func:`targets_of`.
+
+    Only these ids are of one tenant only.
+    """
+    own = frozenset(chain(*targets_of(connection, person).values()))
+    if person.only_in is not None:
+        return Identifiers(own, frozenset())
+    return replace(person.identifiers, ids=person.identifiers.ids | own)
 
 
 def of_subjects(subjects: Iterable[str], organization: str | None = None) -> ColumnElement[bool]:

@@ -19,6 +19,7 @@ from app.privacy.people.person import (
     OBJECTS,
     USERS,
     Person,
+    in_answers,
     is_contact,
     of_subjects,
     targets_of,
@@ -32,7 +33,7 @@ from app.webhooks.deliveries.models import WebhookDelivery
 def of_person(connection: Connection, person: Person, progress: Progress) -> Tables:
     """The rows of each table that are about a person."""
     reader = Reader(connection, progress)
-    who, users, subjects = person.in_answers, person.user_ids, person.subjects
+    who, users, subjects = in_answers(connection, person), person.user_ids, person.subjects
     targets = targets_of(connection, person)
     in_tenants = TERMS.c.tenant_id.in_([tenant_id for tenant_id, _ in person.users])
     found_by_index: tuple[tuple[Table, ColumnElement[bool]], ...] = (

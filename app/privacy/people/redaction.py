@@ -7,7 +7,7 @@ actor ``platform:<subject>`` and a target or request id.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import JSON, Connection, Executable, Row, Select, bindparam, func, select, update
@@ -15,14 +15,15 @@ from sqlalchemy import JSON, Connection, Executable, Row, Select, bindparam, fun
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.events.positions import LOCK_KEY
 from app.inbox.providers.payloads import digest
-from app.privacy.identifiers import ERASED
+from app.privacy.identifiers import ERASED, Identifiers
 from app.privacy.mentions import MAIL_TEXTS, MAILS, OUTBOX, PLACED, Reader, is_about
-from app.privacy.people.person import CONTACT_FIELDS, Person, targets_of
+from app.privacy.people.person import CONTACT_ADDRESSES, CONTACT_FIELDS, Person, targets_of
 from app.privacy.people.search_terms import rewrite_terms
 from app.search.models import EntityType
 from app.webhooks.deliveries.models import WebhookDelivery
 
 PERSONAL = frozenset({"directory", "email", "first_name", "idp_user_id", "last_name", "meta_data"})
+MEMBERSHIP = frozenset({"idp_membership_id"})
 MAIL_FIELDS = frozenset({"recipient", "address", *MAIL_TEXTS})
 
 # Only the owner of the tables may update these; the functions are the owner's.
@@ -60,7 +61,7 @@ class Erasure:
 def redact_trail(work: Erasure) -> None:
     """Replace the values that name the person in the audit trail."""
     person = work.person
-    who, targets = person.identifiers.in_rows, targets_of(work.connection, person)
+    who, targets = person.in_rows, targets_of(work.connection, person)
     for row in list(work.reader.audit_rows(who, targets, person.only_in)):
         is_target = row.target_id in targets.get(row.target_type, ())
         values = _redacted(row, person, row.target_type, ("before", "after"), is_target=is_target)
@@ -86,7 +87,7 @@ def redact_feed(work: Erasure, *, after: int | None = None) -> None:
         chosen = [] if person.only_in is None else [table.c.tenant_id == person.only_in]
         if after is not None and table is PLACED:
             chosen.append(table.c.position > after)
-        rows = list(work.reader.feed_rows(table, person.identifiers.in_rows, targets, *chosen))
+        rows = list(work.reader.feed_rows(table, person.in_rows, targets, *chosen))
         for row in rows:
             kind, is_target = row.type.partition(".")[0], is_about(row, targets)
             documents = ("before", "after", "data")
@@ -128,22 +129,33 @@ def _redacted(
 
     ``kind`` is what the row is about; ``is_target``: it is about a row of the person.
     """
-    who = person.identifiers.in_rows
+    who = person.in_rows
     documents = {name: getattr(row, name) for name in names if getattr(row, name) is not None}
     hidden = frozenset[str]()  # fields whose values are replaced whatever they are
     if is_target and kind == "user":
         hidden = PERSONAL
+    elif is_target and kind == "membership":
+        hidden = MEMBERSHIP
     elif is_target or who.are_in(list(documents.values())):
         hidden = MAIL_FIELDS if kind == "email" else CONTACT_FIELDS
     redacted: dict[str, object] = {
-        document: {
-            name: ERASED if name in hidden and value else who.redact(value, name)
-            for name, value in values.items()
-        }
-        for document, values in documents.items()
+        document: _without(who, values, hidden) for document, values in documents.items()
     }
     common = {name: who.redact(getattr(row, name), name) for name in ("actor", "request_id")}
     return {**redacted, **common}
+
+
+def _without(
+    who: Identifiers, document: Mapping[str, object], hidden: frozenset[str]
+) -> dict[str, object]:
+    """The document without the person, and without ``hidden``; the contact may be somebody else."""
+    addresses = [str(document[name]) for name in CONTACT_ADDRESSES if document.get(name)]
+    if addresses and not any(map(who.is_in, addresses)):
+        hidden -= CONTACT_FIELDS
+    return {
+        name: ERASED if name in hidden and value else who.redact(value, name)
+        for name, value in document.items()
+    }
 
 
 def _write(

@@ -58,9 +58,9 @@ from app.privacy.people.person import (
     USERS,
     Person,
     get_person,
+    in_answers,
     is_contact,
     of_subjects,
-    tenant_column,
 )
 from app.privacy.people.redaction import Erasure, redact_feed, redact_mails, redact_trail
 from app.privacy.people.search_terms import rewrite_terms
@@ -96,7 +96,7 @@ def find_mentions(connection: Connection, people: Sequence[Person]) -> Found:
     anybody = joined([person.identifiers for person in people])
     or_unreadable = any(person.only_in is None for person in people)
     events = [row.id for row in reader.inbox_rows(anybody, or_unreadable=or_unreadable)]
-    answers = reader.answer_rows(joined([person.in_answers for person in people]))
+    answers = reader.answer_rows(joined([in_answers(connection, person) for person in people]))
     return Found(since, events, [(row.scope, row.key) for row in answers])
 
 
@@ -145,7 +145,7 @@ def _clear_mentions(work: Erasure) -> None:
     redact_trail(work)
     if work.person.only_in is None:
         redact_mails(work)
-    for row in list(work.reader.answer_rows(work.person.in_answers)):
+    for row in list(work.reader.answer_rows(in_answers(work.connection, work.person))):
         of_key = (ANSWERS.c.scope == row.scope) & (ANSWERS.c.key == row.key)
         work.run("idempotency_keys", delete(ANSWERS).where(of_key))
 
@@ -199,8 +199,6 @@ def _clear_contacts(work: Erasure) -> None:
     person = work.person
     for table, names in CONTACTS.items():
         of_person = is_contact(table, person)
-        if person.only_in is not None:
-            of_person &= tenant_column(table) == person.only_in
         ids = work.connection.scalars(select(table.c.id).where(of_person)).all()
         work.run(table.name, _change(table, dict.fromkeys(names, "")).where(of_person))
         rewrite_terms(work.connection, EntityType(table.name.removesuffix("s")), ids)
