@@ -105,8 +105,8 @@ def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
 
     Its connection is that of the tables' owner, or that of the application's role if an erasure of
     the person is recorded (:mod:`app.privacy.people.erasure_requests`). The large tables are searched first,
-    without a lock; then the inbox, the imports and the event feed are locked, and the rows added
-    since are searched. So nothing written meanwhile is missed. Raises Conflict where the person has
+    without a lock; then the inbox, the imports, the person's rows and the event feed are locked, and
+    the rows added since are searched. So nothing written meanwhile is missed. Raises Conflict where the person has
     changed meanwhile, or events or an import about them are still to be applied.
     """
     connection, found = reader.connection, reader.found
@@ -116,7 +116,7 @@ def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
     _clear_mentions(work)
     redact_feed(work)
     connection.execute(STOP_INBOX)
-    connection.execute(select(USERS.c.id).where(USERS.c.id.in_(person.user_ids)).with_for_update())
+    _lock_rows(connection, person)
     _check_unchanged(work)
     _clear_mentions(replace(work, reader=replace(reader, since=since, found=None)))
     redact_feed(work, after=position)
@@ -127,6 +127,19 @@ def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
         _clear_platform(work)
     _record(work, actor)
     return work.done
+
+
+def _lock_rows(connection: Connection, person: Person) -> None:
+    """Wait for transactions that change rows about the person: what they record is found then."""
+    for table in (
+        ScimUser.__table__,
+        USERS,
+    ):  # in the order in which a directory's request locks them
+        rows = select(table.c.id).where(table.c.id.in_(person.user_ids))
+        connection.execute(rows.with_for_update())
+    for table in CONTACTS:  # other transactions may add rows that refer to these
+        rows = select(table.c.id).where(is_contact(table, person))
+        connection.execute(rows.with_for_update(key_share=True))
 
 
 def _check_unchanged(work: Erasure) -> None:
