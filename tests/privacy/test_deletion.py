@@ -54,11 +54,17 @@ def fill(app, api, sender, slug, preset):
     field = create_field(tenant, field_key="note", is_searchable=True)
     build_index(app, field)
     create_override(tenant, preset, "seats", 7)
-    create_subscription(tenant)
+    subscription = create_subscription(tenant)
     create_api_key(tenant, ["users:read"])
     body = {"idp_user_id": f"by_api_{slug}", "email": f"{slug}@api.zz", "meta_data": {"note": "x"}}
     keyed = {"Idempotency-Key": slug}
     user = api.post("/v1/users", token=token, json=body, headers=keyed).get_json()["data"]
+    for method, path, body in (
+        ("PATCH", f"/v1/billing/subscriptions/{subscription.id}", {"billing_city": slug}),
+        ("PATCH", f"/v1/custom-fields/{field.id}", {"label": slug}),
+    ):
+        answer = api.request(method, path, token=token, json=body, headers=keyed)
+        assert answer.status_code == 200
     api.sequence()
     api.delete(f"/v1/users/{user['id']}", token=token)
     organization = {"id": f"org_{slug}", "name": slug}
@@ -161,7 +167,7 @@ class TestDeletion:
         assert counted["tenants"] == counted["email_events"] == counted["suppressions"] == 1
         assert counted["identity_objects"] == 3
         assert counted["webhook_events"] == 4
-        assert counted["idempotency_keys"] == 1
+        assert counted["idempotency_keys"] == 3
 
     def test_knows_every_table_of_tenants_in_the_catalogue(self, app):
         known = {*deletion_stages.tables(), "tenant_deletions"}

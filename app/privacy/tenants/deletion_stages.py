@@ -232,12 +232,14 @@ def _delete_people(deletion: Deletion) -> None:
 
 
 def _delete_answers(deletion: Deletion) -> None:
-    """Delete faults of imports, sessions, and the next stored answers with the tenant's id."""
+    """Delete faults of imports, sessions, and the next stored answers about the tenant."""
     idp_org_id = deletion.idp_org_id
     deletion.count("import_faults", statements.DELETE_FAULTS.execute(idp_org_id=idp_org_id))
     deletion.count("console_sessions", statements.DELETE_SESSIONS.execute(idp_org_id=idp_org_id))
     deletion.count("console_sessions", statements.DELETE_TICKETS.execute(idp_org_id=idp_org_id))
-    count = statements.DELETE_ANSWERS.execute(text=str(deletion.tenant_id), limit=BATCH)
+    count = statements.DELETE_ANSWERS.execute(
+        tenant_id=str(deletion.tenant_id), idp_org_id=idp_org_id, limit=BATCH
+    )
     deletion.count("idempotency_keys", count)
     if count < BATCH:
         deletion.enter(DeletionStage.ROWS)

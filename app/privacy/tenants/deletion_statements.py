@@ -153,12 +153,17 @@ DELETE_SESSIONS = _statement(
 DELETE_TICKETS = _statement(
     "console_tickets.delete_of_tenant", "DELETE FROM console_tickets WHERE org_id = :idp_org_id"
 )
+# The answers about subscriptions name no tenant; they begin with the id, as {"data":{"id":"…
 DELETE_ANSWERS = _statement(
     "idempotency_keys.delete_of_tenant",
     """
     DELETE FROM idempotency_keys WHERE (scope, key) IN (
         SELECT scope, key FROM idempotency_keys
-        WHERE position(convert_to(:text, 'UTF8') IN body) > 0 LIMIT :limit)
+        WHERE position(convert_to(:tenant_id, 'UTF8') IN body) > 0
+            OR position(convert_to('"idp_org_id":' || to_json(CAST(:idp_org_id AS text)), 'UTF8') IN body) > 0
+            OR encode(substring(body FROM 16 FOR 36), 'escape') IN (
+                SELECT CAST(id AS text) FROM subscriptions WHERE tenant_id = CAST(:tenant_id AS uuid))
+        LIMIT :limit)
     """,
 )
 DELETE_BATCH = _statement(
