@@ -147,11 +147,12 @@ class Reader:
             end = row.body[-LONGEST:]
         return False
 
-    def piece_rows(self, who: Identifiers) -> Iterator[Row]:
-        """The parts of imported files that mention ``who``."""
+    def piece_rows(self, who: Identifiers) -> Iterator[Mapping[str, object]]:
+        """The parts of imported files that mention ``who``, with only the lines that do."""
         for row in self._all(PIECES, "Files of imports"):
-            if who.are_in_body(row.body):
-                yield row
+            lines = [line for line in row.body.split(b"\n") if who.are_in_body(line)]
+            if lines:
+                yield {**row._mapping, "body": b"\n".join(lines)}
 
     def _new(self, table: Table, title: str, *conditions: ColumnElement[bool]) -> Iterator[Row]:
         recent = [] if self.since is None else [table.c.created_at >= self.since]

@@ -4,8 +4,11 @@ import json
 import re
 import stat
 
+from app.core.clock import utcnow
 from app.extensions import db
-from tests.factories import create_member, create_tenant
+from app.imports.models import Import, ImportPiece
+from tests.factories import create_member, create_tenant, save
+from tests.imports.files import as_file, user_line
 from tests.privacy import life
 
 # What is about the product or the operators, not about a person or a tenant.
@@ -40,6 +43,9 @@ class TestUser:
     def test_has_nothing_of_others(self, app, api, sender):
         life.live(app, api, sender)
         _, _, _ = create_member(create_tenant(), email="other@example.com")
+        failed = save(Import, created_by_user_id="cli:root", state="failed", finished_at=utcnow())
+        lines = as_file(*(user_line(name, "first") for name in ("other", life.SUBJECT)))
+        save(ImportPiece, import_id=failed.id, number=0, body=lines)
 
         text = json.dumps(export(app, "users", "export", life.SUBJECT))
 
