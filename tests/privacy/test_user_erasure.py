@@ -117,6 +117,14 @@ class TestRequestErasure:
         assert first.get_json() == second.get_json()
         assert len(database.rows(AuditEvent, action="user.erasure_requested")) == 1
 
+    def test_after_a_tenants_the_platforms_counts(self, app, api, person, owner, dump):
+        ask(api, person, owner)
+        answer = ask(api, person, platform_token())
+        run_job(app, person)
+
+        assert answer.get_json()["data"]["is_everywhere"] is True
+        assert [line for line in dump().splitlines() if CANARY in line.lower()] == []
+
     def test_keeps_the_user_inactive_until_it_is_done(self, app, api, tenant, owner):
         user = create_user(tenant, email="")
         ask(api, user, owner)

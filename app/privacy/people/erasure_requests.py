@@ -57,14 +57,21 @@ ERASE_JOB = "app.privacy.jobs.erase_users"
 ERASURES = UserErasure.__table__
 _KEY = tuple_(ERASURES.c.tenant_id, ERASURES.c.user_id)
 TAKE_STALLED = take_stalled(UserErasure, "worked_at")
+WITHDRAW = Statement(
+    "user_erasures.withdraw",
+    delete(UserErasure).where(
+        UserErasure.tenant_id == bindparam("tenant_id"), UserErasure.user_id == bindparam("user_id")
+    ),
+)
 LEAVE_DIRECTORY = Statement(
     "scim_users.leave_directory", delete(ScimUser).where(ScimUser.id == bindparam("id"))
 )
 
 
 def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
-    """Deactivate the user and queue the erasure; a second request changes nothing.
+    """Deactivate the user and queue the erasure.
 
+    A second request changes nothing, unless it is the first one of a platform credential.
     What a directory has sent about the user is deleted at once, and its connection no longer has
     the user. Raises NotFound, OwnerOnly and LastOwner.
     """
@@ -72,7 +79,8 @@ def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
     user = users.update(user_id, {"is_active": False}, actor=actor)
     key = {"tenant_id": user.tenant_id, "user_id": user.id}
     erasure = queries.find_row(UserErasure, **key)
-    if erasure is None:
+    if erasure is None or (actor.is_platform and not erasure.is_everywhere):
+        WITHDRAW.execute(**key)
         values = {**key, "requested_by": actor.id, "is_everywhere": actor.is_platform}
         values["worked_at"] = EPOCH  # it is due at once
         erasure = insert_row(UserErasure, values)
@@ -109,10 +117,11 @@ def erase_requested(keys: Sequence[tuple[UUID, UUID]]) -> None:
 
 
 def _erase(connection: Connection, erasure: Any, people: Sequence[Person], found: Found) -> None:
-    """Erase a user unless another worker does, or has done so."""
+    """Erase a user unless another worker does, or has done so, or the request is another one now."""
     key = (erasure.tenant_id, erasure.user_id)
     locked = select(ERASURES).where(_KEY.in_([key])).with_for_update(skip_locked=True)
-    if connection.execute(locked).first() is None:
+    row = connection.execute(locked).first()
+    if row is None or row.requested_by != erasure.requested_by:
         return
     for person in people:
         reader = Reader(connection, lambda *_: None, found=found)
