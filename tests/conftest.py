@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from psycopg2 import sql
+from psycopg2.extensions import cursor
 from redis import Redis
 from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
@@ -26,13 +28,14 @@ from app import create_app
 from app.core.db import prepared
 from app.core.jobs import signals
 from app.dev.engines.instance import DATABASE, Instance
-from app.dev.engines.postgres import SUPERUSER
+from app.dev.engines.postgres import SUPERUSER, connect
 from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
 from app.events import positions
 from app.extensions import db
 from tests import factories
 from tests.document import operation_of
+from tests.inbox.sending import Sender
 
 IN_A_BROWSER = "tests/console/test_browser.py"
 prepared.THRESHOLD = 2  # each statement is tested both ways: in full, and prepared
@@ -173,6 +176,19 @@ def api(app: Flask) -> Api:
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     return app.test_client()
+
+
+@pytest.fixture
+def sender(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Sender:
+    """Posts events as providers do."""
+    return Sender(app, monkeypatch)
+
+
+@pytest.fixture
+def superuser(app: Flask, instance: Instance) -> Iterator[cursor]:
+    """Sees and changes every row, which the application's role may not."""
+    with closing(connect(instance)) as session, session.cursor() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

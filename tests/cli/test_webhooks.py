@@ -23,13 +23,8 @@ from app.inbox.verification import SCHEMES
 from app.tenants.models import DeletedOrganization, Tenant
 from tests.database import rows
 from tests.factories import create_tenant
-from tests.inbox.sending import SECRETS, Sender, all_events, all_rows, work_off
+from tests.inbox.sending import SECRETS, all_events, all_rows, work_off
 from tests.inbox.test_processing import change_event, queued
-
-
-@pytest.fixture
-def sender(app, monkeypatch) -> Sender:
-    return Sender(app, monkeypatch)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.emails.events import STATES
@@ -27,11 +26,6 @@ from tests.conformance.webhook_vectors import Vector, body, load_vectors, scheme
 from tests.inbox.sending import Sender, all_events, all_rows, event_row, work_off
 
 VECTORS = {vector["name"]: vector for vector in load_vectors()}
-
-
-@pytest.fixture
-def sender(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Sender:
-    return Sender(app, monkeypatch)
 
 
 def receiver_of(provider: str) -> Receiver:

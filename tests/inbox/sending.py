@@ -23,18 +23,11 @@ from tests.database import platform_transaction
 
 STANDARD = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
 SECRETS = {
-    "standard_webhooks": STANDARD,
-    "clerk": STANDARD,
-    "stytch": STANDARD,
-    "resend": STANDARD,
-    "workos": "workos-secret",
-    "logto": "logto-secret",
-    "auth0": "auth0-token",
-    "mailgun": "mailgun-key",
-    "postmark": "user:password",
-    "github": "github-secret",
+    **dict.fromkeys(("standard_webhooks", "clerk", "stytch", "resend"), STANDARD),
+    "workos": "workos-secret", "logto": "logto-secret", "auth0": "auth0-token",
+    "mailgun": "mailgun-key", "postmark": "user:password", "github": "github-secret",
     "stripe": "whsec_stripe",
-}
+}  # fmt: skip
 
 
 class Sender:
@@ -84,6 +77,14 @@ class Sender:
         assert answer.status_code == 200, answer.get_data(as_text=True)
         work_off(self.app)
         return event_row(answer.get_json()["event_id"])
+
+    def tell(
+        self, kind: str, at: str = "09:00", *, delivery: str = "", **data: Any
+    ) -> WebhookEvent:
+        """Deliver an event in the generic form; ``at`` is the time of day."""
+        receiver = Receiver.EMAIL if kind.startswith("email.") else Receiver.IDENTITY
+        body = {"type": kind, "timestamp": f"2026-01-05T{at}:00Z", "data": data}
+        return self.deliver("standard_webhooks", body, receiver=receiver, message_id=delivery)
 
     def deliver_sample(self, provider: str, name: str, **options: Any) -> WebhookEvent:
         """The same with a recorded body."""
